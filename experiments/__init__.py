@@ -1,0 +1,1 @@
+"""Optimisers spend simulated hours on the benchmark."""

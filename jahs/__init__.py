@@ -1,0 +1,1 @@
+"""JAHS: joint architecture and hyperparameter search on a laptop."""

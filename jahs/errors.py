@@ -1,0 +1,118 @@
+"""Everything that JAHS raises on purpose.
+
+JahsError
+├── InvalidConfig      (ValueError)   a config has faults: one line per fault, each beginning with its key
+├── InvalidFidelity    (ValueError)   an epoch, N, W or Resolution that cannot be queried
+├── InvalidArgument    (ValueError)   any other argument out of its range or of the wrong type
+├── UnknownName        (ValueError)   a task, metric, parameter or release that does not exist; lists those that do
+├── ProtocolMismatch   (ValueError)   measurements of different protocols must not be mixed
+├── InvalidTable       (ValueError)   a table lacks columns, repeats rows or holds values out of range
+├── Leakage            (ValueError)   a config stands on more than one side of a split
+├── NotRecorded        (LookupError)  the recorded table has no such run; names the nearest one
+├── CorruptFile        (ValueError)   a file's bytes are not what its manifest or format says
+├── UnknownFormat      (ValueError)   a file of a format version this code does not read
+├── UnsafeFile         (ValueError)   a pickle or archive that asks for more than data
+├── DownloadFailed     (OSError)      a download could not be completed or verified
+├── OutOfSpace         (OSError)      too little disk for what was asked
+├── MissingData        (OSError)      images or a release are not where they were looked for
+└── MissingDependency  (ImportError)  an optional package is needed; says what to install
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "CorruptFile",
+    "DownloadFailed",
+    "InvalidArgument",
+    "InvalidConfig",
+    "InvalidFidelity",
+    "InvalidTable",
+    "JahsError",
+    "Leakage",
+    "MissingData",
+    "MissingDependency",
+    "NotRecorded",
+    "OutOfSpace",
+    "ProtocolMismatch",
+    "UnknownFormat",
+    "UnknownName",
+    "UnsafeFile",
+]
+
+
+class JahsError(Exception):
+    """Root of every error that JAHS raises on purpose."""
+
+
+class InvalidConfig(JahsError, ValueError):
+    """A config has one or more faults.
+
+    Attributes:
+        faults: one line per fault, each beginning with the key it is about.
+    """
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(self.faults))
+
+    def __reduce__(self) -> tuple[type[InvalidConfig], tuple[tuple[str, ...]]]:
+        """Rebuild from the faults, so that the error survives the way back from another process."""
+        return type(self), (self.faults,)
+
+
+class InvalidFidelity(JahsError, ValueError):
+    """An epoch, N, W or Resolution that cannot be queried."""
+
+
+class InvalidArgument(JahsError, ValueError):
+    """An argument is out of its range or of the wrong type."""
+
+
+class UnknownName(JahsError, ValueError):
+    """A name that does not exist; the message lists those that do."""
+
+
+class ProtocolMismatch(JahsError, ValueError):
+    """Measurements of different protocols must not be mixed."""
+
+
+class InvalidTable(JahsError, ValueError):
+    """A table lacks columns, repeats rows or holds values out of range."""
+
+
+class Leakage(JahsError, ValueError):
+    """A config stands on more than one side of a split."""
+
+
+class NotRecorded(JahsError, LookupError):
+    """The recorded table has no such run."""
+
+
+class CorruptFile(JahsError, ValueError):
+    """A file's bytes are not what its manifest or its format says."""
+
+
+class UnknownFormat(JahsError, ValueError):
+    """A file of a format version that this code does not read."""
+
+
+class UnsafeFile(JahsError, ValueError):
+    """A pickle or archive that asks for more than data."""
+
+
+class DownloadFailed(JahsError, OSError):
+    """A download could not be completed or verified."""
+
+
+class OutOfSpace(JahsError, OSError):
+    """Too little disk for what was asked."""
+
+
+class MissingData(JahsError, OSError):
+    """Images or a release are not where they were looked for."""
+
+
+class MissingDependency(JahsError, ImportError):
+    """An optional package is needed; the message says what to install."""

@@ -1,0 +1,1 @@
+"""Train configs and write what was measured: images in, runs out."""

@@ -1,0 +1,1 @@
+"""Put every config on one side: train, valid or test."""

@@ -1,0 +1,1 @@
+"""Fit, tune, score and release the models that answer queries."""
