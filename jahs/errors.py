@@ -20,7 +20,8 @@ JahsError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 __all__ = [
     "CorruptFile",
@@ -72,6 +73,14 @@ class InvalidArgument(JahsError, ValueError):
 
 class UnknownName(JahsError, ValueError):
     """A name that does not exist; the message lists those that do."""
+
+    @classmethod
+    def of(cls, what: str, given: object, valid: Iterable[str]) -> UnknownName:
+        """Build the error for a `given` name of kind `what`, with the near miss and every valid name."""
+        names = list(valid)
+        near = get_close_matches(str(given), names, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        return cls(f"{what}={given!r} does not exist{hint}; {what} is one of: {', '.join(names)}")
 
 
 class ProtocolMismatch(JahsError, ValueError):

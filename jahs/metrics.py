@@ -1,0 +1,150 @@
+"""What is measured: name, unit, direction, bounds, and whether it is computed exactly or learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+from jahs.errors import UnknownName
+
+__all__ = ["ACCURACIES", "LEARNED", "METRICS", "Metric", "metric"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One number that a query answers.
+
+    Attributes:
+        name: identifier, the key of a result.
+        unit: unit of `name`.
+        direction: whether less or more is better.
+        lower, upper: bounds that no answer leaves (`upper` may be infinite).
+        kind: "exact" is computed from the config, "learned" is predicted, "recorded" is only in the tables.
+        by_epoch: whether the value depends on the epoch.
+        published_name, published_scale: JAHS-Bench-201's name, and what to multiply by to get its number.
+        description: one sentence.
+    """
+
+    name: str
+    unit: str
+    direction: Literal["min", "max"]
+    lower: float
+    upper: float
+    kind: Literal["exact", "learned", "recorded"]
+    by_epoch: bool
+    description: str
+    published_name: str | None = None
+    published_scale: float = 1.0
+
+
+def _accuracy(part: str, description: str) -> Metric:
+    return Metric(
+        name=f"{part}_acc",
+        unit="%",
+        direction="max",
+        lower=0.0,
+        upper=100.0,
+        kind="learned",
+        by_epoch=True,
+        published_name=f"{part}-acc",
+        description=description,
+    )
+
+
+def _loss(part: str) -> Metric:
+    return Metric(
+        name=f"{part}_loss",
+        unit="nat",
+        direction="min",
+        lower=0.0,
+        upper=math.inf,
+        kind="recorded",
+        by_epoch=True,
+        published_name=f"{part}-loss",
+        description=f"Mean cross-entropy over the {part} images.",
+    )
+
+
+_ALL = (
+    _accuracy(
+        "train", "Top-1 accuracy over the epoch's training batches as they were trained on, augmentation included."
+    ),
+    _accuracy("valid", "Top-1 accuracy on the validation images after the epoch."),
+    _accuracy("test", "Top-1 accuracy on the test images after the epoch."),
+    Metric(
+        name="latency",
+        unit="s",
+        direction="min",
+        lower=0.0,
+        upper=math.inf,
+        kind="learned",
+        by_epoch=False,
+        published_name="latency",
+        description="CPU seconds of one core for an evaluation forward pass of one batch of 256 images.",
+    ),
+    Metric(
+        name="runtime",
+        unit="s",
+        direction="min",
+        lower=0.0,
+        upper=math.inf,
+        kind="learned",
+        by_epoch=True,
+        published_name="runtime",
+        description="Cumulative CPU seconds of one core from the first to the queried epoch, training plus evaluation.",
+    ),
+    Metric(
+        name="n_params",
+        unit="parameters",
+        direction="min",
+        lower=0.0,
+        upper=math.inf,
+        kind="exact",
+        by_epoch=False,
+        published_name="size_MB",
+        published_scale=1e-6,
+        description="Trainable parameters. The published size_MB is this number in millions, not megabytes.",
+    ),
+    Metric(
+        name="n_macs",
+        unit="multiply-adds",
+        direction="min",
+        lower=0.0,
+        upper=math.inf,
+        kind="exact",
+        by_epoch=False,
+        published_name="FLOPS",
+        published_scale=1e-6,
+        description="Multiply-adds of convolutions and the linear layer for one image, forward. "
+        "The published FLOPS is this number in millions, not a rate.",
+    ),
+    _loss("train"),
+    _loss("valid"),
+    _loss("test"),
+)
+
+METRICS: Final[Mapping[str, Metric]] = MappingProxyType({m.name: m for m in _ALL})
+"""Every metric by its name."""
+
+LEARNED: Final = tuple(m.name for m in _ALL if m.kind == "learned")
+ACCURACIES: Final = ("train_acc", "valid_acc", "test_acc")
+
+_BY_ALIAS = {m.published_name: m for m in _ALL if m.published_name is not None}
+
+
+def metric(name: str) -> Metric:
+    """Return the metric called `name`, its own name or the published one.
+
+    Raises:
+        UnknownName: if there is no such metric; lists those that exist.
+
+    Example:
+        >>> metric("valid-acc").name
+        'valid_acc'
+    """
+    if isinstance(name, str) and (found := METRICS.get(name) or _BY_ALIAS.get(name)):
+        return found
+    raise UnknownName.of("metric", name, [*METRICS, *_BY_ALIAS])

@@ -1,0 +1,115 @@
+"""Column names and types of every table, in one place; the formats that rooms hand to one another.
+
+A config table has one row per config (`CONFIG_COLUMNS`), an epoch table one row per (config, seed, epoch)
+(`EPOCH_COLUMNS`), a run table one row per (config, seed) (`RUN_COLUMNS`), a profile one row per config
+(`PROFILE_COLUMNS`). `COLUMNS` are the columns of the encoded matrix, in order.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+__all__ = [
+    "COLUMNS",
+    "CONFIG_COLUMNS",
+    "CONFIG_KEYS",
+    "EPOCH_COLUMNS",
+    "OPS",
+    "PROFILE_COLUMNS",
+    "RUNS_FORMAT",
+    "RUN_COLUMNS",
+    "RUN_STATUSES",
+    "SPLIT_FORMAT",
+    "SPLIT_PARTS",
+    "TRIALS_FORMAT",
+    "TRIAL_KEYS",
+]
+
+OPS: Final = ("Op1", "Op2", "Op3", "Op4", "Op5", "Op6")
+
+CONFIG_KEYS: Final = (
+    "Activation",
+    "LearningRate",
+    "N",
+    *OPS,
+    "Optimizer",
+    "Resolution",
+    "TrivialAugment",
+    "W",
+    "WeightDecay",
+)
+"""The 14 keys of a config, spelled and sorted as JAHS-Bench-201 does."""
+
+COLUMNS: Final = (*CONFIG_KEYS, "epoch")
+"""Columns of the encoded float32 matrix: every key of a config in order, then the epoch."""
+
+RUNS_FORMAT: Final = 1
+"""Version of the runs tables; a reader refuses any other."""
+
+CONFIG_COLUMNS: Final = MappingProxyType(
+    {
+        "config_id": "uint64",
+        "config_index": "int64",  # number in the sample stream; -1 for a config from elsewhere
+        "Activation": "string",
+        "LearningRate": "float64",
+        "N": "int8",
+        **dict.fromkeys(OPS, "int8"),
+        "Optimizer": "string",
+        "Resolution": "float32",  # 0.25, 0.5 and 1 are exact
+        "TrivialAugment": "bool",
+        "W": "int8",
+        "WeightDecay": "float64",
+    }
+)
+
+RUN_STATUSES: Final = ("finished", "diverged")
+"""How a run ended: at the task's last epoch, or at the first NaN or infinity."""
+
+RUN_COLUMNS: Final = MappingProxyType(
+    {
+        "config_id": "uint64",
+        "seed": "int64",
+        "status": "string",
+        "n_epochs": "int16",  # epochs measured; the task's last one for a finished run
+        "device": "string",  # "cpu" or the accelerator's name
+        "machine": "string",  # processor model
+        "torch_version": "string",
+        "protocol": "string",  # digest of task, index digests, constants and augmentation version
+        "cpu_time_s": "float32",  # of the whole run, set-up included
+    }
+)
+
+EPOCH_COLUMNS: Final = MappingProxyType(
+    {
+        "config_id": "uint64",
+        "seed": "int64",
+        "epoch": "int16",
+        "train_acc": "float32",
+        "valid_acc": "float32",
+        "test_acc": "float32",
+        "train_loss": "float32",
+        "valid_loss": "float32",
+        "test_loss": "float32",
+        "runtime": "float32",  # NaN where trained on an accelerator
+    }
+)
+
+PROFILE_COLUMNS: Final = MappingProxyType(
+    {
+        "config_id": "uint64",
+        "latency": "float32",  # CPU seconds of one evaluation batch of 256
+        "step_time_s": "float32",  # CPU seconds of one training step of 256
+        "n_repeats": "int16",
+        "machine": "string",
+        "torch_version": "string",
+        "protocol": "string",
+    }
+)
+
+SPLIT_FORMAT: Final = 1
+SPLIT_PARTS: Final = ("train", "valid", "test")
+
+TRIALS_FORMAT: Final = 1
+TRIAL_KEYS: Final = ("trial", "config", "fidelity", "seed", "metrics", "start", "end", "worker", "status")
+"""Keys of one line of a trial log, in order."""

@@ -1,0 +1,175 @@
+"""The tasks: which images, how many, at what side, for how many epochs. A task is a protocol, frozen once collected.
+
+Laptop tasks (`digits`, `fashion_mnist_mini`) are measured by this project. The other three follow JAHS-Bench-201;
+where its authors do not state a number (the validation sizes of the two ICGen tasks), ours is named in the comment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+from jahs.errors import InvalidArgument, UnknownName
+
+__all__ = ["RESOLUTIONS", "TASKS", "Task", "task"]
+
+RESOLUTIONS: Final = (0.25, 0.5, 1.0)
+_SMALLEST_SIDE: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A protocol: data set, image side, split sizes and epochs.
+
+    Attributes:
+        name: identifier, as queries name it.
+        title: name for people.
+        data_set: which images (`pipeline.data` knows how to find them).
+        side: image side at Resolution 1.0; the network halves it twice.
+        n_channels, n_classes: of the images.
+        n_train, n_valid, n_test: split sizes, disjoint.
+        max_epoch: epochs of a full run; the cosine schedule ends there.
+        crop: "small" crops the image as it is trained on; "large" crops at full side before resizing (CIFAR-10).
+        max_translation: pixels by which TrivialAugment's strongest translation moves an image at Resolution 1.0,
+            or None where it scales with the image.
+        mean, std: per channel, of pixels in [0, 1]; None: computed from the training images.
+        index_digest: digest of the split's indices once the protocol is frozen; None while it is not.
+        citation: where the images come from.
+    """
+
+    name: str
+    title: str
+    data_set: str
+    side: int
+    n_channels: int
+    n_classes: int
+    n_train: int
+    n_valid: int
+    n_test: int
+    max_epoch: int
+    crop: Literal["small", "large"] = "small"
+    max_translation: int | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    index_digest: str | None = None
+    citation: str
+
+    def __post_init__(self) -> None:
+        """Refuse a task whose network would run out of pixels or images."""
+        faults = []
+        smallest = int(self.side * min(RESOLUTIONS))
+        if smallest < _SMALLEST_SIDE or self.side % (4 * _SMALLEST_SIDE):
+            faults.append(
+                f"side={self.side}: Resolution {min(RESOLUTIONS)} gives images of {smallest} pixels; the side must be "
+                f"a multiple of {4 * _SMALLEST_SIDE}, so that the smallest image has at least {_SMALLEST_SIDE}"
+            )
+        faults += [
+            f"{key}={value}: must be at least 1"
+            for key in ("n_channels", "n_classes", "n_train", "n_valid", "n_test", "max_epoch")
+            if (value := getattr(self, key)) < 1
+        ]
+        if faults:
+            raise InvalidArgument("\n".join(f"task {self.name!r}: {fault}" for fault in faults))
+
+    def image_side(self, resolution: float) -> int:
+        """Side in pixels of the images that a config of this Resolution sees."""
+        return int(self.side * resolution)
+
+
+_FASHION = (
+    "Xiao, Rasul, Vollgraf (2017). Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning Algorithms. "
+    "arXiv:1708.07747"
+)
+_ALL = (
+    Task(
+        name="digits",
+        title="Digits (16 px)",
+        data_set="digits",
+        side=16,
+        n_channels=1,
+        n_classes=10,
+        n_train=1024,
+        n_valid=384,
+        n_test=384,
+        max_epoch=20,
+        citation="Alpaydin, Kaynak (1998). Optical Recognition of Handwritten Digits. UCI Machine Learning Repository.",
+    ),
+    Task(
+        name="fashion_mnist_mini",
+        title="Fashion-MNIST (16 px)",
+        data_set="fashion_mnist",
+        side=16,
+        n_channels=1,
+        n_classes=10,
+        n_train=8192,
+        n_valid=4096,
+        n_test=2048,
+        max_epoch=30,
+        citation=_FASHION,
+    ),
+    Task(
+        name="cifar10",
+        title="CIFAR-10",
+        data_set="cifar10",
+        side=32,
+        n_channels=3,
+        n_classes=10,
+        n_train=25_000,
+        n_valid=25_000,
+        n_test=10_000,
+        max_epoch=200,
+        crop="large",
+        max_translation=10,
+        mean=(0.4914, 0.4822, 0.4465),
+        std=(0.2470, 0.2435, 0.2616),
+        citation="Krizhevsky (2009). Learning Multiple Layers of Features from Tiny Images.",
+    ),
+    Task(
+        name="colorectal_histology",
+        title="Colorectal Histology",
+        data_set="colorectal_histology",
+        side=32,
+        n_channels=3,
+        n_classes=8,
+        n_train=4_008,
+        n_valid=496,  # ours: as many per class as for testing
+        n_test=496,
+        max_epoch=200,
+        max_translation=10,
+        citation="Kather et al. (2016). Multi-class texture analysis in colorectal cancer histology. Sci. Rep. 6.",
+    ),
+    Task(
+        name="fashion_mnist",
+        title="Fashion-MNIST",
+        data_set="fashion_mnist",
+        side=32,
+        n_channels=1,
+        n_classes=10,
+        n_train=56_000,
+        n_valid=7_000,  # ours: as many per class as for testing
+        n_test=7_000,
+        max_epoch=200,
+        max_translation=10,
+        citation=_FASHION,
+    ),
+)
+
+TASKS: Final[Mapping[str, Task]] = MappingProxyType({t.name: t for t in _ALL})
+"""Every task by its name."""
+
+
+def task(name: str) -> Task:
+    """Return the task called `name`.
+
+    Raises:
+        UnknownName: if there is no such task; lists those that exist.
+
+    Example:
+        >>> task("cifar10").max_epoch
+        200
+    """
+    if isinstance(name, str) and name in TASKS:
+        return TASKS[name]
+    raise UnknownName.of("task", name, TASKS)
