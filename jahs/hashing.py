@@ -1,0 +1,31 @@
+"""Digests that are the same on every platform and in every process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["digest_bytes", "digest_facts", "sha256_file"]
+
+_CHUNK = 1 << 20
+
+
+def digest_bytes(data: bytes) -> str:
+    """Return 16 hex digits that stand for `data`."""
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+def digest_facts(facts: Mapping[str, object]) -> str:
+    """Return 16 hex digits that stand for JSON-able `facts`, whatever their order."""
+    return digest_bytes(json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False).encode())
+
+
+def sha256_file(path: Path) -> str:
+    """Return the sha256 of a file as hex digits, reading it in pieces."""
+    sha = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            sha.update(chunk)
+    return sha.hexdigest()

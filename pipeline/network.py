@@ -1,0 +1,141 @@
+"""The NAS-Bench-201 macro network with its depth N, width W, activation, classes and channels free.
+
+stem -> N cells of W channels -> reduction -> N cells of 2W -> reduction -> N cells of 4W -> head.
+Operations are pre-activation: activation, convolution without bias, BatchNorm.
+Node 1 is a cell's input and node 4 its output; a node is the sum of the edges that enter it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from jahs.cell import Cell
+from jahs.tasks import Task
+
+__all__ = ["CellBlock", "Network", "ReductionBlock", "build_network"]
+
+ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
+    "ReLU": functional.relu,
+    "Hardswish": functional.hardswish,
+    "Mish": functional.mish,
+}
+_EDGES: Final = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # of Op1..Op6, from node to node
+_IDENTITY, _ZERO, _CONV3X3, _CONV1X1, _POOL = range(5)
+
+
+class ConvBN(nn.Module):
+    """Convolution and BatchNorm; the caller activates, because edges that leave one node share its activation."""
+
+    def __init__(self, n_in: int, n_out: int, kernel: int, *, stride: int = 1) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(n_in, n_out, kernel, stride=stride, padding=kernel // 2, bias=False)
+        self.norm = nn.BatchNorm2d(n_out)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return norm(conv(x))."""
+        out: Tensor = self.norm(self.conv(x))
+        return out
+
+
+class CellBlock(nn.Module):
+    """One cell of `n_channels`; every edge is computed, also one that leads nowhere, except Zero, which adds nothing."""
+
+    def __init__(self, ops: tuple[int, ...], n_channels: int, activation: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.ops = ops
+        self.activation = activation
+        kernels = {_CONV3X3: 3, _CONV1X1: 1}
+        self.convs = nn.ModuleDict(
+            {
+                f"Op{number}": ConvBN(n_channels, n_channels, kernels[op])
+                for number, op in enumerate(ops, start=1)
+                if op in kernels
+            }
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the value of node 4."""
+        nodes: list[Tensor | None] = [x, None, None, None]  # None: nothing but zeros arrived
+        activated: dict[int, Tensor] = {}
+        pooled: dict[int, Tensor] = {}
+        for number, ((source, target), op) in enumerate(zip(_EDGES, self.ops, strict=True), start=1):
+            value = nodes[source]
+            if op == _ZERO:
+                continue
+            if value is None:
+                value = nodes[source] = torch.zeros_like(x)
+            if op == _IDENTITY:
+                term = value
+            elif op == _POOL:
+                if source not in pooled:
+                    pooled[source] = functional.avg_pool2d(value, 3, stride=1, padding=1, count_include_pad=False)
+                term = pooled[source]
+            else:
+                if source not in activated:
+                    activated[source] = self.activation(value)
+                term = self.convs[f"Op{number}"](activated[source])
+            present = nodes[target]
+            nodes[target] = term if present is None else present + term
+        output = nodes[3]
+        return torch.zeros_like(x) if output is None else output
+
+
+class ReductionBlock(nn.Module):
+    """Basic residual block that halves the side and doubles the channels."""
+
+    def __init__(self, n_in: int, n_out: int, activation: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.activation = activation
+        self.first = ConvBN(n_in, n_out, 3, stride=2)
+        self.second = ConvBN(n_out, n_out, 3)
+        self.shortcut = nn.Conv2d(n_in, n_out, 1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return shortcut(x) + second(first(x))."""
+        main: Tensor = self.second(self.activation(self.first(self.activation(x))))
+        shortcut: Tensor = self.shortcut(functional.avg_pool2d(x, 2))
+        return shortcut + main
+
+
+class Network(nn.Module):
+    """The whole network, from normalised images to logits."""
+
+    def __init__(
+        self, ops: tuple[int, ...], *, n_cells: int, width: int, activation: str, n_channels: int, n_classes: int
+    ) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[activation]
+        self.stem = ConvBN(n_channels, width, 3)
+        blocks: list[nn.Module] = []
+        for stage in range(3):
+            n = width * 2**stage
+            if stage:
+                blocks.append(ReductionBlock(n // 2, n, self.activation))
+            blocks += [CellBlock(ops, n, self.activation) for _ in range(n_cells)]
+        self.body = nn.Sequential(*blocks)
+        self.norm = nn.BatchNorm2d(4 * width)
+        self.classify = nn.Linear(4 * width, n_classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits of shape (n_images, n_classes)."""
+        features = self.activation(self.norm(self.body(self.stem(images))))
+        logits: Tensor = self.classify(features.mean(dim=(2, 3)))
+        return logits
+
+
+def build_network(config: Mapping[str, Any], task: Task) -> Network:  # Any: a config's values
+    """Build the network of a validated config, in channels-last order, weights drawn from torch's global generator."""
+    network = Network(
+        Cell.from_config(config).ops,
+        n_cells=config["N"],
+        width=config["W"],
+        activation=config["Activation"],
+        n_channels=task.n_channels,
+        n_classes=task.n_classes,
+    )
+    return network.to(memory_format=torch.channels_last)
