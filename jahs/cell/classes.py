@@ -1,0 +1,57 @@
+"""The classes of cells that compute the same, for arrays of cells.
+
+A class has a number; classes are numbered by their smallest member, which represents them. Found on first use
+from the canonical key of every cell, once per process.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jahs.cell.keys import canonical
+from jahs.cell.operations import all_ops, cell_numbers
+from jahs.cell.value import Cell
+
+__all__ = ["canonical_cell", "canonical_keys", "representatives"]
+
+
+def canonical_keys(ops: ArrayLike) -> NDArray[np.int64]:
+    """Number of each row's class, (n,), for `ops` of shape (n, 6): equal numbers, equal functions.
+
+    Raises:
+        InvalidArgument: `ops` is no integer array of shape (n, 6) with values 0 to 4.
+    """
+    numbers = cell_numbers(ops)
+    return _classes()[0][numbers]
+
+
+def representatives() -> NDArray[np.int64]:
+    """The smallest cell of each class in the order of Op1 .. Op6, (n_classes, 6); row i is of class i."""
+    return all_ops()[_classes()[1]]
+
+
+def canonical_cell(cell: Cell) -> Cell:
+    """The cell that represents all cells that compute what this one computes.
+
+    Example:
+        >>> canonical_cell(Cell((2, 1, 1, 1, 1, 2)))  # Op1 leads nowhere; Op6 is a convolution of nothing
+        Cell(ops=(0, 1, 1, 1, 1, 2))
+    """
+    return Cell(tuple(representatives()[canonical_keys([cell.ops])[0]].tolist()))
+
+
+@cache
+def _classes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Class of each cell number, (15625,), and number of each class's smallest cell, (n_classes,)."""
+    numbers: dict[str, int] = {}
+    classes, smallest = [], []
+    for number, ops in enumerate(all_ops().tolist()):
+        key = canonical(Cell(tuple(ops)))
+        if key not in numbers:
+            numbers[key] = len(numbers)
+            smallest.append(number)
+        classes.append(numbers[key])
+    return np.array(classes), np.array(smallest)
