@@ -20,8 +20,9 @@ from typing import Final, TypeAlias, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from jahs.configs import PARAMETERS, Config, Parameter, Value, validate
+from jahs.configs import Config, validate
 from jahs.errors import InvalidArgument, InvalidConfig, UnknownName
+from jahs.parameters import PARAMETERS, Parameter, Value
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, OPS
 
 __all__ = ["GROUPS", "Columns", "Space", "space"]

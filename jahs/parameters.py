@@ -1,0 +1,198 @@
+"""The 14 parameters of the space, exactly as JAHS-Bench-201 defines them; everything else reads `PARAMETERS`.
+
+The law of the float ranges: a value is legal if it lies in the range *or* is the float32 nearest to one of the range's
+ends. So rounding a legal value to float32, as the encoded matrix does, never makes it illegal. It matters at one end
+only: float32(1e-5) is 9.999999747378752e-06, just under WeightDecay's lower end. Nothing is clipped or rounded here.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias, cast
+
+import numpy as np
+
+from jahs.errors import InvalidConfig
+from jahs.schema import OPS
+
+__all__ = ["PARAMETERS", "Parameter", "Value"]
+
+Value: TypeAlias = str | bool | int | float
+
+_MOST_SHOWN: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One dimension of the space.
+
+    Attributes:
+        name: key in a config.
+        kind: "categorical" (no order), "ordinal" (choices in order) or "float" (a range).
+        default: JAHS-Bench-201's default.
+        choices: legal values in JAHS-Bench-201's order; empty for a float.
+        codes: number of each choice in the encoded matrix, in the order of `choices`.
+        lower, upper: ends of a float's range, both included; NaN for the other kinds.
+        is_log: whether a float is sampled on a log scale.
+    """
+
+    name: str
+    kind: Literal["categorical", "ordinal", "float"]
+    default: Value
+    choices: tuple[Value, ...] = ()
+    codes: tuple[float, ...] = ()
+    lower: float = math.nan
+    upper: float = math.nan
+    is_log: bool = False
+
+    @property
+    def least(self) -> float:
+        """Smallest legal float: `lower`, or the float32 nearest to it where that is smaller."""
+        return min(self.lower, float(np.float32(self.lower)))
+
+    @property
+    def most(self) -> float:
+        """Largest legal float: `upper`, or the float32 nearest to it where that is larger."""
+        return max(self.upper, float(np.float32(self.upper)))
+
+    @property
+    def span(self) -> str:
+        """The range of a float in words."""
+        return f"[{self.lower}, {self.upper}]"
+
+    @property
+    def allowed(self) -> str:
+        """The legal values in words."""
+        if self.kind == "float":
+            return f"in {self.span}"
+        return f"one of {', '.join(map(repr, self.choices))}"
+
+    def read(self, value: object) -> Value:
+        """Return `value` as a legal builtin; numpy scalars are taken, nothing is rounded or clipped.
+
+        Raises:
+            InvalidConfig: one line beginning with the name, with the nearest legal value.
+
+        Example:
+            >>> PARAMETERS["N"].read(np.int64(5))
+            5
+        """
+        builtin = _to_builtin(value)
+        wanted = type(self.default)
+        if type(builtin) is int and wanted is float:
+            builtin = _to_float(builtin)
+        if type(builtin) is not wanted:
+            given = type(value).__name__
+            raise self._fault(value, f"is {with_article(given)}, not {with_article(wanted.__name__)}: {self.allowed}")
+        if self.kind != "float":
+            for choice in self.choices:
+                if builtin == choice:
+                    return choice
+            raise self._fault(value, f"is not {self.allowed}")
+        number = cast("float", builtin)
+        if self.least <= number <= self.most:
+            return number
+        raise self._fault(value, f"is {'not a number in' if math.isnan(number) else 'outside'} {self.span}")
+
+    def _fault(self, value: object, problem: str) -> InvalidConfig:
+        nearest = self._nearest(_to_builtin(value))
+        hint = "" if nearest is None else f" (nearest: {nearest!r})"
+        return InvalidConfig([f"{self.name}={show(value)} {problem}{hint}"])
+
+    def _nearest(self, value: object) -> Value | None:
+        """The legal value that was probably meant, or None where nothing suggests one."""
+        if isinstance(value, str):
+            if isinstance(self.default, str):
+                lowered = {str(choice).lower(): choice for choice in self.choices}
+                close = get_close_matches(value[:_MOST_SHOWN].strip().lower(), lowered, n=1)
+                return lowered[close[0]] if close else None
+            value = {"true": True, "false": False}.get(value[:_MOST_SHOWN].strip().lower(), _parse_number(value))
+        if not isinstance(value, int | float) or math.isnan(number := _to_float(value)):
+            return None
+        if isinstance(self.default, bool):
+            return next((choice for choice in self.choices if number == choice), None)
+        if isinstance(value, bool) or isinstance(self.default, str):
+            return None
+        if self.kind == "float":
+            return min(max(number, self.lower), self.upper)
+        choices = cast("tuple[float, ...]", self.choices)
+        near = min(choices, key=lambda choice: (abs(choice - number), choice))
+        return near if self.kind == "ordinal" or near == number else None
+
+
+def _choice(name: str, choices: tuple[Value, ...], default: Value, *, is_ordinal: bool = False) -> Parameter:
+    is_text = isinstance(default, str)
+    codes = tuple(float(i) if is_text else float(choice) for i, choice in enumerate(choices))
+    kind: Literal["ordinal", "categorical"] = "ordinal" if is_ordinal else "categorical"
+    return Parameter(name=name, kind=kind, choices=choices, codes=codes, default=default)
+
+
+_ALL = (
+    _choice("Activation", ("ReLU", "Hardswish", "Mish"), "ReLU"),
+    Parameter(name="LearningRate", kind="float", lower=1e-3, upper=1.0, is_log=True, default=1e-1),
+    _choice("N", (1, 3, 5), 1, is_ordinal=True),
+    *(_choice(op, (0, 1, 2, 3, 4), 0) for op in OPS),
+    _choice("Optimizer", ("SGD",), "SGD"),
+    _choice("Resolution", (0.25, 0.5, 1.0), 1.0, is_ordinal=True),
+    _choice("TrivialAugment", (True, False), default=False),
+    _choice("W", (4, 8, 16), 4, is_ordinal=True),
+    Parameter(name="WeightDecay", kind="float", lower=1e-5, upper=1e-2, is_log=True, default=5e-4),
+)
+
+PARAMETERS: Final[Mapping[str, Parameter]] = MappingProxyType({parameter.name: parameter for parameter in _ALL})
+"""The 14 parameters by name, in the order of `jahs.schema.CONFIG_KEYS`."""
+
+
+def _to_builtin(value: object) -> object:
+    """The builtin that a numpy scalar, an array of no dimensions or a subclass holds; anything else as it is."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.item()
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__int__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, np.longdouble) and (np.isnan(value) or float(value) == value):
+        return float(value)
+    return value
+
+
+def _to_float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _parse_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def with_article(name: str) -> str:
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def show(value: object) -> str:
+    """The value on one short line, also when its repr is long, has several lines or raises."""
+    try:
+        text = _SHORT.repr(_to_builtin(value))
+    except ValueError:  # an int of more digits than Python agrees to print
+        text = "<a number of too many digits>"
+    return " ".join(text.split())[: 2 * _MOST_SHOWN]
+
+
+def show_key(key: object) -> str:
+    return key[:_MOST_SHOWN] if isinstance(key, str) and key.isprintable() and key else show(key)
+
+
+_SHORT: Final = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _MOST_SHOWN
