@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from jahs.cell.operations import EDGES, ZERO
+from jahs.cell.operations import EDGES
 from jahs.cell.paths import dead_edges
 
 __all__ = ["draw_svg", "draw_text"]
@@ -104,21 +104,22 @@ def draw_svg(ops: Sequence[int]) -> str:
     """The cell as a self-contained SVG document with light and dark colours of its own."""
     dead = dead_edges(ops)
     title = ", ".join(f"Op{edge + 1} {_LABELS[op]}" for edge, op in enumerate(ops))
+    size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}"'
-        f' height="{_HEIGHT}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
         f"<title>Cell: {title}</title>",
         f"<style>{_CSS}</style>",
         f'<rect class="card" x="0.5" y="0.5" width="{_WIDTH - 1}" height="{_HEIGHT - 1}" rx="10"/>',
     ]
     in_order = sorted(range(len(EDGES)), key=lambda edge: edge not in dead)
     parts += [_svg_edge(edge, ops[edge], is_dead=edge in dead) for edge in in_order]
-    roles = {1: "input", 4: "output"}
+    roles = {1: ("input", -14), 4: ("output", 16)}  # moved aside, out of the way of the curves
     for node, x in _PLACES.items():
         parts.append(f'<circle class="node" cx="{x}" cy="{_LINE}" r="{_RADIUS}"/>')
         parts.append(f'<text class="number" x="{x}" y="{_LINE + 5}">{node}</text>')
         if node in roles:
-            parts.append(f'<text class="role" x="{x}" y="{_LINE + 38}">{roles[node]}</text>')
+            role, aside = roles[node]
+            parts.append(f'<text class="role" x="{x + aside}" y="{_LINE + 38}">{role}</text>')
     return "\n".join([*parts, "</svg>\n"])
 
 
@@ -143,13 +144,13 @@ def _svg_edge(edge: int, op: int, *, is_dead: bool) -> str:
     label = _LABELS[op]
     width = 52 + 7.4 * len(label)
     y = _LINE - rise
+    plate = f'x="{middle - width / 2:.1f}" y="{y - 14}" width="{width:.1f}" height="28" rx="14"'
     return "\n".join(
         [
             f'<g class="dead"><!-- Op{edge + 1} -->' if is_dead else f"<g><!-- Op{edge + 1} -->",
             f'<path class="edge {style}" d="{line}"/>',
             _arrow_head(end, slope, style),
-            f'<rect class="label {style}" x="{middle - width / 2:.1f}" y="{y - 14}" width="{width:.1f}" height="28"'
-            ' rx="14"/>',
+            f'<rect class="label {style}" {plate}/>',
             f'<text x="{middle:.0f}" y="{y + 5}"><tspan class="op">Op{edge + 1}</tspan> {label}</text>',
             "</g>",
         ]

@@ -32,7 +32,7 @@ _EXAMPLE: Final = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|avg_pool_3x3~0|nor_
 
 def string_from_ops(ops: Sequence[int]) -> str:
     """The architecture string of six codes in JAHS order."""
-    groups = {target: "|" for target in _TARGETS}
+    groups = dict.fromkeys(_TARGETS, "|")
     for edge in STRING_ORDER:
         source, target = EDGES[edge]
         groups[target] += f"{OPERATIONS[ops[edge]]}~{source - 1}|"
@@ -93,7 +93,8 @@ def nb201_indices(ops: ArrayLike) -> NDArray[np.int64]:
     Raises:
         InvalidArgument: `ops` is no integer array of shape (n, 6) with values 0 to 4.
     """
-    return _published()[1][cell_numbers(ops)]
+    indices: NDArray[np.int64] = _published()[1][cell_numbers(ops)]
+    return indices
 
 
 def ops_at(indices: ArrayLike) -> NDArray[np.int64]:
@@ -113,7 +114,8 @@ def ops_at(indices: ArrayLike) -> NDArray[np.int64]:
         faults.append(f"indices holds {wrong[:5].tolist()}; allowed are 0 to {N_CELLS - 1}")
     if faults:
         raise InvalidArgument("\n".join(faults))
-    return _published()[0][array]
+    ops: NDArray[np.int64] = _published()[0][array]
+    return ops
 
 
 def index_of_number(index: object) -> int:
@@ -128,9 +130,7 @@ def index_of_number(index: object) -> int:
             raise TypeError
         number = operator.index(index)  # type: ignore[arg-type]  # anything may be given: TypeError is the answer
     except TypeError:
-        raise InvalidArgument(
-            f"NAS-Bench-201 index {index!r} is a {type(index).__name__}; {allowed}"
-        ) from None
+        raise InvalidArgument(f"NAS-Bench-201 index {index!r} is a {type(index).__name__}; {allowed}") from None
     if not 0 <= number < N_CELLS:
         raise InvalidArgument(f"NAS-Bench-201 index {number} is out of range; {allowed}")
     return number

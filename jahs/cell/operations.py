@@ -95,8 +95,9 @@ def checked_ops(ops: ArrayLike) -> NDArray[np.int64]:
         faults.append(f"ops has dtype {array.dtype}; it must be of integers")
     if not faults and array.size and (array.min() < 0 or array.max() >= len(OPERATIONS)):
         wrong = np.argwhere((array < 0) | (array >= len(OPERATIONS)))
+        allowed = f"allowed are 0 to {len(OPERATIONS) - 1}"
         faults += [
-            f"ops[{row}]: {OPS[column]}={array[row, column]} is not an operation; allowed are 0 to {len(OPERATIONS) - 1}"
+            f"ops[{row}]: {OPS[column]}={array[row, column]} is not an operation; {allowed}"
             for row, column in wrong[:_MAX_FAULTS]
         ]
         if len(wrong) > _MAX_FAULTS:

@@ -76,7 +76,7 @@ def effective_depth(ops: ArrayLike) -> NDArray[np.int64]:
     Raises:
         InvalidArgument: `ops` is no integer array of shape (n, 6) with values 0 to 4.
     """
-    return _features()[cell_numbers(ops), PATH_FEATURES.index("effective_depth")].astype(np.int64)
+    return path_features(ops)[:, PATH_FEATURES.index("effective_depth")].astype(np.int64)
 
 
 def path_features(ops: ArrayLike) -> NDArray[np.int8]:
@@ -88,7 +88,8 @@ def path_features(ops: ArrayLike) -> NDArray[np.int8]:
     Raises:
         InvalidArgument: `ops` is no integer array of shape (n, 6) with values 0 to 4.
     """
-    return _features()[cell_numbers(ops)]
+    features: NDArray[np.int8] = _features()[cell_numbers(ops)]
+    return features
 
 
 @cache
