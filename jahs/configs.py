@@ -14,7 +14,7 @@ from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.parameters import PARAMETERS, Value, show, show_key, with_article
 from jahs.schema import CONFIG_KEYS
 
-__all__ = ["Config", "config_codes", "config_id", "validate", "validate_many"]
+__all__ = ["Config", "config_codes", "config_id", "digest", "key_faults", "many_faults", "validate", "validate_many"]
 
 MOST_LISTED: Final = 20
 """How many faults of a batch are listed; the others are counted."""
@@ -61,16 +61,14 @@ def validate(config: Mapping[str, object]) -> Config:
             [f"config={show(config)} is {with_article(type(config).__name__)}, not a mapping of 14 keys"]
         )
     clean: dict[str, Value] = {}
-    faults: list[str] = []
+    faults = list(key_faults(config))
     for name, parameter in PARAMETERS.items():
-        if name not in config:
-            faults.append(f"{name} is missing: {parameter.allowed} (default: {parameter.default!r})")
-            continue
-        try:
-            clean[name] = parameter.read(config[name])
-        except InvalidConfig as fault:
-            faults += fault.faults
-    if faults := faults + list(_unknown_keys(config)):
+        if name in config:
+            try:
+                clean[name] = parameter.read(config[name])
+            except InvalidConfig as fault:
+                faults += fault.faults
+    if faults:
         raise InvalidConfig(faults)
     return cast("Config", clean)
 
@@ -137,7 +135,7 @@ def config_id(config: Mapping[str, object]) -> int:
     return digest(_PACK(*config_codes(config)))
 
 
-def digest(packed: bytes) -> int:
+def digest(packed: bytes | memoryview[int]) -> int:
     """Return the id of a config from its 14 numbers as 112 little-endian bytes."""
     hasher = _HASHER.copy()
     hasher.update(packed)
@@ -171,7 +169,7 @@ def _codes_of_clean(config: object) -> tuple[float, ...] | None:
         return None
 
 
-_FIDELITIES_OF_A_QUERY: Final = ("epoch", "epochs", "nepochs", "nepoch", "budget", "at")
+_NAMES_OF_THE_EPOCH: Final = ("epoch", "epochs", "nepochs", "nepoch", "budget", "at")
 _NICKNAMES: Final = MappingProxyType(
     {
         **{name.lower(): name for name in CONFIG_KEYS},
@@ -188,16 +186,20 @@ _NICKNAMES: Final = MappingProxyType(
 )
 
 
-def _unknown_keys(config: Mapping[str, object]) -> Iterator[str]:
+def key_faults(config: Mapping[str, object]) -> Iterator[str]:
+    """Say which keys a config, or a mapping of columns, lacks, and which it should not have."""
+    for name, parameter in PARAMETERS.items():
+        if name not in config:
+            yield f"{name} is missing: {parameter.allowed} (default: {parameter.default!r})"
     unknown = [key for key in config if key not in PARAMETERS]
     for key in unknown[:MOST_LISTED]:
         text = show_key(key)
         bare = "".join(char for char in text.lower() if char.isalnum())
         near = get_close_matches(bare, _NICKNAMES, n=1)
-        if bare in _FIDELITIES_OF_A_QUERY:
-            yield f"{text} is not a key of a config: it says how long to train, give it to the query"
+        if bare in _NAMES_OF_THE_EPOCH:
+            yield f"{text} is not a key of a config: how long to train is given beside the config"
         elif bare == "seed":
-            yield f"{text} is not a key of a config: give it to the query"
+            yield f"{text} is not a key of a config: a seed is given beside the config"
         else:
             hint = f" (did you mean {_NICKNAMES[near[0]]}?)" if near else f"; the keys are {', '.join(CONFIG_KEYS)}"
             yield f"{text} is not a key of a config{hint}"

@@ -15,20 +15,18 @@ import math
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias, cast, overload
+from typing import Final, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from jahs.columns import COLUMN_DTYPES, Columns, rows
 from jahs.configs import Config, validate
 from jahs.errors import InvalidArgument, InvalidConfig, UnknownName
 from jahs.parameters import PARAMETERS, Parameter, Value
-from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, OPS
+from jahs.schema import CONFIG_KEYS, OPS
 
-__all__ = ["GROUPS", "Columns", "Space", "space"]
-
-Columns: TypeAlias = dict[str, npt.NDArray[np.generic]]
-"""Many configs: one array per key, all of the same length."""
+__all__ = ["GROUPS", "STEP", "Space", "space"]
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "architecture": OPS,
@@ -190,11 +188,11 @@ class Space:
         columns: Columns = {}
         for j, (name, parameter) in enumerate(PARAMETERS.items()):
             if name in fixed:
-                columns[name] = np.full(len(words), fixed[name], dtype=_DTYPES[name])
+                columns[name] = np.full(len(words), fixed[name], dtype=COLUMN_DTYPES[name])
             elif parameter.kind == "float":
                 columns[name] = _log_uniform(words[:, j], parameter)
             else:
-                choices = np.array(parameter.choices, dtype=_DTYPES[name])
+                choices = np.array(parameter.choices, dtype=COLUMN_DTYPES[name])
                 columns[name] = choices[(words[:, j] >> np.uint64(32)) * np.uint64(len(choices)) >> np.uint64(32)]
         return columns
 
@@ -231,19 +229,6 @@ def space(fixed: Mapping[str, object] | None = None) -> Space:
         jahs.errors.InvalidConfig: N=4 is not one of 1, 3, 5 (nearest: 3)
     """
     return Space() if fixed is None else Space().fix(fixed)
-
-
-def rows(columns: Columns) -> list[Config]:
-    """Return columns as one dict of builtins per row."""
-    lists = (columns[name].tolist() for name in CONFIG_KEYS)
-    return [cast("Config", dict(zip(CONFIG_KEYS, values, strict=True))) for values in zip(*lists, strict=True)]
-
-
-_DTYPES: Final = {
-    name: f"U{max(len(str(choice)) for choice in PARAMETERS[name].choices)}" if dtype == "string" else dtype
-    for name, dtype in CONFIG_COLUMNS.items()
-    if name in PARAMETERS
-}
 
 
 def _keys(keys: str | Iterable[str]) -> tuple[str, ...]:
@@ -292,4 +277,4 @@ def _log_uniform(words: npt.NDArray[np.uint64], parameter: Parameter) -> npt.NDA
     power = np.ones_like(x)
     for k in range(14, 0, -1):
         power = 1.0 + power * x / k
-    return np.clip(parameter.lower * np.ldexp(power, whole.astype(np.int64)), parameter.lower, parameter.upper)
+    return np.clip(parameter.lower * np.ldexp(power, whole.astype(np.int32)), parameter.lower, parameter.upper)
