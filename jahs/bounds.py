@@ -142,8 +142,9 @@ class BoundedTransform:
         """
         if not isinstance(state, Mapping):
             raise InvalidArgument(f"state is of type {type(state).__name__}, not a mapping as to_dict() returns")
-        if state.get("format") != BOUNDS_FORMAT:
-            raise UnknownFormat(f"format={state.get('format')!r} of a transform; this version reads {BOUNDS_FORMAT}")
+        version = state.get("format")
+        if isinstance(version, bool) or version != BOUNDS_FORMAT:
+            raise UnknownFormat(f"format={version!r} of a transform; this version reads {BOUNDS_FORMAT}")
         names = {field.name for field in fields(cls)}
         if names != state.keys() - {"format"}:
             faults = [f"{name} is missing" for name in sorted(names - state.keys())]

@@ -14,7 +14,17 @@ from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.parameters import PARAMETERS, Value, show, show_key, with_article
 from jahs.schema import CONFIG_KEYS
 
-__all__ = ["Config", "config_codes", "config_id", "digest", "key_faults", "many_faults", "validate", "validate_many"]
+__all__ = [
+    "Config",
+    "config_codes",
+    "config_id",
+    "digest",
+    "key_faults",
+    "many_faults",
+    "unknown_key_faults",
+    "validate",
+    "validate_many",
+]
 
 MOST_LISTED: Final = 20
 """How many faults of a batch are listed; the others are counted."""
@@ -152,7 +162,7 @@ _WD_LEAST, _WD_MOST = PARAMETERS["WeightDecay"].least, PARAMETERS["WeightDecay"]
 
 
 def _codes_of_clean(config: object) -> tuple[float, ...] | None:
-    """Codes of a config that already holds exactly the right builtins; None for any other. Two microseconds."""
+    """Codes of a config that already holds exactly the right builtins; None for any other. The fast path of a query."""
     if type(config) is not dict or len(config) != len(CONFIG_KEYS):
         return None
     try:
@@ -191,6 +201,11 @@ def key_faults(config: Mapping[str, object]) -> Iterator[str]:
     for name, parameter in PARAMETERS.items():
         if name not in config:
             yield f"{name} is missing: {parameter.allowed} (default: {parameter.default!r})"
+    yield from unknown_key_faults(config)
+
+
+def unknown_key_faults(config: Mapping[str, object]) -> Iterator[str]:
+    """Say which keys a mapping should not have, and what was probably meant."""
     unknown = [key for key in config if key not in PARAMETERS]
     for key in unknown[:MOST_LISTED]:
         text = show_key(key)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.columns import COLUMN_DTYPES, Columns, rows
-from jahs.configs import Config, validate
+from jahs.configs import Config, unknown_key_faults, validate
 from jahs.errors import InvalidArgument, InvalidConfig, UnknownName
 from jahs.parameters import PARAMETERS, Parameter, Value
 from jahs.schema import CONFIG_KEYS, OPS
@@ -55,7 +55,7 @@ class Space:
             given = dict(self.fixed_items)
         except (TypeError, ValueError) as err:
             raise InvalidArgument(f"fixed={self.fixed_items!r} is not a mapping of keys to values") from err
-        faults = [str(UnknownName.of("fixed key", key, CONFIG_KEYS)) for key in given if key not in PARAMETERS]
+        faults: list[str] = []
         items = []
         for name, parameter in PARAMETERS.items():
             if name in given:
@@ -63,6 +63,7 @@ class Space:
                     items.append((name, parameter.read(given[name])))
                 except InvalidConfig as fault:
                     faults += fault.faults
+        faults += unknown_key_faults(given)
         if faults:
             raise InvalidConfig(faults)
         object.__setattr__(self, "fixed_items", tuple(items))
@@ -242,7 +243,7 @@ def _keys(keys: str | Iterable[str]) -> tuple[str, ...]:
         raise InvalidArgument(f"keys={keys!r} is not a name or an iterable of names")
     chosen = tuple(keys)
     for key in chosen:
-        if key not in PARAMETERS:
+        if not isinstance(key, str) or key not in PARAMETERS:
             raise UnknownName.of("keys", key, CONFIG_KEYS)
     return chosen
 
