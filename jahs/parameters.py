@@ -87,7 +87,7 @@ class Parameter:
         if type(builtin) is int and wanted is float:
             builtin = _to_float(builtin)
         if type(builtin) is not wanted:
-            given = type(value).__name__
+            given = type(builtin if isinstance(value, np.generic) else value).__name__
             raise self._fault(value, f"is {with_article(given)}, not {with_article(wanted.__name__)}: {self.allowed}")
         if self.kind != "float":
             for choice in self.choices:

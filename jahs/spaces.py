@@ -278,4 +278,5 @@ def _log_uniform(words: npt.NDArray[np.uint64], parameter: Parameter) -> npt.NDA
     power = np.ones_like(x)
     for k in range(14, 0, -1):
         power = 1.0 + power * x / k
-    return np.clip(parameter.lower * np.ldexp(power, whole.astype(np.int32)), parameter.lower, parameter.upper)
+    values = parameter.lower * np.ldexp(power, whole.astype(np.int32))
+    return np.asarray(np.clip(values, parameter.lower, parameter.upper))

@@ -216,6 +216,15 @@ def test_columns_of_any_width_and_of_objects_are_read():
         assert all((clean[key] == columns[key]).all() for key in CONFIG_KEYS)
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="long doubles are doubles here")
+def test_a_long_double_is_read_only_if_nothing_is_lost():
+    columns = SPACE.sample_columns(2, seed=4)
+    exact = {**columns, "LearningRate": columns["LearningRate"].astype(np.longdouble)}
+    assert (jahs.encode(exact, 1) == jahs.encode(columns, 1)).all()
+    with pytest.raises(InvalidConfig, match=r"LearningRate=.*0\.3333.* is a longdouble, not a float.* \(row 0\)"):
+        jahs.encode({**columns, "LearningRate": np.full(2, np.longdouble(1) / 3)}, 1)
+
+
 @pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="numpy 1 has no strings of variable width")
 def test_strings_of_variable_width_are_read():
     columns = SPACE.sample_columns(6, seed=4)
