@@ -36,8 +36,10 @@ class Cell:
 
     def __post_init__(self) -> None:
         """Take any sequence of six integers, numpy's too, and keep a tuple of built-in ones."""
-        if not isinstance(self.ops, (tuple, list, np.ndarray)) or np.shape(self.ops)[:1] != (len(OPS),):
-            raise InvalidArgument(f"ops={self.ops!r} must be {len(OPS)} integers, one for each of {', '.join(OPS)}")
+        given: object = self.ops
+        is_row = isinstance(given, np.ndarray) and given.ndim == 1
+        if not (is_row or isinstance(given, (tuple, list))) or len(self.ops) != len(OPS):
+            raise InvalidArgument(f"ops={given!r} must be {len(OPS)} integers, one for each of {', '.join(OPS)}")
         codes, faults = operation_faults(self.ops)
         if faults:
             raise InvalidArgument("\n".join(faults))

@@ -14,7 +14,7 @@ import copy
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import permutations, product
+from itertools import chain, permutations, product
 
 import numpy as np
 import pytest
@@ -141,7 +141,7 @@ def _assignments(ops: tuple[int, ...], stock: Stock) -> Iterator[Assignment]:
     by_size = {op: [edge for edge in edges if ops[edge] == op] for op in (CONV3X3, CONV1X1)}
     orders = [permutations(stock.convs[op][: len(by_size[op])]) for op in by_size]
     for order in product(*orders):
-        yield {edge: conv for op, convs in zip(by_size, order, strict=True) for edge, conv in zip(by_size[op], convs)}
+        yield dict(zip(chain(*by_size.values()), chain(*order), strict=True))
 
 
 class FastOutputs:
