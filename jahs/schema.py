@@ -1,8 +1,7 @@
 """Column names and types of every table, in one place; the formats that rooms hand to one another.
 
-A config table has one row per config (`CONFIG_COLUMNS`), an epoch table one row per (config, seed, epoch)
-(`EPOCH_COLUMNS`), a run table one row per (config, seed) (`RUN_COLUMNS`), a profile one row per config
-(`PROFILE_COLUMNS`). `COLUMNS` are the columns of the encoded matrix, in order.
+The config table has one row per config (`CONFIG_COLUMNS`), the runs one row per (config, seed, epoch) (`RUN_COLUMNS`),
+the profile one row per config (`PROFILE_COLUMNS`). `COLUMNS` are the columns of the encoded matrix, in order.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ __all__ = [
     "COLUMNS",
     "CONFIG_COLUMNS",
     "CONFIG_KEYS",
-    "EPOCH_COLUMNS",
     "OPS",
     "PROFILE_COLUMNS",
     "RUNS_FORMAT",
@@ -70,20 +68,6 @@ RUN_COLUMNS: Final = MappingProxyType(
     {
         "config_id": "uint64",
         "seed": "int64",
-        "status": "string",
-        "n_epochs": "int16",  # epochs measured; the task's last one for a finished run
-        "device": "string",  # "cpu" or the accelerator's name
-        "machine": "string",  # processor model
-        "torch_version": "string",
-        "protocol": "string",  # digest of task, index digests, constants and augmentation version
-        "cpu_time_s": "float32",  # of the whole run, set-up included
-    }
-)
-
-EPOCH_COLUMNS: Final = MappingProxyType(
-    {
-        "config_id": "uint64",
-        "seed": "int64",
         "epoch": "int16",
         "train_acc": "float32",
         "valid_acc": "float32",
@@ -92,6 +76,11 @@ EPOCH_COLUMNS: Final = MappingProxyType(
         "valid_loss": "float32",
         "test_loss": "float32",
         "runtime": "float32",  # NaN where trained on an accelerator
+        "status": "string",  # of the whole run; the last row of a diverged run is the epoch in which it diverged
+        "device": "string",  # "cpu" or the accelerator's name
+        "machine": "string",  # processor model
+        "torch_version": "string",
+        "protocol": "string",  # digest of task, index digests, constants and augmentation version
     }
 )
 

@@ -32,6 +32,8 @@ class Task:
         n_train, n_valid, n_test: split sizes, disjoint.
         max_epoch: epochs of a full run; the cosine schedule ends there.
         crop: "small" crops the image as it is trained on; "large" crops at full side before resizing (CIFAR-10).
+        pad: black pixels added on each side of the original images before they are resized.
+        has_own_test: whether testing uses the data set's own test images; otherwise they are drawn from all.
         max_translation: pixels by which TrivialAugment's strongest translation moves an image at Resolution 1.0,
             or None where it scales with the image.
         mean, std: per channel, of pixels in [0, 1]; None: computed from the training images.
@@ -50,6 +52,8 @@ class Task:
     n_test: int
     max_epoch: int
     crop: Literal["small", "large"] = "small"
+    pad: int = 0
+    has_own_test: bool = False
     max_translation: int | None = None
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
@@ -107,6 +111,7 @@ _ALL = (
         n_valid=4096,
         n_test=2048,
         max_epoch=30,
+        has_own_test=True,
         citation=_FASHION,
     ),
     Task(
@@ -121,6 +126,7 @@ _ALL = (
         n_test=10_000,
         max_epoch=200,
         crop="large",
+        has_own_test=True,
         max_translation=10,
         mean=(0.4914, 0.4822, 0.4465),
         std=(0.2470, 0.2435, 0.2616),
@@ -151,6 +157,7 @@ _ALL = (
         n_valid=7_000,  # ours: as many per class as for testing
         n_test=7_000,
         max_epoch=200,
+        pad=2,
         max_translation=10,
         citation=_FASHION,
     ),

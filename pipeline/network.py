@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from jahs.cell import Cell
+from jahs.cell import EDGES, Cell
+from jahs.cell.operations import CONV1X1, CONV3X3, IDENTITY, POOL, ZERO
 from jahs.tasks import Task
 
 __all__ = ["CellBlock", "Network", "ReductionBlock", "build_network"]
@@ -24,8 +25,7 @@ ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
     "Hardswish": functional.hardswish,
     "Mish": functional.mish,
 }
-_EDGES: Final = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # of Op1..Op6, from node to node
-_IDENTITY, _ZERO, _CONV3X3, _CONV1X1, _POOL = range(5)
+_KERNELS: Final = {CONV3X3: 3, CONV1X1: 1}
 
 
 class ConvBN(nn.Module):
@@ -43,35 +43,34 @@ class ConvBN(nn.Module):
 
 
 class CellBlock(nn.Module):
-    """One cell of `n_channels`; every edge is computed, also one that leads nowhere, except Zero, which adds nothing."""
+    """One cell of `n_channels`; every edge is computed, also one that leads nowhere; Zero adds nothing."""
 
     def __init__(self, ops: tuple[int, ...], n_channels: int, activation: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
         self.ops = ops
         self.activation = activation
-        kernels = {_CONV3X3: 3, _CONV1X1: 1}
         self.convs = nn.ModuleDict(
             {
-                f"Op{number}": ConvBN(n_channels, n_channels, kernels[op])
+                f"Op{number}": ConvBN(n_channels, n_channels, _KERNELS[op])
                 for number, op in enumerate(ops, start=1)
-                if op in kernels
+                if op in _KERNELS
             }
         )
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the value of node 4."""
-        nodes: list[Tensor | None] = [x, None, None, None]  # None: nothing but zeros arrived
+        nodes: dict[int, Tensor] = {1: x}  # a node that is not here is zero, for nothing arrived
         activated: dict[int, Tensor] = {}
         pooled: dict[int, Tensor] = {}
-        for number, ((source, target), op) in enumerate(zip(_EDGES, self.ops, strict=True), start=1):
-            value = nodes[source]
-            if op == _ZERO:
+        for number, ((source, target), op) in enumerate(zip(EDGES, self.ops, strict=True), start=1):
+            if op == ZERO:
                 continue
-            if value is None:
-                value = nodes[source] = torch.zeros_like(x)
-            if op == _IDENTITY:
+            if source not in nodes:
+                nodes[source] = torch.zeros_like(x)
+            value = nodes[source]
+            if op == IDENTITY:
                 term = value
-            elif op == _POOL:
+            elif op == POOL:
                 if source not in pooled:
                     pooled[source] = functional.avg_pool2d(value, 3, stride=1, padding=1, count_include_pad=False)
                 term = pooled[source]
@@ -79,10 +78,8 @@ class CellBlock(nn.Module):
                 if source not in activated:
                     activated[source] = self.activation(value)
                 term = self.convs[f"Op{number}"](activated[source])
-            present = nodes[target]
-            nodes[target] = term if present is None else present + term
-        output = nodes[3]
-        return torch.zeros_like(x) if output is None else output
+            nodes[target] = nodes[target] + term if target in nodes else term
+        return nodes[4] if 4 in nodes else torch.zeros_like(x)
 
 
 class ReductionBlock(nn.Module):
@@ -138,4 +135,4 @@ def build_network(config: Mapping[str, Any], task: Task) -> Network:  # Any: a c
         n_channels=task.n_channels,
         n_classes=task.n_classes,
     )
-    return network.to(memory_format=torch.channels_last)
+    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # absent from its stubs

@@ -1,0 +1,125 @@
+"""Reading a folder of runs: which configs were trained, and what was measured.
+
+    FOLDER/protocol.json          the protocol's facts and digest; one folder holds one protocol
+    FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_COLUMNS`)
+    FOLDER/runs-0001.parquet      compacted runs, one row per (config, seed, epoch) (`RUN_COLUMNS`)
+    FOLDER/new/<number>-<seed>.parquet   one finished run each, until they are compacted
+    FOLDER/profile.parquet        the quiet pass (`PROFILE_COLUMNS`)
+    FOLDER/damaged/               shards that could not be read, kept for inspection
+
+A run becomes visible by one rename, so it is whole or absent. A run that stands both in `new/` and in a compacted
+shard, because something ended in the middle of compacting, is read once. `pipeline.collect` writes such folders.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch, UnknownFormat
+from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
+from jahs.tables import Table, concatenate, empty_table, read_table, sort_by, take
+
+__all__ = ["Protocol", "each_run_once", "read_configs", "read_profile", "read_protocol", "read_runs", "run_shards"]
+
+_ROW: Final = ("config_id", "seed", "epoch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """What a folder's runs have in common.
+
+    Attributes:
+        digest: what every row carries.
+        facts: the task, the training's constants, the augmentation's version.
+    """
+
+    digest: str
+    facts: dict[str, Any]  # Any: JSON
+
+
+def read_protocol(path: Path) -> Protocol:
+    """Read the protocol of a folder.
+
+    Raises:
+        MissingData: it is not a folder of runs.
+        CorruptFile, UnknownFormat: its protocol.json cannot be read, or was written by another version.
+    """
+    recorded = path / "protocol.json"
+    if not recorded.is_file():
+        raise MissingData(f"{path} is not a folder of runs: it has no protocol.json")
+    try:
+        content = json.loads(recorded.read_text())
+        found, digest, facts = content["format"], content["digest"], content["protocol"]
+    except (ValueError, KeyError, TypeError) as err:
+        raise CorruptFile(f"{recorded} cannot be read: {err!r}") from err
+    if found != RUNS_FORMAT:
+        raise UnknownFormat(f"{recorded}: format {found!r}; this version reads format {RUNS_FORMAT}")
+    return Protocol(digest=digest, facts=facts)
+
+
+def run_shards(path: Path) -> list[Path]:
+    """Return the files that hold a folder's runs: compacted ones first, then single runs."""
+    return [*sorted(path.glob("runs-*.parquet")), *sorted((path / "new").glob("*.parquet"))]
+
+
+def read_runs(path: Path) -> Table:
+    """Return every run of a folder once, sorted by config, seed and epoch.
+
+    Raises:
+        ProtocolMismatch: rows of another protocol are in the folder.
+        InvalidTable: one run stands there with two different outcomes.
+        MissingData, CorruptFile: the folder or one of its files cannot be read.
+    """
+    protocol = read_protocol(path)
+    runs = each_run_once([read_table(shard, RUN_COLUMNS) for shard in run_shards(path)])
+    if others := sorted(set(runs["protocol"].tolist()) - {protocol.digest}):
+        raise ProtocolMismatch(f"{path} is of protocol {protocol.digest} but has rows of {', '.join(others)}")
+    return runs
+
+
+def read_configs(path: Path) -> Table:
+    """Return the config table of a folder, sorted by number."""
+    read_protocol(path)
+    return read_table(path / "configs.parquet", CONFIG_COLUMNS)
+
+
+def read_profile(path: Path) -> Table:
+    """Return the quiet profile of a folder; no rows if there is none yet."""
+    read_protocol(path)
+    profile = path / "profile.parquet"
+    return read_table(profile, PROFILE_COLUMNS) if profile.exists() else empty_table(PROFILE_COLUMNS)
+
+
+def each_run_once(tables: Sequence[Table]) -> Table:
+    """Return the rows of all tables, sorted; a run that stands in several must be the same in each.
+
+    Raises:
+        InvalidTable: it is not.
+    """
+    runs = sort_by(concatenate(tables, RUN_COLUMNS), _ROW)
+    n_rows = len(runs["epoch"])
+    if n_rows < 2:
+        return runs
+    same_key = np.ones(n_rows - 1, dtype=bool)
+    for name in _ROW:
+        same_key &= runs[name][1:] == runs[name][:-1]
+    same_row = same_key.copy()
+    for values in runs.values():
+        equal = values[1:] == values[:-1]
+        if values.dtype.kind == "f":
+            equal |= np.isnan(values[1:]) & np.isnan(values[:-1])
+        same_row &= equal
+    if np.any(same_key & ~same_row):
+        bad = take(runs, np.flatnonzero(same_key & ~same_row))
+        n_runs = len({*zip(bad["config_id"].tolist(), bad["seed"].tolist(), strict=True)})
+        raise InvalidTable(
+            f"{n_runs} runs were recorded with two different outcomes, first config_id={bad['config_id'][0]} "
+            f"seed={bad['seed'][0]}; keep one folder's and delete the other's"
+        )
+    return take(runs, np.append(True, ~same_row))

@@ -1,0 +1,66 @@
+"""Which configs are trained, in which order, with which seeds: config number i is a pure function of (seed, i).
+
+Number i belongs to fidelity group i mod 27, so that every prefix is balanced; every tenth number is trained with three
+seeds, and as 10 and 27 have no common factor the repeats are balanced too. A number reads four blocks of one Philox
+stream that nobody else reads: no two numbers overlap, wherever they are drawn. (JAHS-Bench-201 gave every worker a
+stream of its own by counting the same stream up by one block, and so drew the same configs again and again.)
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Final
+
+import numpy as np
+from randomgen import Philox  # type: ignore[import-untyped]  # ships no types
+
+from jahs.columns import Columns, rows
+from jahs.configs import Config
+from jahs.errors import InvalidArgument
+from jahs.parameters import PARAMETERS
+from jahs.spaces import space
+
+__all__ = ["FIDELITY_GROUPS", "N_GROUPS", "SAMPLE_SEED", "run_seeds", "sample_config", "sample_range"]
+
+SAMPLE_SEED: Final = 20_261
+"""Key of the stream that the recorded configs come from."""
+
+FIDELITY_GROUPS: Final = tuple(product(*(PARAMETERS[key].choices for key in ("N", "W", "Resolution"))))
+"""The 27 values of (N, W, Resolution); number i belongs to the group i mod 27."""
+
+N_GROUPS: Final = len(FIDELITY_GROUPS)
+_WORDS_PER_CONFIG: Final = 16  # four of Philox's blocks; a config needs 14
+_EVERY: Final = 10
+_REPEATS: Final = (0, 1, 2)
+
+
+def sample_range(start: int, stop: int, *, seed: int = SAMPLE_SEED) -> Columns:
+    """Return configs number `start` to `stop - 1` as one array per key.
+
+    Raises:
+        InvalidArgument: not 0 <= start <= stop, or a negative seed.
+    """
+    faults = [
+        f"{name}={value!r} is not an integer >= 0" for name, value in (("start", start), ("seed", seed)) if value < 0
+    ]
+    if stop < start:
+        faults.append(f"stop={stop} is before start={start}")
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+    stream = Philox(key=seed, counter=start * _WORDS_PER_CONFIG // 4, number=4, width=64)
+    words = stream.random_raw(_WORDS_PER_CONFIG * (stop - start)).reshape(-1, _WORDS_PER_CONFIG)
+    columns = space().columns_from_words(words[:, : len(PARAMETERS)])
+    groups = np.array(FIDELITY_GROUPS)[np.arange(start, stop) % N_GROUPS]
+    for j, key in enumerate(("N", "W", "Resolution")):
+        columns[key] = groups[:, j].astype(columns[key].dtype)
+    return columns
+
+
+def sample_config(number: int, *, seed: int = SAMPLE_SEED) -> Config:
+    """Return config number `number`."""
+    return rows(sample_range(number, number + 1, seed=seed))[0]
+
+
+def run_seeds(number: int) -> tuple[int, ...]:
+    """Return the seeds that config number `number` is trained with."""
+    return _REPEATS if number % _EVERY == 0 else _REPEATS[:1]
