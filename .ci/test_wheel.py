@@ -1,0 +1,118 @@
+"""The wheel as a user gets it: built here, installed into an empty environment, used from somebody else's folder.
+
+Apart from the other tests because it installs from a package registry: `.ci/run` calls it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PINS = ROOT / ".ci" / "constraints-core.txt"
+
+# A user's own folder may hold anything, under names that our workshops have too.
+USER_SCRIPT = """
+import experiments, pipeline
+assert experiments.OWNER == pipeline.OWNER == "user"
+
+import jahs
+
+space = jahs.space()
+for config in space.sample(20, seed=7):
+    assert space.validate(config) == config
+try:
+    space.validate({**space.sample(1, seed=7)[0], "N": 2})
+except jahs.InvalidConfig as err:
+    assert str(err).startswith("N"), err
+else:
+    raise SystemExit("N=2 was accepted")
+print("sampled and validated")
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    done = subprocess.run(command, cwd=cwd, env=clean, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command} ended with {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def installed(python: Path, cwd: Path) -> set[str]:
+    return {row["name"] for row in json.loads(run(python, "-m", "pip", "list", "--format=json", cwd=cwd))}
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    dist = tmp_path_factory.mktemp("dist")
+    pins = {"PIP_CONSTRAINT": str(PINS), "PIP_BUILD_CONSTRAINT": str(PINS)}
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(dist), str(ROOT)]
+    subprocess.run(build, env={**os.environ, **pins}, check=True, capture_output=True)
+    (built,) = dist.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a user's folder with an `experiments` package and a `pipeline` module of its own."""
+    folder = tmp_path_factory.mktemp("user")
+    (folder / "experiments").mkdir()
+    for name in ("experiments/__init__.py", "pipeline.py"):
+        (folder / name).write_text('OWNER = "user"\n')
+    (folder / "script.py").write_text(USER_SCRIPT)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def environment(wheel: Path, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
+    """Install the wheel into an empty environment; return its interpreter and the names that were pulled in."""
+    venv = tmp_path_factory.mktemp("venv")
+    run(sys.executable, "-m", "venv", venv, cwd=folder)
+    python = venv / "bin" / "python"
+    before = installed(python, folder)
+    run(python, "-m", "pip", "install", "-qq", "-c", PINS, wheel, cwd=folder)
+    return python, installed(python, folder) - before
+
+
+def test_the_wheel_holds_jahs_and_nothing_else(wheel: Path) -> None:
+    top = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {name for name in top if not name.endswith(".dist-info")} == {"jahs"}
+
+
+def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("jahs/")}
+    ours = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "jahs").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert held == ours
+
+
+def test_the_wheel_pulls_in_only_what_it_declares(wheel: Path, environment: tuple[Path, set[str]]) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    declared = Parser().parsestr(archive.read(metadata).decode()).get_all("Requires-Dist") or []
+    assert [line for line in declared if "extra ==" not in line] == ["numpy>=1.26"]
+    assert environment[1] == {"jahs", "numpy"}
+
+
+def test_a_user_samples_and_validates_beside_modules_named_like_our_workshops(
+    environment: tuple[Path, set[str]], folder: Path
+) -> None:
+    assert run(environment[0], "script.py", cwd=folder) == "sampled and validated\n"
+
+
+def test_the_command_works_beside_modules_named_like_our_workshops(
+    environment: tuple[Path, set[str]], folder: Path
+) -> None:
+    command = environment[0].with_name("jahs")
+    assert run(command, "--version", cwd=folder).startswith("jahs ")
+    assert "Op1" in run(command, "demo", cwd=folder)

@@ -1,0 +1,70 @@
+# Two commands, on a machine with python3, its venv module and make:
+#
+#   make demo     ask the benchmark; sets up .venv with what queries need
+#   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
+#
+# Another interpreter: make test PYTHON=python3.12. Set-up is done again only when the pins, pyproject.toml, the
+# interpreter or the place of the checkout have changed: a stamp in the environment carries their digest.
+
+PYTHON ?= python3
+JOBS ?= 2
+
+# Results are measured on one core, and two test processes must not fight over two.
+export OMP_NUM_THREADS = 1
+
+CORE_PINS := .ci/constraints-core.txt
+TEST_PINS := .ci/constraints-core.txt .ci/constraints-workshops.txt
+digest = $(shell { cat pyproject.toml $(1); pwd; $(PYTHON) -VV; } 2>&1 | cksum | tr ' ' '-')
+
+DEMO := .venv
+TEST := .venv-test
+DEMO_READY := $(DEMO)/.ready-$(call digest,$(CORE_PINS))
+TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
+
+.PHONY: help demo test format clean
+
+help:
+	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
+
+demo: $(DEMO_READY)
+	@$(DEMO)/bin/jahs demo
+
+test: $(TEST_READY)
+	$(TEST)/bin/ruff format --check .
+	$(TEST)/bin/ruff check .
+	$(TEST)/bin/mypy
+	$(TEST)/bin/mypy --python-version 3.10 --package jahs
+	$(TEST)/bin/mypy --python-version 3.14
+	$(TEST)/bin/lint-imports
+	$(TEST)/bin/python -m pytest --numprocesses $(JOBS)
+
+format: $(TEST_READY)
+	$(TEST)/bin/ruff format .
+	$(TEST)/bin/ruff check --fix .
+
+clean:
+	rm -rf $(DEMO) $(TEST) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+# Each fault is one line that says what to do. Argument: the oldest minor version of Python 3 that will do.
+define check_python
+@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not here: install it (Debian: apt-get install python3 python3-venv)" >&2; exit 1; }
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, $(1)))' || { echo "$(@D) needs Python 3.$(1) or newer, and $(PYTHON) is $$($(PYTHON) -V 2>&1): name another, as in make PYTHON=python3.12" >&2; exit 1; }
+@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) lacks its venv module: install it (Debian: apt-get install python3-venv)" >&2; exit 1; }
+endef
+
+# The pins hold for what builds the package, too (newer versions of pip read them from the second variable).
+install = PIP_CONSTRAINT="$(1)" PIP_BUILD_CONSTRAINT="$(1)" PIP_DISABLE_PIP_VERSION_CHECK=1
+
+$(DEMO_READY):
+	$(call check_python,10)
+	@echo "setting up $(DEMO) for queries, once" >&2
+	$(PYTHON) -m venv $(DEMO)
+	$(call install,$(CORE_PINS)) $(DEMO)/bin/python -m pip install -qq --editable '.[fast]'
+	@rm -f $(DEMO)/.ready-* && touch $@
+
+$(TEST_READY):
+	$(call check_python,11)
+	@echo "setting up $(TEST) with everything, once: some minutes and 2 GB or more" >&2
+	$(PYTHON) -m venv $(TEST)
+	$(call install,$(TEST_PINS)) $(TEST)/bin/python -m pip install -qq --editable '.[fast,plot,workshops,dev]'
+	@rm -f $(TEST)/.ready-* && touch $@
