@@ -1,0 +1,109 @@
+"""Every Markdown file: links lead somewhere, Python blocks run, and named commands exist."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = (".", "docs", "docs/decisions", "jahs", "pipeline", "splits", "surrogate", "experiments")
+FILES = [path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.md"))]
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?:\]\(|src=\"|srcset=\"|href=\")([^)\s\"]+)")
+HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+WORKSHOPS = {"pipeline", "splits", "surrogate", "experiments"}
+
+
+def read(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
+
+
+def prose(text: str) -> str:
+    return FENCE.sub("", text)
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that a forge gives a file's headings."""
+    titles = (re.sub(r"[`*]|\]\([^)]*\)|\[", "", title) for title in HEADING.findall(prose(text)))
+    return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in titles}
+
+
+def broken_links(file: str, text: str) -> Iterator[str]:
+    for target in LINK.findall(prose(text)):
+        if re.match(r"(https?|mailto):", target):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (ROOT / file).parent / path if path else ROOT / file
+        if not found.exists():
+            yield f"{file}: {target}: there is no such file"
+        elif anchor and anchor not in anchors(found.read_text(encoding="utf-8")):
+            yield f"{file}: {target}: there is no such heading"
+
+
+def python_blocks(text: str) -> list[tuple[str, str | None]]:
+    """Each Python block with what it must print: the text block right behind it, or None."""
+    found = list(FENCE.finditer(text))
+    blocks = []
+    for this, behind in zip(found, [*found[1:], None], strict=True):
+        if this[1] == "python":
+            is_output = behind is not None and behind[1] == "text" and not text[this.end() : behind.start()].strip()
+            blocks.append((this[2], behind[2] if is_output and behind else None))
+    return blocks
+
+
+def run_blocks(text: str) -> Iterator[tuple[str, str | None]]:
+    """Run a file's Python blocks one after the other, as a reader would; yield what each printed and should print."""
+    scope: dict[str, object] = {"__name__": "__main__"}
+    for code, expected in python_blocks(text):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, "<block>", "exec"), scope)
+        yield out.getvalue(), expected
+
+
+def test_the_files_that_people_read_first_are_among_those_tested() -> None:
+    assert {"README.md", "CONTRIBUTING.md", "docs/index.md", "docs/decisions/0001-five-rooms.md"} <= set(FILES)
+    assert {file.as_posix() for file in (p.relative_to(ROOT) for p in (ROOT / "docs").rglob("*.md"))} <= set(FILES)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_links_lead_somewhere(file: str) -> None:
+    assert list(broken_links(file, read(file))) == []
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if python_blocks(read(file))])
+def test_python_blocks_run_and_print_what_the_page_says(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for printed, expected in run_blocks(read(file)):
+        assert expected is None or printed == expected
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_make_target_that_a_page_names_exists(file: str) -> None:
+    named = set(re.findall(r"(?:`|^)make ([a-z-]+)", read(file), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
+    assert named <= targets
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_module_that_a_page_says_to_run_exists(file: str) -> None:
+    named = re.findall(r"python3? -m ([a-z_.]+)", read(file))
+    ours = {name for name in named if name.split(".")[0] in WORKSHOPS | {"jahs"}}
+    assert {name for name in ours if importlib.util.find_spec(name) is None} == set()
+
+
+def test_a_dead_link_is_found() -> None:
+    text = "# A head\n[a](nowhere.md) [b](#a-head) [c](#no-head) [d](README.md) <img src=\"no.svg\">\n"
+    assert [line.split(": ")[1] for line in broken_links("README.md", text)] == ["nowhere.md", "#no-head", "no.svg"]
+
+
+def test_a_block_that_prints_something_else_is_found() -> None:
+    text = "```python\nx = 1\nprint(x)\n```\n\n```text\n2\n```\n\nand\n\n```python\nprint(x + 1)\n```\n"
+    assert list(run_blocks(text)) == [("1\n", "2\n"), ("2\n", None)]

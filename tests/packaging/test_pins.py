@@ -1,0 +1,58 @@
+"""The pins: every declared dependency has exactly one, none names a place, and the two files do not overlap."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ("constraints-core.txt", "constraints-workshops.txt")
+
+if sys.version_info < (3, 11):
+    pytest.skip("tomllib came with Python 3.11, and so do the workshops", allow_module_level=True)
+import tomllib
+
+
+def pins(file: str) -> list[Requirement]:
+    lines = (ROOT / ".ci" / file).read_text(encoding="utf-8").splitlines()
+    return [Requirement(line) for line in lines if line and not line.startswith("#")]
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pinned_names(python: str) -> list[str]:
+    where = {**default_environment(), "python_version": python}
+    found = (pin for file in FILES for pin in pins(file))
+    return [canonical(pin.name) for pin in found if pin.marker is None or pin.marker.evaluate(where)]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_pin_is_one_exact_version_from_nowhere_in_particular(file: str) -> None:
+    for pin in pins(file):
+        assert pin.url is None
+        assert re.fullmatch(r"==[0-9][0-9a-z.]*", str(pin.specifier)), pin
+
+
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13", "3.14"])
+def test_no_package_is_pinned_twice(python: str) -> None:
+    names = pinned_names(python)
+    assert len(names) == len(set(names))
+
+
+def test_every_declared_dependency_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"].values()
+    declared = [*project["project"]["dependencies"], *project["build-system"]["requires"], *sum(extras, [])]
+    assert {canonical(Requirement(line).name) for line in declared} <= set(pinned_names("3.11"))
+
+
+@pytest.mark.parametrize("file", ["pyproject.toml", "Makefile", ".ci/run", *(f".ci/{file}" for file in FILES)])
+def test_no_file_names_a_package_index(file: str) -> None:
+    assert not re.search(r"index-url|find-links|trusted-host|https?://", (ROOT / file).read_text(encoding="utf-8"))
