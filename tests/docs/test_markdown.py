@@ -79,7 +79,9 @@ def test_links_lead_somewhere(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if python_blocks(read(file))])
-def test_python_blocks_run_and_print_what_the_page_says(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_blocks_run_and_print_what_the_page_says(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for printed, expected in run_blocks(read(file)):
         assert expected is None or printed == expected
@@ -100,7 +102,7 @@ def test_every_module_that_a_page_says_to_run_exists(file: str) -> None:
 
 
 def test_a_dead_link_is_found() -> None:
-    text = "# A head\n[a](nowhere.md) [b](#a-head) [c](#no-head) [d](README.md) <img src=\"no.svg\">\n"
+    text = '# A head\n[a](nowhere.md) [b](#a-head) [c](#no-head) [d](README.md) <img src="no.svg">\n'
     assert [line.split(": ")[1] for line in broken_links("README.md", text)] == ["nowhere.md", "#no-head", "no.svg"]
 
 
