@@ -29,8 +29,8 @@ space = jahs.space()
 for config in space.sample(20, seed=7):
     assert space.validate(config) == config
 try:
-    space.validate({**space.sample(1, seed=7)[0], "N": 2})
-except jahs.InvalidConfig as err:
+    space.validate({**space.sample(seed=7), "N": 2})
+except jahs.errors.InvalidConfig as err:
     assert str(err).startswith("N"), err
 else:
     raise SystemExit("N=2 was accepted")

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 something else failed, 2 the user's mistake.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import platform
@@ -32,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or with the process's own."""
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], str] = arguments.command
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without the drawing's characters shows ? for them
     try:
         print(command(arguments), flush=True)
     except JahsError as err:

@@ -113,9 +113,9 @@ def fidelities(x: float) -> list[str]:
         *chips(x, 198, "Resolution"),
         text(x + 74, 198, "of the image's side", "small"),
         text(x, 262, f"{n_groups} groups"),
-        text(x, 284, "epoch"),
-        text(x + 44, 284, f"1, 2, 3 … {min(epochs)} to {max(epochs)}, by task", "small"),
-        text(x, 304, "searched or fixed, as you choose", "small"),
+        text(x + 72, 262, "searched or fixed, as you choose", "small"),
+        text(x, 296, "epoch"),
+        text(x + 44, 296, f"1, 2, 3 … {min(epochs)} to {max(epochs)}, by task", "small"),
     ]
 
 
@@ -123,8 +123,7 @@ def draw() -> str:
     """The whole picture as a self-contained SVG document."""
     about = f"The joint space: a cell of six operations, hyperparameters, and fidelities. A query answers {ANSWERS}."
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
-        ' role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img">',
         f"<title>{about}</title>",
         f"<style>{CSS}</style>",
         f'<rect class="page" x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="12"/>',

@@ -6,10 +6,14 @@ import contextlib
 import importlib.util
 import io
 import re
+import shlex
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
+
+from jahs.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (".", "docs", "docs/decisions", "jahs", "pipeline", "splits", "surrogate", "experiments")
@@ -43,7 +47,7 @@ def broken_links(file: str, text: str) -> Iterator[str]:
         found = (ROOT / file).parent / path if path else ROOT / file
         if not found.exists():
             yield f"{file}: {target}: there is no such file"
-        elif anchor and anchor not in anchors(found.read_text(encoding="utf-8")):
+        elif anchor and anchor not in anchors(found.read_text(encoding="utf-8") if path else text):
             yield f"{file}: {target}: there is no such heading"
 
 
@@ -51,7 +55,7 @@ def python_blocks(text: str) -> list[tuple[str, str | None]]:
     """Each Python block with what it must print: the text block right behind it, or None."""
     found = list(FENCE.finditer(text))
     blocks = []
-    for this, behind in zip(found, [*found[1:], None], strict=True):
+    for this, behind in zip_longest(found, found[1:]):
         if this[1] == "python":
             is_output = behind is not None and behind[1] == "text" and not text[this.end() : behind.start()].strip()
             blocks.append((this[2], behind[2] if is_output and behind else None))
@@ -99,6 +103,14 @@ def test_every_module_that_a_page_says_to_run_exists(file: str) -> None:
     named = re.findall(r"python3? -m ([a-z_.]+)", read(file))
     ours = {name for name in named if name.split(".")[0] in WORKSHOPS | {"jahs"}}
     assert {name for name in ours if importlib.util.find_spec(name) is None} == set()
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_jahs_command_that_a_page_shows_works(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shell = "".join(code for language, code in FENCE.findall(read(file)) if language == "sh")
+    for line in re.findall(r"^jahs .*$", shell, re.MULTILINE):
+        assert main(shlex.split(line, comments=True)[1:]) == 0
+        assert capsys.readouterr().out
 
 
 def test_a_dead_link_is_found() -> None:

@@ -1,4 +1,6 @@
-"""`import jahs` is light: the standard library and numpy."""
+"""`import jahs` stays light: the standard library, numpy and nothing else, with no work done."""
+
+from __future__ import annotations
 
 import json
 import re
@@ -8,30 +10,36 @@ from pathlib import Path
 
 import jahs
 
-ROOT = Path(__file__).parents[2]
-LIMIT_S = 0.4
+ROOT = Path(__file__).resolve().parents[2]
+LARGEST_CPU_S = 0.4
+
+IMPORT_EVERYTHING = """
+import importlib, json, pkgutil, sys
+before = set(sys.modules)
+import jahs
+for module in pkgutil.walk_packages(jahs.__path__, "jahs."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+print(json.dumps(sorted({name.split(".")[0] for name in set(sys.modules) - before})))
+"""
+TIME_IMPORT = "import time; import jahs; print(time.process_time())"
 
 
-def in_a_fresh_process(code):
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+def in_a_fresh_process(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
-def test_only_numpy_is_imported_beyond_the_standard_library():
-    code = (
-        "import json, sys, numpy, numpy.random\nbefore = {*sys.modules}\n"
-        "import jahs\nprint(json.dumps([*{*sys.modules} - before]))"
-    )
-    loaded = {name.split(".")[0] for name in json.loads(in_a_fresh_process(code))}
-    assert {name for name in loaded if name not in sys.stdlib_module_names} - {"numpy"} == {"jahs"}
+def test_no_module_of_jahs_loads_more_than_the_standard_library_and_numpy() -> None:
+    loaded = set(json.loads(in_a_fresh_process(IMPORT_EVERYTHING)))
+    assert loaded - sys.stdlib_module_names <= {"jahs", "numpy"}
 
 
-def test_the_import_takes_less_than_the_limit_of_cpu():
-    code = "import time; import jahs; print(time.process_time())"
-    assert min(float(in_a_fresh_process(code)) for _ in range(3)) < LIMIT_S
+def test_importing_jahs_costs_little_cpu_time() -> None:
+    # The least of three: the claim is about the work done, not about what else the machine was doing.
+    assert min(float(in_a_fresh_process(TIME_IMPORT)) for _ in range(3)) < LARGEST_CPU_S
 
 
-def test_the_import_starts_no_thread_logs_nothing_and_touches_no_state():
+def test_the_import_starts_no_thread_logs_nothing_and_touches_no_state() -> None:
     code = (
         "import logging, random, threading, warnings; state = random.getstate(); filters = list(warnings.filters)\n"
         "import jahs\n"
@@ -42,12 +50,12 @@ def test_the_import_starts_no_thread_logs_nothing_and_touches_no_state():
     assert in_a_fresh_process(code) == "quiet\n"
 
 
-def test_every_public_name_exists_and_the_list_is_sorted():
+def test_every_public_name_exists_and_the_list_is_sorted() -> None:
     assert sorted(jahs.__all__) == list(jahs.__all__)
     for name in jahs.__all__:
         assert getattr(jahs, name).__doc__
 
 
-def test_the_version_is_that_of_the_package():
+def test_the_version_is_that_of_the_package() -> None:
     (version,) = re.findall(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), flags=re.MULTILINE)
     assert version == jahs.__version__

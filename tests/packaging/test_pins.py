@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
+import tomllib
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("constraints-core.txt", "constraints-workshops.txt")
-
-if sys.version_info < (3, 11):
-    pytest.skip("tomllib came with Python 3.11, and so do the workshops", allow_module_level=True)
-import tomllib
 
 
 def pins(file: str) -> list[Requirement]:
@@ -49,7 +46,7 @@ def test_no_package_is_pinned_twice(python: str) -> None:
 def test_every_declared_dependency_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"].values()
-    declared = [*project["project"]["dependencies"], *project["build-system"]["requires"], *sum(extras, [])]
+    declared = [*project["project"]["dependencies"], *project["build-system"]["requires"], *chain(*extras)]
     assert {canonical(Requirement(line).name) for line in declared} <= set(pinned_names("3.11"))
 
 

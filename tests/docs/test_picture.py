@@ -1,0 +1,22 @@
+"""The picture of the space is what its script draws from the definition of the space, and is well-formed."""
+
+from __future__ import annotations
+
+import runpy
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from jahs.configs import PARAMETERS
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "img"
+SVG = FOLDER / "space.svg"
+
+
+def test_the_picture_is_what_its_script_draws() -> None:
+    draw = runpy.run_path(str(FOLDER / "draw_space.py"))["draw"]
+    assert SVG.read_text(encoding="utf-8") == draw()
+
+
+def test_the_picture_names_every_parameter_that_is_searched() -> None:
+    words = {element.text for element in ET.parse(SVG).iter() if element.text}
+    assert {name for name, parameter in PARAMETERS.items() if len(parameter.choices) != 1} <= words
