@@ -58,13 +58,13 @@ install = PIP_CONSTRAINT="$(1)" PIP_BUILD_CONSTRAINT="$(1)" PIP_DISABLE_PIP_VERS
 $(DEMO_READY):
 	$(call check_python,10)
 	@echo "setting up $(DEMO) for queries, once" >&2
-	$(PYTHON) -m venv $(DEMO)
-	$(call install,$(CORE_PINS)) $(DEMO)/bin/python -m pip install -qq --editable '.[fast]'
+	@$(PYTHON) -m venv $(DEMO)
+	@$(call install,$(CORE_PINS)) $(DEMO)/bin/python -m pip install -qq --editable '.[fast]'
 	@rm -f $(DEMO)/.ready-* && touch $@
 
 $(TEST_READY):
 	$(call check_python,11)
 	@echo "setting up $(TEST) with everything, once: some minutes and 2 GB or more" >&2
-	$(PYTHON) -m venv $(TEST)
-	$(call install,$(TEST_PINS)) $(TEST)/bin/python -m pip install -qq --editable '.[fast,plot,workshops,dev]'
+	@$(PYTHON) -m venv $(TEST)
+	@$(call install,$(TEST_PINS)) $(TEST)/bin/python -m pip install -qq --editable '.[fast,plot,workshops,dev]'
 	@rm -f $(TEST)/.ready-* && touch $@
