@@ -31,7 +31,9 @@ def in_a_fresh_process(code: str) -> str:
 
 def test_no_module_of_jahs_loads_more_than_the_standard_library_and_numpy() -> None:
     loaded = set(json.loads(in_a_fresh_process(IMPORT_EVERYTHING)))
-    assert loaded - sys.stdlib_module_names <= {"jahs", "numpy"}
+    # The last two are what the Cython inside numpy registers.
+    ours = {name for name in loaded if name != "cython_runtime" and not name.startswith("_cython_")}
+    assert ours - sys.stdlib_module_names <= {"jahs", "numpy"}
 
 
 def test_importing_jahs_costs_little_cpu_time() -> None:
