@@ -1,0 +1,261 @@
+"""Images of a task: read, split once, resized once, and held as uint8 tensors.
+
+Every data set comes as a `Pool` of original images (`pipeline.sources`); a `Split` names stratified, disjoint parts of
+it; an `ImageSet` holds the parts at the side of one Resolution. The digest of a split's indices is part of the task.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
+from jahs.hashing import digest_bytes
+from jahs.schema import SPLIT_PARTS
+from jahs.tasks import RESOLUTIONS, Task
+from pipeline.sources import Pool, read_pool
+
+__all__ = ["ImageSet", "Part", "Split", "draw_split", "load_images", "read_split_file", "resize_batch"]
+
+_SPLIT_KEY: Final = 3_501_623_856
+_IMAGES_AT_ONCE: Final = 256  # bounds the memory of floats and counts, whatever the size of an image
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Sorted positions in a pool, part by part."""
+
+    train: NDArray[np.int64]
+    valid: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+    @property
+    def digest(self) -> str:
+        """What a task records of its indices."""
+        parts = (getattr(self, part).astype("<i8").tobytes() for part in SPLIT_PARTS)
+        return digest_bytes(b"|".join(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Images (n, channels, side, side) of uint8 and their labels (n,) of int64."""
+
+    images: Tensor
+    labels: Tensor
+
+    def to(self, device: torch.device) -> Part:
+        """Return the same images on `device`."""
+        return Part(self.images.to(device), self.labels.to(device))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageSet:
+    """The three parts of a task for one Resolution.
+
+    Attributes:
+        train: at `side`; but of a task with `crop="large"` at the task's full side, to be cropped there and then
+            resized to `side` with `resize_batch`.
+        valid, test: always at `side`.
+        side: in pixels, of the images that the network sees.
+        mean, std: of the original training images, per channel, of pixels in [0, 1].
+        index_digest: of the split that the parts were taken by.
+    """
+
+    train: Part
+    valid: Part
+    test: Part
+    side: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    index_digest: str
+
+    def to(self, device: torch.device) -> ImageSet:
+        """Return the same images on `device`."""
+        return dataclasses.replace(self, **{part: getattr(self, part).to(device) for part in SPLIT_PARTS})
+
+
+def load_images(
+    task: Task,
+    *,
+    data_dir: Path | None = None,
+    split_file: Path | None = None,
+    resolutions: Sequence[float] = RESOLUTIONS,
+) -> dict[float, ImageSet]:
+    """Return a task's images for each Resolution.
+
+    Args:
+        task: which images, how many, at what side.
+        data_dir: the folder to look in, in place of the system's and the user's (`pipeline.sources`).
+        split_file: NAS-Bench-201's JSON of training and validation positions, for CIFAR-10 in place of a seeded split.
+        resolutions: those wanted.
+
+    Raises:
+        MissingData: the images are nowhere; says where was looked and what to do.
+        CorruptFile: a file is not what it should be, or the images are not those of the task.
+        ProtocolMismatch: the split is not the one that the task was frozen with.
+    """
+    if split_file is not None and task.data_set != "cifar10":
+        raise InvalidArgument(f"task {task.name!r}: only CIFAR-10 has a split file; leave {split_file} out")
+    pool = read_pool(task.data_set, data_dir=data_dir)
+    _check_pool(pool, task)
+    split = draw_split(pool, task) if split_file is None else read_split_file(split_file, pool, task)
+    if split_file is None and task.data_set == "cifar10":
+        _log.warning(
+            "task %r: no split file, so training and validation images are drawn with a seed (digest %s) and are not "
+            "those of NAS-Bench-201",
+            task.name,
+            split.digest,
+        )
+    if task.index_digest is not None and split.digest != task.index_digest:
+        raise ProtocolMismatch(
+            f"task {task.name!r}: the split has the digest {split.digest}, but the task was frozen with "
+            f"{task.index_digest}; the files or the sizes are not those that were measured"
+        )
+    mean, std = task.mean, task.std
+    if mean is None or std is None:
+        mean, std = _pixel_statistics(pool.images, split.train)
+    at_side: dict[int, dict[str, Part]] = {}
+    for side in sorted({task.side, *(task.image_side(resolution) for resolution in resolutions)}, reverse=True):
+        if side == task.side and task.crop != "large" and 1.0 not in resolutions:
+            continue
+        at_side[side] = {part: _take(pool, getattr(split, part), side, task.pad) for part in SPLIT_PARTS}
+    sets: dict[float, ImageSet] = {}
+    for resolution in resolutions:
+        side = task.image_side(resolution)
+        parts = at_side[side]
+        if task.crop == "large":
+            parts = {**parts, "train": at_side[task.side]["train"]}
+        sets[resolution] = ImageSet(**parts, side=side, mean=mean, std=std, index_digest=split.digest)
+    return sets
+
+
+def draw_split(pool: Pool, task: Task) -> Split:
+    """Draw a task's parts from a pool: stratified by class, disjoint, the same on every platform.
+
+    Raises:
+        CorruptFile: the pool has too few images for the task.
+    """
+    n_images = len(pool.labels)
+    ranks = np.random.Philox(key=_SPLIT_KEY).random_raw(n_images)  # raw bits: the stream that numpy never changes
+    shuffled = np.argsort(ranks, kind="stable")
+    if task.has_own_test:
+        test = _stratified(shuffled[shuffled >= pool.n_development], pool.labels, task.n_test)
+        rest = shuffled[shuffled < pool.n_development]
+    else:
+        test = _stratified(shuffled, pool.labels, task.n_test)
+        rest = shuffled[~np.isin(shuffled, test)]
+    valid = _stratified(rest, pool.labels, task.n_valid)
+    train = _stratified(rest[~np.isin(rest, valid)], pool.labels, task.n_train)
+    return Split(train=train, valid=valid, test=test)
+
+
+def read_split_file(path: Path, pool: Pool, task: Task) -> Split:
+    """Read NAS-Bench-201's split of CIFAR-10: `{"train": ["int", [...]], "valid": ["int", [...]]}`.
+
+    Raises:
+        MissingData: there is no such file.
+        CorruptFile: it is not such a file, or its positions overlap or do not exist.
+    """
+    try:
+        content = json.loads(path.read_text())
+        parts = {part: _positions(content[part]) for part in ("train", "valid")}
+    except FileNotFoundError as err:
+        raise MissingData(f"there is no split file {path}") from err
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as err:
+        raise CorruptFile(
+            f'{path} is not a split file {{"train": ["int", [...]], "valid": ["int", [...]]}}: {err}'
+        ) from err
+    faults = []
+    for part, n_wanted in (("train", task.n_train), ("valid", task.n_valid)):
+        if len(parts[part]) != n_wanted:
+            faults.append(f"{part} has {len(parts[part])} positions, the task {n_wanted}")
+    together = np.concatenate(list(parts.values()))
+    if n_repeated := len(together) - len(np.unique(together)):
+        faults.append(f"{n_repeated} positions stand there twice")
+    if len(together) and not 0 <= together.min() <= together.max() < pool.n_development:
+        faults.append(f"positions {together.min()} to {together.max()} leave 0 to {pool.n_development - 1}")
+    if faults:
+        raise CorruptFile(f"{path}: {'; '.join(faults)}")
+    return Split(train=np.sort(parts["train"]), valid=np.sort(parts["valid"]), test=draw_split(pool, task).test)
+
+
+def resize_batch(images: Tensor, side: int) -> Tensor:
+    """Return uint8 images (n, channels, any, any) at `side`, bilinear with antialiasing as Pillow does it."""
+    if images.shape[-2:] == (side, side):
+        return images
+    pieces = [
+        functional.interpolate(piece.float(), (side, side), mode="bilinear", antialias=True, align_corners=False)
+        .round_()
+        .clamp_(0, 255)
+        .to(torch.uint8)
+        for piece in torch.split(images, _IMAGES_AT_ONCE)
+    ]
+    return torch.cat(pieces)
+
+
+def _check_pool(pool: Pool, task: Task) -> None:
+    """Refuse images that are not those of the task."""
+    n_channels, n_classes = pool.images.shape[1], len(np.unique(pool.labels))
+    if (n_channels, n_classes) != (task.n_channels, task.n_classes):
+        raise CorruptFile(
+            f"task {task.name!r}: the images have {n_channels} channels and {n_classes} classes, not "
+            f"{task.n_channels} and {task.n_classes}; the data set is not complete or another one"
+        )
+
+
+def _take(pool: Pool, index: NDArray[np.int64], side: int, pad: int) -> Part:
+    """Return some images at `side`, `pad` black pixels added around them first."""
+    pieces = [
+        resize_batch(functional.pad(torch.from_numpy(pool.images[piece]), [pad] * 4), side)
+        for piece in np.split(index, range(_IMAGES_AT_ONCE, len(index), _IMAGES_AT_ONCE))
+    ]
+    return Part(torch.cat(pieces), torch.from_numpy(pool.labels[index]))
+
+
+def _stratified(shuffled: NDArray[np.int64], labels: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Take the first `n` of `shuffled`, every class by its share to within one, ties to the smaller label; sorted."""
+    n_all = len(shuffled)
+    if n > n_all:
+        raise CorruptFile(f"{n} images are wanted of a pool that has {n_all} left; the data set is incomplete")
+    classes, counts = np.unique(labels[shuffled], return_counts=True)
+    quotas, remainders = np.divmod(n * counts, n_all)
+    quotas[np.argsort(-remainders, kind="stable")[: n - quotas.sum()]] += 1
+    chosen = [shuffled[labels[shuffled] == label][:quota] for label, quota in zip(classes, quotas, strict=True)]
+    return np.sort(np.concatenate(chosen))
+
+
+def _positions(entry: object) -> NDArray[np.int64]:
+    """Read `["int", [...]]`, whose numbers are written as numbers or as strings."""
+    match entry:
+        case ["int", [*numbers]] if all(type(number) in (int, str) for number in numbers):
+            return np.array([int(str(number)) for number in numbers], dtype=np.int64)
+    raise ValueError('a part is not ["int", [positions]]')
+
+
+def _pixel_statistics(
+    images: NDArray[np.uint8], index: NDArray[np.int64]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return mean and deviation per channel of pixels in [0, 1], to four digits, from exact counts of the values."""
+    counts = np.zeros((images.shape[1], 256), dtype=np.int64)
+    for piece in np.split(index, range(_IMAGES_AT_ONCE, len(index), _IMAGES_AT_ONCE)):
+        for channel in range(len(counts)):
+            counts[channel] += np.bincount(images[piece, channel].ravel(), minlength=256)
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    values = np.arange(256) / 255
+    mean = shares @ values
+    std = np.sqrt(shares @ values**2 - mean**2)
+    if not std.min() >= 1e-4:
+        raise CorruptFile(f"the training images are empty: their pixels deviate by {std.round(6).tolist()} per channel")
+    return tuple(round(float(m), 4) for m in mean), tuple(round(float(s), 4) for s in std)

@@ -1,0 +1,193 @@
+"""Where original images come from: idx files, CIFAR-10's archives, a folder of class folders, scikit-learn's digits.
+
+Nothing is downloaded here (`pipeline.download` does that when asked). Reading looks in the folders of `search_folders`
+and says where it looked if it finds nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import CorruptFile, MissingData, MissingDependency, UnknownName
+from pipeline.cifar import read_batches
+
+__all__ = ["DATA_SETS", "FASHION_FILES", "Pool", "cache_folder", "read_pool", "search_folders"]
+
+FASHION_FILES: Final = (
+    "train-images-idx3-ubyte.gz",
+    "train-labels-idx1-ubyte.gz",
+    "t10k-images-idx3-ubyte.gz",
+    "t10k-labels-idx1-ubyte.gz",
+)
+_SYSTEM_FOLDERS: Final = {"fashion_mnist": ("/usr/share/datasets/fashion-mnist",)}
+_SUBFOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "fashion_mnist": ("fashion_mnist", "fashion-mnist"),
+    "cifar10": ("cifar10", "cifar-10"),
+    "colorectal_histology": ("colorectal_histology", "Kather_texture_2016_image_tiles_5000"),
+}
+_TILES: Final = (".tif", ".tiff", ".png")
+_HOW_TO_GET: Final = {
+    "fashion_mnist": "install the Debian package dataset-fashion-mnist, or run "
+    "`python -m pipeline.download fashion_mnist`, or name a folder with --data-dir",
+    "cifar10": "name with --data-dir a folder that holds cifar-10-binary.tar.gz, cifar-10-python.tar.gz or what is "
+    "in one of them",
+    "colorectal_histology": "name with --data-dir the folder Kather_texture_2016_image_tiles_5000, "
+    "which has one folder of images for each of the 8 classes",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """All original images (n, channels, side, side) of uint8 with labels (n,) of int64.
+
+    The first `n_development` are for training and validation where the data set has test images of its own.
+    """
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.int64]
+    n_development: int
+
+
+def cache_folder(data_set: str) -> Path:
+    """Return the user's folder for a data set, where `pipeline.download` puts it."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "jahs" / data_set
+
+
+def search_folders(data_set: str, *, data_dir: Path | None = None) -> list[Path]:
+    """Return where a data set is looked for, in order: in `data_dir` if given, else in the system's and the user's."""
+    if data_dir is not None:
+        return [data_dir, *(data_dir / name for name in _SUBFOLDERS[data_set])]
+    return [*map(Path, _SYSTEM_FOLDERS.get(data_set, ())), cache_folder(data_set)]
+
+
+def read_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
+    """Read a data set's original images.
+
+    Raises:
+        UnknownName: no such data set.
+        MissingData: its files are nowhere; says where was looked and what to do.
+        MissingDependency: reading it takes a package that is not installed.
+        CorruptFile: a file is not what its name says.
+        UnsafeFile: a file asks for more than data.
+    """
+    if data_set not in DATA_SETS:
+        raise UnknownName.of("data_set", data_set, DATA_SETS)
+    if data_set == "digits":
+        return _read_digits()
+    folders = search_folders(data_set, data_dir=data_dir)
+    for folder in folders:
+        if folder.is_dir() and (pool := _FOLDER_READERS[data_set](folder)) is not None:
+            return pool
+    looked = ", ".join(map(str, folders))
+    raise MissingData(f"{data_set}: no images in {looked}; {_HOW_TO_GET[data_set]}")
+
+
+def _read_digits() -> Pool:
+    try:
+        from sklearn.datasets import load_digits  # type: ignore[import-untyped]  # it ships no types
+    except ImportError as err:
+        raise MissingDependency("digits are read from scikit-learn; run `pip install scikit-learn`") from err
+    digits = load_digits()
+    pixels = np.rint(digits.images * (255 / 16)).astype(np.uint8)[:, None]  # they come as 0 to 16
+    return Pool(images=pixels, labels=digits.target.astype(np.int64), n_development=len(pixels))
+
+
+def _read_fashion(folder: Path) -> Pool | None:
+    if not all((folder / name).is_file() for name in FASHION_FILES):
+        return None
+    train, train_labels, test, test_labels = (_read_idx(folder / name) for name in FASHION_FILES)
+    for images, labels in ((train, train_labels), (test, test_labels)):
+        if images.shape != (*labels.shape, 28, 28) or labels.ndim != 1 or labels.max(initial=0) > 9:
+            raise CorruptFile(f"{folder}: images {images.shape} and labels {labels.shape} are not Fashion-MNIST")
+    return Pool(
+        images=np.concatenate([train, test])[:, None],
+        labels=np.concatenate([train_labels, test_labels]).astype(np.int64),
+        n_development=len(train),
+    )
+
+
+def _read_idx(path: Path) -> NDArray[np.uint8]:
+    """Read one gzipped idx file of unsigned bytes."""
+    try:
+        content = gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, zlib.error) as err:
+        raise CorruptFile(f"{path} cannot be decompressed: {err}") from err
+    n_axes = content[3] if len(content) > 4 else 0
+    start = 4 + 4 * n_axes
+    if content[:3] != b"\x00\x00\x08" or not 1 <= n_axes <= 4 or len(content) < start:
+        raise CorruptFile(f"{path} is not an idx file of unsigned bytes")
+    shape = np.frombuffer(content, ">u4", count=n_axes, offset=4).astype(np.int64)
+    if int(np.prod(shape)) != len(content) - start:
+        raise CorruptFile(f"{path} announces {tuple(shape)} but holds {len(content) - start} bytes")
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
+
+
+def _read_cifar10(folder: Path) -> Pool | None:
+    batches = read_batches(folder)
+    if batches is None:
+        return None
+    rows = np.concatenate(list(batches.values()))
+    if rows[:, 0].max() > 9:
+        raise CorruptFile(f"{folder}: a label is {rows[:, 0].max()}, not in 0 to 9, so this is not CIFAR-10")
+    return Pool(
+        images=rows[:, 1:].reshape(-1, 3, 32, 32),
+        labels=rows[:, 0].astype(np.int64),
+        n_development=len(rows) - len(batches["test_batch"]),
+    )
+
+
+def _read_class_folders(folder: Path) -> Pool | None:
+    """Read a folder of class folders; a class's label is its place among the sorted names."""
+    subfolders = sorted(inner for inner in folder.iterdir() if inner.is_dir() and not inner.name.startswith("."))
+    tiles = [sorted(path for path in inner.iterdir() if path.suffix.lower() in _TILES) for inner in subfolders]
+    tiles = [paths for paths in tiles if paths]
+    if len(tiles) < 2:
+        return None
+    images = _read_tiles([path for paths in tiles for path in paths])
+    labels = np.repeat(np.arange(len(tiles)), [len(paths) for paths in tiles])
+    return Pool(images=images, labels=labels, n_development=len(labels))
+
+
+def _read_tiles(paths: Sequence[Path]) -> NDArray[np.uint8]:
+    """Read square RGB images of one size as (n, 3, side, side)."""
+    first = _read_tile(paths[0])
+    images = np.empty((len(paths), *first.shape), dtype=np.uint8)
+    for position, path in enumerate(paths):
+        tile = _read_tile(path)
+        if tile.shape != first.shape:
+            raise CorruptFile(f"{path} has {tile.shape[2]} x {tile.shape[1]} pixels; {paths[0]} has another size")
+        images[position] = tile
+    return images
+
+
+def _read_tile(path: Path) -> NDArray[np.uint8]:
+    try:
+        from PIL import Image
+    except ImportError as err:
+        raise MissingDependency("tiles are read with Pillow; run `pip install pillow`") from err
+    try:
+        with Image.open(path, formats=("TIFF", "PNG")) as image:
+            if image.mode != "RGB" or image.width != image.height:
+                raise CorruptFile(f"{path} is {image.mode}, {image.width} x {image.height}; tiles are RGB and square")
+            return np.asarray(image).transpose(2, 0, 1)
+    except (OSError, SyntaxError, Image.DecompressionBombError) as err:
+        raise CorruptFile(f"{path} is not a readable image: {err}") from err
+
+
+_FOLDER_READERS: Final[Mapping[str, Callable[[Path], Pool | None]]] = {
+    "fashion_mnist": _read_fashion,
+    "cifar10": _read_cifar10,
+    "colorectal_histology": _read_class_folders,
+}
+DATA_SETS: Final = ("digits", *_FOLDER_READERS)
+"""Every data set that can be read."""
