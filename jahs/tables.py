@@ -18,7 +18,7 @@ from jahs.errors import CorruptFile, InvalidTable, MissingData, MissingDependenc
 
 __all__ = ["Table", "concatenate", "empty_table", "read_table", "sort_by", "take", "write_table"]
 
-Table: TypeAlias = dict[str, npt.NDArray[np.generic]]
+Table: TypeAlias = dict[str, npt.NDArray[Any]]  # Any: each column has a type of its own
 """Columns of equal length."""
 
 _FORMAT: Final = "1"
@@ -60,7 +60,7 @@ def read_table(path: Path, columns: Mapping[str, str]) -> Table:
     return result
 
 
-def write_table(path: Path, table: Mapping[str, npt.NDArray[np.generic]], columns: Mapping[str, str]) -> None:
+def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str]) -> None:
     """Write exactly these columns with these types, whole or not at all.
 
     Raises:
@@ -88,19 +88,19 @@ def empty_table(columns: Mapping[str, str]) -> Table:
     return {name: np.empty(0, "U1" if dtype == "string" else dtype) for name, dtype in columns.items()}
 
 
-def concatenate(tables: Sequence[Mapping[str, npt.NDArray[np.generic]]], columns: Mapping[str, str]) -> Table:
+def concatenate(tables: Sequence[Mapping[str, npt.NDArray[Any]]], columns: Mapping[str, str]) -> Table:
     """Return the rows of several tables one after another."""
     if not tables:
         return empty_table(columns)
     return {name: np.concatenate([table[name] for table in tables]) for name in columns}
 
 
-def take(table: Mapping[str, npt.NDArray[np.generic]], rows: npt.NDArray[np.generic]) -> Table:
+def take(table: Mapping[str, npt.NDArray[Any]], rows: npt.NDArray[np.bool_ | np.integer]) -> Table:
     """Return some rows of a table: positions or a mask."""
     return {name: values[rows] for name, values in table.items()}
 
 
-def sort_by(table: Mapping[str, npt.NDArray[np.generic]], keys: Sequence[str]) -> Table:
+def sort_by(table: Mapping[str, npt.NDArray[Any]], keys: Sequence[str]) -> Table:
     """Return the rows in order of `keys`, the first one first; equal rows keep their order."""
     return take(table, np.lexsort([table[key] for key in reversed(keys)]))
 

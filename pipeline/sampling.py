@@ -14,13 +14,15 @@ from typing import Final
 import numpy as np
 from randomgen import Philox  # type: ignore[import-untyped]  # ships no types
 
-from jahs.columns import Columns, rows
+from jahs.columns import Columns, config_ids, rows
 from jahs.configs import Config
 from jahs.errors import InvalidArgument
 from jahs.parameters import PARAMETERS
+from jahs.schema import CONFIG_COLUMNS
 from jahs.spaces import space
+from jahs.tables import Table
 
-__all__ = ["FIDELITY_GROUPS", "N_GROUPS", "SAMPLE_SEED", "run_seeds", "sample_config", "sample_range"]
+__all__ = ["FIDELITY_GROUPS", "N_GROUPS", "SAMPLE_SEED", "config_table", "run_seeds", "sample_config", "sample_range"]
 
 SAMPLE_SEED: Final = 20_261
 """Key of the stream that the recorded configs come from."""
@@ -59,6 +61,18 @@ def sample_range(start: int, stop: int, *, seed: int = SAMPLE_SEED) -> Columns:
 def sample_config(number: int, *, seed: int = SAMPLE_SEED) -> Config:
     """Return config number `number`."""
     return rows(sample_range(number, number + 1, seed=seed))[0]
+
+
+def config_table(start: int, stop: int) -> Table:
+    """Return configs number `start` to `stop - 1` as rows of the config table."""
+    columns = sample_range(start, stop)
+    ids = config_ids(columns)
+    table = {"config_id": ids, "config_index": np.arange(start, stop), **columns}
+    return {
+        name: values if dtype == "string" else values.astype(dtype)
+        for name, dtype in CONFIG_COLUMNS.items()
+        for values in [table[name]]
+    }
 
 
 def run_seeds(number: int) -> tuple[int, ...]:

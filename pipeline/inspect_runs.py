@@ -1,0 +1,320 @@
+"""Look at folders of runs: how much is there (`status`), is it sound (`verify`), and put folders together (`merge`)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from jahs.columns import config_ids
+from jahs.errors import InvalidTable, JahsError, ProtocolMismatch
+from jahs.metrics import ACCURACIES
+from jahs.runs import read_configs, read_profile, read_protocol, read_runs, run_shards
+from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
+from jahs.tables import Table, read_table, take
+from jahs.tasks import Task, task
+from pipeline.data import load_images
+from pipeline.machine import processor_model
+from pipeline.protocol import protocol_digest
+from pipeline.runs import RunsFolder
+from pipeline.sampling import N_GROUPS, config_table, run_seeds, sample_config
+from pipeline.train import EPOCH_FIELDS, train
+
+__all__ = ["main", "merge", "retrain", "status", "verify"]
+
+_log = logging.getLogger(__name__)
+_LOSSES: Final = ("train_loss", "valid_loss", "test_loss")
+_REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")
+_MOST_LISTED: Final = 20
+_WANTED_CONFIGS: Final = 2000
+
+
+def folder_task(path: Path) -> Task:
+    """Return the task of a folder, after checking that its protocol is the one that this code has.
+
+    Raises:
+        ProtocolMismatch: it is not; lists what differs.
+    """
+    protocol = read_protocol(path)
+    chosen = task(protocol.facts["task"]["name"])
+    digest = protocol_digest(chosen)
+    if digest != protocol.digest:
+        raise ProtocolMismatch(
+            f"{path} was collected under protocol {protocol.digest}, but task {chosen.name!r} is now {digest}; "
+            f"check out the version that collected it, or collect into another folder"
+        )
+    return chosen
+
+
+def status(path: Path) -> dict[str, Any]:  # Any: JSON
+    """Return counts per fidelity group, cost so far, and an estimate of what is left."""
+    runs, configs = read_runs(path), read_configs(path)
+    number_of = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
+    last = _last_rows(runs)
+    trained = Counter(last["config_id"].tolist())
+    groups = Counter(number_of[identity] % N_GROUPS for identity in trained)
+    cost = last["runtime"][np.isfinite(last["runtime"])]
+    n_runs_wanted = sum(len(run_seeds(number)) for number in range(_WANTED_CONFIGS))
+    mean_s = float(cost.mean()) if len(cost) else float("nan")
+    return {
+        "protocol": read_protocol(path).digest,
+        "n_configs": len(trained),
+        "n_runs": len(last["seed"]),
+        "n_repeated_configs": sum(n > 1 for n in trained.values()),
+        "n_diverged_runs": int((last["status"] == "diverged").sum()),
+        "n_profiled": len(read_profile(path)["config_id"]),
+        "configs_per_group": [groups[group] for group in range(N_GROUPS)],
+        "runs_per_hour": _rate(path),
+        "core_hours": float(cost.sum()) / 3600,
+        "mean_core_seconds": mean_s,
+        "core_hours_left": max(0.0, (n_runs_wanted - len(last["seed"])) * mean_s / 3600),
+    }
+
+
+def verify(path: Path) -> list[str]:
+    """Return every fault of a folder of runs; none means that it is sound."""
+    chosen = folder_task(path)
+    faults = [f"{shard.relative_to(path)}: a damaged shard was set aside" for shard in path.glob("damaged/*.parquet")]
+    shards = [read_table(shard, RUN_COLUMNS) for shard in run_shards(path)]
+    runs, configs = read_runs(path), read_configs(path)
+    if n_twice := sum(len(shard["epoch"]) for shard in shards) - len(runs["epoch"]):
+        faults.append(f"{n_twice} rows are stored twice; `pipeline.collect merge {path}` stores them once")
+    faults += _config_faults(configs)
+    if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
+        faults.append(f"{len(strange)} configs have runs but are not in configs.parquet, e.g. {min(strange)}")
+    for run in _each_run(runs):
+        faults += _run_faults(run, chosen)
+        if len(faults) > _MOST_LISTED:
+            return [*faults[:_MOST_LISTED], "there may be more"]
+    return faults
+
+
+def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = None) -> tuple[list[str], list[str]]:
+    """Train `n_runs` random finished CPU runs again; return a line about each, and the faults.
+
+    On the same processor model and torch build every accuracy and loss must be the same bits; elsewhere the last epoch
+    must lie within three standard deviations between seeds, taken from the folder's repeats.
+    """
+    chosen = folder_task(path)
+    runs, configs = read_runs(path), read_configs(path)
+    number_of = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
+    candidates = [r for r in _each_run(runs) if r["device"][0] == "cpu" and r["status"][0] == "finished"]
+    chosen_runs = np.random.default_rng(seed).permutation(len(candidates))[:n_runs]
+    sets = load_images(chosen, data_dir=data_dir)
+    spread = _seed_spread(runs)
+    lines, faults = [], []
+    for position in chosen_runs:
+        old = candidates[position]
+        config = sample_config(number_of[int(old["config_id"][0])])
+        new = train(config, chosen, sets[config["Resolution"]], seed=int(old["seed"][0])).epochs.astype(np.float32)
+        name = f"config {number_of[int(old['config_id'][0])]} seed {old['seed'][0]}"
+        differences = {
+            field: np.abs(new[:, EPOCH_FIELDS.index(field)] - old[field]) if len(new) == len(old["epoch"]) else None
+            for field in _REPRODUCED
+        }
+        if old["machine"][0] == processor_model() and old["torch_version"][0] == torch.__version__:
+            rule = "same processor and torch build: the same bits"
+            bad = [field for field, gap in differences.items() if gap is None or bool(np.any(gap != 0))]
+        else:
+            rule = "another processor or torch build: within three standard deviations between seeds"
+            bad = [
+                field for field, gap in differences.items() if gap is None or not float(gap[-1]) <= 3 * spread[field]
+            ]
+        lines.append(f"{name}: {rule}: {'differs in ' + ', '.join(bad) if bad else 'reproduced'}")
+        faults += [lines[-1]] if bad else []
+    return lines, faults
+
+
+def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
+    """Put the runs of other folders into `path` and compact it.
+
+    A run that several folders trained is kept once, from the folder that is named first.
+
+    Returns:
+        The number of runs in `path` now, and of runs that were left out because they were there already.
+
+    Raises:
+        ProtocolMismatch: a folder holds another protocol; nothing was changed.
+    """
+    folder = RunsFolder(path)
+    for other in others:
+        if (found := read_protocol(other).digest) != folder.protocol:
+            raise ProtocolMismatch(
+                f"{other} is of protocol {found}, {path} of {folder.protocol}; they cannot be merged"
+            )
+    known = folder.recorded()
+    added, n_left_out = [], 0
+    for other in others:
+        for run in _each_run(read_runs(other)):
+            key = (int(run["config_id"][0]), int(run["seed"][0]))
+            n_left_out += key in known
+            added += [] if key in known else [run]
+            known.add(key)
+        folder.add_configs(read_configs(other))
+    folder.compact(added)
+    return len(known), n_left_out
+
+
+def _config_faults(configs: Table) -> list[str]:
+    """Whether every config is what its number and its id say."""
+    columns = {key: configs[key] for key in CONFIG_KEYS}
+    faults = []
+    wrong = np.flatnonzero(config_ids(columns) != configs["config_id"])
+    if len(wrong):
+        faults.append(f"configs.parquet: {len(wrong)} ids do not belong to their configs, first in row {wrong[0]}")
+    numbers = configs["config_index"]
+    drawn = numbers >= 0
+    if drawn.any():
+        again = config_table(0, int(numbers.max()) + 1)
+        wrong = np.flatnonzero(drawn & (again["config_id"][np.maximum(numbers, 0)] != configs["config_id"]))
+        if len(wrong):
+            faults.append(
+                f"configs.parquet: {len(wrong)} configs are not those of their numbers, first in row {wrong[0]}"
+            )
+    if len(np.unique(configs["config_id"])) != len(configs["config_id"]):
+        faults.append("configs.parquet: a config stands there more than once")
+    return faults
+
+
+def _run_faults(run: Table, chosen: Task) -> list[str]:
+    """Whether one run's rows are complete and in range."""
+    name = f"config_id={run['config_id'][0]} seed={run['seed'][0]}"
+    n_rows = len(run["epoch"])
+    faults = []
+    if not np.array_equal(run["epoch"], np.arange(1, n_rows + 1)):
+        faults.append(f"{name}: epochs are not 1..{n_rows}")
+    faults += [
+        f"{name}: {column} changes within the run"
+        for column in ("status", "device", "machine", "torch_version")
+        if len(set(run[column].tolist())) != 1
+    ]
+    faults += [f"{name}: {fault}" for fault in _ending_faults(run, chosen)]
+    accuracies = np.stack([run[field] for field in ACCURACIES])
+    if not ((accuracies >= 0) & (accuracies <= 100)).all():
+        faults.append(f"{name}: an accuracy is outside 0..100")
+    runtime = run["runtime"]
+    if run["device"][0] == "cpu":
+        if not (np.diff(runtime, prepend=np.float32(0)) > 0).all():
+            faults.append(f"{name}: runtime does not increase with every epoch")
+    elif not np.isnan(runtime).all():
+        faults.append(f"{name}: runtime of a run on {run['device'][0]} must be absent")
+    return faults
+
+
+def _ending_faults(run: Table, chosen: Task) -> list[str]:
+    """Whether a run ended as its status says."""
+    losses = np.stack([run[field] for field in _LOSSES])
+    n_rows = len(run["epoch"])
+    faults = []
+    match run["status"][0]:
+        case "finished":
+            if n_rows != chosen.max_epoch:
+                faults.append(f"finished after {n_rows} epochs, not {chosen.max_epoch}")
+        case "diverged":
+            if np.isfinite(losses[:, -1]).all():
+                faults.append("is marked diverged, but the losses of its last epoch are finite")
+            losses = losses[:, :-1]
+        case other:
+            return [f"status {other!r} is not finished or diverged"]
+    if not (np.isfinite(losses).all() and (losses >= 0).all()):
+        faults.append("a loss is negative or not finite")
+    return faults
+
+
+def _each_run(runs: Table) -> list[Table]:
+    """Split a table that is sorted by config and seed into runs."""
+    if not len(runs["epoch"]):
+        return []
+    starts = np.flatnonzero(np.append(True, (np.diff(runs["config_id"]) != 0) | (np.diff(runs["seed"]) != 0)))
+    stops = [*starts[1:], len(runs["epoch"])]
+    return [{name: values[a:b] for name, values in runs.items()} for a, b in zip(starts, stops, strict=True)]
+
+
+def _last_rows(runs: Table) -> Table:
+    stops = np.cumsum([len(run["epoch"]) for run in _each_run(runs)], dtype=np.int64)
+    return take(runs, stops - 1)
+
+
+def _seed_spread(runs: Table) -> dict[str, float]:
+    """Standard deviation between seeds at the last epoch, pooled over the repeated configs."""
+    last = _last_rows(runs)
+    finished = take(last, last["status"] == "finished")
+    spread = {}
+    for field in _REPRODUCED:
+        by_config: dict[int, list[float]] = {}
+        for identity, value in zip(finished["config_id"].tolist(), finished[field].tolist(), strict=True):
+            by_config.setdefault(identity, []).append(value)
+        variances = [np.var(values, ddof=1) for values in by_config.values() if len(values) > 1]
+        spread[field] = float(np.sqrt(np.mean(variances))) if variances else float("nan")
+    return spread
+
+
+def _rate(path: Path) -> float | None:
+    """Runs per hour over the shards that are not compacted yet."""
+    times = sorted(shard.stat().st_mtime for shard in (path / "new").glob("*.parquet"))
+    recent = [moment for moment in times if moment > time.time() - 3600]
+    if len(recent) < 2:
+        return None
+    return (len(recent) - 1) / (recent[-1] - recent[0]) * 3600
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `status`, `verify` or `merge`; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.collect")
+    commands = parser.add_subparsers(dest="command", required=True)
+    show = commands.add_parser("status", help="counts per group, rate, estimate")
+    check = commands.add_parser("verify", help="check every row; exit 1 if anything is wrong")
+    check.add_argument("--retrain", type=int, default=0, metavar="K", help="train K random runs again and compare")
+    check.add_argument("--seed", type=int, default=0, help="which runs are trained again")
+    check.add_argument("--data-dir", type=Path)
+    join = commands.add_parser("merge", help="put runs together and compact them")
+    for command in (show, check, join):
+        command.add_argument("folder", type=Path)
+        command.add_argument("--json", action="store_true", help="for machines")
+    join.add_argument("others", type=Path, nargs="*")
+    args = parser.parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        return _dispatch(args)
+    except JahsError as err:
+        _log.error("%s", err)
+        return 2
+
+
+def _dispatch(args: argparse.Namespace) -> int:
+    if args.command == "status":
+        _show(status(args.folder), as_json=args.json)
+        return 0
+    if args.command == "merge":
+        n_runs, n_left_out = merge(args.folder, args.others)
+        _show({"folder": str(args.folder), "n_runs": n_runs, "n_left_out": n_left_out}, as_json=args.json)
+        return 0
+    if args.retrain < 0:
+        raise InvalidTable(f"retrain={args.retrain} is not a number of runs")
+    faults = verify(args.folder)
+    lines: list[str] = []
+    if args.retrain and not faults:
+        lines, faults = retrain(args.folder, args.retrain, seed=args.seed, data_dir=args.data_dir)
+    verdict = "sound" if not faults else f"{len(faults)} faults"
+    _show({"verdict": verdict, "faults": faults, "retrained": lines}, as_json=args.json)
+    return 1 if faults else 0
+
+
+def _show(facts: dict[str, Any], *, as_json: bool) -> None:  # Any: JSON
+    if as_json:
+        print(json.dumps(facts, indent=2))  # noqa: T201  # the result
+        return
+    for name, value in facts.items():
+        if isinstance(value, list) and value and isinstance(value[0], str):
+            print(f"{name}:", *value, sep="\n  ")  # noqa: T201
+        else:
+            print(f"{name:22} {round(value, 2) if isinstance(value, float) else value}")  # noqa: T201

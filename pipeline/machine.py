@@ -1,0 +1,20 @@
+"""What the numbers were measured on."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from pathlib import Path
+
+__all__ = ["processor_model"]
+
+
+@functools.cache
+def processor_model() -> str:
+    """Return the processor's model, as the system names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine() or "unknown")

@@ -1,0 +1,62 @@
+"""How far long work has come: a bar with the time left on a terminal, one line per finished unit elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import Final, TextIO
+
+__all__ = ["Progress"]
+
+_log = logging.getLogger(__name__)
+_WIDTH: Final = 24
+
+
+class Progress:
+    """Shows how far `label` has come.
+
+    Args:
+        total: units in all, if known.
+        label: what is being done.
+        limit_s: seconds after which no more is begun, if known; the bar then shows time instead of units.
+        stream: where a bar is drawn if it is a terminal.
+    """
+
+    def __init__(
+        self, total: int | None, label: str, *, limit_s: float | None = None, stream: TextIO | None = None
+    ) -> None:
+        self.total = total
+        self.label = label
+        self.limit_s = limit_s
+        self.stream = sys.stderr if stream is None else stream
+        self.is_bar = self.stream.isatty()
+        self.started = time.monotonic()
+
+    def update(self, done: int, note: str) -> None:
+        """Say that `done` units are finished; `note` is about the last one."""
+        of = f"/{self.total}" if self.total else ""
+        if not self.is_bar:
+            _log.info("%d%s %s %s", done, of, self.label, note)
+            return
+        elapsed = time.monotonic() - self.started
+        shares = [done / self.total] if self.total else []
+        shares += [elapsed / self.limit_s] if self.limit_s else []
+        bar = left = ""
+        if shares:
+            share = min(max(shares), 1.0)
+            bar = f"[{'#' * round(share * _WIDTH):<{_WIDTH}}] "
+            left = f" {_clock(elapsed * (1 - share) / share)} left" if share > 0 else ""
+        self.stream.write(f"\r\033[K{self.label} {bar}{done}{of}{left}  {note}")
+        self.stream.flush()
+
+    def close(self) -> None:
+        """End the line of the bar."""
+        if self.is_bar:
+            self.stream.write("\n")
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"

@@ -1,0 +1,37 @@
+"""The protocol: everything that decides what a training measures, as facts and as one digest.
+
+Device, processor and library build are not part of it: they are columns of the runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from jahs.errors import ProtocolMismatch
+from jahs.hashing import digest_facts
+from jahs.tasks import Task
+from pipeline.augment import AUGMENTATION_VERSION
+from pipeline.train import CONSTANTS
+
+__all__ = ["protocol_digest", "protocol_facts"]
+
+_PROSE = ("title", "citation")
+
+
+def protocol_facts(task: Task) -> dict[str, object]:
+    """Return the facts of a task's protocol.
+
+    Raises:
+        ProtocolMismatch: the task's images have not been frozen, so its measurements could not be told apart later.
+    """
+    if task.index_digest is None:
+        raise ProtocolMismatch(
+            f"task {task.name!r} has no index digest: freeze it in jahs/tasks.py before anything is recorded"
+        )
+    facts = {key: value for key, value in dataclasses.asdict(task).items() if key not in _PROSE}
+    return {"task": facts, "training": dict(CONSTANTS), "augmentation": AUGMENTATION_VERSION}
+
+
+def protocol_digest(task: Task) -> str:
+    """Return the digest that every row of a run carries."""
+    return digest_facts(protocol_facts(task))

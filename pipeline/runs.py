@@ -1,0 +1,181 @@
+"""Writing a folder of runs (laid out in `jahs.runs`): claimed, made durable one by one, recovered, compacted."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+import numpy as np
+
+from jahs.atomic import write_beside
+from jahs.errors import CorruptFile, InvalidTable, OutOfSpace, ProtocolMismatch
+from jahs.runs import each_run_once, read_protocol, run_shards
+from jahs.schema import CONFIG_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
+from jahs.tables import Table, concatenate, read_table, sort_by, take, write_table
+
+__all__ = ["RunsFolder", "check_free_space"]
+
+_log = logging.getLogger(__name__)
+_SMALLEST_FREE: Final = 64 << 20
+
+
+class RunsFolder:
+    """A folder of runs, open for writing.
+
+    Args:
+        path: an existing folder of runs.
+
+    Raises:
+        MissingData, CorruptFile, UnknownFormat: it is none, or not readable.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.new = path / "new"
+        self.protocol = read_protocol(path).digest
+
+    @classmethod
+    def open_or_make(cls, path: Path, *, facts: Mapping[str, object], digest: str) -> RunsFolder:
+        """Open the folder for a protocol; make it if it does not exist.
+
+        Raises:
+            ProtocolMismatch: the folder holds another protocol.
+            OutOfSpace: too little disk to make one.
+        """
+        recorded = path / "protocol.json"
+        if not recorded.exists():
+            check_free_space(path)
+            path.mkdir(parents=True, exist_ok=True)
+            with write_beside(recorded) as beside:
+                content = {"format": RUNS_FORMAT, "digest": digest, "protocol": facts}
+                beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+        folder = cls(path)
+        if digest != folder.protocol:
+            raise ProtocolMismatch(
+                f"{path} holds runs of protocol {folder.protocol}, not of {digest}; collect into another folder"
+            )
+        folder.new.mkdir(exist_ok=True)
+        return folder
+
+    def shard(self, number: int, seed: int) -> Path:
+        """Path of the shard of one run."""
+        return self.new / f"{number:07d}-{seed}.parquet"
+
+    def write_run(self, number: int, seed: int, run: Table) -> None:
+        """Make one finished run durable."""
+        write_table(self.shard(number, seed), run, RUN_COLUMNS)
+
+    def recorded(self) -> set[tuple[int, int]]:
+        """The (config_id, seed) of every run that is recorded."""
+        return {
+            pair
+            for shard in run_shards(self.path)
+            for table in [read_table(shard, {name: RUN_COLUMNS[name] for name in ("config_id", "seed")})]
+            for pair in zip(table["config_id"].tolist(), table["seed"].tolist(), strict=True)
+        }
+
+    def add_configs(self, configs: Table) -> None:
+        """Add to the config table the configs that it does not have yet."""
+        path = self.path / "configs.parquet"
+        with self.lock("configs"):
+            tables = [read_table(path, CONFIG_COLUMNS)] if path.exists() else []
+            known = set(tables[0]["config_id"].tolist()) if tables else set()
+            is_new = np.array([config_id not in known for config_id in configs["config_id"].tolist()], dtype=bool)
+            if is_new.any():
+                table = concatenate([*tables, take(configs, is_new)], CONFIG_COLUMNS)
+                write_table(path, sort_by(table, ("config_index", "config_id")), CONFIG_COLUMNS)
+
+    @contextmanager
+    def lock(self, name: str) -> Iterator[None]:
+        """Hold a lock of this folder; it is released when the process ends, however that happens."""
+        with self._lock_file(name) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def claim(self, number: int, seed: int) -> Iterator[bool]:
+        """Claim one run; False if another process is at work on it."""
+        with self._lock_file(f"{number:07d}-{seed}") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    @contextmanager
+    def _lock_file(self, name: str) -> Iterator[IO[bytes]]:
+        folder = self.path / ".locks"
+        folder.mkdir(exist_ok=True)
+        with (folder / name).open("ab") as file:
+            yield file
+
+    def recover(self) -> list[Path]:
+        """Put in order what a crash left behind; return the damaged shards, which are set aside, not deleted."""
+        for part in [*self.path.glob(".*.part"), *self.new.glob(".*.part")]:
+            if not _writer_is_alive(part):
+                part.unlink(missing_ok=True)
+        damaged = []
+        for shard in sorted(self.new.glob("*.parquet")):
+            if (fault := _fault(shard)) is not None:
+                aside = self.path / "damaged"
+                aside.mkdir(exist_ok=True)
+                shard.replace(aside / shard.name)
+                damaged.append(aside / shard.name)
+                _log.warning("set aside, will be trained again: %s", fault)
+        return damaged
+
+    def compact(self, extra: Sequence[Table] = ()) -> None:
+        """Rewrite every run, and those of `extra`, as one shard.
+
+        Raises:
+            InvalidTable: one run stands there with two different outcomes; nothing was changed.
+        """
+        with self.lock("compact"):
+            sources = run_shards(self.path)
+            runs = each_run_once([*(read_table(path, RUN_COLUMNS) for path in sources), *extra])
+            last = max((int(path.stem.split("-")[1]) for path in self.path.glob("runs-*.parquet")), default=0)
+            write_table(self.path / f"runs-{last + 1:04d}.parquet", runs, RUN_COLUMNS)
+            for path in sources:
+                path.unlink()
+
+
+def check_free_space(path: Path) -> None:
+    """Refuse to start what would soon run out of disk.
+
+    Raises:
+        OutOfSpace: less than 64 MB are free.
+    """
+    there = next(folder for folder in [path.absolute(), *path.absolute().parents] if folder.exists())
+    free = shutil.disk_usage(there).free
+    if free < _SMALLEST_FREE:
+        raise OutOfSpace(f"{there}: {free >> 20} MB are free, at least {_SMALLEST_FREE >> 20} are needed")
+
+
+def _fault(shard: Path) -> Exception | None:
+    try:
+        read_table(shard, RUN_COLUMNS)
+    except (CorruptFile, InvalidTable) as err:
+        return err
+    return None
+
+
+def _writer_is_alive(part: Path) -> bool:
+    """Whether the process that writes `.<name>.<pid>.part` still runs (on this machine)."""
+    pid = part.name.rsplit(".", 2)[-2]
+    if not pid.isdigit():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,117 @@
+"""Compare candidate protocols by how well two trainings of a config, with different seeds, agree.
+
+    python -m pipeline.screen --train 4096 --valid 2048 --test 1024 --epochs 20 --out out/screen
+
+Trains the same configs with two seeds under the candidate and reports Kendall's tau between the seeds of the last
+epoch's validation accuracy, with a bootstrap interval over configs, and the mean CPU seconds of a run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.stats import kendalltau
+
+from jahs.atomic import write_beside
+from jahs.tasks import Task, task
+from pipeline.data import load_images
+from pipeline.sampling import N_GROUPS, sample_config
+from pipeline.train import train
+
+__all__ = ["main", "screen_one", "summarise"]
+
+_START: Final = 40_000 * N_GROUPS  # far beyond what is ever collected
+_SEEDS: Final = (0, 1)
+_log = logging.getLogger(__name__)
+
+
+def screen_one(candidate: Task, number: int, seed: int, out: Path) -> dict[str, Any]:  # Any: JSON
+    """Train config `number` under `candidate`, or read what was measured before; return one row."""
+    path = (
+        out / f"{candidate.n_train}-{candidate.n_valid}-{candidate.n_test}-{candidate.max_epoch}-{number}-{seed}.json"
+    )
+    if not path.exists():
+        config = sample_config(number)
+        images = load_images(candidate)[config["Resolution"]]
+        started = time.thread_time()
+        run = train(config, candidate, images, seed=seed)
+        row = {
+            "number": number,
+            "seed": seed,
+            "status": run.status,
+            "cpu_time_s": time.thread_time() - started,
+            "valid_acc": float(run.epochs[-1, 1]) if len(run.epochs) else None,
+            "curve": [[round(float(v), 3) for v in epoch[:3]] for epoch in run.epochs],
+        }
+        with write_beside(path) as beside:
+            beside.write_text(json.dumps(row))
+        _log.info("%s %s %.1fs", path.stem, row["valid_acc"], row["cpu_time_s"])
+    return dict(json.loads(path.read_text()))
+
+
+def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, float]:  # Any: JSON
+    """Return tau between the seeds with its 95 % interval, the mean difference and the mean cost."""
+    by_config: dict[int, dict[int, float]] = {}
+    for row in rows:
+        if row["status"] == "finished":
+            by_config.setdefault(row["number"], {})[row["seed"]] = row["valid_acc"]
+    pairs = np.array([[two[s] for s in _SEEDS] for two in by_config.values() if len(two) == len(_SEEDS)])
+    rng = np.random.default_rng(0)
+    taus = [_tau(pairs[rng.integers(0, len(pairs), len(pairs))]) for _ in range(2000)]
+    low, high = np.quantile(taus, [0.025, 0.975])
+    return {
+        "n_configs": len(pairs),
+        "n_diverged_runs": sum(row["status"] != "finished" for row in rows),
+        "tau": _tau(pairs),
+        "tau_low": float(low),
+        "tau_high": float(high),
+        "mean_abs_difference": float(np.abs(pairs[:, 0] - pairs[:, 1]).mean()),
+        "median_valid_acc": float(np.median(pairs)),
+        "mean_cpu_time_s": float(np.mean([row["cpu_time_s"] for row in rows])),
+    }
+
+
+def _tau(pairs: NDArray[np.float64]) -> float:
+    return float(kendalltau(pairs[:, 0], pairs[:, 1]).statistic)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.screen", description=__doc__.split("\n\n")[0])
+    for name in ("train", "valid", "test", "epochs"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--task", default="fashion_mnist_mini")
+    parser.add_argument("--configs", type=int, default=2 * N_GROUPS)
+    parser.add_argument("--start", type=int, default=_START, help="first config number (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    candidate = dataclasses.replace(
+        task(args.task),
+        n_train=args.train,
+        n_valid=args.valid,
+        n_test=args.test,
+        max_epoch=args.epochs,
+        index_digest=None,
+    )
+    args.out.mkdir(parents=True, exist_ok=True)
+    jobs = [(number, seed) for number in range(args.start, args.start + args.configs) for seed in _SEEDS]
+    rows = Parallel(n_jobs=args.workers)(delayed(screen_one)(candidate, *job, args.out) for job in jobs)
+    print(json.dumps(summarise(rows), indent=2))  # noqa: T201  # the result
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""What one worker does: train one numbered config with one seed and make it durable."""
+
+from __future__ import annotations
+
+import functools
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from jahs.configs import config_id
+from jahs.schema import RUN_COLUMNS
+from jahs.tables import Table
+from jahs.tasks import Task, task
+from pipeline.data import ImageSet, load_images
+from pipeline.machine import processor_model
+from pipeline.protocol import protocol_digest
+from pipeline.runs import RunsFolder
+from pipeline.sampling import sample_config
+from pipeline.train import EPOCH_FIELDS, TrainedRun, train
+
+__all__ = ["collect_run", "run_table"]
+
+
+def collect_run(
+    out: Path,
+    name: str,
+    number: int,
+    seed: int,
+    *,
+    device: str = "cpu",
+    data_dir: Path | None = None,
+    is_process_of_its_own: bool = False,
+) -> str | None:
+    """Train config `number` with `seed` and make it durable; return a line about it, None if it was not ours to do.
+
+    Args:
+        out: folder of runs.
+        name: of the task.
+        device: "cpu" or "cuda".
+        data_dir: folder of the original images.
+        is_process_of_its_own: whether Ctrl-C is somebody else's to handle.
+
+    Raises:
+        OutOfSpace: the disk is full; nothing of the run was left behind.
+    """
+    if is_process_of_its_own:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the collector, which ends its workers
+    folder = RunsFolder(out)
+    with folder.claim(number, seed) as is_ours:
+        if not is_ours or folder.shard(number, seed).exists():
+            return None
+        chosen = task(name)
+        config = sample_config(number)
+        started = time.monotonic()
+        run = train(
+            config,
+            chosen,
+            _images(name, data_dir)[config["Resolution"]],
+            seed=seed,
+            device=device,
+        )
+        folder.write_run(number, seed, run_table(run, config_id(config), seed, chosen, device))
+        seconds = time.monotonic() - started
+    accuracy = run.epochs[-1][EPOCH_FIELDS.index("valid_acc")]
+    return f"config {number} seed {seed} {run.status} valid_acc={accuracy:.1f} {seconds:.0f}s"
+
+
+@functools.lru_cache(maxsize=1)
+def _images(name: str, data_dir: Path | None) -> dict[float, ImageSet]:
+    return load_images(task(name), data_dir=data_dir)
+
+
+def run_table(run: TrainedRun, identity: int, seed: int, chosen: Task, device: str) -> Table:
+    """Return the rows of one run as they are recorded."""
+    n_rows = len(run.epochs)
+    values: dict[str, Any] = {  # Any: one value for all rows, or one per row
+        "config_id": identity,
+        "seed": seed,
+        "epoch": np.arange(1, n_rows + 1),
+        **{name: run.epochs[:, j] for j, name in enumerate(EPOCH_FIELDS)},
+        "status": run.status,
+        "device": "cpu" if device == "cpu" else torch.cuda.get_device_name(device),
+        "machine": processor_model(),
+        "torch_version": torch.__version__,
+        "protocol": protocol_digest(chosen),
+    }
+    return {
+        name: np.broadcast_to(np.asarray(values[name]), n_rows).astype("U" if dtype == "string" else dtype)
+        for name, dtype in RUN_COLUMNS.items()
+    }

@@ -1,0 +1,248 @@
+"""The collector as it is used: in processes that are killed, on full disks, two at a time, and on a Dask cluster."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jahs.configs import config_id
+from jahs.runs import read_configs, read_runs, run_shards
+from pipeline.collect import Settings, collect, main
+from pipeline.inspect_runs import verify
+from pipeline.sampling import run_seeds, sample_config
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.filterwarnings("default::ResourceWarning")]
+
+
+def command(out, *more):
+    return [sys.executable, "-m", "pipeline.collect", "--task", "digits", "--out", str(out), *map(str, more)]
+
+
+def start(out, *more):
+    return subprocess.Popen(
+        command(out, *more), cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def expected(n_runs):
+    """The first `n_runs` (config_id, seed) in order."""
+    number, pairs = 0, []
+    while len(pairs) < n_runs:
+        pairs += [(config_id(sample_config(number)), seed) for seed in run_seeds(number)]
+        number += 1
+    return set(pairs[:n_runs])
+
+
+def recorded(out):
+    runs = read_runs(out)
+    assert verify(out) == []
+    pairs = {*zip(runs["config_id"].tolist(), runs["seed"].tolist(), strict=True)}
+    assert len(runs["epoch"]) == sum(len(set(runs["epoch"][rows_of(runs, pair)])) for pair in pairs)
+    return pairs
+
+
+def fill(ballast):
+    """Write until the disk is full."""
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)):
+            pass
+
+
+def rows_of(runs, pair):
+    return (runs["config_id"] == pair[0]) & (runs["seed"] == pair[1])
+
+
+def wait_for(condition, *, seconds=150):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def n_shards(out):
+    return len(list((out / "new").glob("*.parquet")))
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """Five runs, collected without any trouble in one process."""
+    out = tmp_path_factory.mktemp("reference") / "runs"
+    assert collect(Settings(task="digits", out=out, runs=5, workers=1)) == 5
+    return out
+
+
+def same_measurements(one, other):
+    one, other = read_runs(one), read_runs(other)
+    return all(
+        np.array_equal(one[name], other[name]) for name in ("config_id", "seed", "epoch", "valid_acc", "train_loss")
+    )
+
+
+def test_the_first_runs_are_those_of_the_stream_and_go_on_where_they_were(reference):
+    assert recorded(reference) == expected(5)
+    assert read_configs(reference)["config_index"].tolist() == list(range(270))
+    assert collect(Settings(task="digits", out=reference, runs=5, workers=1)) == 5
+    assert recorded(reference) == expected(10)
+
+
+def test_workers_measure_what_one_process_measures_after_the_collector_was_killed_twice(tmp_path):
+    out, plain = tmp_path / "runs", tmp_path / "plain"
+    for n_finished in (1, 3):
+        running = start(out, "--workers", 2, "--runs", 7 - (n_shards(out) if out.exists() else 0))
+        wait_for(lambda n=n_finished: n_shards(out) >= n)
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+    n_left = 7 - n_shards(out)
+    assert n_left == 0 or main(command(out, "--runs", n_left, "--workers", 1)[3:]) == 0
+    assert recorded(out) == expected(7)
+    collect(Settings(task="digits", out=plain, runs=7, workers=1))
+    assert same_measurements(out, plain)
+
+
+def test_a_killed_worker_costs_nothing_but_its_run(tmp_path):
+    out = tmp_path / "runs"
+    running = start(out, "--workers", 2, "--runs", 6)
+    wait_for(lambda: n_shards(out) >= 1)
+    os.kill(worker_of(running.pid), signal.SIGKILL)
+    _, log = running.communicate(timeout=300)
+    assert running.returncode == 0, log
+    assert recorded(out) == expected(6)
+
+
+def worker_of(pid):
+    """A process below `pid` that trains: it has the images loaded."""
+    import psutil
+
+    children = psutil.Process(pid).children(recursive=True)
+    return max(children, key=lambda child: child.memory_info().rss).pid
+
+
+def test_two_collectors_share_a_folder(tmp_path):
+    out = tmp_path / "runs"
+    both = [start(out, "--workers", 1, "--runs", 4) for _ in range(2)]
+    for running in both:
+        _, log = running.communicate(timeout=300)
+        assert running.returncode == 0, log
+    assert recorded(out) <= expected(8)
+    assert len(recorded(out)) >= 4
+
+
+def test_ctrl_c_stops_cleanly(tmp_path):
+    out = tmp_path / "runs"
+    running = start(out, "--workers", 2)
+    wait_for(lambda: n_shards(out) >= 1)
+    os.killpg(running.pid, signal.SIGINT)
+    _, log = running.communicate(timeout=300)
+    assert running.returncode == 130, log
+    assert "every finished run is recorded" in log
+    assert "Traceback" not in log
+    assert recorded(out) <= expected(50)
+    assert not list(out.rglob(".*.part"))
+
+
+def test_a_shard_cut_short_is_trained_again(tmp_path, reference):
+    out = tmp_path / "runs"
+    collect(Settings(task="digits", out=out, runs=3, workers=1))
+    shard = sorted((out / "new").iterdir())[1]
+    shard.write_bytes(shard.read_bytes()[:100])
+    assert collect(Settings(task="digits", out=out, runs=2, workers=1)) == 2
+    assert {*zip(*(read_runs(out)[name].tolist() for name in ("config_id", "seed")), strict=True)} == expected(4)
+    assert verify(out) == [f"damaged/{shard.name}: a damaged shard was set aside"]
+
+
+def test_a_full_disk_stops_the_collector_and_loses_nothing(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", disk], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        out = disk / "runs"
+        running = start(out, "--workers", 1)
+        wait_for(lambda: n_shards(out) >= 1)
+        fill(disk / "ballast")
+        _, log = running.communicate(timeout=300)
+        assert running.returncode == 2, log
+        assert "the disk is full" in log
+        assert not list(out.rglob(".*.part"))
+        n_before = n_shards(out)
+        (disk / "ballast").unlink()
+        assert main(command(out, "--runs", 1, "--workers", 1)[3:]) == 0
+        assert recorded(out) == expected(n_before + 1)
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path):
+    pytest.importorskip("distributed")
+    out, plain = tmp_path / "runs", tmp_path / "plain"
+    address = tmp_path / "scheduler.json"
+    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--nworkers", "1"]
+    quiet = {"cwd": ROOT, "stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True}
+    processes = [
+        subprocess.Popen([*scheduler, "--no-dashboard", "--scheduler-file", str(address)], **quiet),
+        *(subprocess.Popen([*worker, "--no-dashboard", "--scheduler-file", str(address)], **quiet) for _ in range(2)),
+    ]
+    try:
+        import json
+
+        wait_for(lambda: address.exists() and address.read_text().strip())
+        running = start(
+            out, "--runs", 6, "--backend", "dask", "--scheduler", json.loads(address.read_text())["address"]
+        )
+        wait_for(lambda: n_shards(out) >= 1)
+        os.killpg(processes[1].pid, signal.SIGKILL)
+        _, log = running.communicate(timeout=300)
+        assert running.returncode == 0, log
+        assert recorded(out) == expected(6)
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    collect(Settings(task="digits", out=plain, runs=6, workers=1))
+    assert same_measurements(out, plain)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "digit"], "did you mean 'digits'"),
+        (["--task", "digits", "--minutes", "-1"], "minutes=-1.0 is not more than 0"),
+        (["--task", "digits", "--workers", "0"], "workers=0 is not at least 1"),
+        (["--task", "digits", "--runs", "0"], "runs=0 is not at least 1"),
+        (["--task", "digits", "--backend", "dask"], "needs the address of a scheduler"),
+        (["--task", "colorectal_histology", "--data-dir", "nowhere"], "no images in nowhere"),
+    ],
+)
+def test_bad_input_is_one_clear_message_and_writes_nothing(tmp_path, caplog, arguments, message):
+    out = tmp_path / "runs"
+    assert main([*arguments, "--out", str(out)]) == 2
+    assert message in caplog.text
+    assert not out.exists()
+
+
+def test_a_folder_of_another_protocol_is_refused(tmp_path, caplog, reference):
+    import shutil
+
+    out = tmp_path / "runs"
+    shutil.copytree(reference, out)
+    recorded_protocol = out / "protocol.json"
+    import json
+
+    content = json.loads(recorded_protocol.read_text())
+    recorded_protocol.write_text(json.dumps({**content, "digest": "0" * 16}))
+    before = run_shards(out)
+    assert main(command(out, "--runs", 1)[3:]) == 2
+    assert "collect into another folder" in caplog.text
+    assert run_shards(out) == before

@@ -1,0 +1,148 @@
+"""A folder of runs: nothing lost, nothing doubled, whatever ended in the middle of writing."""
+
+import numpy as np
+import pytest
+
+from jahs.errors import InvalidTable, MissingData, OutOfSpace, ProtocolMismatch, UnknownFormat
+from jahs.runs import read_configs, read_protocol, read_runs, run_shards
+from jahs.schema import RUN_COLUMNS
+from pipeline.runs import RunsFolder, check_free_space
+from pipeline.sampling import config_table
+
+FACTS = {"task": {"name": "digits"}}
+
+
+def run_rows(identity, seed=0, *, n_epochs=3, valid_acc=50.0, protocol="p1"):
+    values = {
+        "config_id": identity,
+        "seed": seed,
+        "epoch": np.arange(1, n_epochs + 1),
+        "valid_acc": valid_acc,
+        "runtime": np.arange(1, n_epochs + 1),
+        "status": "finished",
+        "protocol": protocol,
+    }
+    return {
+        name: np.broadcast_to(values.get(name, "x" if dtype == "string" else 1), n_epochs).astype(
+            "U" if dtype == "string" else dtype
+        )
+        for name, dtype in RUN_COLUMNS.items()
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunsFolder.open_or_make(tmp_path / "runs", facts=FACTS, digest="p1")
+
+
+def test_what_was_written_is_read_with_its_types(folder):
+    folder.write_run(0, 0, run_rows(7))
+    runs = read_runs(folder.path)
+    assert {name: values.dtype.kind for name, values in runs.items()} == {
+        name: "U" if dtype == "string" else np.dtype(dtype).kind for name, dtype in RUN_COLUMNS.items()
+    }
+    assert runs["config_id"].tolist() == [7, 7, 7]
+    assert folder.recorded() == {(7, 0)}
+
+
+def test_compacting_changes_no_row_and_leaves_one_file(folder):
+    for number, identity in enumerate([9, 3, 2**64 - 1]):
+        folder.write_run(number, 0, run_rows(identity))
+    before = read_runs(folder.path)
+    folder.compact()
+    folder.write_run(3, 1, run_rows(3, 1))
+    folder.compact()
+    assert [path.name for path in run_shards(folder.path)] == ["runs-0002.parquet"]
+    after = read_runs(folder.path)
+    kept = ~((after["config_id"] == 3) & (after["seed"] == 1))
+    for name, values in before.items():
+        assert np.array_equal(after[name][kept], values), name
+
+
+def test_a_crash_in_the_middle_of_compacting_doubles_nothing(folder, monkeypatch):
+    for number in range(3):
+        folder.write_run(number, 0, run_rows(number))
+    before = read_runs(folder.path)
+    monkeypatch.setattr("pathlib.Path.unlink", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        folder.compact()
+    monkeypatch.undo()
+    assert len(run_shards(folder.path)) == 4
+    assert np.array_equal(read_runs(folder.path)["config_id"], before["config_id"])
+    folder.compact()
+    assert len(run_shards(folder.path)) == 1
+    assert np.array_equal(read_runs(folder.path)["config_id"], before["config_id"])
+
+
+def test_one_run_with_two_outcomes_is_refused_and_nothing_changes(folder):
+    folder.write_run(0, 0, run_rows(5))
+    folder.write_run(1, 0, run_rows(5, valid_acc=51.0))
+    for read in (lambda: read_runs(folder.path), folder.compact):
+        with pytest.raises(InvalidTable, match="1 runs were recorded with two different outcomes, first config_id=5"):
+            read()
+    assert len(run_shards(folder.path)) == 2
+
+
+def test_a_shard_cut_short_is_set_aside_not_deleted(folder):
+    folder.write_run(0, 0, run_rows(1))
+    folder.write_run(1, 0, run_rows(2))
+    whole = folder.shard(0, 0).read_bytes()
+    folder.shard(0, 0).write_bytes(whole[: len(whole) // 2])
+    (aside,) = folder.recover()
+    assert aside.read_bytes() == whole[: len(whole) // 2]
+    assert folder.recorded() == {(2, 0)}
+
+
+def test_what_a_dead_writer_left_beside_is_removed_and_a_living_one_is_left_alone(folder):
+    import os
+    import subprocess
+    import sys
+
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    of_the_dead = folder.new / f".0000000-0.parquet.{dead.pid}.part"
+    of_the_living = folder.new / f".0000001-0.parquet.{os.getpid()}.part"
+    of_the_dead.touch()
+    of_the_living.touch()
+    folder.recover()
+    assert not of_the_dead.exists()
+    assert of_the_living.exists()
+
+
+def test_a_folder_holds_one_protocol(folder):
+    with pytest.raises(ProtocolMismatch, match="holds runs of protocol p1, not of p2; collect into another folder"):
+        RunsFolder.open_or_make(folder.path, facts=FACTS, digest="p2")
+    folder.write_run(0, 0, run_rows(1, protocol="p2"))
+    with pytest.raises(ProtocolMismatch, match="is of protocol p1 but has rows of p2"):
+        read_runs(folder.path)
+
+
+def test_a_folder_of_a_newer_format_or_of_something_else_is_refused(folder, tmp_path):
+    recorded = folder.path / "protocol.json"
+    recorded.write_text(recorded.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(UnknownFormat, match="format 2; this version reads format 1"):
+        read_protocol(folder.path)
+    with pytest.raises(MissingData, match="is not a folder of runs"):
+        RunsFolder(tmp_path)
+
+
+def test_a_config_enters_the_table_once_whoever_adds_it(folder):
+    folder.add_configs(config_table(0, 5))
+    folder.add_configs(config_table(3, 8))
+    assert read_configs(folder.path)["config_index"].tolist() == list(range(8))
+
+
+def test_a_run_that_is_claimed_cannot_be_claimed_again_until_it_is_released(folder):
+    with folder.claim(3, 0) as first, folder.claim(3, 0) as second, folder.claim(3, 1) as other:
+        assert (first, second, other) == (True, False, True)
+    with folder.claim(3, 0) as again:
+        assert again
+
+
+def test_too_little_disk_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1 << 20}))
+    with pytest.raises(OutOfSpace, match="1 MB are free, at least 64 are needed"):
+        check_free_space(tmp_path / "not" / "yet")
+    with pytest.raises(OutOfSpace):
+        RunsFolder.open_or_make(tmp_path / "new", facts=FACTS, digest="p1")
+    assert not (tmp_path / "new").exists()
