@@ -1,0 +1,209 @@
+"""Regression forests as arrays: the format that every engine reads.
+
+A `Forest` packs several forests (one per metric) that take the same rows. Its form is succinct: the nodes of a tree
+stand in breadth-first order, and only each node's split is stored. The children of the k-th inner node of a tree are
+then its nodes 2k + 1 and 2k + 2, so no pointer is stored, no file can contain a wrong one, and a walk always ends.
+
+Splits are shared: each distinct (feature, threshold) stands once in a table sorted by feature, then threshold, and a
+node names its row. XGBoost's hist offers at most 256 thresholds a feature, so the table is small, a row is compared
+with each threshold once however many nodes use it, and a node fits 2 bytes without loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import CorruptFile
+
+__all__ = ["MAX_DEPTH", "Float32s", "Forest", "Int64s", "Splits", "left_steps", "tree_depths"]
+
+Float32s: TypeAlias = NDArray[np.float32]
+Int32s: TypeAlias = NDArray[np.int32]
+Int64s: TypeAlias = NDArray[np.int64]
+Splits: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]
+
+# XGBoost's default is 6 and JAHS-Bench-201 searched up to 15; a file that claims more than this is a trap.
+MAX_DEPTH = 64
+# Twice a node's number must fit an int32.
+MAX_NODES = 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Forest:
+    """Several regression forests over the same features; checked when made, never changed.
+
+    A row goes left at a split if `row[feature] < threshold`, in float32. The answer of a forest is its base score plus
+    its trees' leaf values, added one by one in the order of the trees in float32, as XGBoost does on a CPU.
+    There is no direction for a missing value: rows must not contain NaN.
+
+    Attributes:
+        n_features: columns of a row.
+        split_feature: (n_splits,) the feature that each split asks for; ascending.
+        split_threshold: (n_splits,) what it is compared with; ascending within a feature, finite.
+        node_split: (n_nodes,) the split of each node; a leaf has `n_splits`.
+        node_value: (n_nodes,) the value of each leaf, finite; 0 for the other nodes.
+        tree_start: (n_trees + 1,) where each tree's nodes begin.
+        forest_start: (n_forests + 1,) where each forest's trees begin.
+        base_score: (n_forests,) what each sum begins with.
+
+    Raises:
+        CorruptFile: the arrays are not forests; the message lists every fault.
+    """
+
+    n_features: int
+    split_feature: NDArray[np.uint16]
+    split_threshold: Float32s
+    node_split: Splits
+    node_value: Float32s
+    tree_start: Int64s
+    forest_start: Int64s
+    base_score: Float32s
+
+    def __post_init__(self) -> None:
+        faults = _form_faults(self) or _content_faults(self)
+        if faults:
+            raise CorruptFile("not a forest:\n" + "\n".join(faults))
+
+    @property
+    def n_forests(self) -> int:
+        """How many forests answer, one per metric."""
+        return self.base_score.size
+
+    @property
+    def n_trees(self) -> int:
+        """Trees of all forests."""
+        return self.tree_start.size - 1
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of all trees, leaves included."""
+        return self.node_split.size
+
+    @property
+    def n_splits(self) -> int:
+        """Distinct splits."""
+        return self.split_threshold.size
+
+
+def tree_depths(forest: Forest) -> Int64s:
+    """(n_trees,) how many steps lead from each root to its deepest leaf."""
+    return _tree_depths(forest, _inner_before(forest))
+
+
+def _tree_depths(forest: Forest, inner_before: Int32s) -> Int64s:
+    start = forest.tree_start[:-1]
+    n_nodes = np.diff(forest.tree_start)
+    depth = np.zeros(forest.n_trees, np.int64)
+    end = np.ones(forest.n_trees, np.int64)  # one past the last node of the current level
+    for _ in range(MAX_DEPTH + 1):  # a deeper tree is refused when the forest is made
+        deeper = end < n_nodes
+        if not deeper.any():
+            break
+        depth += deeper
+        end = 1 + 2 * (inner_before[start + end] - inner_before[start])
+    return depth
+
+
+def left_steps(forest: Forest) -> Int32s:
+    """(n_nodes,) how far each node's left child stands behind it, 0 for a leaf; the right child is the next one."""
+    return _left_steps(forest, _inner_before(forest))
+
+
+def _left_steps(forest: Forest, inner_before: Int32s) -> Int32s:
+    # The left child of node n of a tree is the tree's node 1 + 2 * (inner nodes before n). Millions of nodes: in place.
+    first = forest.tree_start[:-1].astype(np.int32)
+    steps = 2 * inner_before[:-1]
+    steps -= np.arange(forest.n_nodes, dtype=np.int32)
+    steps += np.repeat(1 + first - 2 * inner_before[first], np.diff(forest.tree_start))
+    steps[forest.node_split == forest.n_splits] = 0
+    return steps
+
+
+def _inner_before(forest: Forest) -> Int32s:
+    """(n_nodes + 1,) how many inner nodes stand before each node."""
+    inner_before = np.zeros(forest.n_nodes + 1, np.int32)
+    np.cumsum(forest.node_split < forest.n_splits, out=inner_before[1:])
+    return inner_before
+
+
+def _form_faults(forest: Forest) -> list[str]:
+    """Dtypes and lengths, which the other checks rely on."""
+    faults = []
+    dtypes: dict[str, tuple[type[np.generic], ...]] = {
+        "split_feature": (np.uint16,),
+        "split_threshold": (np.float32,),
+        "node_split": (np.uint16, np.uint32),
+        "node_value": (np.float32,),
+        "tree_start": (np.int64,),
+        "forest_start": (np.int64,),
+        "base_score": (np.float32,),
+    }
+    for name, allowed in dtypes.items():
+        array = getattr(forest, name)
+        if array.dtype not in [np.dtype(dtype) for dtype in allowed] or array.ndim != 1 or not array.flags.c_contiguous:
+            names = " or ".join(dtype.__name__ for dtype in allowed)
+            faults.append(f"{name}: {array.dtype} of shape {array.shape}; a row of {names} is wanted")
+    pairs = [("split_feature", "split_threshold"), ("node_split", "node_value")]
+    for one, other in pairs:
+        if len(getattr(forest, one)) != len(getattr(forest, other)):
+            faults.append(
+                f"{one}, {other}: {len(getattr(forest, one))} and {len(getattr(forest, other))} items, not equal"
+            )
+    if len(forest.forest_start) != len(forest.base_score) + 1:
+        faults.append(f"forest_start: {len(forest.forest_start)} items for {len(forest.base_score)} base scores")
+    if not 1 <= forest.n_features <= 65536:
+        faults.append(f"n_features={forest.n_features} is outside [1, 65536]")
+    return faults
+
+
+def _content_faults(forest: Forest) -> list[str]:
+    faults = []
+    if not _is_partition(forest.forest_start, forest.n_trees, smallest=0):
+        faults.append(f"forest_start: does not ascend from 0 to {forest.n_trees} trees")
+    if not np.isfinite(forest.base_score).all():
+        faults.append("base_score: not finite")
+    if not np.isfinite(forest.split_threshold).all():
+        faults.append("split_threshold: not finite")
+    feature, threshold = forest.split_feature.astype(np.int64), forest.split_threshold
+    if feature.size and feature.max() >= forest.n_features:
+        faults.append(f"split_feature: {feature.max()} with {forest.n_features} features")
+    if not ((np.diff(feature) > 0) | ((np.diff(feature) == 0) & (threshold[:-1] < threshold[1:]))).all():
+        faults.append("split_feature, split_threshold: not in ascending order")
+    if not np.isfinite(forest.node_value).all():
+        faults.append("node_value: not finite")
+    if forest.n_nodes >= MAX_NODES:
+        return [*faults, f"node_split: {forest.n_nodes} nodes; fewer than {MAX_NODES} are allowed"]
+    if forest.node_split.size and forest.node_split.max() > forest.n_splits:
+        faults.append(f"node_split: {forest.node_split.max()} with {forest.n_splits} splits")
+    if not _is_partition(forest.tree_start, forest.n_nodes, smallest=1):
+        faults.append(f"tree_start: does not ascend from 0 to {forest.n_nodes} nodes")
+    else:
+        faults += _shape_faults(forest)
+    return faults
+
+
+def _is_partition(start: Int64s, end: int, *, smallest: int) -> bool:
+    if not start.size or start[0] != 0 or start[-1] != end:
+        return False
+    # Bounds first: the difference of two huge numbers can wrap around and look small.
+    return bool((start >= 0).all() and (start <= end).all() and (np.diff(start) >= smallest).all())
+
+
+def _shape_faults(forest: Forest) -> list[str]:
+    """A breadth-first tree: each node but the root has a parent before it, and each child that is promised is there."""
+    inner_before = _inner_before(forest)
+    # A child that stands at or before its parent is one that the parent has not got: the tree ended before.
+    backward = np.flatnonzero((_left_steps(forest, inner_before) <= 0) & (forest.node_split < forest.n_splits))
+    broken = np.searchsorted(forest.tree_start, backward, side="right") - 1
+    n_inner = np.diff(inner_before[forest.tree_start])
+    broken = np.union1d(broken, np.flatnonzero(np.diff(forest.tree_start) != 1 + 2 * n_inner))
+    if broken.size:
+        return [f"node_split: {broken.size} trees are not whole, the first is tree {broken[0]}"]
+    deepest = _tree_depths(forest, inner_before).max(initial=0)
+    if deepest > MAX_DEPTH:
+        return [f"node_split: a tree deeper than {MAX_DEPTH}"]
+    return []

@@ -1,0 +1,145 @@
+"""Forests on disk: one npz, or a folder of npy that is mapped into memory instead of read. No pickle, in or out.
+
+The npz suits a release of some MB. The folder is for forests of many millions of nodes: opening it reads each page
+once for the check that every forest gets, and the pages stay the file's, not the process's.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+from jahs.forest.flat import Forest
+
+__all__ = ["FORMAT_VERSION", "load_forest", "map_forest", "save_forest", "save_mapped_forest"]
+
+FORMAT_VERSION = 1
+ARRAYS = (
+    "split_feature",
+    "split_threshold",
+    "node_split",
+    "node_value",
+    "tree_start",
+    "forest_start",
+    "base_score",
+)
+# Format version and number of features.
+HEADER = "header"
+# Of one array in an npz: what a small file may make a reader allocate.
+MAX_BYTES = 2**28
+
+Array: TypeAlias = "NDArray[np.generic]"
+
+
+def save_forest(forest: Forest, path: Path) -> None:
+    """Write an npz at `path`, whole or not at all; a forest too large for it is for `save_mapped_forest`."""
+    arrays = _arrays(forest)
+    if max(array.nbytes for array in arrays.values()) > MAX_BYTES:
+        raise InvalidArgument(f"{path}: {forest.n_nodes} nodes are too many for an npz; use save_mapped_forest")
+
+    def write(file: BinaryIO) -> None:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # takes arrays by name
+
+    _write_whole(path, write)
+
+
+def load_forest(path: Path) -> Forest:
+    """Read and check the npz of `save_forest`.
+
+    Raises:
+        MissingData: there is no such file.
+        CorruptFile: the bytes are not those of a forest.
+        UnknownFormat: the file is of another format version.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            arrays = {name: _read_member(archive, f"{name}.npy") for name in (HEADER, *ARRAYS)}
+    except FileNotFoundError as err:
+        raise MissingData(f"{path}: no such file") from err
+    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError) as err:
+        raise CorruptFile(f"{path}: cannot be read as a forest ({err}); restore the file") from err
+    return _forest(path, arrays)
+
+
+def save_mapped_forest(forest: Forest, folder: Path) -> None:
+    """Write a folder of npy files, for `map_forest`; the header comes last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = _arrays(forest)
+    for name in (*ARRAYS, HEADER):
+
+        def write(file: BinaryIO, array: Array = arrays[name]) -> None:
+            npy.write_array(file, array, allow_pickle=False)
+
+        _write_whole(folder / f"{name}.npy", write)
+
+
+def map_forest(folder: Path) -> Forest:
+    """Map and check the folder of `save_mapped_forest`; raises as `load_forest` does."""
+    arrays = {}
+    for name in (HEADER, *ARRAYS):
+        path = folder / f"{name}.npy"
+        try:
+            # np.asarray: plain views of the mapped pages, whose items are plain numbers.
+            arrays[name] = np.asarray(npy.open_memmap(path, mode="r"))
+        except FileNotFoundError as err:
+            raise MissingData(f"{path}: no such file") from err
+        except (ValueError, EOFError, OverflowError, SyntaxError, TypeError) as err:
+            raise CorruptFile(f"{path}: cannot be read as an array ({err}); restore the file") from err
+    return _forest(folder, arrays)
+
+
+def _arrays(forest: Forest) -> dict[str, Array]:
+    header = np.array([FORMAT_VERSION, forest.n_features], np.int64)
+    return {HEADER: header, **{name: getattr(forest, name) for name in ARRAYS}}
+
+
+def _forest(path: Path, arrays: Mapping[str, Array]) -> Forest:
+    header = arrays[HEADER]
+    if header.dtype != np.int64 or header.ndim != 1 or not header.size:
+        raise CorruptFile(f"{path}: {HEADER} is {header.dtype} of shape {header.shape}; restore the file")
+    if header[0] != FORMAT_VERSION or header.size != 2:
+        raise UnknownFormat(f"{path}: forest format {header[0]}; this version of jahs reads format {FORMAT_VERSION}")
+    try:
+        # The constructor checks each array's dtype and content.
+        return Forest(n_features=int(header[1]), **{name: arrays[name] for name in ARRAYS})  # type: ignore[arg-type]
+    except CorruptFile as err:
+        raise CorruptFile(f"{path}: {err}\nrestore the file") from err
+
+
+def _read_member(archive: zipfile.ZipFile, name: str) -> Array:
+    """One array; its size is known from the archive's directory before memory is asked for."""
+    size = archive.getinfo(name).file_size
+    if size > MAX_BYTES + 4096:  # its header included
+        raise ValueError(f"{name} claims {size} bytes")
+    data = archive.read(name)  # compares the CRC
+    file = io.BytesIO(data)
+    if npy.read_magic(file) != (1, 0):
+        raise ValueError(f"{name} is of another npy version")
+    shape, fortran_order, dtype = npy.read_array_header_1_0(file)
+    if dtype.hasobject or fortran_order or len(shape) != 1 or file.tell() + shape[0] * dtype.itemsize != len(data):
+        raise ValueError(f"{name} does not hold the row of numbers that it announces")
+    return np.frombuffer(data, dtype, offset=file.tell())
+
+
+def _write_whole(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write beside, then replace."""
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+        os.chmod(beside, 0o644)  # noqa: PTH101  (mkstemp makes files for one user; a release is for all)
+        os.replace(beside, path)  # noqa: PTH105
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
