@@ -1,0 +1,18 @@
+"""Forests that answer without XGBoost: a flat format, a reader of XGBoost's JSON, two engines with the same answers."""
+
+from jahs.forest.engines import Engine, EngineKind, open_engine
+from jahs.forest.flat import Forest
+from jahs.forest.from_xgboost import forest_from_xgboost
+from jahs.forest.storage import load_forest, map_forest, save_forest, save_mapped_forest
+
+__all__ = [
+    "Engine",
+    "EngineKind",
+    "Forest",
+    "forest_from_xgboost",
+    "load_forest",
+    "map_forest",
+    "open_engine",
+    "save_forest",
+    "save_mapped_forest",
+]
