@@ -76,7 +76,8 @@ def flip_and_crop(images: Tensor, *, padding: int, generator: torch.Generator) -
     n_offsets = 2 * padding + 1
     is_flipped, top, left = _draw(len(images), (2, n_offsets, n_offsets), generator)
     row = (is_flipped * n_offsets + top) * n_offsets + left
-    return _move(images, _crop_sources(images.shape[-1], padding, images.device)[row.to(images.device)])
+    sources = _crop_sources(images.shape[-1], padding, images.device)
+    return _move(images, sources.index_select(0, row.to(images.device)))
 
 
 def trivial_augment(images: Tensor, *, generator: torch.Generator, max_translation: float | None = None) -> Tensor:
@@ -119,7 +120,7 @@ def apply_operations(
     order = operation.argsort(stable=True)
     n_of = dict(zip(OPERATIONS, operation.bincount(minlength=len(OPERATIONS)).tolist(), strict=True))
     operation, level, sign, order = (drawn.to(device) for drawn in (operation[order], level[order], sign[order], order))
-    grouped = images[order].contiguous()
+    grouped = images.index_select(0, order).contiguous()
     start = n_of["identity"]
 
     def span(*names: str) -> slice:
@@ -133,16 +134,14 @@ def apply_operations(
     grouped[at] = _equalize(grouped[at])
     at = span(*_LOOKUPS)
     row = (operation[at] - OPERATIONS.index(_LOOKUPS[0])) * N_LEVELS + level[at]
-    grouped[at] = _look_up(grouped[at], _lookup_tables(device)[row])
+    grouped[at] = _look_up(grouped[at], _lookup_tables(device).index_select(0, row))
     for name, degenerate in zip(_BLENDS, (_gray, _mean_gray, _smooth), strict=True):
         at = span(name)
         grouped[at] = _blend(degenerate(grouped[at]), grouped[at], _factors(device)[level[at]].view(-1, 1, 1, 1))
     at = span(*_MOVES)
     row = ((operation[at] - OPERATIONS.index(_MOVES[0])) * N_LEVELS + level[at]) * 2 + sign[at]
-    grouped[at] = _move(grouped[at], _move_sources(side, max_translation, device)[row])
-    augmented = torch.empty_like(grouped)
-    augmented[order] = grouped
-    return augmented
+    grouped[at] = _move(grouped[at], _move_sources(side, max_translation, device).index_select(0, row))
+    return grouped.index_select(0, order.argsort())
 
 
 def _image_faults(images: object) -> list[str]:
