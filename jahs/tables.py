@@ -64,15 +64,16 @@ def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapp
     """Write exactly these columns with these types, whole or not at all.
 
     Raises:
+        InvalidTable: a value does not fit its column's type.
         OutOfSpace: the disk is full; nothing was left behind.
     """
     pa, pq = _arrow()
-    arrays = [
-        pa.array(table[name], pa.string()).dictionary_encode()
-        if dtype == "string"
-        else pa.array(table[name].astype(dtype, casting="same_kind"))
-        for name, dtype in columns.items()
-    ]
+    arrays = []
+    for name, dtype in columns.items():
+        try:
+            arrays.append(_arrow_array(pa, table[name], dtype))
+        except pa.ArrowException as err:
+            raise InvalidTable(f"{path}: {name} cannot be written as {dtype}: {err}") from err
     content = pa.Table.from_arrays(arrays, names=list(columns)).replace_schema_metadata({"jahs_format": _FORMAT})
     try:
         with write_beside(path) as beside:
@@ -103,6 +104,12 @@ def take(table: Mapping[str, npt.NDArray[Any]], rows: npt.NDArray[np.bool_ | np.
 def sort_by(table: Mapping[str, npt.NDArray[Any]], keys: Sequence[str]) -> Table:
     """Return the rows in order of `keys`, the first one first; equal rows keep their order."""
     return take(table, np.lexsort([table[key] for key in reversed(keys)]))
+
+
+def _arrow_array(pa: Any, values: npt.NDArray[Any], dtype: str) -> Any:  # Any: pyarrow ships no types
+    if dtype == "string":
+        return pa.array(values, pa.string()).dictionary_encode()
+    return pa.array(values).cast(pa.from_numpy_dtype(np.dtype(dtype)))
 
 
 def _arrow() -> tuple[Any, Any]:  # Any: pyarrow ships no types

@@ -1,9 +1,11 @@
 """Compare candidate protocols by how well two trainings of a config, with different seeds, agree.
 
-    python -m pipeline.screen --train 4096 --valid 2048 --test 1024 --epochs 20 --out out/screen
+    python -m pipeline.screen --train 4096 --valid 3072 --test 1024 --epochs 20 --out out/screen
+    python -m pipeline.screen --runs FOLDER
 
-Trains the same configs with two seeds under the candidate and reports Kendall's tau between the seeds of the last
-epoch's validation accuracy, with a bootstrap interval over configs, and the mean CPU seconds of a run.
+The first trains the same configs with two seeds under the candidate and reports Kendall's tau between the seeds of the
+last epoch's validation accuracy, with a bootstrap interval over configs, and the mean CPU seconds of a run. The second
+reports the same of the repeated configs in a folder of runs.
 """
 
 from __future__ import annotations
@@ -24,12 +26,15 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
 from jahs.atomic import write_beside
+from jahs.errors import InvalidTable, JahsError
+from jahs.runs import read_runs
+from jahs.tables import take
 from jahs.tasks import Task, task
 from pipeline.data import load_images
 from pipeline.sampling import N_GROUPS, sample_config
 from pipeline.train import train
 
-__all__ = ["main", "screen_one", "summarise"]
+__all__ = ["main", "recorded_rows", "screen_one", "summarise"]
 
 _START: Final = 40_000 * N_GROUPS  # far beyond what is ever collected
 _SEEDS: Final = (0, 1)
@@ -60,6 +65,23 @@ def screen_one(candidate: Task, number: int, seed: int, out: Path) -> dict[str, 
     return dict(json.loads(path.read_text()))
 
 
+def recorded_rows(path: Path) -> list[dict[str, Any]]:  # Any: JSON
+    """Return a row like `screen_one`'s for every run of a folder whose seed is one of the two."""
+    runs = read_runs(path)
+    keys = runs["config_id"], runs["seed"]
+    is_last = np.append((np.diff(keys[0]) != 0) | (np.diff(keys[1]) != 0), True)
+    last = take(runs, is_last & np.isin(keys[1], _SEEDS))
+    named = {
+        "number": "config_id",
+        "seed": "seed",
+        "status": "status",
+        "valid_acc": "valid_acc",
+        "cpu_time_s": "runtime",
+    }
+    columns = [last[column].tolist() for column in named.values()]
+    return [dict(zip(named, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
 def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, float]:  # Any: JSON
     """Return tau between the seeds with its 95 % interval, the mean difference and the mean cost."""
     by_config: dict[int, dict[int, float]] = {}
@@ -67,6 +89,8 @@ def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, float]:  # Any: JSON
         if row["status"] == "finished":
             by_config.setdefault(row["number"], {})[row["seed"]] = row["valid_acc"]
     pairs = np.array([[two[s] for s in _SEEDS] for two in by_config.values() if len(two) == len(_SEEDS)])
+    if len(pairs) < 2:
+        raise InvalidTable(f"{len(pairs)} configs finished with both seeds; at least 2 are needed to compare")
     rng = np.random.default_rng(0)
     taus = [_tau(pairs[rng.integers(0, len(pairs), len(pairs))]) for _ in range(2000)]
     low, high = np.quantile(taus, [0.025, 0.975])
@@ -89,15 +113,28 @@ def _tau(pairs: NDArray[np.float64]) -> float:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.screen", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--runs", type=Path, metavar="FOLDER", help="report on recorded runs; train nothing")
     for name in ("train", "valid", "test", "epochs"):
-        parser.add_argument(f"--{name}", type=int, required=True)
+        parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--task", default="fashion_mnist_mini")
     parser.add_argument("--configs", type=int, default=2 * N_GROUPS)
     parser.add_argument("--start", type=int, default=_START, help="first config number (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, help="folder of one small JSON per training")
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        rows = _trained_rows(args, parser) if args.runs is None else recorded_rows(args.runs)
+        print(json.dumps(summarise(rows), indent=2))  # noqa: T201  # the result
+    except JahsError as err:
+        _log.error("%s", err)
+        return 2
+    return 0
+
+
+def _trained_rows(args: argparse.Namespace, parser: argparse.ArgumentParser) -> list[dict[str, Any]]:  # Any: JSON
+    if None in {args.train, args.valid, args.test, args.epochs, args.out}:
+        parser.error("--train, --valid, --test, --epochs and --out are needed, or --runs")
     candidate = dataclasses.replace(
         task(args.task),
         n_train=args.train,
@@ -108,9 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     args.out.mkdir(parents=True, exist_ok=True)
     jobs = [(number, seed) for number in range(args.start, args.start + args.configs) for seed in _SEEDS]
-    rows = Parallel(n_jobs=args.workers)(delayed(screen_one)(candidate, *job, args.out) for job in jobs)
-    print(json.dumps(summarise(rows), indent=2))  # noqa: T201  # the result
-    return 0
+    return list(Parallel(n_jobs=args.workers)(delayed(screen_one)(candidate, *job, args.out) for job in jobs))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 
 from jahs.errors import UnknownName
 from jahs.metrics import ACCURACIES, LEARNED, METRICS, metric
-from jahs.schema import EPOCH_COLUMNS, PROFILE_COLUMNS
+from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS
 
 PUBLISHED = ("FLOPS", "latency", "runtime", "size_MB", "test-acc", "train-acc", "valid-acc")
 
@@ -47,11 +47,11 @@ def test_accuracies_are_percentages_to_maximise_and_the_rest_is_minimised():
 
 
 def test_what_is_learned_was_measured_and_what_is_exact_was_not():
-    measured = {*EPOCH_COLUMNS, *PROFILE_COLUMNS}
+    measured = {*RUN_COLUMNS, *PROFILE_COLUMNS}
     assert set(LEARNED) == {*ACCURACIES, "latency", "runtime"}
     for m in METRICS.values():
         assert (m.name in measured) == (m.kind != "exact")
-        assert m.by_epoch == (m.name in EPOCH_COLUMNS)
+        assert m.by_epoch == (m.name in RUN_COLUMNS)
 
 
 def test_metrics_cannot_be_changed():

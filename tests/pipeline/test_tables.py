@@ -1,0 +1,76 @@
+"""Tables come back as they were written, and what is not such a table is refused by name."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from jahs.errors import CorruptFile, InvalidTable, MissingData
+from jahs.tables import concatenate, empty_table, read_table, sort_by, write_table
+
+COLUMNS = {"key": "uint64", "value": "float32", "name": "string", "flag": "bool", "small": "int8"}
+ROWS = st.lists(
+    st.tuples(
+        st.integers(0, 2**64 - 1),
+        st.floats(width=32),
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8),
+        st.booleans(),
+        st.integers(-128, 127),
+    ),
+    max_size=20,
+)
+
+
+def table_of(rows):
+    columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+    return {
+        name: np.array(values, dtype="U8" if dtype == "string" else dtype)
+        for (name, dtype), values in zip(COLUMNS.items(), columns, strict=True)
+    }
+
+
+@given(rows=ROWS)
+def test_what_is_written_is_read(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("tables") / "table.parquet"
+    table = table_of(rows)
+    write_table(path, table, COLUMNS)
+    again = read_table(path, COLUMNS)
+    assert list(again) == list(COLUMNS)
+    for name, values in table.items():
+        np.testing.assert_array_equal(again[name], values)
+        assert again[name].dtype.kind == values.dtype.kind
+
+
+@given(rows=ROWS)
+def test_sorting_keeps_every_row_and_orders_them(rows):
+    table = sort_by(table_of(rows), ["small", "key"])
+    pairs = list(zip(table["small"].tolist(), table["key"].tolist(), strict=True))
+    assert pairs == sorted((row[4], row[0]) for row in rows)
+
+
+def test_no_tables_are_an_empty_table():
+    nothing = concatenate([], COLUMNS)
+    assert {name: len(values) for name, values in nothing.items()} == dict.fromkeys(COLUMNS, 0)
+    assert nothing["key"].dtype == empty_table(COLUMNS)["key"].dtype
+
+
+def test_every_fault_of_a_table_is_named(tmp_path):
+    path = tmp_path / "table.parquet"
+    with pytest.raises(MissingData, match="does not exist"):
+        read_table(path, COLUMNS)
+    path.write_bytes(b"PAR1 is not enough PAR1")
+    with pytest.raises(CorruptFile, match="cannot be read as Parquet"):
+        read_table(path, COLUMNS)
+    write_table(path, table_of([]), {name: COLUMNS[name] for name in ("key", "name")})
+    with pytest.raises(InvalidTable, match="lacks the columns value, flag, small"):
+        read_table(path, COLUMNS)
+    write_table(path, {"key": np.array([-1]), "name": np.array(["x"])}, {"key": "int64", "name": "string"})
+    with pytest.raises(InvalidTable, match="key is not uint64"):
+        read_table(path, {"key": "uint64", "name": "string"})
+
+
+@pytest.mark.parametrize(("value", "dtype"), [(1.5, "int64"), (300, "int8"), (-1, "uint64")])
+def test_a_value_that_does_not_fit_is_refused_not_wrapped_around(tmp_path, value, dtype):
+    with pytest.raises(InvalidTable, match=f"key cannot be written as {dtype}"):
+        write_table(tmp_path / "t.parquet", {"key": np.array([value])}, {"key": dtype})
+    assert not list(tmp_path.iterdir())
