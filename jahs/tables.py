@@ -68,12 +68,7 @@ def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapp
         OutOfSpace: the disk is full; nothing was left behind.
     """
     pa, pq = _arrow()
-    arrays = []
-    for name, dtype in columns.items():
-        try:
-            arrays.append(_arrow_array(pa, table[name], dtype))
-        except pa.ArrowException as err:
-            raise InvalidTable(f"{path}: {name} cannot be written as {dtype}: {err}") from err
+    arrays = [_arrow_array(pa, table[name], dtype, where=f"{path}: {name}") for name, dtype in columns.items()]
     content = pa.Table.from_arrays(arrays, names=list(columns)).replace_schema_metadata({"jahs_format": _FORMAT})
     try:
         with write_beside(path) as beside:
@@ -106,10 +101,13 @@ def sort_by(table: Mapping[str, npt.NDArray[Any]], keys: Sequence[str]) -> Table
     return take(table, np.lexsort([table[key] for key in reversed(keys)]))
 
 
-def _arrow_array(pa: Any, values: npt.NDArray[Any], dtype: str) -> Any:  # Any: pyarrow ships no types
-    if dtype == "string":
-        return pa.array(values, pa.string()).dictionary_encode()
-    return pa.array(values).cast(pa.from_numpy_dtype(np.dtype(dtype)))
+def _arrow_array(pa: Any, values: npt.NDArray[Any], dtype: str, *, where: str) -> Any:  # Any: pyarrow ships no types
+    try:
+        if dtype == "string":
+            return pa.array(values, pa.string()).dictionary_encode()
+        return pa.array(values).cast(pa.from_numpy_dtype(np.dtype(dtype)))
+    except pa.ArrowException as err:
+        raise InvalidTable(f"{where} cannot be written as {dtype}: {err}") from err
 
 
 def _arrow() -> tuple[Any, Any]:  # Any: pyarrow ships no types

@@ -21,12 +21,12 @@ from jahs.metrics import ACCURACIES
 from jahs.runs import read_configs, read_profile, read_protocol, read_runs, run_shards
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
 from jahs.tables import Table, read_table, take
-from jahs.tasks import Task, task
+from jahs.tasks import RESOLUTIONS, Task, task
 from pipeline.data import load_images
 from pipeline.machine import processor_model
 from pipeline.protocol import protocol_digest
 from pipeline.runs import RunsFolder
-from pipeline.sampling import N_GROUPS, config_table, run_seeds, sample_config
+from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, config_table, run_seeds, sample_config
 from pipeline.train import EPOCH_FIELDS, train
 
 __all__ = ["main", "merge", "retrain", "status", "verify"]
@@ -292,7 +292,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _dispatch(args: argparse.Namespace) -> int:
     if args.command == "status":
-        _show(status(args.folder), as_json=args.json)
+        facts = status(args.folder)
+        _show(facts if args.json else {**facts, "configs_per_group": _group_lines(facts)}, as_json=args.json)
         return 0
     if args.command == "merge":
         n_runs, n_left_out = merge(args.folder, args.others)
@@ -307,6 +308,17 @@ def _dispatch(args: argparse.Namespace) -> int:
     verdict = "sound" if not faults else f"{len(faults)} faults"
     _show({"verdict": verdict, "faults": faults, "retrained": lines}, as_json=args.json)
     return 1 if faults else 0
+
+
+def _group_lines(facts: dict[str, Any]) -> list[str]:  # Any: JSON
+    """Configs per fidelity group as a table: a row for each N and W, a column for each Resolution."""
+    n_resolutions = len(RESOLUTIONS)
+    lines = ["  N   W" + "".join(f"{resolution:>8}" for resolution in RESOLUTIONS)]
+    for first in range(0, N_GROUPS, n_resolutions):
+        n, width, _ = FIDELITY_GROUPS[first]
+        counts = facts["configs_per_group"][first : first + n_resolutions]
+        lines.append(f"{n:>3} {width:>3}" + "".join(f"{count:>8}" for count in counts))
+    return lines
 
 
 def _show(facts: dict[str, Any], *, as_json: bool) -> None:  # Any: JSON

@@ -1,8 +1,12 @@
-"""Train one config as JAHS-Bench-201 does: Nesterov SGD, batches of 256, a cosine over the task's epochs."""
+"""Train one config as JAHS-Bench-201 does: Nesterov SGD, batches of 256, a cosine over the task's epochs.
+
+Run: python -m pipeline.train --task digits --sample 0
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,17 +20,19 @@ from torch import Tensor
 from torch.nn import functional
 
 from jahs.atomic import write_beside
-from jahs.configs import config_id, validate
+from jahs.configs import Config, config_id, validate
 from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
 from jahs.tasks import Task
 from pipeline.augment import crop_padding, flip_and_crop, trivial_augment
 from pipeline.data import ImageSet, Part, resize_batch
 from pipeline.network import Network, build_network
 
-__all__ = ["CONSTANTS", "EPOCH_FIELDS", "TrainedRun", "learning_rate", "one_core", "train"]
+__all__ = ["BATCH_SIZE", "CONSTANTS", "EPOCH_FIELDS", "TrainedRun", "Training", "learning_rate", "one_core", "train"]
+
+BATCH_SIZE: Final = 256
 
 CONSTANTS: Final[Mapping[str, object]] = {
-    "batch_size": 256,
+    "batch_size": BATCH_SIZE,
     "momentum": 0.9,
     "nesterov": True,
     "schedule": "cosine per epoch, to zero after the task's last",
@@ -36,7 +42,6 @@ CONSTANTS: Final[Mapping[str, object]] = {
 }
 """What every training has in common; part of the protocol digest."""
 
-_BATCH: Final = 256
 EPOCH_FIELDS: Final = ("train_acc", "valid_acc", "test_acc", "train_loss", "valid_loss", "test_loss", "runtime")
 
 
@@ -82,7 +87,7 @@ def train(
         epochs: stop after this many; the schedule stays the task's. None: all.
         device: "cpu" or a CUDA device; away from the CPU `runtime` is NaN.
         checkpoint: file to resume from if it exists, and to save to after every epoch.
-        on_epoch: called with the epoch and its measurements.
+        on_epoch: called with the epoch and its measurements, also for those that a checkpoint brings.
 
     Raises:
         InvalidConfig, InvalidArgument: bad input; nothing was trained.
@@ -92,36 +97,27 @@ def train(
     last = task.max_epoch if epochs is None else epochs
     if isinstance(last, bool) or not isinstance(last, int) or not 1 <= last <= task.max_epoch:
         raise InvalidArgument(f"epochs={epochs!r} is not an integer in 1..{task.max_epoch}, the epochs of {task.name}")
-    place = torch.device(device)
-    images = images.to(place)
-    child = np.random.SeedSequence([seed, config_id(config)]).generate_state(2, np.uint64)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InvalidArgument(f"seed={seed!r} is not an integer >= 0")
     with one_core(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(child[0] >> np.uint64(1)))
-        network = build_network(config, task).to(place)
-        chance = torch.Generator().manual_seed(int(child[1] >> np.uint64(1)))
-        optimizer = torch.optim.SGD(
-            network.parameters(), lr=config["LearningRate"], momentum=0.9, nesterov=True,
-            weight_decay=config["WeightDecay"], fused=True,
-        )  # fmt: skip
+        training = Training.start(config, task, images, seed=seed, device=device)
         identity = f"{task.name} {images.index_digest} {config_id(config)} {seed} {task.max_epoch}"
-        rows = _resume(checkpoint, identity, network, optimizer, chance)
+        rows = [] if checkpoint is None else training.resume(checkpoint, identity)
+        for epoch, row in enumerate(rows[:last], start=1):
+            _report(on_epoch, epoch, row)
         started = time.thread_time() - (rows[-1][-1] if rows else 0.0)
         while len(rows) < last:
             epoch = len(rows) + 1
-            optimizer.param_groups[0]["lr"] = learning_rate(config["LearningRate"], epoch, task.max_epoch)
-            network.train()
-            measured = [_train_epoch(network, optimizer, images, task, config, chance)]
-            network.eval()
-            measured += [_evaluate(network, part, images, task, config) for part in (images.valid, images.test)]
-            runtime = time.thread_time() - started if place.type == "cpu" else math.nan
+            measured = [training.train_epoch(epoch)]
+            measured += [training.evaluate(part) for part in (training.images.valid, training.images.test)]
+            runtime = time.thread_time() - started if training.device.type == "cpu" else math.nan
             rows.append([acc for acc, _ in measured] + [loss for _, loss in measured] + [runtime])
             if not all(math.isfinite(loss) for _, loss in measured):
-                return TrainedRun(status="diverged", epochs=_table(rows), network=network)
+                return TrainedRun(status="diverged", epochs=_table(rows), network=training.network)
             if checkpoint is not None:
-                _save(checkpoint, identity, network, optimizer, chance, rows)
-            if on_epoch is not None:
-                on_epoch(epoch, dict(zip(EPOCH_FIELDS, rows[-1], strict=True)))
-    return TrainedRun(status="finished", epochs=_table(rows[:last]), network=network)
+                training.save(checkpoint, identity, rows)
+            _report(on_epoch, epoch, rows[-1])
+    return TrainedRun(status="finished", epochs=_table(rows[:last]), network=training.network)
 
 
 @contextmanager
@@ -137,110 +133,147 @@ def one_core() -> Iterator[None]:
         torch.set_flush_denormal(False)
 
 
-def _train_epoch(  # noqa: PLR0917
-    network: Network,
-    optimizer: torch.optim.Optimizer,
-    images: ImageSet,
-    task: Task,
-    config: Mapping[str, Any],  # Any: a config's values
-    chance: torch.Generator,
-) -> tuple[float, float]:
-    """Train on every image once, in random order; return accuracy (percent) and loss as met on the way."""
-    part = images.train
-    n_right = torch.zeros((), dtype=torch.int64, device=part.labels.device)
-    total = torch.zeros((), dtype=torch.float64, device=part.labels.device)
-    for index in torch.split(torch.randperm(len(part.labels), generator=chance).to(part.labels.device), _BATCH):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """A training between two steps: what it reads, and what its steps change.
+
+    Attributes:
+        images: on `device`.
+        chance: draws order and augmentation, on the CPU whatever the device.
+    """
+
+    config: Config
+    task: Task
+    images: ImageSet
+    device: torch.device
+    network: Network
+    optimizer: torch.optim.SGD
+    chance: torch.Generator
+
+    @classmethod
+    def start(cls, config: Config, task: Task, images: ImageSet, *, seed: int, device: str = "cpu") -> Training:
+        """Seed torch's global generator, draw the weights from it, and set up the rest.
+
+        Raises:
+            InvalidArgument: torch does not know the device, or cannot use it.
+        """
+        try:
+            place = torch.device(device)
+            images = images.to(place)
+        except (RuntimeError, AssertionError) as err:  # torch raises either where there is no such device
+            raise InvalidArgument(f"device={device!r} cannot be used: {str(err).splitlines()[0]}") from err
+        child = np.random.SeedSequence([seed, config_id(config)]).generate_state(2, np.uint64)
+        torch.manual_seed(int(child[0] >> np.uint64(1)))
+        network = build_network(config, task).to(place)
+        optimizer = torch.optim.SGD(
+            network.parameters(), lr=config["LearningRate"], momentum=0.9, nesterov=True,
+            weight_decay=config["WeightDecay"], fused=True,
+        )  # fmt: skip
+        chance = torch.Generator().manual_seed(int(child[1] >> np.uint64(1)))
+        return cls(
+            config=config, task=task, images=images, device=place, network=network, optimizer=optimizer, chance=chance
+        )
+
+    def train_epoch(self, epoch: int) -> tuple[float, float]:
+        """Train on every image once, in random order; return accuracy (percent) and loss as met on the way."""
+        self.optimizer.param_groups[0]["lr"] = learning_rate(self.config["LearningRate"], epoch, self.task.max_epoch)
+        self.network.train()
+        n_images = len(self.images.train.labels)
+        n_right = torch.zeros((), dtype=torch.int64, device=self.device)
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        order = torch.randperm(n_images, generator=self.chance).to(self.device)
+        for index in torch.split(order, BATCH_SIZE):
+            loss, n_right_here = self.step(index)
+            total += loss * len(index)
+            n_right += n_right_here
+        return 100 * n_right.item() / n_images, total.item() / n_images
+
+    def step(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Train on the images at `index`; return their mean loss and how many of them were right."""
+        part = self.images.train
         batch, labels = part.images[index], part.labels[index]
-        if config["TrivialAugment"]:
-            batch = trivial_augment(batch, max_translation=task.max_translation, generator=chance)
-        batch = flip_and_crop(batch, padding=crop_padding(batch.shape[-1]), generator=chance)
-        logits = network(_normalised(batch, images, task, config))
+        if self.config["TrivialAugment"]:
+            batch = trivial_augment(batch, max_translation=self.task.max_translation, generator=self.chance)
+        batch = flip_and_crop(batch, padding=crop_padding(self.images.side), generator=self.chance)
+        logits = self.network(self.prepare(batch))
         loss = functional.cross_entropy(logits, labels)
-        optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it so
-        optimizer.step()
-        total += loss.detach() * len(labels)
-        n_right += (logits.detach().argmax(1) == labels).sum()
-    return 100 * n_right.item() / len(part.labels), total.item() / len(part.labels)
+        self.optimizer.step()
+        return loss.detach(), (logits.detach().argmax(1) == labels).sum()
+
+    @torch.inference_mode()
+    def evaluate(self, part: Part) -> tuple[float, float]:
+        """Return accuracy (percent) and loss on a part."""
+        self.network.eval()
+        n_right = torch.zeros((), dtype=torch.int64, device=self.device)
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        batches = zip(torch.split(part.images, BATCH_SIZE), torch.split(part.labels, BATCH_SIZE), strict=True)
+        for batch, labels in batches:
+            logits = self.network(self.prepare(batch))
+            total += functional.cross_entropy(logits, labels, reduction="sum")
+            n_right += (logits.argmax(1) == labels).sum()
+        return 100 * n_right.item() / len(part.labels), total.item() / len(part.labels)
+
+    def prepare(self, batch: Tensor) -> Tensor:
+        """Return uint8 images as the network reads them: floats of mean 0 and deviation 1, channels last."""
+        side = self.task.image_side(self.config["Resolution"])
+        if batch.shape[-1] != side:
+            batch = resize_batch(batch, side)
+        mean, std = self.images.mean, self.images.std
+        scale = torch.tensor([1 / (255 * s) for s in std], device=batch.device).view(1, -1, 1, 1)
+        shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=batch.device).view(1, -1, 1, 1)
+        return torch.addcmul(shift, batch.to(torch.float32, memory_format=torch.channels_last), scale)
+
+    def save(self, path: Path, identity: str, rows: list[list[float]]) -> None:
+        """Save a checkpoint of the run called `identity`, whole or not at all."""
+        state = {
+            "identity": identity,
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "chance": self.chance.get_state(),
+            "rows": rows,
+        }
+        with write_beside(path) as beside:
+            torch.save(state, beside)
+
+    def resume(self, path: Path, identity: str) -> list[list[float]]:
+        """Load a checkpoint if there is one; return the rows measured so far.
+
+        Raises:
+            ProtocolMismatch, CorruptFile: it is of another run, or unreadable.
+        """
+        if not path.exists():
+            return []
+        try:
+            state = torch.load(path, weights_only=True, map_location="cpu")
+            if state["identity"] != identity:
+                raise ProtocolMismatch(
+                    f"{path} belongs to another run ({state['identity']}), not to this one ({identity}); "
+                    "delete or move it"
+                )
+            self.network.load_state_dict(state["network"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.chance.set_state(state["chance"])
+            rows = _table(state["rows"]).tolist()
+        except ProtocolMismatch:
+            raise
+        except Exception as err:  # torch raises many kinds for a bad file
+            reason = str(err).strip().split("\n")[0]
+            raise CorruptFile(f"{path} is not a readable checkpoint ({reason}); delete it to start over") from err
+        return rows
 
 
-@torch.inference_mode()
-def _evaluate(
-    network: Network,
-    part: Part,
-    images: ImageSet,
-    task: Task,
-    config: Mapping[str, Any],  # Any: a config's values
-) -> tuple[float, float]:
-    """Return accuracy (percent) and loss on a part."""
-    n_right = torch.zeros((), dtype=torch.int64, device=part.labels.device)
-    total = torch.zeros((), dtype=torch.float64, device=part.labels.device)
-    for batch, labels in zip(torch.split(part.images, _BATCH), torch.split(part.labels, _BATCH), strict=True):
-        logits = network(_normalised(batch, images, task, config))
-        total += functional.cross_entropy(logits, labels, reduction="sum")
-        n_right += (logits.argmax(1) == labels).sum()
-    return 100 * n_right.item() / len(part.labels), total.item() / len(part.labels)
-
-
-def _normalised(
-    batch: Tensor,
-    images: ImageSet,
-    task: Task,
-    config: Mapping[str, Any],  # Any: a config's values
-) -> Tensor:
-    """Return uint8 images as the network reads them: floats of mean 0 and deviation 1, channels last."""
-    side = task.image_side(config["Resolution"])
-    if batch.shape[-1] != side:
-        batch = resize_batch(batch, side)
-    scale = torch.tensor([1 / (255 * std) for std in images.std], device=batch.device).view(1, -1, 1, 1)
-    shift = torch.tensor([-m / s for m, s in zip(images.mean, images.std, strict=True)], device=batch.device)
-    floats = batch.to(torch.float32, memory_format=torch.channels_last)
-    return torch.addcmul(shift.view(1, -1, 1, 1), floats, scale)
+def _report(on_epoch: Callable[[int, Mapping[str, float]], None] | None, epoch: int, row: list[float]) -> None:
+    if on_epoch is not None:
+        on_epoch(epoch, dict(zip(EPOCH_FIELDS, row, strict=True)))
 
 
 def _table(rows: list[list[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(EPOCH_FIELDS))
 
 
-def _save(  # noqa: PLR0917
-    path: Path,
-    identity: str,
-    network: Network,
-    optimizer: torch.optim.Optimizer,
-    chance: torch.Generator,
-    rows: list[list[float]],
-) -> None:
-    state = {
-        "identity": identity,
-        "network": network.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "chance": chance.get_state(),
-        "rows": rows,
-    }
-    with write_beside(path) as beside:
-        torch.save(state, beside)
+if __name__ == "__main__":
+    from pipeline.train_cli import main
 
-
-def _resume(
-    path: Path | None,
-    identity: str,
-    network: Network,
-    optimizer: torch.optim.Optimizer,
-    chance: torch.Generator,
-) -> list[list[float]]:
-    """Load a checkpoint if there is one; return the rows measured so far."""
-    if path is None or not path.exists():
-        return []
-    try:
-        state = torch.load(path, weights_only=True)
-        found, rows = state["identity"], state["rows"]
-    except Exception as err:  # torch raises many kinds for a bad file
-        raise CorruptFile(f"{path} is not a readable checkpoint ({err}); delete it to start over") from err
-    if found != identity:
-        raise ProtocolMismatch(
-            f"{path} belongs to another run ({found}), not to this one ({identity}); delete or move it"
-        )
-    network.load_state_dict(state["network"])
-    optimizer.load_state_dict(state["optimizer"])
-    chance.set_state(state["chance"])
-    return [list(row) for row in rows]
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""The command `python -m pipeline.train`: train one config and print its trajectory."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jahs.configs import Config, config_id, validate
+from jahs.errors import InvalidArgument, JahsError
+from jahs.spaces import space
+from jahs.tasks import task
+from pipeline.data import load_images
+from pipeline.progress import Progress
+from pipeline.train import EPOCH_FIELDS, TrainedRun, train
+
+__all__ = ["Settings", "main"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the command was asked for; exactly one of `config`, `config_file` and `sample` is given.
+
+    Attributes:
+        config: JSON of a config.
+        config_file: file of such JSON.
+        sample: seed to draw a config from the whole space with.
+        json: whether the result is JSON.
+    """
+
+    task: str
+    config: str | None
+    config_file: Path | None
+    sample: int | None
+    epochs: int | None
+    seed: int
+    device: str
+    data_dir: Path | None
+    split_file: Path | None
+    checkpoint: Path | None
+    json: bool
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    settings = Settings(**vars(_parser().parse_args(argv)))
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        print(_train(settings))  # noqa: T201  # the result
+    except JahsError as err:
+        print("\n".join(f"pipeline.train: {line}" for line in str(err).splitlines()), file=sys.stderr)  # noqa: T201
+        return 2
+    except KeyboardInterrupt:
+        kept = f"; the same command goes on from {settings.checkpoint}" if settings.checkpoint else ""
+        print(f"pipeline.train: stopped{kept}", file=sys.stderr)  # noqa: T201
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pipeline.train",
+        description="Train one config as the task's protocol says, and print its trajectory.",
+        epilog="Example: python -m pipeline.train --task digits --sample 0 --epochs 3",
+    )
+    parser.add_argument("--task", required=True)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--config", metavar="JSON", help="all 14 keys of a config as JSON")
+    which.add_argument("--config-file", metavar="FILE", type=Path, help="file that holds such JSON")
+    which.add_argument("--sample", metavar="SEED", type=int, help="draw a config with this seed")
+    parser.add_argument("--epochs", type=int, help="stop after so many; the schedule stays the task's (default: all)")
+    parser.add_argument("--seed", type=int, default=0, help="draw of weights and chance (default: %(default)s)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
+    parser.add_argument("--data-dir", metavar="FOLDER", type=Path, help="folder of the original images")
+    parser.add_argument("--split-file", metavar="FILE", type=Path, help="NAS-Bench-201's split, for CIFAR-10")
+    parser.add_argument("--checkpoint", metavar="FILE", type=Path, help="resume from it; saved after every epoch")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _train(settings: Settings) -> str:
+    """Train; return what to print."""
+    chosen = task(settings.task)
+    config = _config(settings)
+    if settings.checkpoint is not None and not settings.checkpoint.absolute().parent.is_dir():
+        raise InvalidArgument(f"checkpoint={settings.checkpoint}: its folder does not exist; make it first")
+    resolution = config["Resolution"]
+    images = load_images(chosen, data_dir=settings.data_dir, split_file=settings.split_file, resolutions=(resolution,))[
+        resolution
+    ]
+    progress = Progress(settings.epochs or chosen.max_epoch, chosen.name)
+
+    def show(epoch: int, measured: Mapping[str, float]) -> None:
+        progress.update(epoch, f"valid_acc={measured['valid_acc']:.1f} {measured['runtime']:.1f}s")
+
+    try:
+        run = train(
+            config,
+            chosen,
+            images,
+            seed=settings.seed,
+            epochs=settings.epochs,
+            device=settings.device,
+            checkpoint=settings.checkpoint,
+            on_epoch=show,
+        )
+    finally:
+        progress.close()
+    return _as_json(settings, config, run) if settings.json else _as_table(run)
+
+
+def _config(settings: Settings) -> Config:
+    """Return the config that was named or drawn."""
+    if settings.sample is not None:
+        return space().sample(seed=settings.sample)
+    where, text = "config", settings.config
+    if settings.config_file is not None:
+        where = str(settings.config_file)
+        try:
+            text = settings.config_file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as err:
+            raise InvalidArgument(f"{where} cannot be read: {err}") from err
+    try:
+        content = json.loads(text or "")
+    except ValueError as err:
+        raise InvalidArgument(f"{where} is not JSON ({err}); try --sample 0 --json to see one") from err
+    return validate(content)
+
+
+def _as_table(run: TrainedRun) -> str:
+    header = "epoch  " + "  ".join(f"{name:>10}" for name in EPOCH_FIELDS)
+    lines = [
+        f"{epoch:>5}  " + "  ".join(f"{value:>10.4f}" for value in row)
+        for epoch, row in enumerate(run.epochs.tolist(), start=1)
+    ]
+    ending = [] if run.status == "finished" else [f"diverged in epoch {len(run.epochs)}"]
+    return "\n".join([header, *lines, *ending])
+
+
+def _as_json(settings: Settings, config: Config, run: TrainedRun) -> str:
+    epochs: list[dict[str, Any]] = [  # Any: an integer, numbers, or None for what was not measured
+        {"epoch": epoch, **{name: _finite(value) for name, value in zip(EPOCH_FIELDS, row, strict=True)}}
+        for epoch, row in enumerate(run.epochs.tolist(), start=1)
+    ]
+    facts = {
+        "task": settings.task,
+        "config": config,
+        "config_id": config_id(config),
+        "seed": settings.seed,
+        "status": run.status,
+        "epochs": epochs,
+    }
+    return json.dumps(facts, indent=2, sort_keys=True, allow_nan=False)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
