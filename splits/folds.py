@@ -1,0 +1,117 @@
+"""Other ways to divide rows: by held-out group, by held-out fidelity value, into k folds, and nested subsets.
+
+Each takes a table of rows with the 14 keys and `config_id` (`ConfigColumns`; a config may have many rows) and yields
+row numbers only. All rows of a config, and of its kin, are on one side. Row order decides nothing but the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument, UnknownName
+from splits.kinship import FIDELITY_KEYS, ConfigColumns, fidelity_groups, kin, seeded_ranks
+from splits.partition import check_seed
+
+__all__ = ["Rows", "k_folds", "learning_curve_subsets", "leave_one_group_out", "leave_one_value_out"]
+
+Rows: TypeAlias = NDArray[np.intp]
+"""Row numbers in increasing order."""
+
+
+def leave_one_group_out(table: ConfigColumns) -> Iterator[tuple[Rows, Rows]]:
+    """Yield (rows to fit on, rows held out) for every fidelity group that occurs, in order of N, W and Resolution.
+
+    Raises:
+        InvalidArgument: there is one group only, or none.
+    """
+    return _leave_out(fidelity_groups(table)[0], "fidelity group")
+
+
+def leave_one_value_out(table: ConfigColumns, key: str) -> Iterator[tuple[Rows, Rows]]:
+    """Yield (rows to fit on, rows held out) for every value of N, W or Resolution that occurs, in order.
+
+    Raises:
+        UnknownName: `key` is no fidelity.
+        InvalidArgument: there is one value only, or none.
+    """
+    if key not in FIDELITY_KEYS:
+        raise UnknownName.of("key", key, FIDELITY_KEYS)
+    return _leave_out(np.unique(table[key], return_inverse=True)[1].reshape(-1), f"value of {key}")
+
+
+def k_folds(table: ConfigColumns, n_folds: int, *, seed: int) -> Iterator[tuple[Rows, Rows]]:
+    """Yield (rows to fit on, rows held out) for every fold; every row is held out once.
+
+    Counted in families of kin (nearly always one config each), the folds differ by one at most, within every fidelity
+    group and overall.
+
+    Raises:
+        InvalidArgument: `n_folds` is not between 2 and the number of families, or `seed` is no seed.
+    """
+    check_seed(seed)
+    group, family = fidelity_groups(table)[0], kin(table)
+    n_families = len(np.unique(family))
+    if type(n_folds) is not int or not 2 <= n_folds <= n_families:
+        raise InvalidArgument(
+            f"n_folds={n_folds!r} is not an integer in 2..{n_families}: there are {n_families} configs that are not kin"
+        )
+    _, first, label = _by_rank(table, family, seed=seed, purpose="folds")
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.argsort(group[first], kind="stable")] = np.arange(len(first))  # group after group, by rank within each
+    fold = (place % n_folds)[label]
+    return ((np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(n_folds))
+
+
+def learning_curve_subsets(table: ConfigColumns, sizes: Sequence[int], *, seed: int) -> Iterator[Rows]:
+    """Yield all rows of `size` configs, for each size; a smaller subset of the same seed is part of a larger one.
+
+    Configs are taken from the fidelity groups in turn, so that the groups of a subset differ by one config at most, as
+    long as none is used up. For the training side: kin may be in different subsets.
+
+    Raises:
+        InvalidArgument: a size is not between 1 and the number of configs, or `seed` is no seed.
+    """
+    check_seed(seed)
+    group = fidelity_groups(table)[0]
+    ids, first, label = _by_rank(table, table["config_id"], seed=seed, purpose="subsets")
+    if bad := [size for size in sizes if type(size) is not int or not 1 <= size <= len(ids)]:
+        raise InvalidArgument(f"sizes {bad} are not integers in 1..{len(ids)}: there are {len(ids)} configs")
+    turn = np.empty(len(first), dtype=np.int64)
+    for number in np.unique(group[first]).tolist():
+        members = np.flatnonzero(group[first] == number)
+        turn[members] = np.arange(len(members))
+    # By rank within a turn, too: were it by group, the first groups would be the larger ones in every subset.
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.lexsort((np.arange(len(first)), turn))] = np.arange(len(first))
+    return (np.flatnonzero(place[label] < size) for size in sizes)
+
+
+def _leave_out(label: NDArray[np.integer], what: str) -> Iterator[tuple[Rows, Rows]]:
+    labels = np.unique(label).tolist()
+    if len(labels) < 2:
+        raise InvalidArgument(f"the table has {len(labels)} {what}; leaving one out needs two")
+    return ((np.flatnonzero(label != i), np.flatnonzero(label == i)) for i in labels)
+
+
+def _by_rank(
+    table: ConfigColumns, unit: NDArray[np.generic], *, seed: int, purpose: str
+) -> tuple[NDArray[np.uint64], NDArray[np.intp], NDArray[np.intp]]:
+    """Order units (equal numbers in `unit`) by the rank of their smallest config_id.
+
+    Returns:
+        The smallest id of each, one row of each, both (n_units,), and each row's unit as a position there, (n_rows,).
+    """
+    order = np.argsort(table["config_id"], kind="stable")
+    _, first, label = np.unique(unit[order], return_index=True, return_inverse=True)
+    rows = order[first]
+    ids = table["config_id"][rows].astype(np.uint64)
+    by_rank = np.lexsort((ids, seeded_ranks(ids, seed=seed, purpose=purpose)))
+    position = np.empty(len(rows), dtype=np.intp)
+    position[by_rank] = np.arange(len(rows))
+    of_row = np.empty(len(order), dtype=np.intp)
+    of_row[order] = position[label.reshape(-1)]
+    return ids[by_rank], rows[by_rank], of_row

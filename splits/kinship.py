@@ -1,0 +1,85 @@
+"""Which configs must stand together, and which fidelity group a config belongs to; for columns of configs.
+
+Kin are configs whose networks compute the same and are trained the same: the cells have equal canonical keys and the
+other eight keys are equal bit by bit. They are of one fidelity group, since N, W and Resolution are among those keys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.cell import canonical_keys
+from jahs.schema import CONFIG_KEYS, OPS
+
+__all__ = ["FIDELITY_KEYS", "ConfigColumns", "fidelity_groups", "group_name", "kin", "same_config", "seeded_ranks"]
+
+ConfigColumns: TypeAlias = Mapping[str, NDArray[np.generic]]
+"""Rows with the 14 keys and `config_id`, as `jahs.runs.read_configs` gives them; a config may have many rows."""
+
+FIDELITY_KEYS: Final = ("N", "W", "Resolution")
+_OTHER_KEYS: Final = tuple(key for key in CONFIG_KEYS if key not in OPS)
+
+
+def kin(table: ConfigColumns) -> NDArray[np.int64]:
+    """Number of each row's kin, (n_rows,): equal numbers, equal canonical cells and bit-equal other keys.
+
+    Raises:
+        InvalidArgument: an operation is not 0 to 4.
+    """
+    return _labels(canonical_keys(_ops(table)), *(_bits(table[key]) for key in _OTHER_KEYS))
+
+
+def same_config(table: ConfigColumns) -> NDArray[np.int64]:
+    """Number of each row's config, (n_rows,): equal numbers, equal in all 14 keys bit by bit, whatever their ids."""
+    return _labels(*_ops(table).T, *(_bits(table[key]) for key in _OTHER_KEYS))
+
+
+def fidelity_groups(table: ConfigColumns) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Number of each row's group, (n_rows,), and (N, W, Resolution) of each that occurs, in order, (n_groups, 3)."""
+    values = np.column_stack([table[key].astype(np.float64) for key in FIDELITY_KEYS])
+    groups, codes = np.unique(values, axis=0, return_inverse=True)
+    return codes.reshape(-1).astype(np.int64), groups
+
+
+def group_name(group: NDArray[np.float64]) -> str:
+    """A row of groups in words, such as "N=1 W=4 Resolution=0.25"."""
+    return " ".join(f"{key}={value:g}" for key, value in zip(FIDELITY_KEYS, group.tolist(), strict=True))
+
+
+def seeded_ranks(ids: NDArray[np.generic], *, seed: int, purpose: str) -> NDArray[np.uint64]:
+    """One number in 0..2**64-1 for each id, as good as random: a pure function of (seed, purpose, id).
+
+    A digest and no generator, so that a config's number depends on no other config and on no version of numpy.
+    """
+    hasher = hashlib.blake2b(key=seed.to_bytes(8, "little"), digest_size=8, person=purpose.encode())
+    ranks = np.empty(len(ids), dtype=np.uint64)
+    for i, number in enumerate(ids.tolist()):
+        of_one = hasher.copy()
+        of_one.update(int(number).to_bytes(8, "little"))
+        ranks[i] = int.from_bytes(of_one.digest(), "little")
+    return ranks
+
+
+def _ops(table: ConfigColumns) -> NDArray[np.int64]:
+    ops: NDArray[np.int64] = np.column_stack([table[op].astype(np.int64) for op in OPS])
+    return ops
+
+
+def _bits(values: NDArray[np.generic]) -> NDArray[np.int64]:
+    """Whole numbers that are equal where the values are equal bit by bit."""
+    if values.dtype.kind == "f":
+        bits: NDArray[np.int64] = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
+        return bits
+    if values.dtype.kind == "U":
+        return _labels(values)
+    return values.astype(np.int64)
+
+
+def _labels(*columns: NDArray[np.generic]) -> NDArray[np.int64]:
+    labels = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1]
+    return labels.reshape(-1).astype(np.int64)

@@ -1,0 +1,183 @@
+"""Put every config on one side, 70/15/15, so that what is promised holds and old sides stay.
+
+Promised, to within one config: every fidelity group, and the repeated configs of every third of the groups. A third is
+the nine groups that share a value of N, of W or of Resolution, so there are nine of them. Kin stand together. Which
+configs fill the quotas is decided by a digest of (seed, config_id), so neither the order of rows nor anything that was
+measured matters.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument, InvalidTable, Leakage, ProtocolMismatch
+from jahs.schema import SPLIT_PARTS
+from splits.kinship import FIDELITY_KEYS, fidelity_groups, group_name, kin, seeded_ranks
+from splits.quotas import SHARES, WHOLE, Margins, fill_quotas
+from splits.recorded import Recorded, examples
+from splits.split import Split
+
+__all__ = ["LEAST_PER_GROUP", "check_seed", "partition", "quota_margins"]
+
+_log = logging.getLogger(__name__)
+
+LEAST_PER_GROUP: Final = 7
+"""The fewest configs of which 15 % to within one config is not none."""
+
+_NOWHERE: Final = -1
+
+
+def partition(recorded: Recorded, *, seed: int, old: Split | None = None) -> Split:
+    """Return a split of every recorded config.
+
+    Args:
+        recorded: what there is to split.
+        seed: decides which configs go where, and not how many.
+        old: a split whose every side is kept; new configs fill the quotas.
+
+    Raises:
+        InvalidArgument: the seed is not an integer in 0..2**64-1.
+        InvalidTable: a fidelity group has too few configs, or a config of `old` is gone.
+        ProtocolMismatch: `old` is of another protocol.
+        Leakage: `old` has kin on several sides.
+    """
+    check_seed(seed)
+    group, groups = fidelity_groups(recorded.configs)
+    _check_groups(group, groups)
+    ids, family = recorded.config_ids, kin(recorded.configs)
+    ranks = seeded_ranks(ids, seed=seed, purpose="split")
+    parts = np.full(len(ids), _NOWHERE, dtype=np.int8)
+    if old is not None:
+        _keep_old(parts, recorded, family, old)
+    _place_kin(parts, group, family, ranks)
+    _fill(parts, recorded, group, groups, ranks=ranks, seed=seed)
+    return Split(
+        config_ids=ids,
+        parts=parts,
+        seed=seed,
+        task=recorded.task,
+        protocol=recorded.protocol,
+        extends=None if old is None else old.digest,
+    )
+
+
+def check_seed(seed: object) -> None:
+    """Refuse what is no seed.
+
+    Raises:
+        InvalidArgument: it is not an integer in 0..2**64-1.
+    """
+    if type(seed) is not int or not 0 <= seed < 2**64:
+        raise InvalidArgument(f"seed={seed!r} is not an integer in 0..{2**64 - 1}")
+
+
+def _check_groups(group: NDArray[np.int64], groups: NDArray[np.float64]) -> None:
+    sizes = np.bincount(group, minlength=len(groups))
+    if few := np.flatnonzero(sizes < LEAST_PER_GROUP).tolist():
+        lines = [f"{group_name(groups[i])} has {sizes[i]}, {LEAST_PER_GROUP - sizes[i]} too few" for i in few[:3]]
+        raise InvalidTable(
+            f"{len(few)} of {len(groups)} fidelity groups have too few configs; every part of a group needs one, so a "
+            f"group needs {LEAST_PER_GROUP}: {'; '.join(lines)}{' ...' if len(few) > 3 else ''}; collect more"
+        )
+
+
+def _keep_old(parts: NDArray[np.int8], recorded: Recorded, family: NDArray[np.int64], old: Split) -> None:
+    """Put old configs where they were, and new kin of an old config beside it."""
+    if old.protocol != recorded.protocol:
+        raise ProtocolMismatch(
+            f"the old split is of protocol {old.protocol} ({old.task}), "
+            f"the runs are of {recorded.protocol} ({recorded.task})"
+        )
+    gone = old.config_ids[~np.isin(old.config_ids, recorded.config_ids)]
+    if len(gone):
+        raise InvalidTable(
+            f"{len(gone)} of {len(old.config_ids)} configs of the old split have no run: {examples(gone)}"
+        )
+    parts[:] = old.parts_of(recorded.config_ids)
+    is_old = parts >= 0
+    sides = np.unique(np.column_stack([family[is_old], parts[is_old]]), axis=0)
+    families, n_sides = np.unique(sides[:, 0], return_counts=True)
+    if (torn := families[n_sides > 1]).size:
+        ids = recorded.config_ids[np.isin(family, torn) & is_old]
+        raise Leakage(
+            f"the old split has {len(torn)} families of equal configs on several sides: {examples(ids)}; "
+            "see python -m splits.check, and make a new split"
+        )
+    side_of = dict(sides.tolist())
+    for i in np.flatnonzero(~is_old & np.isin(family, families)).tolist():
+        parts[i] = side_of[int(family[i])]
+
+
+def _place_kin(
+    parts: NDArray[np.int8], group: NDArray[np.int64], family: NDArray[np.int64], ranks: NDArray[np.uint64]
+) -> None:
+    """Place the families of several configs that have no side yet, the largest first.
+
+    Each goes to a part where all of it fits, drawn in proportion to what the parts still lack; to the part that lacks
+    most if it fits nowhere. Families are rare, and what they take is made up for by the configs placed after them.
+    """
+    _, first, label, size = np.unique(family, return_index=True, return_inverse=True, return_counts=True)
+    least_rank = np.full(len(size), np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(least_rank, label.reshape(-1), ranks)
+    is_waiting = (size > 1) & (parts[first] < 0)
+    for unit in sorted(np.flatnonzero(is_waiting).tolist(), key=lambda u: (-int(size[u]), int(least_rank[u]))):
+        members = np.flatnonzero(label.reshape(-1) == unit)
+        in_group = group == group[members[0]]
+        placed = np.bincount(parts[in_group & (parts >= 0)], minlength=len(SHARES)).tolist()
+        n_group = int(in_group.sum())
+        lacking = [share * n_group - WHOLE * count for share, count in zip(SHARES, placed, strict=True)]
+        fitting = [lack if lack >= WHOLE * len(members) else 0 for lack in lacking]
+        parts[members] = _draw(fitting, int(least_rank[unit])) if any(fitting) else lacking.index(max(lacking))
+
+
+def _draw(weights: list[int], rank: int) -> int:
+    """The position that a number in 0..2**64-1 hits, each as wide as its weight."""
+    at = sum(weights) * rank >> 64
+    for position, weight in enumerate(weights):
+        if at < weight:
+            return position
+        at -= weight
+    raise AssertionError("a rank is less than 2**64")
+
+
+def _fill(
+    parts: NDArray[np.int8],
+    recorded: Recorded,
+    group: NDArray[np.int64],
+    groups: NDArray[np.float64],
+    *,
+    ranks: NDArray[np.uint64],
+    seed: int,
+) -> None:
+    """Give every config without a side the one that its stratum's quota says, in order of their ranks."""
+    n_parts = len(SPLIT_PARTS)
+    stratum = 2 * group + recorded.is_repeated  # a group's configs with one seed, then those with several
+    kept = np.zeros((2 * len(groups), n_parts), dtype=np.int64)
+    is_kept = parts >= 0
+    np.add.at(kept, (stratum[is_kept], parts[is_kept]), 1)
+    n_free = np.bincount(stratum[~is_kept], minlength=len(kept))
+    order = np.argsort(seeded_ranks(np.arange(len(kept)), seed=seed, purpose="strata"), kind="stable").tolist()
+    counts = fill_quotas(kept, n_free, margins=quota_margins(groups), order=order)
+    for number in np.flatnonzero(n_free).tolist():
+        free = np.flatnonzero((stratum == number) & ~is_kept)
+        free = free[np.lexsort((recorded.config_ids[free], ranks[free]))]
+        parts[free] = np.repeat(np.arange(n_parts), counts[number] - kept[number])
+
+
+def quota_margins(groups: NDArray[np.float64]) -> Margins:
+    """What to balance, over two strata per group: its configs with one seed, then its repeated ones."""
+    n_groups = len(groups)
+    every = np.repeat(np.eye(n_groups, dtype=bool), 2, axis=1)  # (n_groups, n_strata)
+    is_repeated = np.tile([False, True], n_groups)
+    values = [groups[:, j] == value for j in range(len(FIDELITY_KEYS)) for value in np.unique(groups[:, j])]
+    thirds = np.repeat(np.array(values), 2, axis=1)
+    return Margins(
+        groups=every,
+        thirds=thirds & is_repeated,
+        totals=np.vstack([np.ones_like(is_repeated), is_repeated, thirds]),
+        details=every & is_repeated,
+    )

@@ -1,0 +1,148 @@
+"""How many configs of each stratum go to each part, so that many marginals are balanced at once.
+
+A stratum is a set of configs that count alike. A margin is a set of strata whose counts should be 70/15/15; it deviates
+by `count - share * size` in each part, kept exact here as whole twentieths of a config. The counts are found by moving
+single configs, or swapping two of different strata, as long as the weighted sum of squared deviations falls: first for
+the groups above all, then for the thirds, then for the totals. What was reached before may not leave +-1 config again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SHARES", "WHOLE", "Margins", "deviations", "fill_quotas"]
+
+WHOLE: Final = 20
+SHARES: Final = (14, 3, 3)
+"""Twentieths of train, valid and test: 70, 15 and 15 %."""
+
+# Weights of groups, thirds, totals and details. 10**4 outweighs what one move can change elsewhere.
+_GROUPS_FIRST: Final = (10**8, 10**4, 1, 1)
+_THIRDS_FIRST: Final = (1, 10**4, 1, 1)
+_TOTALS_TOO: Final = (10, 100, 100, 1)
+_MOST_ROUNDS: Final = 12  # 10**4 * 2**12 and deviations of 10**5 configs stay far within 64 bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Margins:
+    """Sets of strata to balance, each as an array of bools, (n_margins, n_strata).
+
+    Attributes:
+        groups: promised within one config, before all others.
+        thirds: promised within one config.
+        totals: balanced as well as the promises allow.
+        details: balanced as well as the totals allow.
+    """
+
+    groups: NDArray[np.bool_]
+    thirds: NDArray[np.bool_]
+    totals: NDArray[np.bool_]
+    details: NDArray[np.bool_]
+
+    @property
+    def levels(self) -> tuple[NDArray[np.bool_], ...]:
+        """All of them, in order of their weight."""
+        return self.groups, self.thirds, self.totals, self.details
+
+
+def deviations(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """By how much counts of (train, valid, test) in the last axis differ from 70/15/15, in twentieths of a config."""
+    off: NDArray[np.int64] = WHOLE * counts - np.array(SHARES) * counts.sum(axis=-1, keepdims=True)
+    return off
+
+
+def fill_quotas(
+    kept: NDArray[np.int64], n_free: NDArray[np.int64], *, margins: Margins, order: Sequence[int]
+) -> NDArray[np.int64]:
+    """Return how many configs of each stratum are in each part at the end, (n_strata, 3).
+
+    Args:
+        kept: how many already are there and stay, (n_strata, 3).
+        n_free: how many of each stratum are still to be placed, (n_strata,).
+        margins: what to balance.
+        order: the strata in the order in which they are tried; it decides between moves that are equally good.
+    """
+    placed = [_largest_remainders(row, n) for row, n in zip(kept.tolist(), n_free.tolist(), strict=True)]
+    counts = np.array(placed, dtype=np.int64).reshape(-1, len(SHARES))
+    is_in = np.concatenate(margins.levels).astype(np.int64)
+    n_groups, n_held = len(margins.groups), len(margins.groups) + len(margins.thirds)
+    weights = _weights(_GROUPS_FIRST, margins)
+    counts = _descend(counts, kept, is_in, weights=weights, order=order, n_held=0)
+    weights = _weights(_THIRDS_FIRST, margins)
+    for _ in range(_MOST_ROUNDS):
+        counts = _descend(counts, kept, is_in, weights=weights, order=order, n_held=n_groups)
+        is_off = np.abs(deviations(is_in[n_groups:n_held] @ counts)).max(axis=1, initial=0) > WHOLE
+        if not is_off.any():
+            break
+        weights[n_groups:n_held][is_off] *= 2  # the least sum of squares may leave one third out of bounds
+    return _descend(counts, kept, is_in, weights=_weights(_TOTALS_TOO, margins), order=order, n_held=n_held)
+
+
+def _weights(of_levels: Sequence[int], margins: Margins) -> NDArray[np.int64]:
+    return np.repeat(np.array(of_levels), [len(level) for level in margins.levels])
+
+
+def _largest_remainders(kept: Sequence[int], n_free: int) -> list[int]:
+    """Place the free configs of one stratum, each where most is lacking in the end."""
+    counts = list(kept)
+    size = sum(counts) + n_free
+    for _ in range(n_free):
+        lacking = [share * size - WHOLE * count for share, count in zip(SHARES, counts, strict=True)]
+        counts[lacking.index(max(lacking))] += 1
+    return counts
+
+
+def _descend(
+    counts: NDArray[np.int64],
+    kept: NDArray[np.int64],
+    is_in: NDArray[np.int64],
+    *,
+    weights: NDArray[np.int64],
+    order: Sequence[int],
+    n_held: int,
+) -> NDArray[np.int64]:
+    """Make the best move until none lowers the sum of squares; the first `n_held` margins may not leave +-1 config.
+
+    A move (s, t, a, b) takes a config of stratum s from part a to b and one of t from b to a; there may be no t.
+    """
+    n_strata = len(counts)
+    nothing = n_strata
+    pairs = [(s, nothing) for s in order] + list(combinations(order, 2))
+    giving, taking = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    padded = np.column_stack([is_in, np.zeros(len(is_in), dtype=np.int64)])
+    change = (padded[:, giving] - padded[:, taking]).T  # (n_pairs, n_margins), -1, 0 or 1
+    # Deviations of A and B twentieths in a and b become A - 20 and B + 20: the squares grow by 800 + 40 (B - A).
+    square = 2 * WHOLE**2 * (change**2 @ weights)
+    weighted = change * weights
+    held = change[:, :n_held]
+    more, less = (held > 0).astype(np.int64), (held < 0).astype(np.int64)
+    is_same_part = np.eye(len(SHARES), dtype=bool)
+    worst = np.iinfo(np.int64).max
+    counts = counts.copy()
+    while len(pairs):
+        off = deviations(is_in @ counts)
+        is_over, is_under = (off[:n_held] > 0).astype(np.int64), (off[:n_held] < 0).astype(np.int64)
+        may_leave = more @ is_under + less @ is_over == 0  # (n_pairs, 3): out of part a
+        may_enter = more @ is_over + less @ is_under == 0  # (n_pairs, 3): into part b
+        free = np.vstack([counts > kept, np.ones(len(SHARES), dtype=bool)])
+        may_move = (may_leave & free[giving])[:, :, None] & (may_enter & free[taking])[:, None, :] & ~is_same_part
+        slope = weighted @ off
+        growth = square[:, None, None] + 2 * WHOLE * (slope[:, None, :] - slope[:, :, None])
+        growth = np.where(may_move, growth, worst)
+        best = int(growth.argmin())
+        if growth.flat[best] >= 0:
+            break
+        pair, a, b = np.unravel_index(best, growth.shape)
+        s, t = giving[pair], taking[pair]
+        counts[s, a] -= 1
+        counts[s, b] += 1
+        if t != nothing:
+            counts[t, b] -= 1
+            counts[t, a] += 1
+    return counts

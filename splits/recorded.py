@@ -1,0 +1,113 @@
+"""The configs of a folder of runs that have been trained: what there is to split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.columns import validate_columns
+from jahs.errors import CorruptFile, InvalidConfig, InvalidTable
+from jahs.runs import read_configs, read_protocol, read_runs
+from jahs.schema import CONFIG_KEYS
+from jahs.tables import Table, sort_by, take
+
+__all__ = ["Recorded", "examples", "hex_id", "read_recorded"]
+
+_MOST_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recorded:
+    """Every config with at least one run, in order of config_id; a diverged run counts as any other.
+
+    Attributes:
+        configs: rows of the config table.
+        n_seeds: with how many seeds each config was trained; a repeated config has more than one.
+        is_diverged: whether every run of the config diverged.
+        task: name of the task.
+        protocol: digest of the runs' protocol.
+    """
+
+    configs: Table
+    n_seeds: NDArray[np.int64]
+    is_diverged: NDArray[np.bool_]
+    task: str
+    protocol: str
+
+    @property
+    def config_ids(self) -> NDArray[np.uint64]:
+        """Their ids, in order."""
+        return self.configs["config_id"].astype(np.uint64)
+
+    @property
+    def is_repeated(self) -> NDArray[np.bool_]:
+        """Which ones were trained with more than one seed."""
+        return self.n_seeds > 1
+
+
+def read_recorded(path: Path) -> Recorded:
+    """Read a folder of runs; configs that wait to be trained are left out.
+
+    Raises:
+        MissingData, CorruptFile, UnknownFormat: the folder or one of its files cannot be read.
+        ProtocolMismatch: it holds rows of several protocols.
+        InvalidTable: columns are missing, an id stands twice in the config table, or runs are of unknown configs.
+        InvalidConfig: a config has values that the space does not have.
+    """
+    protocol = read_protocol(path)
+    configs, runs = sort_by(read_configs(path), ("config_id",)), read_runs(path)
+    _check_configs(path, configs)
+    pairs, first = np.unique(
+        np.column_stack([runs["config_id"].astype(np.uint64), runs["seed"].astype(np.int64).view(np.uint64)]),
+        axis=0,
+        return_index=True,
+    )
+    ids, starts, n_seeds = np.unique(pairs[:, 0], return_index=True, return_counts=True)
+    if not len(ids):
+        raise InvalidTable(f"{path} has no runs yet: collect some first")
+    unknown = ids[~np.isin(ids, configs["config_id"])]
+    if len(unknown):
+        raise InvalidTable(f"{path}: runs of {len(unknown)} configs that configs.parquet lacks: {examples(unknown)}")
+    has_diverged = (runs["status"][first] == "diverged").astype(np.int64)
+    return Recorded(
+        configs=take(configs, np.isin(configs["config_id"], ids)),
+        n_seeds=n_seeds.astype(np.int64),
+        is_diverged=np.add.reduceat(has_diverged, starts) == n_seeds,
+        task=_task_name(path, protocol.facts),
+        protocol=protocol.digest,
+    )
+
+
+def hex_id(config_id: int) -> str:
+    """A config_id as 16 hex digits, as it is written everywhere."""
+    return f"{config_id:016x}"
+
+
+def examples(ids: Iterable[int]) -> str:
+    """The first ids of many, for a message."""
+    listed = [hex_id(int(i)) for i in ids]
+    rest = f" and {len(listed) - _MOST_EXAMPLES} more" if len(listed) > _MOST_EXAMPLES else ""
+    return ", ".join(listed[:_MOST_EXAMPLES]) + rest
+
+
+def _check_configs(path: Path, configs: Table) -> None:
+    ids, counts = np.unique(configs["config_id"], return_counts=True)
+    if (repeated := ids[counts > 1]).size:
+        raise InvalidTable(f"{path}: {len(repeated)} ids stand more than once in configs.parquet: {examples(repeated)}")
+    try:
+        validate_columns({key: configs[key] for key in CONFIG_KEYS})
+    except InvalidConfig as err:
+        raise InvalidConfig([f"{path / 'configs.parquet'}, in order of config_id:", *err.faults]) from err
+
+
+def _task_name(path: Path, facts: dict[str, Any]) -> str:  # Any: JSON
+    task = facts.get("task")
+    name = task.get("name") if isinstance(task, dict) else task
+    if not isinstance(name, str):
+        raise CorruptFile(f"{path / 'protocol.json'} names no task: its protocol should have task.name")
+    return name

@@ -1,0 +1,196 @@
+"""A split: which part each config is on, as a value and as a JSON file."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.atomic import write_beside
+from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, MissingData, OutOfSpace, UnknownFormat, UnknownName
+from jahs.hashing import digest_facts
+from jahs.schema import SPLIT_FORMAT, SPLIT_PARTS
+from splits.recorded import examples, hex_id
+
+__all__ = ["Split", "read_split", "split_text", "write_split"]
+
+_KEYS: Final = ("assignments", "counts", "digest", "extends", "format", "protocol", "seed", "task")
+_HEX_ID: Final = re.compile(r"[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Split:
+    """Every config on one side, with all its epochs and seeds.
+
+    Attributes:
+        config_ids: ids in increasing order, each once, uint64.
+        parts: the part of each, as a position in `jahs.schema.SPLIT_PARTS`, int8.
+        seed: what it was made from.
+        task: name of the task.
+        protocol: digest of the runs' protocol.
+        extends: digest of the split whose sides it kept; None if it was made from nothing.
+    """
+
+    config_ids: NDArray[np.uint64]
+    parts: NDArray[np.int8]
+    seed: int
+    task: str
+    protocol: str
+    extends: str | None = None
+
+    def __post_init__(self) -> None:
+        assert self.config_ids.shape == self.parts.shape
+        assert (self.config_ids[1:] > self.config_ids[:-1]).all()
+
+    @property
+    def assignments(self) -> dict[str, str]:
+        """The part of every config, by its id as 16 hex digits, in order."""
+        return {
+            hex_id(number): SPLIT_PARTS[part]
+            for number, part in zip(self.config_ids.tolist(), self.parts.tolist(), strict=True)
+        }
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many configs each part has."""
+        numbers = np.bincount(self.parts, minlength=len(SPLIT_PARTS)).tolist()
+        return dict(zip(SPLIT_PARTS, numbers, strict=True))
+
+    @property
+    def digest(self) -> str:
+        """16 hex digits that stand for who is where, and for nothing else."""
+        return digest_facts(self.assignments)
+
+    def parts_of(self, config_ids: NDArray[np.generic]) -> NDArray[np.int8]:
+        """Return the part of each id as a position in `SPLIT_PARTS`; -1 for a config that is not in the split."""
+        at = np.searchsorted(self.config_ids, config_ids.astype(np.uint64))
+        at = np.minimum(at, max(len(self.config_ids) - 1, 0))
+        if not len(self.config_ids):
+            return np.full(len(config_ids), -1, dtype=np.int8)
+        return np.where(self.config_ids[at] == config_ids, self.parts[at], np.int8(-1)).astype(np.int8)
+
+    def rows(self, config_ids: NDArray[np.generic], part: str) -> NDArray[np.intp]:
+        """Return which rows of a table are on a part, given the table's column `config_id`.
+
+        Raises:
+            UnknownName: there is no such part.
+            InvalidTable: the table has configs that are not in the split.
+        """
+        if part not in SPLIT_PARTS:
+            raise UnknownName.of("part", part, SPLIT_PARTS)
+        parts = self.parts_of(config_ids)
+        if (unknown := np.unique(config_ids[parts < 0])).size:
+            raise InvalidTable(
+                f"{len(unknown)} configs of the table are not in the split: {examples(unknown)}; extend it with "
+                "python -m splits.make --extend"
+            )
+        return np.flatnonzero(parts == SPLIT_PARTS.index(part))
+
+
+def write_split(path: Path, split: Split) -> None:
+    """Write a split, whole or not at all.
+
+    Raises:
+        OutOfSpace: the disk is full.
+        InvalidArgument: there is no such folder, or nothing may be written there.
+    """
+    try:
+        with write_beside(path) as beside:
+            beside.write_text(split_text(split), encoding="utf-8")
+    except OSError as err:
+        if err.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise OutOfSpace(f"{path} could not be written: the disk is full; free some space and try again") from err
+        raise InvalidArgument(f"{path} cannot be written: {err.strerror}; name a file in a folder that can") from err
+
+
+def split_text(split: Split) -> str:
+    """The JSON text of a split: sorted keys, one config a line."""
+    content = {
+        "assignments": split.assignments,
+        "counts": split.counts,
+        "digest": split.digest,
+        "extends": split.extends,
+        "format": SPLIT_FORMAT,
+        "protocol": split.protocol,
+        "seed": split.seed,
+        "task": split.task,
+    }
+    return json.dumps(content, indent=2, sort_keys=True) + "\n"
+
+
+def read_split(path: Path) -> Split:
+    """Read a split, and trust nothing in it.
+
+    Raises:
+        MissingData: there is no such file.
+        UnknownFormat: it was written by another version.
+        CorruptFile: it is no split, an id stands in it twice or is no id, a part does not exist, or its counts or
+            its digest are not those of its assignments.
+    """
+    if not path.is_file():
+        raise MissingData(f"{path} does not exist")
+    try:
+        content = json.loads(path.read_bytes(), object_pairs_hook=_each_key_once)
+    except (ValueError, RecursionError) as err:
+        raise CorruptFile(f"{path} cannot be read as JSON: {err}") from err
+    if not isinstance(content, dict) or "format" not in content:
+        raise CorruptFile(f"{path} is not a split: it has no format")
+    found = content["format"]
+    if type(found) is not int or found != SPLIT_FORMAT:
+        raise UnknownFormat(f"{path}: format {found!r}; this version reads format {SPLIT_FORMAT}")
+    if faults := _faults(content):
+        raise CorruptFile("\n".join(f"{path}: {fault}" for fault in faults))
+    assignments: dict[str, str] = content["assignments"]
+    split = Split(
+        config_ids=np.array([int(text, 16) for text in sorted(assignments)], dtype=np.uint64),
+        parts=np.array([SPLIT_PARTS.index(assignments[text]) for text in sorted(assignments)], dtype=np.int8),
+        **{key: content[key] for key in ("seed", "task", "protocol", "extends")},
+    )
+    for key, value in (("counts", split.counts), ("digest", split.digest)):
+        if content[key] != value:
+            raise CorruptFile(f"{path}: {key} is {content[key]!r}, but the assignments give {value!r}: it was changed")
+    return split
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:  # Any: JSON
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        seen: set[str] = set()
+        twice = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]  # None
+        raise ValueError(f"{len(twice)} keys stand more than once: {_quoted(twice)}")
+    return content
+
+
+def _faults(content: dict[str, Any]) -> list[str]:  # Any: JSON
+    faults = [f"{key} is missing" for key in _KEYS if key not in content]
+    if unknown := [key for key in content if key not in _KEYS]:
+        faults.append(f"{_quoted(unknown)} should not be there")
+    faults += [
+        f"{key}={content[key]!r} is not text"
+        for key in ("digest", "protocol", "task")
+        if key in content and not isinstance(content[key], str)
+    ]
+    if not isinstance(content.get("extends"), str | None):
+        faults.append(f"extends={content['extends']!r} is neither text nor null")
+    seed = content.get("seed", 0)
+    if type(seed) is not int or not 0 <= seed < 2**64:
+        faults.append(f"seed={seed!r} is not an integer in 0..{2**64 - 1}")
+    assignments = content.get("assignments", {})
+    if not isinstance(assignments, dict):
+        return [*faults, "assignments is not an object"]
+    if bad := [key for key in assignments if not _HEX_ID.fullmatch(key)]:
+        faults.append(f"{len(bad)} ids are not 16 hex digits: {_quoted(bad)}")
+    if odd := [f"{key}: {part!r}" for key, part in assignments.items() if part not in SPLIT_PARTS]:
+        faults.append(f"{len(odd)} parts are none of {', '.join(SPLIT_PARTS)}: {_quoted(odd)}")
+    return faults
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(name[:60] for name in names[:3]) + (" ..." if len(names) > 3 else "")

@@ -1,0 +1,258 @@
+"""`splits.make` and `splits.check` on folders of runs: what they print, write and refuse."""
+
+import json
+
+import numpy as np
+import pytest
+
+from jahs.errors import Leakage
+from jahs.schema import CONFIG_COLUMNS, RUN_COLUMNS
+from jahs.tables import read_table, write_table
+from splits import check, make
+from splits.leaks import LEAKS, find_leaks, refuse_leaks
+from splits.recorded import read_recorded
+from splits.split import Split, read_split, write_split
+from tests.building import make_configs, make_runs_folder, with_ids
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return make_runs_folder(tmp_path_factory.mktemp("runs"), 200, n_epochs=2, diverged=[3, 10], n_waiting=20)
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "split.json"
+
+
+def call(main, *arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def refused(capsys, main, *arguments):
+    assert call(main, *arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err
+
+
+def rewrite(folder, name, columns, change):
+    """Copy a table of a folder, changed."""
+    table = {column: values.copy() for column, values in read_table(folder / name, columns).items()}
+    change(table)
+    write_table(folder / name, table, columns)
+
+
+def test_a_split_is_made_and_passes_the_check(runs, out, capsys):
+    assert call(make.main, runs, "--out", out, "--seed", 1) == 0
+    assert "train 140, valid 30, test 30; seed 1, digest" in capsys.readouterr().out
+    assert call(check.main, runs, out) == 0
+    shown = capsys.readouterr().out
+    assert "nothing leaks; every group and every third" in shown
+    assert "!" not in shown
+
+
+def test_json_says_the_same(runs, out, capsys):
+    assert call(make.main, runs, "--out", out, "--json") == 0
+    made = json.loads(capsys.readouterr().out)
+    assert call(check.main, runs, out, "--json") == 0
+    checked = json.loads(capsys.readouterr().out)
+    assert made["digest"] == checked["digest"] == read_split(out).digest
+    assert made["seed"] == 0
+    assert checked["is_balanced"] is True
+    by_name = {marginal["name"]: marginal for marginal in checked["balance"]}
+    assert by_name["all"] == {
+        "name": "all", "train": 140, "valid": 30, "test": 30, "off": 0.0, "is_promised": False
+    }  # fmt: skip
+    assert sum(by_name["every run diverged"][part] for part in ("train", "valid", "test")) == 2
+    assert sum(name.startswith("repeated, ") for name in by_name) == 9
+
+
+def test_diverged_configs_are_split_and_waiting_ones_are_not(runs, out):
+    call(make.main, runs, "--out", out)
+    recorded = read_recorded(runs)
+    assert recorded.is_diverged.sum() == 2
+    assert read_split(out).config_ids.tolist() == recorded.config_ids.tolist()
+    assert len(recorded.config_ids) == 200
+
+
+def test_the_same_command_writes_the_same_bytes_again(runs, out, tmp_path):
+    call(make.main, runs, "--out", out, "--seed", 5)
+    before = out.read_bytes()
+    assert call(make.main, runs, "--out", out, "--seed", 5) == 0
+    assert out.read_bytes() == before
+
+
+def test_another_split_is_not_replaced(runs, out, capsys):
+    call(make.main, runs, "--out", out, "--seed", 5)
+    before = out.read_bytes()
+    capsys.readouterr()
+    assert "exists and is something else" in refused(capsys, make.main, runs, "--out", out, "--seed", 6)
+    assert out.read_bytes() == before
+
+
+def test_an_extended_split_keeps_every_side(runs, out, tmp_path, capsys):
+    call(make.main, runs, "--out", out, "--seed", 5)
+    old = read_split(out)
+    capsys.readouterr()
+    grown = make_runs_folder(tmp_path / "grown", 330, n_epochs=2)
+    assert "130 of 330 recorded configs are not in the split" in refused(capsys, check.main, grown, out)
+    assert call(make.main, grown, "--out", out, "--extend", out) == 0
+    assert f"every side of {old.digest} was kept" in capsys.readouterr().out
+    new = read_split(out)
+    assert (new.parts_of(old.config_ids) == old.parts).all()
+    assert (new.seed, new.extends, len(new.parts)) == (5, old.digest, 330)
+    assert call(check.main, grown, out) == 0
+    capsys.readouterr()
+    assert "130 of 330 configs of the split were not recorded" in refused(capsys, check.main, runs, out)
+
+
+def kin_table():
+    """Four configs: 1 is 0 with another dead operation, 2 is 0 under another id, 3 has nothing to do with them."""
+    configs = make_configs(4)
+    for name in configs:
+        configs[name][1:3] = configs[name][0]
+    for j, op in enumerate((1, 1, 2, 3, 1, 1)):
+        configs[f"Op{j + 1}"][:3] = op
+    configs["Op4"][1] = 2
+    table = with_ids(configs)
+    table["config_id"][2] = 99
+    return table
+
+
+@pytest.mark.parametrize(
+    ("parts", "kinds"),
+    [
+        ([0, 0, 0, 1], []),
+        ([0, 0, 1, 0], [LEAKS[1]]),
+        ([0, 2, 0, 0], [LEAKS[2]]),
+        ([1, 2, 0, 0], [LEAKS[1]]),
+        ([1, -1, 1, 0], []),
+        ([-1, -1, -1, -1], []),
+    ],
+)
+def test_planted_leaks_are_found(parts, kinds):
+    assert [leak.kind for leak in find_leaks(kin_table(), np.array(parts))] == kinds
+
+
+def test_a_config_torn_apart_by_seed_is_found():
+    table = {name: np.repeat(values, 2) for name, values in kin_table().items()}  # two seeds of each
+    parts = np.zeros(8, dtype=int)
+    refuse_leaks(table, parts)
+    parts[7] = 1
+    with pytest.raises(Leakage, match=r"^1 times one config on several sides .* train, .* valid$"):
+        refuse_leaks(table, parts)
+
+
+def test_hyperparameters_one_bit_apart_are_no_leak():
+    table = kin_table()
+    table["LearningRate"][1] = np.nextafter(table["LearningRate"][1], 1)
+    table["LearningRate"][2] = np.nextafter(table["LearningRate"][2], 0)
+    assert find_leaks(table, np.array([0, 1, 2, 0])) == []
+
+
+@pytest.mark.parametrize(("other_id", "kind"), [(True, LEAKS[1]), (False, LEAKS[2])])
+def test_the_check_refuses_a_folder_and_a_split_with_a_planted_leak(tmp_path, out, capsys, other_id, kind):
+    configs = make_configs(200)
+    for name in configs:
+        configs[name][27] = configs[name][0]
+    for j, op in enumerate((1, 1, 2, 3, 1, 1)):
+        configs[f"Op{j + 1}"][[0, 27]] = op
+    if not other_id:
+        configs["Op4"][27] = 2
+    configs = with_ids(configs)
+    configs["config_id"][27] = 99
+    folder = make_runs_folder(tmp_path / "runs", 200, n_epochs=1, configs=configs)
+    assert call(make.main, folder, "--out", out) == 0
+    assert call(check.main, folder, out) == 0
+    capsys.readouterr()
+    split = read_split(out)
+    parts = split.parts.copy()
+    at = split.config_ids.tolist().index(99)
+    parts[at] = (parts[at] + 1) % 3
+    planted = Split(config_ids=split.config_ids, parts=parts, seed=0, task=split.task, protocol=split.protocol)
+    write_split(out, planted)
+    message = refused(capsys, check.main, folder, out)
+    assert f"1 times {kind}: 0000000000000063 " in message
+
+
+def test_what_is_off_balance_is_shown(runs, out, capsys):
+    recorded = read_recorded(runs)
+    parts = np.zeros(200, dtype=np.int8)
+    write_split(out, Split(config_ids=recorded.config_ids, parts=parts, seed=0, task="x", protocol=recorded.protocol))
+    assert call(check.main, runs, out) == 0
+    assert "! 36 promised marginals are off by more than one config" in capsys.readouterr().out
+
+
+def drop_column(folder):
+    columns = {name: dtype for name, dtype in CONFIG_COLUMNS.items() if name != "W"}
+    write_table(folder / "configs.parquet", read_table(folder / "configs.parquet", columns), columns)
+
+
+def mix_protocols(folder):
+    def change(table):
+        table["protocol"][:3] = "f" * 16
+
+    rewrite(folder, "runs-0001.parquet", RUN_COLUMNS, change)
+
+
+def forget_configs(folder):
+    def change(table):
+        for name in table:
+            table[name] = table[name][5:]
+
+    rewrite(folder, "configs.parquet", CONFIG_COLUMNS, change)
+
+
+def double_configs(folder):
+    def change(table):
+        for name in table:
+            table[name] = np.append(table[name], table[name][:2])
+
+    rewrite(folder, "configs.parquet", CONFIG_COLUMNS, change)
+
+
+def spoil_configs(folder):
+    def change(table):
+        table["LearningRate"][:2] = np.nan
+
+    rewrite(folder, "configs.parquet", CONFIG_COLUMNS, change)
+
+
+def forget_task(folder):
+    content = json.loads((folder / "protocol.json").read_text())
+    (folder / "protocol.json").write_text(json.dumps({**content, "protocol": {}}))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (drop_column, "lacks the columns W"),
+        (mix_protocols, "has rows of ffffffffffffffff"),
+        (forget_configs, "runs of 5 configs that configs.parquet lacks: "),
+        (double_configs, "2 ids stand more than once in configs.parquet: "),
+        (spoil_configs, "LearningRate=nan"),
+        (forget_task, "names no task"),
+        (lambda folder: (folder / "runs-0001.parquet").unlink(), "has no runs yet"),
+        (lambda folder: (folder / "protocol.json").unlink(), "is not a folder of runs"),
+        (lambda folder: (folder / "configs.parquet").write_bytes(b"PAR1"), "cannot be read as Parquet"),
+    ],
+)
+def test_bad_runs_are_refused_and_nothing_is_written(tmp_path, out, capsys, spoil, message):
+    folder = make_runs_folder(tmp_path / "runs", 189, n_epochs=1)
+    spoil(folder)
+    assert message in refused(capsys, make.main, folder, "--out", out)
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_too_few_configs_are_refused(tmp_path, out, capsys):
+    folder = make_runs_folder(tmp_path / "runs", 100, n_epochs=1)
+    assert "27 of 27 fidelity groups have too few configs" in refused(capsys, make.main, folder, "--out", out)
+
+
+def test_bad_arguments_are_refused(runs, out, tmp_path, capsys):
+    assert "seed=-1" in refused(capsys, make.main, runs, "--out", out, "--seed", -1)
+    assert "cannot be written" in refused(capsys, make.main, runs, "--out", tmp_path / "no" / "split.json")
+    assert "does not exist" in refused(capsys, make.main, runs, "--out", out, "--extend", tmp_path / "none.json")
+    assert "does not exist" in refused(capsys, check.main, runs, out)
+    assert list(tmp_path.iterdir()) == []

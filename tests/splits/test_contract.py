@@ -1,0 +1,46 @@
+"""Every splitter holds the contract of splits."""
+
+import numpy as np
+import pytest
+
+from jahs.schema import SPLIT_PARTS
+from splits.folds import k_folds, leave_one_group_out, leave_one_value_out
+from splits.partition import partition
+from splits.recorded import Recorded
+from tests.contracts.split import SplitContract
+
+
+class TestPartition(SplitContract):
+    @pytest.fixture
+    def divide(self):
+        def divided(table):
+            ids, first = np.unique(table["config_id"], return_index=True)
+            recorded = Recorded(
+                configs={name: values[first] for name, values in table.items()},
+                n_seeds=np.where(ids % np.uint64(10) == 0, 3, 1),
+                is_diverged=np.zeros(len(ids), dtype=bool),
+                task="digits",
+                protocol="0" * 16,
+            )
+            split = partition(recorded, seed=3)
+            return [tuple(split.rows(table["config_id"], part) for part in SPLIT_PARTS)]
+
+        return divided
+
+
+class TestKFolds(SplitContract):
+    @pytest.fixture(params=[2, 5])
+    def divide(self, request):
+        return lambda table: list(k_folds(table, request.param, seed=3))
+
+
+class TestLeaveOneGroupOut(SplitContract):
+    @pytest.fixture
+    def divide(self):
+        return lambda table: list(leave_one_group_out(table))
+
+
+class TestLeaveOneValueOut(SplitContract):
+    @pytest.fixture(params=["N", "W", "Resolution"])
+    def divide(self, request):
+        return lambda table: list(leave_one_value_out(table, request.param))

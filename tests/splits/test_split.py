@@ -1,0 +1,159 @@
+"""The value and the file: round trips, rows of a part, and everything a reader refuses."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, MissingData, OutOfSpace, UnknownFormat, UnknownName
+from splits.split import Split, read_split, write_split
+
+
+def make(ids, parts, **facts):
+    facts = {"seed": 7, "task": "digits", "protocol": "ab" * 8, **facts}
+    return Split(config_ids=np.array(ids, dtype=np.uint64), parts=np.array(parts, dtype=np.int8), **facts)
+
+
+SPLIT = make([1, 255, 2**64 - 1], [0, 1, 2])
+TEXT = """{
+  "assignments": {
+    "0000000000000001": "train",
+    "00000000000000ff": "valid",
+    "ffffffffffffffff": "test"
+  },
+  "counts": {
+    "test": 1,
+    "train": 1,
+    "valid": 1
+  },
+  "digest": "eb78bea3a0a9f42e",
+  "extends": null,
+  "format": 1,
+  "protocol": "abababababababab",
+  "seed": 7,
+  "task": "digits"
+}
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    write_split(tmp_path / "split.json", SPLIT)
+    return tmp_path / "split.json"
+
+
+def test_the_file_is_what_it_always_was(file):
+    assert file.read_text() == TEXT
+
+
+@given(
+    sides=st.dictionaries(st.integers(0, 2**64 - 1), st.integers(0, 2), max_size=20),
+    seed=st.integers(0, 2**64 - 1),
+    extends=st.none() | st.just("00" * 8),
+)
+def test_a_split_comes_back_from_its_file(tmp_path_factory, sides, seed, extends):
+    path = tmp_path_factory.mktemp("split") / "split.json"
+    split = make(sorted(sides), [sides[number] for number in sorted(sides)], seed=seed, extends=extends)
+    write_split(path, split)
+    again = read_split(path)
+    assert again.config_ids.dtype == np.uint64
+    assert again.config_ids.tolist() == split.config_ids.tolist()
+    assert again.parts.tolist() == split.parts.tolist()
+    assert (again.seed, again.task, again.protocol, again.extends) == (seed, "digits", "ab" * 8, extends)
+
+
+def test_rows_of_a_part_are_found_in_any_table():
+    column = np.array([255, 1, 255, 2**64 - 1, 1], dtype=np.uint64)
+    assert SPLIT.rows(column, "train").tolist() == [1, 4]
+    assert SPLIT.rows(column, "valid").tolist() == [0, 2]
+    assert SPLIT.rows(column, "test").tolist() == [3]
+    assert SPLIT.parts_of(np.array([0, 1, 254, 2**64 - 1], dtype=np.uint64)).tolist() == [-1, 0, -1, 2]
+    assert make([], []).parts_of(column).tolist() == [-1] * 5
+
+
+def test_a_table_with_configs_of_elsewhere_has_no_rows():
+    with pytest.raises(InvalidTable, match=r"2 configs of the table are not in the split: 0{16}, 0{14}fe; extend it"):
+        SPLIT.rows(np.array([1, 254, 0, 254], dtype=np.uint64), "train")
+    with pytest.raises(UnknownName, match="part='validation' does not exist"):
+        SPLIT.rows(SPLIT.config_ids, "validation")
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"format": 2}, UnknownFormat, "format 2; this version reads format 1"),
+        ({"format": True}, UnknownFormat, "format True"),
+        ({"format": None}, UnknownFormat, "format None"),
+        ({"digest": "0" * 16}, CorruptFile, "digest is '0000000000000000', but the assignments give"),
+        ({"digest": 0}, CorruptFile, "digest=0 is not text"),
+        ({"counts": {"train": 3, "valid": 0, "test": 0}}, CorruptFile, "counts is"),
+        ({"assignments": {"0" * 16: "dev"}}, CorruptFile, "1 parts are none of train, valid, test: 0{16}: 'dev'"),
+        ({"assignments": {"0" * 16: ["train"]}}, CorruptFile, "1 parts are none of"),
+        ({"assignments": {"1": "train", "0" * 15 + "G": "test"}}, CorruptFile, "2 ids are not 16 hex digits: 1, 0"),
+        ({"assignments": {"0" * 15 + "A": "train"}}, CorruptFile, "1 ids are not 16 hex digits"),
+        ({"assignments": ["train"]}, CorruptFile, "assignments is not an object"),
+        ({"assignments": {}}, CorruptFile, "counts is"),
+        ({"seed": -1}, CorruptFile, "seed=-1 is not an integer"),
+        ({"seed": 1.0}, CorruptFile, "seed=1.0 is not an integer"),
+        ({"extends": 3}, CorruptFile, "extends=3 is neither text nor null"),
+        ({"note": "x"}, CorruptFile, "note should not be there"),
+        ({"task": ...}, CorruptFile, "task is missing"),
+        ({"format": ...}, CorruptFile, "it has no format"),
+    ],
+)
+def test_a_changed_file_is_refused(file, changed, error, message):
+    content = {**json.loads(file.read_text()), **changed}
+    file.write_text(json.dumps({key: value for key, value in content.items() if value is not ...}))
+    with pytest.raises(error, match=message):
+        read_split(file)
+
+
+def test_every_fault_is_told_at_once(file):
+    file.write_text(json.dumps({**json.loads(file.read_text()), "seed": -1, "task": 3, "note": 1}))
+    with pytest.raises(CorruptFile) as caught:
+        read_split(file)
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_a_config_moved_by_hand_is_noticed(file):
+    text = file.read_text()
+    file.write_text(text.replace('01": "train"', '01": "valid"').replace('ff": "valid"', 'ff": "train"', 1))
+    with pytest.raises(CorruptFile, match="it was changed"):
+        read_split(file)
+
+
+def test_a_config_that_stands_twice_is_refused(file):
+    line = '    "0000000000000001": "train",\n'
+    file.write_text(file.read_text().replace(line, line + line.replace("train", "test")))
+    with pytest.raises(CorruptFile, match="1 keys stand more than once: 0000000000000001"):
+        read_split(file)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[1]", b"null", b"\xff\xfe", b"[" * 100_000, b"\x80\x04N."])
+def test_what_is_no_split_is_refused(tmp_path, data):
+    (tmp_path / "split.json").write_bytes(data)
+    with pytest.raises(CorruptFile):
+        read_split(tmp_path / "split.json")
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(MissingData, match="does not exist"):
+        read_split(tmp_path / "split.json")
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(InvalidArgument, match="cannot be written: No such file"):
+        write_split(tmp_path / "nowhere" / "split.json", SPLIT)
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(file, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("jahs.atomic.os.fsync", full)
+    with pytest.raises(OutOfSpace, match="disk is full"):
+        write_split(file, make([1], [0]))
+    assert [path.name for path in file.parent.iterdir()] == ["split.json"]
+    assert file.read_text() == TEXT
