@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickletools
 import tarfile
+import warnings
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -110,7 +111,7 @@ def _read_archive(path: Path, ending: str, read: Callable[[bytes, str], _Rows]) 
         with tarfile.open(path) as archive:
             for member in archive:
                 name = names.get(Path(member.name).name)
-                if name is None or name in batches or not member.isfile():
+                if name is None or not member.isfile():
                     continue
                 where = f"{path}: {member.name}"
                 if member.size > _LARGEST_BATCH:
@@ -151,8 +152,10 @@ def _walk(content: bytes, where: str) -> object:
     """Return what a pickle describes, with stand-ins for everything that is not plain data."""
     walker = _Walker()
     try:
-        for opcode, argument, _ in pickletools.genops(content):
-            walker.step(opcode.name, argument)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of odd escapes in text; such opcodes are refused anyway
+            for opcode, argument, _ in pickletools.genops(content):
+                walker.step(opcode.name, argument)
         (result,) = walker.stack
     except UnsafeFile as err:
         raise UnsafeFile(f"{where}: {err}; nothing of it was executed") from err

@@ -7,6 +7,7 @@ it; an `ImageSet` holds the parts at the side of one Resolution. The digest of a
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import logging
 from collections.abc import Sequence
@@ -102,42 +103,38 @@ def load_images(
         resolutions: those wanted.
 
     Raises:
+        InvalidArgument: a split file for another data set than CIFAR-10.
         MissingData: the images are nowhere; says where was looked and what to do.
+        MissingDependency: reading them takes a package that is not installed.
         CorruptFile: a file is not what it should be, or the images are not those of the task.
+        UnsafeFile: a file asks for more than data.
         ProtocolMismatch: the split is not the one that the task was frozen with.
     """
     if split_file is not None and task.data_set != "cifar10":
         raise InvalidArgument(f"task {task.name!r}: only CIFAR-10 has a split file; leave {split_file} out")
     pool = read_pool(task.data_set, data_dir=data_dir)
     _check_pool(pool, task)
-    split = draw_split(pool, task) if split_file is None else read_split_file(split_file, pool, task)
-    if split_file is None and task.data_set == "cifar10":
-        _log.warning(
-            "task %r: no split file, so training and validation images are drawn with a seed (digest %s) and are not "
-            "those of NAS-Bench-201",
-            task.name,
-            split.digest,
-        )
-    if task.index_digest is not None and split.digest != task.index_digest:
-        raise ProtocolMismatch(
-            f"task {task.name!r}: the split has the digest {split.digest}, but the task was frozen with "
-            f"{task.index_digest}; the files or the sizes are not those that were measured"
-        )
+    split = _choose_split(pool, task, split_file)
     mean, std = task.mean, task.std
     if mean is None or std is None:
         mean, std = _pixel_statistics(pool.images, split.train)
-    at_side: dict[int, dict[str, Part]] = {}
-    for side in sorted({task.side, *(task.image_side(resolution) for resolution in resolutions)}, reverse=True):
-        if side == task.side and task.crop != "large" and 1.0 not in resolutions:
-            continue
-        at_side[side] = {part: _take(pool, getattr(split, part), side, task.pad) for part in SPLIT_PARTS}
+
+    @functools.cache
+    def take(part: str, side: int) -> Part:
+        return _take(pool, getattr(split, part), side, task.pad)
+
     sets: dict[float, ImageSet] = {}
     for resolution in resolutions:
         side = task.image_side(resolution)
-        parts = at_side[side]
-        if task.crop == "large":
-            parts = {**parts, "train": at_side[task.side]["train"]}
-        sets[resolution] = ImageSet(**parts, side=side, mean=mean, std=std, index_digest=split.digest)
+        sets[resolution] = ImageSet(
+            train=take("train", task.side if task.crop == "large" else side),
+            valid=take("valid", side),
+            test=take("test", side),
+            side=side,
+            mean=mean,
+            std=std,
+            index_digest=split.digest,
+        )
     return sets
 
 
@@ -213,6 +210,24 @@ def _check_pool(pool: Pool, task: Task) -> None:
             f"task {task.name!r}: the images have {n_channels} channels and {n_classes} classes, not "
             f"{task.n_channels} and {task.n_classes}; the data set is not complete or another one"
         )
+
+
+def _choose_split(pool: Pool, task: Task, split_file: Path | None) -> Split:
+    """Return the file's split or the seeded one, if it is the one that the task was frozen with."""
+    split = draw_split(pool, task) if split_file is None else read_split_file(split_file, pool, task)
+    if split_file is None and task.data_set == "cifar10":
+        _log.warning(
+            "task %r: no split file, so training and validation images are drawn with a seed (digest %s) and are not "
+            "those of NAS-Bench-201",
+            task.name,
+            split.digest,
+        )
+    if task.index_digest is not None and split.digest != task.index_digest:
+        raise ProtocolMismatch(
+            f"task {task.name!r}: the split has the digest {split.digest}, but the task was frozen with "
+            f"{task.index_digest}; the files or the sizes are not those that were measured"
+        )
+    return split
 
 
 def _take(pool: Pool, index: NDArray[np.int64], side: int, pad: int) -> Part:

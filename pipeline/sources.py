@@ -7,6 +7,7 @@ and says where it looked if it finds nothing.
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +67,7 @@ def cache_folder(data_set: str) -> Path:
 def search_folders(data_set: str, *, data_dir: Path | None = None) -> list[Path]:
     """Return where a data set is looked for, in order: in `data_dir` if given, else in the system's and the user's."""
     if data_dir is not None:
-        return [data_dir, *(data_dir / name for name in _SUBFOLDERS[data_set])]
+        return [data_dir, *(data_dir / name for name in _SUBFOLDERS.get(data_set, ()))]
     return [*map(Path, _SYSTEM_FOLDERS.get(data_set, ())), cache_folder(data_set)]
 
 
@@ -75,7 +76,7 @@ def read_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
 
     Raises:
         UnknownName: no such data set.
-        MissingData: its files are nowhere; says where was looked and what to do.
+        MissingData: its files are nowhere, or must not be read; says where was looked and what to do.
         MissingDependency: reading it takes a package that is not installed.
         CorruptFile: a file is not what its name says.
         UnsafeFile: a file asks for more than data.
@@ -86,10 +87,17 @@ def read_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
         return _read_digits()
     folders = search_folders(data_set, data_dir=data_dir)
     for folder in folders:
-        if folder.is_dir() and (pool := _FOLDER_READERS[data_set](folder)) is not None:
+        if (pool := _read_folder(data_set, folder)) is not None:
             return pool
     looked = ", ".join(map(str, folders))
     raise MissingData(f"{data_set}: no images in {looked}; {_HOW_TO_GET[data_set]}")
+
+
+def _read_folder(data_set: str, folder: Path) -> Pool | None:
+    try:
+        return _FOLDER_READERS[data_set](folder) if folder.is_dir() else None
+    except OSError as err:
+        raise MissingData(f"{data_set}: {folder} cannot be read: {err}") from err
 
 
 def _read_digits() -> Pool:
@@ -126,9 +134,9 @@ def _read_idx(path: Path) -> NDArray[np.uint8]:
     start = 4 + 4 * n_axes
     if content[:3] != b"\x00\x00\x08" or not 1 <= n_axes <= 4 or len(content) < start:
         raise CorruptFile(f"{path} is not an idx file of unsigned bytes")
-    shape = np.frombuffer(content, ">u4", count=n_axes, offset=4).astype(np.int64)
-    if int(np.prod(shape)) != len(content) - start:
-        raise CorruptFile(f"{path} announces {tuple(shape)} but holds {len(content) - start} bytes")
+    shape = tuple(np.frombuffer(content, ">u4", count=n_axes, offset=4).tolist())
+    if math.prod(shape) != len(content) - start:
+        raise CorruptFile(f"{path} announces {shape} but holds {len(content) - start} bytes")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
 
 

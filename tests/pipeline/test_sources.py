@@ -1,0 +1,314 @@
+"""Reading original images: every format gives back what was written, and refuses what is not such a file."""
+
+import builtins
+import errno
+import gzip
+import os
+import pickle
+import re
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jahs.errors import CorruptFile, MissingData, MissingDependency, UnknownName, UnsafeFile
+from pipeline.cifar import BATCHES, read_python_batch
+from pipeline.sources import DATA_SETS, FASHION_FILES, cache_folder, read_pool, search_folders
+from tests.pipeline.image_files import (
+    cifar_files,
+    cifar_rows,
+    idx_bytes,
+    python_batch,
+    write_archive,
+    write_cifar,
+    write_fashion,
+    write_tiles,
+)
+
+
+def test_digits_span_all_of_a_byte_and_ten_classes():
+    pool = read_pool("digits")
+    assert pool.images.shape == (1797, 1, 8, 8)
+    assert (pool.images.min(), pool.images.max()) == (0, 255)
+    assert np.bincount(pool.labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+
+
+def test_fashion_mnist_comes_back_as_it_was_written(tmp_path):
+    images, labels = write_fashion(tmp_path)
+    pool = read_pool("fashion_mnist", data_dir=tmp_path)
+    assert np.array_equal(pool.images[:, 0], images)
+    assert np.array_equal(pool.labels, labels)
+    assert pool.n_development == 40
+
+
+@pytest.mark.parametrize("version", ["binary", "python"])
+@pytest.mark.parametrize("packed", [True, False])
+def test_cifar10_comes_back_from_either_version_packed_or_not(tmp_path, version, packed):
+    rows = write_cifar(tmp_path, version=version, packed=packed)
+    pool = read_pool("cifar10", data_dir=tmp_path)
+    assert np.array_equal(pool.labels, rows[:, 0])
+    assert np.array_equal(pool.images, rows[:, 1:].reshape(-1, 3, 32, 32))
+    assert pool.n_development == 100
+
+
+def test_our_python_batches_are_what_pickle_itself_reads():
+    # The writer is checked here against the real unpickler, which the code under test never uses.
+    rows = cifar_rows()["test_batch"]
+    content = python_batch(rows).replace(b"numpy.core.multiarray", np._core.multiarray.__name__.encode())
+    batch = pickle.loads(content, encoding="bytes")
+    assert np.array_equal(batch[b"data"], rows[:, 1:])
+    assert batch[b"labels"] == rows[:, 0].tolist()
+    assert len(batch[b"filenames"]) == len(rows)
+
+
+@pytest.mark.parametrize("ending", [".tif", ".png"])
+def test_tiles_come_back_with_labels_by_sorted_folder_name(tmp_path, ending):
+    images = write_tiles(tmp_path, classes=("02_B", "10_C", "01_A"), n_per_class=2, ending=ending)
+    (tmp_path / "01_A" / "notes.txt").write_text("not a tile")
+    (tmp_path / "empty").mkdir()
+    pool = read_pool("colorectal_histology", data_dir=tmp_path)
+    assert np.array_equal(pool.images, images.transpose(0, 3, 1, 2))
+    assert pool.labels.tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_data_set_is_found_in_a_subfolder_of_the_given_folder(tmp_path):
+    write_tiles(tmp_path / "Kather_texture_2016_image_tiles_5000")
+    write_fashion(tmp_path / "fashion-mnist")
+    assert len(read_pool("colorectal_histology", data_dir=tmp_path).labels) == 12
+    assert len(read_pool("fashion_mnist", data_dir=tmp_path).labels) == 60
+
+
+def test_the_users_cache_is_looked_into_after_the_systems_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder("cifar10") == tmp_path / "jahs" / "cifar10"
+    assert [str(folder) for folder in search_folders("fashion_mnist")] == [
+        "/usr/share/datasets/fashion-mnist",
+        str(tmp_path / "jahs" / "fashion_mnist"),
+    ]
+    rows = write_cifar(cache_folder("cifar10"))
+    assert len(read_pool("cifar10").labels) == len(rows)
+
+
+@pytest.mark.parametrize("data_set", [name for name in DATA_SETS if name != "digits"])
+def test_missing_images_say_where_was_looked_and_what_to_do(tmp_path, data_set):
+    with pytest.raises(MissingData, match=re.escape(f"{data_set}: no images in {tmp_path}, ")) as raised:
+        read_pool(data_set, data_dir=tmp_path)
+    assert "--data-dir" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("method", ["read_bytes", "is_dir"])
+def test_files_that_must_not_be_read_are_one_clear_line(tmp_path, monkeypatch, method):
+    def refuse(path):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    write_cifar(tmp_path, packed=False)
+    monkeypatch.setattr(Path, method, refuse)
+    with pytest.raises(MissingData, match=f"^cifar10: {re.escape(str(tmp_path))} cannot be read: .*Permission denied"):
+        read_pool("cifar10", data_dir=tmp_path)
+
+
+def test_an_unknown_data_set_lists_those_that_exist():
+    with pytest.raises(UnknownName, match=r"data_set='cifar' does not exist \(did you mean 'cifar10'\?\).*digits"):
+        read_pool("cifar")
+
+
+def _gz(content):
+    return gzip.compress(content)
+
+
+_LABELS = idx_bytes(np.zeros(20, dtype=np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "is not an idx file"),
+        (b"<html>", "cannot be decompressed"),
+        (_gz(_LABELS)[:-9], "cannot be decompressed"),
+        (_gz(_LABELS)[:10] + b"\xff" * 20, "cannot be decompressed"),
+        (_gz(b"\x00\x00\x0d" + _LABELS[3:]), "is not an idx file of unsigned bytes"),
+        (_gz(_LABELS[:6]), "is not an idx file of unsigned bytes"),
+        (_gz(_LABELS[:-1]), r"announces \(20,\) but holds 19 bytes"),
+        (_gz(_LABELS[:4] + b"\xff\xff\xff\xff" + _LABELS[8:]), r"announces \(4294967295,\) but holds 20 bytes"),
+        (_gz(idx_bytes(np.zeros((20, 1), dtype=np.uint8))), "are not Fashion-MNIST"),
+        (_gz(idx_bytes(np.full(20, 10, dtype=np.uint8))), "are not Fashion-MNIST"),
+        (_gz(idx_bytes(np.zeros(19, dtype=np.uint8))), "are not Fashion-MNIST"),
+    ],
+)
+def test_a_broken_idx_file_is_one_clear_line(tmp_path, content, fault):
+    write_fashion(tmp_path)
+    (tmp_path / FASHION_FILES[3]).write_bytes(content)
+    with pytest.raises(CorruptFile, match=fault) as raised:
+        read_pool("fashion_mnist", data_dir=tmp_path)
+    assert str(tmp_path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+class _Harm:
+    def __reduce__(self):
+        return os.system, ("touch harmed",)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_hostile_pickle_is_refused_and_not_executed(tmp_path, monkeypatch, protocol):
+    monkeypatch.chdir(tmp_path)
+    content = pickle.dumps({b"data": _Harm(), b"labels": [1]}, protocol=protocol)
+    with pytest.raises(UnsafeFile, match=r"batch: .*nothing of it was executed"):
+        read_python_batch(content, "batch")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [b"os\nsystem\n", b"numpy\nload\n", b"builtins\neval\n", b"copyreg\n_reconstructor\n"])
+def test_a_batch_that_names_anything_else_is_refused(name):
+    with pytest.raises(UnsafeFile, match=name.decode().strip().replace("\n", " ")):
+        read_python_batch(python_batch(cifar_rows()["test_batch"], name=name), "batch")
+
+
+_ROWS = cifar_rows(n_per_batch=3)["test_batch"]
+_GOOD = python_batch(_ROWS)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "is not a pickle of a CIFAR-10 batch"),
+        (b"BZh91AY", "is not a pickle of a CIFAR-10 batch"),
+        (_GOOD[:-1], "is not a pickle of a CIFAR-10 batch"),
+        (_GOOD[:3000], "is not a pickle of a CIFAR-10 batch"),
+        (b"\x80\x02}.", "does not hold a dict with an array 'data'"),
+        (b"\x80\x02K\x01.", "does not hold a dict with an array 'data'"),
+        (b"\x80\x02.", "is not a pickle of a CIFAR-10 batch"),
+        (b"\x80\x02K\x01K\x02.", "is not a pickle of a CIFAR-10 batch"),
+        (b"\x80\x02](K\x01u.", "is not a pickle of a CIFAR-10 batch"),
+        (b"\x80\x02}](K\x01K\x02u.", "is not a pickle of a CIFAR-10 batch"),
+        (b"\x80\x02}]K\x01s.", "is not a pickle of a CIFAR-10 batch"),
+        (b"\x80\x02K\x01K\x02R.", "is not a pickle of a CIFAR-10 batch"),
+        (b"\x80\x02t.", "is not a pickle of a CIFAR-10 batch"),
+        (b"\x80\x02K\x01K\x02(\x86.", "is not a pickle of a CIFAR-10 batch"),
+        (b"\x80\x02h\x05.", "is not a pickle of a CIFAR-10 batch"),
+        (python_batch(_ROWS, labels=[1, 2]), "one row of 3072 for each label"),
+        (python_batch(_ROWS, shape=(2, 3072)), "one row of 3072 for each label"),
+        (python_batch(_ROWS, shape=(9, 1024)), "one row of 3072 for each label"),
+        (python_batch(_ROWS, dtype=b"i1"), "is not an array of bytes"),
+        (python_batch(_ROWS, labels=[1, 2, 10]), "labels are not all in 0 to 9"),
+    ],
+)
+def test_a_broken_python_batch_is_one_clear_line(content, fault):
+    with pytest.raises(CorruptFile, match=fault) as raised:
+        read_python_batch(content, "folder/data_batch_1")
+    assert str(raised.value).startswith("folder/data_batch_1")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_python_batch_cut_or_changed_anywhere_never_escapes_the_two_errors():
+    rng = np.random.default_rng(0)
+    header = _GOOD.index(b"T" + struct.pack("<i", 3 * 3072)) + 5
+    positions = [*range(header), *range(header + 3 * 3072, len(_GOOD))]  # all but the pixels
+    for position in positions:
+        changed = bytearray(_GOOD)
+        changed[position] = rng.integers(256)
+        for content in (bytes(changed), _GOOD[:position]):
+            try:
+                rows = read_python_batch(content, "batch")
+            except (CorruptFile, UnsafeFile):
+                continue
+            assert rows.shape == _ROWS.shape
+            assert rows[:, 0].max() <= 9
+
+
+def test_reading_a_python_batch_imports_and_unpickles_nothing(monkeypatch):
+    def refuse(*_args, **_options):
+        raise AssertionError("it was unpickled")
+
+    for name in ("load", "loads", "Unpickler", "_Unpickler", "_loads"):
+        monkeypatch.setattr(pickle, name, refuse)
+    before = set(sys.modules)
+    assert np.array_equal(read_python_batch(_GOOD, "batch"), _ROWS)
+    assert set(sys.modules) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda files: files.pop("data_batch_3.bin"), "lacks data_batch_3"),
+        (lambda files: files.update({"test_batch.bin": b"abc"}), "test_batch.bin: 3 bytes are not whole rows of 3073"),
+        (lambda files: files.update({"test_batch.bin": b""}), "test_batch.bin: 0 bytes are not whole rows"),
+        (lambda files: files.update({"test_batch.bin": b"\x0b" * 3073}), "a label is 11, not in 0 to 9"),
+        (lambda files: files.update({"test_batch.bin": bytes(65 << 20)}), "too many for a batch of CIFAR-10"),
+    ],
+)
+def test_a_broken_cifar_archive_is_one_clear_line(tmp_path, change, fault):
+    files = cifar_files(cifar_rows(), "binary")
+    change(files)
+    write_archive(tmp_path / "cifar-10-binary.tar.gz", files)
+    with pytest.raises(CorruptFile, match=fault):
+        read_pool("cifar10", data_dir=tmp_path)
+
+
+@pytest.mark.parametrize("keep", [0, 5, 100, 20_000])
+def test_a_cut_cifar_archive_is_one_clear_line(tmp_path, keep):
+    write_cifar(tmp_path)
+    path = tmp_path / "cifar-10-binary.tar.gz"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(CorruptFile, match=r"cifar-10-binary.tar.gz (is not a readable archive|lacks)"):
+        read_pool("cifar10", data_dir=tmp_path)
+
+
+def test_an_archive_writes_nothing_to_disk(tmp_path):
+    files = cifar_files(cifar_rows(), "binary")
+    write_archive(tmp_path / "cifar-10-binary.tar.gz", {"../../escaped": b"x", **files})
+    read_pool("cifar10", data_dir=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["cifar-10-binary.tar.gz"]
+
+
+def test_batches_are_put_in_order_whatever_the_archives_order(tmp_path):
+    batches = cifar_rows()
+    write_archive(tmp_path / "cifar-10-python.tar.gz", dict(reversed(cifar_files(batches, "python").items())))
+    expected = np.concatenate([batches[name][:, 0] for name in BATCHES])
+    assert np.array_equal(read_pool("cifar10", data_dir=tmp_path).labels, expected)
+
+
+def _write_image(path, *, mode="RGB", size=(20, 20)):
+    from PIL import Image
+
+    Image.new(mode, size).save(path)
+
+
+@pytest.mark.parametrize(
+    ("write", "fault"),
+    [
+        (lambda path: path.write_bytes(b"no image"), "is not a readable image"),
+        (lambda path: path.write_bytes(b""), "is not a readable image"),
+        (lambda path: path.write_bytes(path.read_bytes()[:300]), "is not a readable image"),
+        (lambda path: _write_image(path, mode="L"), "is L, 20 x 20; tiles are RGB and square"),
+        (lambda path: _write_image(path, size=(20, 10)), "is RGB, 20 x 10; tiles are RGB and square"),
+        (lambda path: _write_image(path, size=(10, 10)), "has 10 x 10 pixels; .* has another size"),
+    ],
+)
+def test_a_broken_tile_is_named(tmp_path, write, fault):
+    write_tiles(tmp_path)
+    path = tmp_path / "02_STROMA" / "tile_03.tif"
+    write(path)
+    with pytest.raises(CorruptFile, match=fault) as raised:
+        read_pool("colorectal_histology", data_dir=tmp_path)
+    assert str(raised.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("data_set", "package", "told"), [("digits", "sklearn", "scikit-learn"), ("colorectal_histology", "PIL", "pillow")]
+)
+def test_a_missing_package_is_named(tmp_path, monkeypatch, data_set, package, told):
+    write_tiles(tmp_path)
+    real = builtins.__import__
+
+    def without(name, *args, **options):
+        if name.split(".")[0] == package:
+            raise ImportError(name)
+        return real(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingDependency, match=f"pip install {told}"):
+        read_pool(data_set, data_dir=tmp_path)
