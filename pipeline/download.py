@@ -1,0 +1,197 @@
+"""Fetch Fashion-MNIST from its own address, every file checked against the sha256 of what was published.
+
+    python -m pipeline.download fashion_mnist
+
+A file is whole and right, or absent: it is written beside, checked, and only then renamed. Files that are already
+there and right are kept. Exit codes: 0 done, 1 it failed, 2 the user's mistake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import functools
+import hashlib
+import http.client
+import shutil
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, TextIO
+
+from jahs.atomic import write_beside
+from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
+from jahs.hashing import sha256_file
+from pipeline.sources import FASHION_FILES, cache_folder
+
+__all__ = ["PUBLISHED", "PublishedFile", "download", "main"]
+
+_ADDRESSES: Final = {"fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"}
+_ELSEWHERE: Final = "try again, or name another server with --url"
+_OTHER_FOLDER: Final = "name another folder with --dir"
+_CHUNK: Final = 1 << 18
+_PATIENCE_S: Final = 60.0  # without a single byte
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFile:
+    """What a published file is known by."""
+
+    n_bytes: int
+    sha256: str
+
+
+PUBLISHED: Final[Mapping[str, PublishedFile]] = MappingProxyType(
+    dict(
+        zip(
+            FASHION_FILES,
+            (
+                PublishedFile(26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+                PublishedFile(29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+                PublishedFile(4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+                PublishedFile(5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
+            ),
+            strict=True,
+        )
+    )
+)
+"""Every file of Fashion-MNIST; the sha256 belong to the files whose MD5 its authors state."""
+
+
+def download(
+    folder: Path,
+    *,
+    url: str = _ADDRESSES["fashion_mnist"],
+    files: Mapping[str, PublishedFile] = PUBLISHED,
+    report: Callable[[str, int], None] = lambda *_: None,
+) -> list[str]:
+    """Fetch the files that `folder` lacks; return their names.
+
+    Args:
+        folder: where they go; made if need be.
+        url: folder of the files on a server that has them byte for byte.
+        files: what to fetch, and what it must be.
+        report: is told again and again how many bytes of a file have come.
+
+    Raises:
+        InvalidArgument: the URL is not one of http or https.
+        OutOfSpace: there is too little disk for all files.
+        DownloadFailed: a file could not be fetched or written, or is not the published one.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise InvalidArgument(f"url={url!r} does not begin with http:// or https://")
+    try:
+        missing = [name for name, file in files.items() if not _is_right(folder / name, file)]
+        folder.mkdir(parents=True, exist_ok=True)
+        n_free = shutil.disk_usage(folder).free
+    except OSError as err:
+        raise DownloadFailed(f"{folder} cannot be used: {err}") from err
+    if (n_wanted := sum(files[name].n_bytes for name in missing)) > n_free:
+        raise OutOfSpace(f"{folder} has {n_free} bytes free, {n_wanted} are needed; {_OTHER_FOLDER}")
+    for name in missing:
+        address = f"{url.rstrip('/')}/{name}"
+        try:
+            with write_beside(folder / name) as beside:
+                _fetch(address, beside, files[name], report=functools.partial(report, name))
+        except DownloadFailed:
+            raise
+        except (OSError, http.client.HTTPException, ValueError) as err:
+            raise _explained(err, address) from err
+    return missing
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments, or with the process's own."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipeline.download",
+        description="Fetch a data set from its own address and check every file.",
+        epilog="Try: python -m pipeline.download fashion_mnist",
+    )
+    parser.add_argument("data_set", choices=_ADDRESSES, help="which data set")
+    parser.add_argument("--url", help="folder of the files on another server (default: the data set's own address)")
+    parser.add_argument("--dir", type=Path, help="where to put them (default: the folder in which tasks look)")
+    args = parser.parse_args(argv)
+    folder = cache_folder(args.data_set) if args.dir is None else args.dir
+    try:
+        fetched = download(
+            folder,
+            url=_ADDRESSES[args.data_set] if args.url is None else args.url,
+            files=PUBLISHED,
+            report=_Report(sys.stderr),
+        )
+    except JahsError as err:
+        print(f"pipeline.download: {err}", file=sys.stderr)  # noqa: T201  # for the user
+        return 2 if isinstance(err, InvalidArgument) else 1
+    kept = len(PUBLISHED) - len(fetched)
+    print(f"{folder}: {len(fetched)} files fetched, {kept} were there")  # noqa: T201  # the result
+    return 0
+
+
+def _fetch(address: str, path: Path, file: PublishedFile, *, report: Callable[[int], None]) -> None:
+    """Write what `address` gives to `path`, and make sure that it is the published file."""
+    sha, n_bytes = hashlib.sha256(), 0
+    with (
+        urllib.request.urlopen(address, timeout=_PATIENCE_S) as response,  # noqa: S310  # the scheme was checked
+        path.open("wb") as target,
+    ):
+        while n_bytes <= file.n_bytes and (chunk := response.read(_CHUNK)):
+            target.write(chunk)
+            sha.update(chunk)
+            n_bytes += len(chunk)
+            report(n_bytes)
+    if n_bytes != file.n_bytes:
+        came = "more" if n_bytes > file.n_bytes else f"{n_bytes} bytes"
+        raise DownloadFailed(f"{address}: {came} came, {file.n_bytes} were published; {_ELSEWHERE}")
+    if sha.hexdigest() != file.sha256:
+        raise DownloadFailed(f"{address}: sha256 is {sha.hexdigest()}, not {file.sha256} as published; {_ELSEWHERE}")
+
+
+def _explained(err: Exception, address: str) -> JahsError:
+    """Return what to tell the user."""
+    match err:
+        case urllib.error.HTTPError():
+            err.close()
+            return DownloadFailed(f"{address}: the server says {err.code} {err.reason}; {_ELSEWHERE}")
+        case OSError(errno=errno.ENOSPC):
+            return OutOfSpace(f"{address}: the disk is full; {_OTHER_FOLDER}")
+        case urllib.error.URLError():
+            return DownloadFailed(f"{address}: {err.reason}; {_ELSEWHERE}")
+    return DownloadFailed(f"{address}: {err}; {_ELSEWHERE}")
+
+
+def _is_right(path: Path, file: PublishedFile) -> bool:
+    """Whether a published file is already there."""
+    return path.is_file() and path.stat().st_size == file.n_bytes and sha256_file(path) == file.sha256
+
+
+class _Report:
+    """Draws the share and the time left on a terminal; says a line per whole file elsewhere."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_terminal = stream.isatty()
+        self._name = ""
+        self._started = 0.0
+
+    def __call__(self, name: str, n_bytes: int) -> None:
+        if name != self._name:
+            self._name, self._started = name, time.monotonic()
+        n_all = PUBLISHED[name].n_bytes
+        elapsed = time.monotonic() - self._started
+        if self._is_terminal:
+            left = elapsed * (n_all - n_bytes) / n_bytes
+            self._stream.write(f"\r\033[K{name} {n_bytes / n_all:4.0%}, {left:.0f} s left")
+            if n_bytes >= n_all:
+                self._stream.write("\n")
+            self._stream.flush()
+        elif n_bytes >= n_all:
+            self._stream.write(f"{name}: {n_bytes} bytes in {elapsed:.0f} s\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

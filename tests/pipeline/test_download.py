@@ -1,0 +1,240 @@
+"""Downloads, from a real HTTP server on this machine: a file is right or absent, and every fault is one clear line."""
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import shutil
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from jahs.errors import DownloadFailed, InvalidArgument, OutOfSpace
+from pipeline import download as module
+from pipeline.download import PUBLISHED, PublishedFile, download, main
+from pipeline.sources import FASHION_FILES
+
+_CONTENTS = {name: os.urandom(1000 * (position + 1)) for position, name in enumerate(FASHION_FILES)}
+_FILES = {name: PublishedFile(len(data), hashlib.sha256(data).hexdigest()) for name, data in _CONTENTS.items()}
+_LAST = FASHION_FILES[3]
+
+
+class _Server:
+    """Serves `contents`; a path that is not there is a 404. `cut` bodies end before the length that was announced."""
+
+    def __init__(self):
+        self.contents = {f"/{name}": data for name, data in _CONTENTS.items()}
+        self.cut = set()
+        self.asked = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                server.asked.append(self.path.lstrip("/"))
+                body = server.contents.get(self.path)
+                if body is None:
+                    self.send_error(404)
+                    return
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                with contextlib.suppress(ConnectionError):  # who asks may have seen enough
+                    self.wfile.write(body[: len(body) // 2] if self.path in server.cut else body)
+
+            def log_message(self, *_args):
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01})
+        self.thread.start()
+
+    def close(self):
+        self.http.shutdown()
+        self.thread.join()
+        self.http.server_close()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    server = _Server()
+    yield server
+    server.close()
+
+
+def _names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_every_file_comes_whole_and_the_next_call_fetches_nothing(server, tmp_path):
+    folder = tmp_path / "new" / "folder"
+    assert download(folder, url=server.url + "/", files=_FILES) == list(FASHION_FILES)
+    assert {name: (folder / name).read_bytes() for name in _names(folder)} == _CONTENTS
+    server.asked.clear()
+    assert download(folder, url=server.url, files=_FILES) == []
+    assert server.asked == []
+
+
+def test_only_what_is_absent_or_wrong_is_fetched(server, tmp_path):
+    download(tmp_path, url=server.url, files=_FILES)
+    (tmp_path / FASHION_FILES[0]).unlink()
+    (tmp_path / FASHION_FILES[2]).write_bytes(bytes(len(_CONTENTS[FASHION_FILES[2]])))
+    assert download(tmp_path, url=server.url, files=_FILES) == [FASHION_FILES[0], FASHION_FILES[2]]
+    assert {name: (tmp_path / name).read_bytes() for name in _names(tmp_path)} == _CONTENTS
+
+
+def test_a_file_that_is_not_there_keeps_those_that_came_before(server, tmp_path):
+    del server.contents[f"/{_LAST}"]
+    with pytest.raises(DownloadFailed, match=re.escape(f"{server.url}/{_LAST}: the server says 404 Not Found; try")):
+        download(tmp_path, url=server.url, files=_FILES)
+    assert _names(tmp_path) == sorted(FASHION_FILES[:3])
+
+
+def test_a_body_that_ends_early_leaves_no_file(server, tmp_path):
+    server.cut.add(f"/{_LAST}")
+    with pytest.raises(DownloadFailed, match=f"{_LAST}: 2000 bytes came, 4000 were published"):
+        download(tmp_path, url=server.url, files=_FILES)
+    assert _names(tmp_path) == sorted(FASHION_FILES[:3])
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (b"", "0 bytes came, 4000 were published"),
+        (b"<html>sign in</html>", "20 bytes came, 4000 were published"),
+        (bytes(4001), "more came, 4000 were published"),
+        (bytes(4000), "sha256 is [0-9a-f]{64}, not [0-9a-f]{64} as published"),
+    ],
+)
+def test_wrong_bytes_leave_no_file_and_do_not_replace_one(server, tmp_path, body, fault):
+    (tmp_path / _LAST).write_bytes(b"older")
+    server.contents[f"/{_LAST}"] = body
+    with pytest.raises(DownloadFailed, match=fault) as raised:
+        download(tmp_path, url=server.url, files=_FILES)
+    assert "\n" not in str(raised.value)
+    assert (tmp_path / _LAST).read_bytes() == b"older"
+    assert _names(tmp_path) == sorted(FASHION_FILES)
+
+
+def test_an_endless_body_is_not_read_to_its_end(server, tmp_path, monkeypatch):
+    came = []
+    server.contents[f"/{_LAST}"] = bytes(50_000_000)
+    with pytest.raises(DownloadFailed, match="more came"):
+        download(tmp_path, url=server.url, files=_FILES, report=lambda name, n_bytes: came.append(n_bytes))
+    assert max(came) < 1_000_000
+
+
+def test_nobody_listening_is_one_clear_line(server, tmp_path):
+    with pytest.raises(DownloadFailed, match=r"^http://127\.0\.0\.1:1/train-images.*: .*refused.*try again"):
+        download(tmp_path, url="http://127.0.0.1:1", files=_FILES)
+
+
+def test_silence_ends_the_wait(tmp_path, monkeypatch):
+    import socket
+
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(DownloadFailed, match="timed out"):
+        download(tmp_path, url=f"http://127.0.0.1:{silent.getsockname()[1]}", files=_FILES)
+    assert _names(tmp_path) == []
+
+
+@pytest.mark.parametrize("url", ["file:///etc", "ftp://x", "example.org", ""])
+def test_other_kinds_of_address_are_refused(tmp_path, url):
+    with pytest.raises(InvalidArgument, match=re.escape(f"url={url!r}")):
+        download(tmp_path / "new", url=url)
+    assert not (tmp_path / "new").exists()
+
+
+def test_too_little_disk_is_said_before_anything_is_fetched(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(10_000, 1, 9_999))
+    with pytest.raises(OutOfSpace, match="has 9999 bytes free, 10000 are needed; name another folder with --dir"):
+        download(tmp_path, url=server.url, files=_FILES)
+    assert server.asked == []
+
+
+def test_a_disk_that_fills_on_the_way_leaves_no_file(server, tmp_path, monkeypatch):
+    def fail(*_args, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module, "_fetch", fail)
+    with pytest.raises(OutOfSpace, match="the disk is full"):
+        download(tmp_path, url=server.url, files=_FILES)
+    assert _names(tmp_path) == []
+
+
+def test_a_folder_that_cannot_be_made_is_named(server, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(DownloadFailed, match=f"^{re.escape(str(tmp_path / 'file'))}.* cannot be used"):
+        download(tmp_path / "file" / "folder", url=server.url, files=_FILES)
+
+
+def test_the_command_says_what_it_did(server, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(module, "PUBLISHED", _FILES)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = tmp_path / "jahs" / "fashion_mnist"
+    assert main(["fashion_mnist", "--url", server.url]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"{folder}: 4 files fetched, 0 were there\n"
+    assert [line.split(":")[0] for line in said.err.splitlines()] == list(FASHION_FILES)
+    assert main(["fashion_mnist", "--url", server.url]) == 0
+    assert capsys.readouterr().out == f"{folder}: 0 files fetched, 4 were there\n"
+
+
+def test_the_command_draws_a_bar_on_a_terminal(server, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(module, "PUBLISHED", _FILES)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert main(["fashion_mnist", "--url", server.url, "--dir", str(tmp_path)]) == 0
+    assert f"\r\x1b[K{_LAST} 100%, 0 s left\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "fault"),
+    [
+        (["--url", "file:///etc"], 2, "url='file:///etc' does not begin with http:// or https://"),
+        (["--url", "http://127.0.0.1:1"], 1, "refused"),
+    ],
+)
+def test_the_command_fails_with_one_line(tmp_path, monkeypatch, capsys, arguments, status, fault):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert main(["fashion_mnist", "--dir", str(tmp_path / "new"), *arguments]) == status
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1
+    assert fault in said.err
+
+
+def test_an_unknown_data_set_lists_those_that_exist(capsys):
+    with pytest.raises(SystemExit) as raised:
+        main(["cifar10"])
+    assert raised.value.code == 2
+    assert "choose from" in capsys.readouterr().err
+
+
+def test_the_system_files_are_the_published_ones_but_for_the_name_in_their_header():
+    # Debian's package compresses without the file's name. With the name and the time of 2017 in the header, its files
+    # are byte for byte those whose sha256 is checked above; they also have the MD5 that the authors state.
+    folder = Path("/usr/share/datasets/fashion-mnist")
+    if not folder.is_dir():
+        pytest.skip("the Debian package dataset-fashion-mnist is not installed")
+    times = (1504176606, 1504176606, 1504176627, 1504176627)
+    md5 = (
+        "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+        "25c81989df183df01b3e8a0aad5dffbe",
+        "bef4ecab320f06d8554ea6380940ec79",
+        "bb300cfdad3c16e7a12a480ee83cd310",
+    )
+    for name, time, digest in zip(FASHION_FILES, times, md5, strict=True):
+        ours = (folder / name).read_bytes()
+        header = (
+            ours[:3] + b"\x08" + time.to_bytes(4, "little") + ours[8:10] + name.removesuffix(".gz").encode() + b"\x00"
+        )
+        theirs = header + ours[10:]
+        assert len(theirs) == PUBLISHED[name].n_bytes
+        assert hashlib.sha256(theirs).hexdigest() == PUBLISHED[name].sha256
+        assert hashlib.md5(theirs).hexdigest() == digest
