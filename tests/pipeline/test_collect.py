@@ -18,17 +18,32 @@ from pipeline.inspect_runs import verify
 from pipeline.sampling import run_seeds, sample_config
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.filterwarnings("default::ResourceWarning")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def command(out, *more):
     return [sys.executable, "-m", "pipeline.collect", "--task", "digits", "--out", str(out), *map(str, more)]
 
 
+STARTED: list[subprocess.Popen[str]] = []
+
+
 def start(out, *more):
-    return subprocess.Popen(
+    running = subprocess.Popen(
         command(out, *more), cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
+    STARTED.append(running)
+    return running
+
+
+@pytest.fixture(autouse=True)
+def nothing_goes_on_after_a_test():
+    yield
+    for running in STARTED:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+    STARTED.clear()
 
 
 def expected(n_runs):

@@ -1,0 +1,160 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from jahs import tasks
+from jahs.errors import InvalidArgument, InvalidTable, MissingData, ProtocolMismatch
+from jahs.runs import read_profile
+from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUNS_FORMAT
+from jahs.tables import write_table
+from jahs.tasks import TASKS
+from pipeline import profile as profile_module
+from pipeline.data import load_images
+from pipeline.machine import processor_model
+from pipeline.profile import main, measure_config, profile_folder
+from pipeline.protocol import protocol_digest, protocol_facts
+from pipeline.sampling import config_table, sample_config
+
+SHRUNK = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=280, n_test=100, max_epoch=2, index_digest=None)
+
+
+@pytest.fixture(scope="module")
+def task():
+    images = load_images(SHRUNK, resolutions=(0.25,))[0.25]
+    return dataclasses.replace(SHRUNK, index_digest=images.index_digest)
+
+
+@pytest.fixture
+def folder(task, tmp_path):
+    return _folder(task, tmp_path, n_configs=5)
+
+
+def _folder(task, path, *, n_configs):
+    content = {"format": RUNS_FORMAT, "digest": protocol_digest(task), "protocol": protocol_facts(task)}
+    (path / "protocol.json").write_text(json.dumps(content))
+    write_table(path / "configs.parquet", config_table(0, n_configs), CONFIG_COLUMNS)
+    return path
+
+
+def _quiet() -> float:
+    return 0.0
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Measures nothing; lists the configs in the order in which they would be measured."""
+    order = []
+
+    def measure(config, task, images, *, repeats, seed):
+        order.append(config["LearningRate"])
+        return 0.001 * len(order), 0.002 * len(order)
+
+    monkeypatch.setattr(profile_module, "measure_config", measure)
+    return order
+
+
+def test_every_config_is_measured_once_with_the_recorded_columns(folder, task):
+    assert profile_folder(folder, task, repeats=2, load=_quiet) == 5
+    profile = read_profile(folder)
+    assert tuple(profile) == tuple(PROFILE_COLUMNS)
+    assert sorted(profile["config_id"].tolist()) == sorted(config_table(0, 5)["config_id"].tolist())
+    assert np.all(profile["latency"] > 0)
+    assert np.all(profile["step_time_s"] > profile["latency"])
+    assert set(profile["n_repeats"].tolist()) == {2}
+    assert set(profile["machine"].tolist()) == {processor_model()}
+    assert set(profile["protocol"].tolist()) == {protocol_digest(task)}
+    assert profile_folder(folder, task, repeats=2, load=_quiet) == 0
+
+
+def test_a_larger_network_takes_longer(task):
+    images = load_images(task)
+    config = sample_config(0) | {f"Op{i}": 2 for i in range(1, 7)}
+    small = measure_config(config | {"N": 1, "W": 4, "Resolution": 0.25}, task, images[0.25], repeats=5)
+    large = measure_config(config | {"N": 3, "W": 8, "Resolution": 0.5}, task, images[0.5], repeats=5)
+    assert large[0] > 3 * small[0]
+    assert large[1] > 3 * small[1]
+
+
+def test_configs_are_measured_in_random_order_the_same_for_a_seed(task, tmp_path, quick):
+    orders = []
+    for number, seed in enumerate((0, 0, 1)):
+        path = tmp_path / str(number)
+        path.mkdir()
+        profile_folder(_folder(task, path, n_configs=20), task, repeats=1, seed=seed, load=_quiet)
+        orders.append(quick[:])
+        quick.clear()
+    assert orders[0] == orders[1]
+    assert orders[0] != orders[2]
+    assert sorted(orders[0]) == sorted(orders[2])
+    assert orders[0] != config_table(0, 20)["LearningRate"].tolist()
+
+
+def test_a_pass_that_was_stopped_goes_on_where_it_saved(task, tmp_path, quick, monkeypatch):
+    folder, whole = _folder(task, tmp_path, n_configs=120), quick
+    measure = profile_module.measure_config
+
+    def stop(*args, **options):
+        if len(whole) == 60:
+            raise KeyboardInterrupt
+        return measure(*args, **options)
+
+    monkeypatch.setattr(profile_module, "measure_config", stop)
+    with pytest.raises(KeyboardInterrupt):
+        profile_folder(folder, task, repeats=1, load=_quiet)
+    before = read_profile(folder)
+    assert len(before["config_id"]) == 50
+    monkeypatch.setattr(profile_module, "measure_config", measure)
+    assert profile_folder(folder, task, repeats=1, load=_quiet) == 70
+    after = read_profile(folder)
+    assert len(np.unique(after["config_id"])) == len(after["config_id"]) == 120
+    is_old = np.isin(after["config_id"], before["config_id"])
+    assert np.array_equal(after["latency"][is_old], before["latency"])
+    assert len(set(whole[:50]) & set(whole[60:])) == 0, "nothing that was saved is measured again"
+
+
+def test_a_busy_machine_is_refused_before_anything_is_measured(folder, task, quick):
+    with pytest.raises(InvalidArgument, match=r"busy \(load average 1\.90.*--allow-busy"):
+        profile_folder(folder, task, repeats=1, load=lambda: 1.9)
+    assert quick == []
+    assert profile_folder(folder, task, repeats=1, load=lambda: 1.9, allow_busy=True) == 5
+
+
+def test_what_was_measured_while_the_machine_became_busy_is_thrown_away(task, tmp_path, quick):
+    folder = _folder(task, tmp_path, n_configs=120)
+    loads = iter((0.1, 1.05, 2.4))  # before, after the first block (the pass's own load is 1), after the second
+    with pytest.raises(InvalidArgument, match=r"busy \(load average 2\.40"):
+        profile_folder(folder, task, repeats=1, load=lambda: next(loads))
+    assert len(read_profile(folder)["config_id"]) == 50
+
+
+@pytest.mark.parametrize("name", ["processor_model", "torch"])
+def test_a_profile_of_another_machine_is_not_continued(folder, task, quick, monkeypatch, name):
+    profile_folder(folder, task, repeats=1, load=_quiet)
+    other = (lambda: "Abacus 9") if name == "processor_model" else type("torch", (), {"__version__": "9.9"})
+    monkeypatch.setattr(profile_module, name, other)
+    with pytest.raises(InvalidTable, match=r"was begun with .* or move the file away"):
+        profile_folder(folder, task, repeats=1, load=_quiet)
+
+
+def test_another_protocol_and_no_folder_and_no_repeats_are_refused(folder, task, tmp_path):
+    with pytest.raises(ProtocolMismatch, match="holds runs of protocol"):
+        profile_folder(folder, dataclasses.replace(task, max_epoch=3), load=_quiet)
+    with pytest.raises(MissingData, match="is not a folder of runs"):
+        profile_folder(tmp_path / "nowhere", task, load=_quiet)
+    with pytest.raises(InvalidArgument, match="repeats=0 must be at least 1"):
+        profile_folder(folder, task, repeats=0, load=_quiet)
+    assert not (folder / "profile.parquet").exists()
+
+
+def test_the_command_says_how_many_it_measured_and_exits_2_on_mistakes(folder, task, quick, monkeypatch, capsys):
+    monkeypatch.setattr(tasks, "TASKS", {**TASKS, "shrunk": task})
+    assert main(["--task", "shrunk", "--runs", str(folder), "--repeats", "1", "--allow-busy"]) == 0
+    assert json.loads(capsys.readouterr().out)["configs_measured"] == 5
+    assert main(["--task", "digts", "--runs", str(folder)]) == 2
+    assert main(["--task", "shrunk", "--runs", str(folder / "nowhere")]) == 2
+    first, second = capsys.readouterr().err.splitlines()[-2:]
+    assert first.startswith("pipeline.profile: task='digts' does not exist")
+    assert second.startswith("pipeline.profile: ")
+    assert "is not a folder of runs" in second

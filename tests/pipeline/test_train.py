@@ -1,0 +1,402 @@
+import dataclasses
+import json
+import math
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, ProtocolMismatch
+from jahs.spaces import space
+from jahs.tasks import TASKS
+from pipeline import train as train_module
+from pipeline import train_cli
+from pipeline.data import load_images
+from pipeline.sampling import N_GROUPS, sample_config
+from pipeline.train import BATCH_SIZE, EPOCH_FIELDS, Training, learning_rate, train
+from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
+
+TINY = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=100, n_test=100, max_epoch=4, index_digest=None)
+CONFIG = space(fixed={"N": 1, "W": 4, "Resolution": 0.5}).sample(seed=4) | {"TrivialAugment": True, "LearningRate": 0.1}
+N_MEASURED = EPOCH_FIELDS.index("runtime")  # columns that are the same in every run
+
+
+@pytest.fixture(scope="module")
+def images():
+    return load_images(TINY, resolutions=(0.5,))[0.5]
+
+
+@pytest.fixture(scope="module")
+def whole(images):
+    return train(CONFIG, TINY, images, seed=7)
+
+
+def _is_same(run, other) -> bool:
+    weights, others = run.network.state_dict(), other.network.state_dict()
+    return (
+        run.status == other.status
+        and run.epochs[:, :N_MEASURED].tobytes() == other.epochs[:, :N_MEASURED].tobytes()
+        and all(torch.equal(weights[name], others[name]) for name in weights)
+    )
+
+
+def test_the_same_seed_gives_the_same_bits_whatever_was_drawn_before(images, whole):
+    torch.manual_seed(99)
+    torch.rand(10)
+    assert _is_same(train(CONFIG, TINY, images, seed=7), whole)
+    assert whole.epochs.shape == (TINY.max_epoch, len(EPOCH_FIELDS))
+
+
+@pytest.mark.parametrize("n_epochs", [1, 2, 3, 4])
+def test_a_run_that_was_stopped_and_resumed_has_the_bits_of_one_that_was_not(images, whole, tmp_path, n_epochs):
+    checkpoint, heard = tmp_path / "run.pt", []
+    first = train(CONFIG, TINY, images, seed=7, epochs=n_epochs, checkpoint=checkpoint)
+    assert len(first.epochs) == n_epochs
+    run = train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint, on_epoch=lambda epoch, row: heard.append(epoch))
+    assert _is_same(run, whole)
+    assert heard == [1, 2, 3, 4]
+    assert np.all(np.diff(run.epochs[:, N_MEASURED]) > 0)
+    assert np.array_equal(run.epochs[:n_epochs], first.epochs)
+    assert list(tmp_path.iterdir()) == [checkpoint]
+
+
+def test_another_seed_gives_another_run(images, whole):
+    other = train(CONFIG, TINY, images, seed=8, epochs=1)
+    assert not np.array_equal(other.epochs[0, :N_MEASURED], whole.epochs[0, :N_MEASURED])
+
+
+def test_digits_are_learned(images, whole):
+    assert whole.epochs[-1, EPOCH_FIELDS.index("train_loss")] < whole.epochs[0, EPOCH_FIELDS.index("train_loss")]
+    config = CONFIG | {"W": 8, "Resolution": 0.25, "LearningRate": 0.3, "TrivialAugment": False}
+    config |= {"Activation": "ReLU", **{f"Op{i}": 2 for i in range(1, 7)}}
+    run = train(config, TASKS["digits"], load_images(TASKS["digits"])[0.25], seed=0)
+    assert run.epochs[-1, EPOCH_FIELDS.index("test_acc")] > 65
+
+
+def test_the_runtime_strictly_increases_and_is_cpu_time(whole):
+    runtime = whole.epochs[:, N_MEASURED]
+    assert runtime[0] > 0
+    assert np.all(np.diff(runtime) > 0)
+
+
+def test_the_callers_torch_is_left_as_it_was(images):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        before = torch.get_rng_state()
+        train(CONFIG, TINY, images, seed=0, epochs=1)
+        assert torch.equal(torch.get_rng_state(), before)
+        assert torch.get_num_threads() == 2
+        assert float(torch.tensor([1e-40]) * 0.5) > 0, "denormal numbers are numbers again"
+        with pytest.raises(RuntimeError, match="planted"), train_module.one_core():
+            raise RuntimeError("planted")
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_the_learning_rate_follows_a_cosine_over_200_epochs():
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=0.3)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=200)  # what JAHS-Bench-201 steps per epoch
+    for epoch in range(1, 201):
+        assert learning_rate(0.3, epoch, 200) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-9), epoch
+        optimizer.step()
+        scheduler.step()
+    assert learning_rate(0.3, 1, 200) == 0.3
+    assert learning_rate(0.3, 101, 200) == pytest.approx(0.15, rel=1e-15)
+    assert learning_rate(0.3, 200, 200) == 0.15 * (1 + math.cos(math.pi * 199 / 200))
+
+
+def test_every_step_of_a_200_epoch_task_has_its_epochs_rate(images, monkeypatch):
+    task = dataclasses.replace(TINY, max_epoch=200)
+    rates = []
+
+    def step(training, index):
+        rates.append(training.optimizer.param_groups[0]["lr"])
+        return torch.zeros(()), torch.zeros((), dtype=torch.int64)
+
+    monkeypatch.setattr(Training, "step", step)
+    monkeypatch.setattr(Training, "evaluate", lambda training, part: (0.0, 0.0))
+    train(CONFIG, task, images, seed=0)
+    n_steps = math.ceil(TINY.n_train / BATCH_SIZE)
+    assert rates == [learning_rate(CONFIG["LearningRate"], e, 200) for e in range(1, 201) for _ in range(n_steps)]
+
+
+def test_the_optimizer_is_nesterov_with_weight_decay_on_every_parameter(images):
+    training = Training.start(CONFIG, TINY, images, seed=0)
+    (group,) = training.optimizer.param_groups
+    assert (group["momentum"], group["nesterov"], group["dampening"]) == (0.9, True, 0)
+    assert group["weight_decay"] == CONFIG["WeightDecay"]
+    assert {id(p) for p in group["params"]} == {id(p) for p in training.network.parameters()}
+
+
+def test_one_step_is_the_published_update(images):
+    with train_module.one_core(), torch.random.fork_rng(devices=[]):
+        training = Training.start(CONFIG | {"TrivialAugment": False}, TINY, images, seed=0)
+        before = [p.detach().clone() for p in training.network.parameters()]
+        training.step(torch.arange(BATCH_SIZE))
+    rate, decay = CONFIG["LearningRate"], CONFIG["WeightDecay"]
+    for old, parameter in zip(before, training.network.parameters(), strict=True):
+        if parameter.grad is not None:  # a first Nesterov step moves by (1 + momentum) times the gradient
+            expected = old - rate * 1.9 * (parameter.grad + decay * old)
+            torch.testing.assert_close(parameter.detach(), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_a_disconnected_cell_trains_to_chance(images):
+    run = train(CONFIG | {f"Op{i}": 1 for i in range(1, 7)}, TINY, images, seed=0, epochs=2)
+    assert run.status == "finished"
+    assert np.all(run.epochs[:, : EPOCH_FIELDS.index("train_loss")] < 25)
+    assert np.isfinite(run.epochs).all()
+
+
+# ------------------------------------------------------------------------------------------------- divergence
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("is_training", [True, False])
+def test_divergence_ends_the_run_with_the_epoch_in_which_it_happened(images, whole, monkeypatch, bad, is_training):
+    n_calls = 0
+
+    def planted(logits, labels, **options):
+        nonlocal n_calls
+        loss = functional.cross_entropy(logits, labels, **options)
+        n_calls += logits.requires_grad == is_training
+        per_epoch = math.ceil(TINY.n_train / BATCH_SIZE) if is_training else 2
+        return loss * bad if n_calls > 2 * per_epoch else loss
+
+    stand_in = type("functional", (), {"cross_entropy": staticmethod(planted)})
+    monkeypatch.setattr(train_module, "functional", stand_in)
+    heard = []
+    run = train(CONFIG, TINY, images, seed=7, on_epoch=lambda epoch, row: heard.append(epoch))
+    assert run.status == "diverged"
+    assert heard == [1, 2]
+    assert np.array_equal(run.epochs[:2, :N_MEASURED], whole.epochs[:2, :N_MEASURED])
+    (last,) = run.epochs[2:]
+    first_loss = EPOCH_FIELDS.index("train_loss")
+    assert np.isfinite(last[first_loss]) != is_training
+    assert not np.isfinite(last[first_loss : first_loss + 3]).all()
+    assert np.all(np.diff(run.epochs[:, N_MEASURED]) > 0)
+
+
+def test_an_infinite_image_diverges_in_the_first_epoch(images):
+    planted = dataclasses.replace(images, std=(1e-42,))  # pixels leave the range of float32
+    run = train(CONFIG | {"LearningRate": 1.0}, TINY, planted, seed=0)
+    assert run.status == "diverged"
+    assert run.epochs.shape == (1, len(EPOCH_FIELDS))
+    assert np.isnan(run.epochs[0, EPOCH_FIELDS.index("train_loss")])
+
+
+def test_a_resumed_run_diverges_where_the_whole_one_does(images, tmp_path):
+    planted = dataclasses.replace(images, std=(1e-42,))
+    runs = [train(CONFIG, TINY, planted, seed=0, checkpoint=tmp_path / "run.pt") for _ in range(2)]
+    assert runs[0].status == runs[1].status == "diverged"
+    assert len(runs[0].epochs) == len(runs[1].epochs) == 1
+
+
+# ------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("epochs", [0, -1, TINY.max_epoch + 1, 1.0, True])
+def test_epochs_that_the_task_does_not_have_are_refused(images, epochs):
+    with pytest.raises(InvalidArgument, match=r"epochs=.* is not an integer in 1\.\.4"):
+        train(CONFIG, TINY, images, seed=0, epochs=epochs)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, True, None])
+def test_a_seed_that_is_none_is_refused(images, seed):
+    with pytest.raises(InvalidArgument, match=r"seed=.* is not an integer >= 0"):
+        train(CONFIG, TINY, images, seed=seed)
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:77"])
+def test_a_device_that_is_not_there_is_refused(images, device):
+    with pytest.raises(InvalidArgument, match=f"device='{device}' cannot be used"):
+        train(CONFIG, TINY, images, seed=0, device=device)
+
+
+def test_a_config_with_faults_is_refused(images):
+    with pytest.raises(InvalidConfig, match=r"N=4 is not one of 1, 3, 5"):
+        train(CONFIG | {"N": 4}, TINY, images, seed=0)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"seed": 8},
+        {"config": CONFIG | {"LearningRate": 0.2}},
+        {"task": dataclasses.replace(TINY, max_epoch=5)},
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(images, tmp_path, other):
+    checkpoint = tmp_path / "run.pt"
+    train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
+    content = checkpoint.read_bytes()
+    arguments = {"config": CONFIG, "task": TINY, "images": images, "seed": 7, **other}
+    with pytest.raises(ProtocolMismatch, match="belongs to another run"):
+        train(**arguments, checkpoint=checkpoint)
+    assert checkpoint.read_bytes() == content
+
+
+def test_a_checkpoint_of_another_split_is_refused(images, tmp_path):
+    checkpoint = tmp_path / "run.pt"
+    train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
+    with pytest.raises(ProtocolMismatch, match="belongs to another run"):
+        train(CONFIG, TINY, dataclasses.replace(images, index_digest="0" * 16), seed=7, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "text", "another file", "lacks weights"])
+def test_a_damaged_checkpoint_is_refused(images, tmp_path, damage):
+    checkpoint = tmp_path / "run.pt"
+    train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
+    content = checkpoint.read_bytes()
+    state = torch.load(checkpoint, weights_only=True)
+    if damage == "lacks weights":
+        state["network"].pop("stem.conv.weight")
+        torch.save(state, checkpoint)
+    elif damage == "another file":
+        torch.save([1, 2], checkpoint)
+    else:
+        checkpoint.write_bytes({"empty": b"", "cut": content[: len(content) // 2], "text": b"not a checkpoint"}[damage])
+    with pytest.raises(CorruptFile, match=r"is not a readable checkpoint .* delete it to start over"):
+        train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint)
+
+
+class _Hostile:
+    def __init__(self, witness: Path) -> None:
+        self.witness = witness
+
+    def __reduce__(self):
+        return (Path.touch, (self.witness,))
+
+
+@pytest.mark.parametrize("save", [torch.save, lambda state, path: path.write_bytes(pickle.dumps(state))])
+def test_a_checkpoint_never_runs_code(images, tmp_path, save):
+    checkpoint, witness = tmp_path / "run.pt", tmp_path / "witness"
+    save({"identity": _Hostile(witness), "rows": []}, checkpoint)
+    with pytest.raises(CorruptFile, match="is not a readable checkpoint"):
+        train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint)
+    assert not witness.exists()
+    pickle.loads(pickle.dumps(_Hostile(witness)))
+    assert witness.exists(), "the bait is real"
+
+
+# ------------------------------------------------------------------------------------------------- JAHS-Bench-201
+
+
+FORMATS = [
+    ("cifar10", lambda folder: write_cifar(folder, version="binary")),
+    ("cifar10", lambda folder: write_cifar(folder, version="python")),
+    ("cifar10", lambda folder: write_cifar(folder, version="binary", packed=False)),
+    ("cifar10", lambda folder: write_cifar(folder, version="python", packed=False)),
+    ("fashion_mnist", lambda folder: write_fashion(folder, n_train=80)),
+    ("colorectal_histology", lambda folder: write_tiles(folder, classes="ABCDEFGH", n_per_class=12, side=150)),
+]
+
+
+@pytest.mark.parametrize(("name", "write"), FORMATS)
+def test_a_jahs_bench_201_task_trains_an_epoch_from_each_format(name, write, tmp_path):
+    write(tmp_path)
+    task = dataclasses.replace(TASKS[name], n_train=48, n_valid=16, n_test=16, index_digest=None)
+    assert (task.max_epoch, task.side) == (200, 32)
+    sets = load_images(task, data_dir=tmp_path)
+    for resolution, augments in ((0.25, True), (1.0, False)):
+        images = sets[resolution]
+        assert images.train.images.shape[-1] == (32 if name == "cifar10" else 32 * resolution)
+        config = CONFIG | {"Resolution": resolution, "TrivialAugment": augments}
+        run = train(config, task, images, seed=0, epochs=1)
+        assert run.status == "finished"
+        assert run.epochs.shape == (1, len(EPOCH_FIELDS))
+        assert np.isfinite(run.epochs).all()
+
+
+# ------------------------------------------------------------------------------------------------- the command
+
+
+def test_the_command_gives_the_bits_of_the_function_from_another_process():
+    command = [sys.executable, "-m", "pipeline.train", "--task", "digits", "--config", json.dumps(CONFIG)]
+    done = subprocess.run([*command, "--epochs", "2", "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    expected = train(CONFIG, TASKS["digits"], load_images(TASKS["digits"])[0.5], seed=0, epochs=2)
+    assert [epoch["epoch"] for epoch in facts["epochs"]] == [1, 2]
+    for name in EPOCH_FIELDS[:N_MEASURED]:
+        assert [epoch[name] for epoch in facts["epochs"]] == expected.epochs[:, EPOCH_FIELDS.index(name)].tolist()
+    assert (facts["status"], facts["seed"], facts["config"]) == ("finished", 0, CONFIG)
+    assert [line.split(" valid_acc=")[0] for line in done.stderr.splitlines()] == ["1/2 digits", "2/2 digits"]
+
+
+def test_the_command_resumes_and_prints_one_row_per_epoch(capsys, tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(CONFIG))
+    arguments = ["--task", "digits", "--config-file", str(config), "--checkpoint", str(tmp_path / "run.pt")]
+    assert train_cli.main([*arguments, "--epochs", "1"]) == 0
+    first = capsys.readouterr().out.splitlines()
+    assert train_cli.main([*arguments, "--epochs", "2"]) == 0
+    second = capsys.readouterr().out.splitlines()
+    assert first[0].split() == ["epoch", *EPOCH_FIELDS]
+    assert second[:2] == first
+    assert [line.split()[0] for line in second[1:]] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "digts", "--sample", "0"], "task='digts' does not exist (did you mean 'digits'?)"),
+        (["--task", "digits", "--config", "{"], "config is not JSON"),
+        (["--task", "digits", "--config", json.dumps(CONFIG | {"N": 4})], "N=4 is not one of 1, 3, 5"),
+        (["--task", "digits", "--config-file", "no/such.json"], "no/such.json cannot be read"),
+        (["--task", "digits", "--sample", "-1"], "seed=-1"),
+        (["--task", "digits", "--sample", "0", "--seed", "-1"], "seed=-1 is not an integer >= 0"),
+        (["--task", "digits", "--sample", "0", "--epochs", "0"], "epochs=0 is not an integer in 1.."),
+        (["--task", "digits", "--sample", "0", "--checkpoint", "no/such/run.pt"], "its folder does not exist"),
+        (["--task", "digits", "--sample", "0", "--split-file", "x.json"], "only CIFAR-10 has a split file"),
+        (["--task", "cifar10", "--sample", "0", "--data-dir", "no/such"], "cifar10: no images in no/such"),
+        (["--task", "digits", "--sample", "0", "--device", "abacus"], "device='abacus' cannot be used"),
+    ],
+)
+def test_a_users_mistake_is_one_clear_line_and_exit_2(capsys, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert train_cli.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("pipeline.train: ")
+    assert message in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_neither_or_two_configs_are_refused(capsys):
+    for arguments in ([], ["--sample", "0", "--config", "{}"]):
+        with pytest.raises(SystemExit) as stop:
+            train_cli.main(["--task", "digits", *arguments])
+        assert stop.value.code == 2
+    assert "--config" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------------- CUDA
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_27_configs_on_cuda_agree_with_the_cpu_within_the_noise_of_seeds():
+    task = dataclasses.replace(TASKS["digits"], index_digest=None)
+    sets = load_images(task)
+
+    def accuracies(device: str, seed: int) -> np.ndarray:
+        runs = []
+        for number in range(N_GROUPS):
+            config = sample_config(number)
+            runs.append(train(config, task, sets[config["Resolution"]], seed=seed, device=device))
+            assert np.isnan(runs[-1].epochs[:, N_MEASURED]).all() == (device == "cuda")
+        return np.array([run.epochs[-1, EPOCH_FIELDS.index("valid_acc")] for run in runs])
+
+    cpu, other_seed, cuda = accuracies("cpu", 0), accuracies("cpu", 1), accuracies("cuda", 0)
+    noise = np.abs(cpu - other_seed)
+    assert np.abs(cpu - cuda).mean() <= noise.mean()
+    assert abs((cuda - cpu).mean()) <= 3 * noise.std() / math.sqrt(N_GROUPS) + 0.5
