@@ -129,7 +129,7 @@ def _address(array: NDArray[np.generic]) -> int:
 
 def _group_maximum(depths: Int64s, forest_start: Int64s) -> Int64s:
     """The steps of each tree: those of the deepest of the LANES trees of its forest that descend together."""
-    steps = depths.copy()
+    steps: Int64s = depths.copy()
     for first, last in pairwise(forest_start):
         whole = first + (last - first) // LANES * LANES
         steps[first:whole] = np.repeat(depths[first:whole].reshape(-1, LANES).max(axis=1), LANES)

@@ -184,4 +184,5 @@ def _columns(tree: Json, n_features: int, where: str) -> tuple[Int64s, Int64s, I
 
 def _number(text: str) -> np.float32:
     """base_score: "5E-1" until XGBoost 3.0, then a list of one, "[5E-1]"."""
-    return np.float32(float(text.strip().removeprefix("[").removesuffix("]")))
+    number: np.float32 = np.float32(float(text.strip().removeprefix("[").removesuffix("]")))
+    return number
