@@ -242,11 +242,13 @@ class FeatureBuilder:
         self._cells = np.column_stack([cells[name] for name in used]).astype(np.float64)  # (15625, n_used)
         self._size_of = {size: i for i, size in enumerate(_SIZES)}
         self._costs = _cost_tables(task)
-        share = np.arange(task.max_epoch + 1) / task.max_epoch
-        # Rounded, so that sines of different libraries give the same bits.
-        self._spent = [round((t + math.sin(math.pi * t) / math.pi) / 2, 9) for t in share.tolist()]
-        self._now = [round((1 + math.cos(math.pi * t)) / 2, 9) for t in share.tolist()]
-        self._schedule = np.array([self._spent, self._now])
+        # The rate of epoch e is half of 1 + cos(pi (e - 1) / max_epoch), times the initial one; spent is its sum up to
+        # and with e as a share of the whole. Rounded, so that cosines of different libraries give the same bits.
+        now = [0.0, *(0.5 + 0.5 * math.cos(math.pi * e / task.max_epoch) for e in range(task.max_epoch))]
+        total = math.fsum(now)
+        self._now = [round(value, 9) for value in now]
+        self._spent = [round(math.fsum(now[: e + 1]) / total, 9) for e in range(task.max_epoch + 1)]
+        self._schedule = np.array([self._spent, self._now])  # (2, max_epoch + 1)
         self._plan = [(name, _FORMULA.get(name)) for name in features.columns]
 
     def build(self, X: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,0 +1,253 @@
+"""The rows that one metric's model is fitted and scored on, from runs, profile and split.
+
+A row is one measurement: accuracies one per (config, seed, epoch), epoch times one per (config, seed), latencies one
+per config. Everything is checked before anything is fitted, and what is left out is counted:
+
+- A diverged run gives its rows before the epoch in which it diverged; they were measured like any other. That epoch
+  and what would have followed it are no measurements of a trained network, and are not made up. Models therefore answer
+  for trainings that finish; how many did not is counted, in all and for each part.
+- Accuracies and losses of any device count. Runs on an accelerator have no runtime, so they give no epoch time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.encoding import encode
+from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
+from jahs.metrics import ACCURACIES, LEARNED, METRICS
+from jahs.runs import read_configs, read_profile, read_protocol, read_runs
+from jahs.schema import COLUMNS, CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, SPLIT_PARTS
+from jahs.tables import Table, take
+from jahs.tasks import Task, task
+from splits.split import Split
+
+__all__ = ["FEWEST", "Measurements", "Rows", "assemble", "check_groups", "group_numbers", "read_measurements"]
+
+FEWEST: Final = 4
+"""Training configs that every fidelity group needs, unless told otherwise."""
+
+_MOST_EXAMPLES: Final = 3
+_GROUP_COLUMNS: Final = [COLUMNS.index(key) for key in ("N", "W", "Resolution")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measurements:
+    """Everything that was measured under one protocol: the three tables of a folder of runs, and their task."""
+
+    task: Task
+    protocol: str
+    configs: Table
+    runs: Table
+    profile: Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Measurements of one metric, in order of config, seed and epoch.
+
+    Attributes:
+        X: encoded configs and epochs, (n_rows, 15) float32.
+        y: what was measured, (n_rows,) float64, in the metric's unit.
+        config_id: (n_rows,) uint64.
+        seed: (n_rows,) int64; 0 where there is none.
+    """
+
+    X: NDArray[np.float32]
+    y: NDArray[np.float64]
+    config_id: NDArray[np.uint64]
+    seed: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def epoch(self) -> NDArray[np.int64]:
+        """The epoch of each row; of an epoch time, the number of epochs it is the mean of."""
+        return self.X[:, -1].astype(np.int64)
+
+    def take(self, rows: NDArray[np.bool_ | np.integer]) -> Rows:
+        """Return some rows: positions or a mask."""
+        return Rows(X=self.X[rows], y=self.y[rows], config_id=self.config_id[rows], seed=self.seed[rows])
+
+
+def read_measurements(folder: Path) -> Measurements:
+    """Read a folder of runs.
+
+    Raises:
+        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: as `jahs.runs`.
+        UnknownName: its task does not exist.
+    """
+    protocol = read_protocol(folder)
+    facts = protocol.facts.get("task")
+    return Measurements(
+        task=task(facts["name"] if isinstance(facts, dict) and "name" in facts else str(facts)),
+        protocol=protocol.digest,
+        configs=read_configs(folder),
+        runs=read_runs(folder),
+        profile=read_profile(folder),
+    )
+
+
+def assemble(metric: str, measured: Measurements, split: Split) -> dict[str, Rows]:
+    """Return the rows of a learned metric for each part of the split.
+
+    Accuracies are as measured. `runtime` gives CPU seconds per epoch: what a run took in all, by its epochs. `latency`
+    gives the profile's seconds, at epoch 1.
+
+    Raises:
+        UnknownName: the metric is not learned.
+        InvalidTable: columns are missing, rows stand twice, values are NaN or out of the metric's bounds, or configs
+            are unknown to the config table or to the split; every fault at once.
+        ProtocolMismatch: tables and split are not all of one protocol.
+    """
+    if metric not in LEARNED:
+        raise UnknownName.of("metric", metric, LEARNED)
+    _check_tables(measured, split)
+    table = measured.profile if metric == "latency" else measured.runs
+    column = metric
+    if metric == "latency":
+        table = {**table, "seed": np.zeros(len(table["latency"]), np.int64), "epoch": np.ones(len(table["latency"]))}
+    else:
+        table = take(table, _is_measured(table))
+        if metric == "runtime":
+            table = _epoch_times(table)
+    if not len(table["config_id"]):
+        source = "profile.parquet; run python -m pipeline.profile" if metric == "latency" else "the runs"
+        raise InvalidTable(f"{metric}: there is no measurement in {source}")
+    _check_values(metric, table[column], table)
+    order = np.lexsort((table["epoch"], table["seed"], table["config_id"]))
+    table = take(table, order)
+    rows = Rows(
+        X=_encoded(measured.configs, table),
+        y=table[column].astype(np.float64),
+        config_id=table["config_id"].astype(np.uint64),
+        seed=table["seed"].astype(np.int64),
+    )
+    parts = split.parts_of(rows.config_id)
+    return {part: rows.take(parts == i) for i, part in enumerate(SPLIT_PARTS)}
+
+
+def group_numbers(X: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The fidelity group of each encoded row, from 0: the place of its (N, W, Resolution) among the 27."""
+    places = [np.searchsorted(values, X[:, column]) for values, column in zip(_VALUES, _GROUP_COLUMNS, strict=True)]
+    return (places[0] * 9 + places[1] * 3 + places[2]).astype(np.int64)
+
+
+def check_groups(metric: str, rows: Rows, *, fewest: int = FEWEST) -> None:
+    """Refuse training rows with fewer than `fewest` configs in a fidelity group.
+
+    Raises:
+        InvalidTable: counts the groups, and names the first ones.
+    """
+    _, first = np.unique(rows.config_id, return_index=True)
+    counts = np.bincount(group_numbers(rows.X[first]), minlength=27)
+    if not (few := np.flatnonzero(counts < fewest)).size:
+        return
+    named = [
+        f"N={_VALUES[0][g // 9]:g} W={_VALUES[1][g // 3 % 3]:g} Resolution={_VALUES[2][g % 3]:g} has {counts[g]}"
+        for g in few[:_MOST_EXAMPLES].tolist()
+    ]
+    raise InvalidTable(
+        f"{metric}: {len(few)} of 27 fidelity groups have fewer than {fewest} training configs: {', '.join(named)}; "
+        "collect more, or lower --fewest"
+    )
+
+
+_VALUES: Final = ((1.0, 3.0, 5.0), (4.0, 8.0, 16.0), (0.25, 0.5, 1.0))
+
+
+def _check_tables(measured: Measurements, split: Split) -> None:
+    faults: list[str] = []
+    tables: tuple[tuple[str, Table, Mapping[str, str], tuple[str, ...]], ...] = (
+        ("configs", measured.configs, CONFIG_COLUMNS, ("config_id",)),
+        ("runs", measured.runs, RUN_COLUMNS, ("config_id", "seed", "epoch")),
+        ("profile", measured.profile, PROFILE_COLUMNS, ("config_id",)),
+    )
+    for name, table, columns, key in tables:
+        if missing := [column for column in columns if column not in table]:
+            faults.append(f"{name} lacks the columns {', '.join(missing)}")
+            continue
+        rows = np.column_stack([table[column].astype(np.uint64) for column in key])
+        _, first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)
+        if (twice := first[counts > 1]).size:
+            shown = "; ".join(_row(table, i, key) for i in twice[:_MOST_EXAMPLES].tolist())
+            faults.append(f"{name}: {len(twice)} rows stand more than once: {shown}")
+    if faults:
+        raise InvalidTable("\n".join(faults))
+    for name, digests in (
+        ("runs", measured.runs["protocol"]),
+        ("profile", measured.profile["protocol"]),
+        ("split", np.array([split.protocol])),
+    ):
+        if others := sorted(set(digests.tolist()) - {measured.protocol}):
+            n_rows = int(np.isin(digests, others).sum())
+            raise ProtocolMismatch(f"{name}: {n_rows} rows of protocol {', '.join(others)}, not {measured.protocol}")
+    for name, ids in (("runs", measured.runs["config_id"]), ("profile", measured.profile["config_id"])):
+        if (unknown := np.setdiff1d(ids, measured.configs["config_id"])).size:
+            faults.append(f"{name}: {len(unknown)} configs are not in the config table: {_ids(unknown)}")
+    found = np.unique(measured.runs["config_id"])
+    if (unknown := found[split.parts_of(found) < 0]).size:
+        faults.append(f"{len(unknown)} configs are not in the split: {_ids(unknown)}; python -m splits.make --extend")
+    if faults:
+        raise InvalidTable("\n".join(faults))
+
+
+def _is_measured(runs: Table) -> NDArray[np.bool_]:
+    """Every row but the last of each diverged run."""
+    is_last = np.ones(len(runs["epoch"]), dtype=np.bool_)
+    order = np.lexsort((runs["epoch"], runs["seed"], runs["config_id"]))
+    ids, seeds = runs["config_id"][order], runs["seed"][order]
+    is_last[order[:-1]] = (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])
+    is_kept: NDArray[np.bool_] = ~(is_last & (runs["status"] == "diverged"))
+    return is_kept
+
+
+def _epoch_times(runs: Table) -> Table:
+    """One row per run on a CPU: its last measured runtime by its epochs."""
+    on_cpu = take(runs, runs["device"] == "cpu")
+    _check_values("runtime", on_cpu["runtime"], on_cpu)
+    on_cpu = take(on_cpu, np.lexsort((on_cpu["epoch"], on_cpu["seed"], on_cpu["config_id"])))
+    ids, seeds = on_cpu["config_id"], on_cpu["seed"]
+    is_last = np.ones(len(ids), dtype=np.bool_)
+    is_last[:-1] = (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])
+    last = take(on_cpu, is_last)
+    return {**last, "runtime": last["runtime"].astype(np.float64) / last["epoch"].astype(np.float64)}
+
+
+def _check_values(metric: str, values: NDArray[Any], table: Table) -> None:  # Any: as in Table
+    bounds = METRICS[metric]
+    is_good = np.isfinite(values) & (values >= bounds.lower) & (values <= bounds.upper)
+    if metric not in ACCURACIES:
+        is_good &= values > 0
+    if not (bad := np.flatnonzero(~is_good)).size:
+        return
+    n_nan = int(np.isnan(values).sum())
+    shown = "; ".join(f"{values[i]} at {_row(table, i, ('config_id', 'seed', 'epoch'))}" for i in bad[:_MOST_EXAMPLES])
+    raise InvalidTable(
+        f"{metric}: {len(bad)} of {len(values)} values are not measurements ({n_nan} NaN, {len(bad) - n_nan} infinite "
+        f"or outside of [{bounds.lower:g}, {bounds.upper:g}]): {shown}"
+    )
+
+
+def _encoded(configs: Table, table: Table) -> NDArray[np.float32]:
+    order = np.argsort(configs["config_id"], kind="stable")
+    at = order[np.searchsorted(configs["config_id"][order], table["config_id"])]
+    return encode(take(configs, at), table["epoch"].astype(np.int64))
+
+
+def _row(table: Table, i: int, key: tuple[str, ...]) -> str:
+    return " ".join(
+        f"{name}={int(table[name][i]):016x}" if name == "config_id" else f"{name}={int(table[name][i])}" for name in key
+    )
+
+
+def _ids(ids: NDArray[np.generic]) -> str:
+    more = f" and {len(ids) - _MOST_EXAMPLES} more" if len(ids) > _MOST_EXAMPLES else ""
+    return ", ".join(f"{int(i):016x}" for i in ids[:_MOST_EXAMPLES]) + more

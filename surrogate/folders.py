@@ -1,0 +1,80 @@
+"""Folders of results: built beside their place and renamed when they are whole, with a manifest inside."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Final
+
+from jahs.errors import InvalidArgument
+from jahs.hashing import sha256_file
+
+__all__ = ["MANIFEST_FORMAT", "commit", "new_folder", "package_versions", "write_manifest"]
+
+MANIFEST_FORMAT: Final = 1
+_PACKAGES: Final = ("jahs", "numpy", "scikit-learn", "scipy", "xgboost")
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """Yield a folder beside `out` to write to; on success it becomes `out`, on any error it is removed.
+
+    Raises:
+        InvalidArgument: `out` is there and not an empty folder, or nothing can be written beside it.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InvalidArgument(f"{out} is there already; give a new folder, or remove it")
+    beside = out.absolute().with_name(f".{out.absolute().name}.{os.getpid()}.part")
+    try:
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        beside.mkdir()
+    except OSError as err:
+        raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
+    try:
+        yield beside
+        beside.replace(out)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+def write_manifest(folder: Path, *, facts: Mapping[str, object], command: Sequence[str]) -> None:
+    """Write `manifest.json`: the facts, the digest of every file, what it was made with, and no time."""
+    content = {
+        **facts,
+        "format": MANIFEST_FORMAT,
+        "sha256": {path.name: sha256_file(path) for path in sorted(folder.iterdir()) if path.name != "manifest.json"},
+        "versions": package_versions(),
+        "commit": commit(),
+        "command": list(command),
+    }
+    (folder / "manifest.json").write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of Python and of the packages that decide what a fit gives."""
+    installed = {found.metadata["Name"].lower(): found.version for found in distributions()}
+    return {"python": platform.python_version()} | {name: installed[name] for name in _PACKAGES if name in installed}
+
+
+def commit() -> str | None:
+    """The checkout's commit, with a plus sign if files differ from it; None outside of a checkout."""
+    git = shutil.which("git")
+    if git is None:
+        return None
+
+    def ask(*words: str) -> str | None:
+        found = subprocess.run(  # noqa: S603  # fixed words, no shell
+            [git, *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+        )
+        return found.stdout.strip() if found.returncode == 0 else None
+
+    head = ask("rev-parse", "HEAD")
+    return None if head is None else head + ("+" if ask("status", "--porcelain", "--untracked-files=no") else "")

@@ -1,0 +1,134 @@
+"""Score fitted models on a part of the split, each score beside the noise ceiling.
+
+python -m surrogate.score RUNS --split SPLIT --models DIR --part {valid,test} --out FILE
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from jahs.atomic import write_beside
+from jahs.errors import InvalidArgument, JahsError, MissingData
+from jahs.metrics import LEARNED
+from splits.split import Split, read_split
+from surrogate.dataset import Measurements, Rows, assemble, read_measurements
+from surrogate.model import Surrogate, read_surrogate
+from surrogate.scores import Scores, first_seed, score_rows, tau_interval, within_groups
+
+__all__ = ["SCORES_FORMAT", "main", "score_surrogate", "score_table"]
+
+SCORES_FORMAT: Final = 1
+_PARTS: Final = ("valid", "test")
+
+
+def score_surrogate(fitted: Surrogate, parts: Mapping[str, Rows], part: str, *, seed: int = 0) -> dict[str, Any]:
+    """Score a model on a part: every cut, tau within the groups, and a 90 % interval of tau at the last epoch.
+
+    `runtime` is scored as it is answered: cumulative seconds, at the last epoch that each run reached.
+    """
+    rows, repeats = _as_answered(fitted.metric, parts[part]), _as_answered(fitted.metric, _joined(parts))
+    if not len(rows):
+        raise InvalidArgument(f"{fitted.metric}: the part {part!r} has no rows")
+    predicted = fitted.predict(rows.X)
+    is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
+    last = rows.take(is_last)
+    return {  # Any: scores by cut, and some numbers beside them
+        "cuts": score_rows(fitted.metric, rows, predicted, repeats),
+        "tau_within_groups": within_groups(last, predicted[is_last]),
+        "tau_interval": tau_interval(last, predicted[is_last], seed=seed),
+        "n_configs": len(np.unique(rows.config_id)),
+    }
+
+
+def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
+    """The scores of all rows and of the last epoch as lines of text, a metric and a cut each."""
+    lines = [
+        f"{'metric':10} {'cut':11} {'n':>6} {'R2':>7} {'tau':>7} {'ceiling':>7} {'sparse':>7} {'RMSE':>9} {'MAE':>9}"
+    ]
+    for metric, found in scores.items():
+        for cut in ("all", "last epoch", "best tenth"):
+            if cut in found["cuts"]:
+                model, top = found["cuts"][cut]["model"], found["cuts"][cut]["ceiling"]
+                numbers = " ".join(_shown(source, name) for source, name in (
+                    (model, "r2"), (model, "tau"), (top, "tau"), (model, "sparse_tau"))
+                )  # fmt: skip
+                lines.append(f"{metric:10} {cut:11} {model['n']:6} {numbers} {model['rmse']:9.4g} {model['mae']:9.4g}")
+    return "\n".join(lines)
+
+
+def _shown(scores: Scores, name: str) -> str:
+    value = scores.get(name)
+    return f"{'-':>7}" if value is None else f"{value:7.4f}"
+
+
+def _as_answered(metric: str, rows: Rows) -> Rows:
+    if metric != "runtime":
+        return rows
+    return Rows(X=rows.X, y=rows.y * rows.epoch, config_id=rows.config_id, seed=rows.seed)
+
+
+def _joined(parts: Mapping[str, Rows]) -> Rows:
+    every = list(parts.values())
+    return Rows(
+        X=np.concatenate([rows.X for rows in every]),
+        y=np.concatenate([rows.y for rows in every]),
+        config_id=np.concatenate([rows.config_id for rows in every]),
+        seed=np.concatenate([rows.seed for rows in every]),
+    )
+
+
+def _score_all(measured: Measurements, split: Split, models: Path, part: str, *, seed: int) -> dict[str, Any]:
+    metrics = [metric for metric in LEARNED if (models / f"{metric}.json").is_file()]
+    if not metrics:
+        raise MissingData(f"{models} has no model; python -m surrogate.fit writes them")
+    return {
+        metric: score_surrogate(read_surrogate(models, metric), assemble(metric, measured, split), part, seed=seed)
+        for metric in metrics
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    parser = argparse.ArgumentParser(
+        prog="python -m surrogate.score",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: python -m surrogate.score runs/ --split split.json --models models/ --out scores.json",
+    )
+    parser.add_argument("runs", type=Path, help="a folder of runs")
+    parser.add_argument("--split", type=Path, required=True, help="the split of its configs")
+    parser.add_argument("--models", type=Path, required=True, help="what surrogate.fit wrote")
+    parser.add_argument("--part", choices=_PARTS, default="valid", help="test: once, for the card (%(default)s)")
+    parser.add_argument("--out", type=Path, help="a JSON file for every score")
+    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (%(default)s)")
+    given = parser.parse_args(argv)
+    try:
+        split = read_split(given.split)
+        scores = _score_all(read_measurements(given.runs), split, given.models, given.part, seed=given.seed)
+        content = {"format": SCORES_FORMAT, "part": given.part, "split": split.digest, "scores": scores}
+        if given.out:
+            _write(given.out, json.dumps(content, indent=2, sort_keys=True) + "\n")
+    except JahsError as err:
+        sys.stderr.write(f"surrogate.score: {err}\n")
+        return 2
+    sys.stdout.write(score_table(scores) + "\n")
+    return 0
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        with write_beside(path) as beside:
+            beside.write_text(text, encoding="utf-8")
+    except OSError as err:
+        raise InvalidArgument(f"{path} cannot be written: {err.strerror or err}") from err
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""How well predictions agree with measurements, and how well two measurements agree with each other.
+
+Every score is of single runs, one per config: where a config was trained with several seeds, the first one counts. The
+noise ceiling is the same number between two seeds of the repeated configs, in rows of the same kind, averaged over the
+pairs of seeds. It is what a second training would reach as a prediction of the first. A perfect predictor of the mean
+can exceed it, since it has noise on one side only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument
+from jahs.metrics import ACCURACIES, METRICS
+from surrogate.dataset import Rows, group_numbers
+
+__all__ = [
+    "Scores",
+    "agreement",
+    "best_tenth",
+    "ceiling",
+    "epoch_bands",
+    "first_seed",
+    "kendall_tau",
+    "score_rows",
+    "tau_interval",
+    "within_groups",
+]
+
+Scores: TypeAlias = dict[str, float | int | None]
+"""Scores by name; None where a score is not defined, as Kendall's tau of constant values."""
+
+SPARSE: Final = 0.001
+"""Values closer than this are equal to the sparse tau: 0.1 points of accuracy, or 0.1 % of a time."""
+
+_FEWEST: Final = 3
+_Floats = NDArray[np.float64]
+
+
+def kendall_tau(a: _Floats, b: _Floats) -> float:
+    """Kendall's tau-b; NaN where it is not defined."""
+    from scipy.stats import kendalltau
+
+    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return math.nan
+    return float(kendalltau(a, b, variant="b").statistic)
+
+
+def agreement(metric: str, measured: _Floats, predicted: _Floats) -> Scores:
+    """Return R2, Kendall's tau, sparse tau, RMSE, MAE, bias and calibration slope of `predicted`.
+
+    The bias is the mean of predicted less measured; the slope is that of the line which best gives the measurements
+    from the predictions, so 1 says that differences are predicted neither too large nor too small.
+    """
+    error = predicted - measured
+    total = float(((measured - measured.mean()) ** 2).sum()) if len(measured) else 0.0
+    spread = float(((predicted - predicted.mean()) ** 2).sum()) if len(predicted) else 0.0
+    slope = float(((predicted - predicted.mean()) * measured).sum()) / spread if spread > 0 else math.nan
+    found = {
+        "r2": 1 - float((error**2).sum()) / total if total > 0 else math.nan,
+        "tau": kendall_tau(measured, predicted),
+        "sparse_tau": kendall_tau(measured, _rounded(metric, predicted)),
+        "rmse": math.sqrt(float((error**2).mean())) if len(error) else math.nan,
+        "mae": float(np.abs(error).mean()) if len(error) else math.nan,
+        "bias": float(error.mean()) if len(error) else math.nan,
+        "calibration_slope": slope,
+    }
+    return {"n": len(measured), **{name: value if math.isfinite(value) else None for name, value in found.items()}}
+
+
+def first_seed(rows: Rows) -> NDArray[np.bool_]:
+    """Which rows are of the first seed of their config."""
+    _, place = np.unique(rows.config_id, return_inverse=True)
+    least = np.full(int(place.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, place, rows.seed)
+    return np.asarray(rows.seed == least[place], dtype=np.bool_)
+
+
+def ceiling(metric: str, rows: Rows) -> Scores:
+    """Return the agreement between two seeds of the repeated configs among `rows`, averaged over the pairs of seeds.
+
+    `n` is the number of (config, epoch) pairs that two seeds share; scores are None where fewer than three do.
+    """
+    key = np.column_stack([rows.config_id, rows.X[:, -1].astype(np.uint64)])
+    _, place = np.unique(key, axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    found: list[tuple[int, Scores]] = []
+    for a, b in combinations(np.unique(rows.seed).tolist(), 2):
+        of_a, of_b = rows.seed == a, rows.seed == b
+        _, at_a, at_b = np.intersect1d(place[of_a], place[of_b], assume_unique=True, return_indices=True)
+        if len(at_a) >= _FEWEST:
+            found.append((len(at_a), agreement(metric, rows.y[of_a][at_a], rows.y[of_b][at_b])))
+    empty = agreement(metric, np.empty(0), np.empty(0))
+    if not found:
+        return empty
+    means: Scores = {"n": max(n for n, _ in found)}
+    for name in empty.keys() - {"n", "bias", "calibration_slope"}:
+        values = [value for _, scores in found if (value := scores[name]) is not None]
+        means[name] = math.fsum(values) / len(values) if values else None
+    return dict(sorted(means.items()))
+
+
+def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> dict[str, dict[str, Scores]]:
+    """Score every cut of the rows: all, the last epoch, its best tenth, each epoch band and each fidelity group.
+
+    Args:
+        metric: whose rows these are.
+        rows: what was measured.
+        predicted: the model's answer for each row.
+        repeats: rows whose repeated configs give the ceiling. No model is involved in it, so they may come from every
+            part of the split.
+
+    Returns:
+        For each cut its "model" and its "ceiling".
+    """
+    if len(predicted) != len(rows):
+        raise InvalidArgument(f"predicted: {len(predicted)} values for {len(rows)} rows")
+    is_first = first_seed(rows)
+    cuts = dict(_cuts(metric, rows))
+    of_repeats = dict(_cuts(metric, repeats))
+    scored = {}
+    for name, is_in in cuts.items():
+        chosen = is_in & is_first
+        scored[name] = {
+            "model": agreement(metric, rows.y[chosen], predicted[chosen]),
+            "ceiling": ceiling(metric, repeats.take(of_repeats.get(name, np.zeros(len(repeats), np.bool_)))),
+        }
+    return scored
+
+
+def within_groups(rows: Rows, predicted: _Floats) -> float | None:
+    """Kendall's tau within fidelity groups, averaged with the number of pairs as weight; first seeds at one epoch."""
+    groups = group_numbers(rows.X)
+    total, weights = 0.0, 0
+    for group in np.unique(groups).tolist():
+        is_in = groups == group
+        tau, n = kendall_tau(rows.y[is_in], predicted[is_in]), int(is_in.sum())
+        if not math.isnan(tau):
+            total, weights = total + tau * n * (n - 1), weights + n * (n - 1)
+    return total / weights if weights else None
+
+
+def tau_interval(
+    rows: Rows, predicted: _Floats, *, seed: int, level: float = 0.9, n_resamples: int = 200
+) -> tuple[float, float]:
+    """Bootstrap interval of Kendall's tau: whole configs are drawn again, with all their rows."""
+    rng = np.random.default_rng(seed)
+    _, place = np.unique(rows.config_id, return_inverse=True)
+    members = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
+    taus = []
+    for _ in range(n_resamples):
+        at = np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
+        taus.append(kendall_tau(rows.y[at], predicted[at]))
+    low, high = np.nanquantile(taus, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def epoch_bands(max_epoch: int) -> list[tuple[int, int]]:
+    """The first epoch, then quarters of the rest, as (first, last)."""
+    edges = np.unique(np.rint(np.linspace(1, max_epoch, 5)).astype(int)).tolist()
+    return [(1, 1), *((low + 1, high) for low, high in zip(edges, edges[1:], strict=False))]
+
+
+def best_tenth(metric: str, rows: Rows) -> NDArray[np.bool_]:
+    """Which rows are among the best tenth of the measurements."""
+    y = rows.y if METRICS[metric].direction == "max" else -rows.y
+    return np.asarray(y >= np.quantile(y, 0.9), dtype=np.bool_) if len(y) else np.zeros(0, np.bool_)
+
+
+def _cuts(metric: str, rows: Rows) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    yield "all", np.ones(len(rows), dtype=np.bool_)
+    if not len(rows):
+        return
+    is_last = np.ones(len(rows), dtype=np.bool_)
+    if METRICS[metric].by_epoch and metric != "runtime":
+        last = int(rows.epoch.max())
+        is_last = rows.epoch == last
+        yield "last epoch", is_last
+        for first, final in epoch_bands(last):
+            yield f"epochs {first}-{final}", (rows.epoch >= first) & (rows.epoch <= final)
+    is_best = np.zeros(len(rows), dtype=np.bool_)
+    is_best[is_last] = best_tenth(metric, rows.take(is_last))
+    yield "best tenth", is_best
+    for group in range(27):
+        is_in = (group_numbers(rows.X) == group) & is_last
+        if is_in.any():
+            N, W, resolution = rows.X[np.argmax(is_in)][[2, 12, 10]]
+            yield f"N={N:g} W={W:g} Resolution={resolution:g}", is_in
+
+
+def _rounded(metric: str, values: _Floats) -> _Floats:
+    if metric in ACCURACIES:
+        return np.rint(values / (100 * SPARSE)) * (100 * SPARSE)
+    return np.rint(np.log(values) / SPARSE) if len(values) else values
