@@ -6,7 +6,6 @@ python -m surrogate.score RUNS --split SPLIT --models DIR --part {valid,test} --
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,11 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from jahs.atomic import write_beside
 from jahs.errors import InvalidArgument, JahsError, MissingData
 from jahs.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.dataset import Measurements, Rows, assemble, read_measurements
+from surrogate.folders import write_json
 from surrogate.model import Surrogate, read_surrogate
 from surrogate.scores import Scores, first_seed, score_rows, tau_interval, within_groups
 
@@ -114,20 +113,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         scores = _score_all(read_measurements(given.runs), split, given.models, given.part, seed=given.seed)
         content = {"format": SCORES_FORMAT, "part": given.part, "split": split.digest, "scores": scores}
         if given.out:
-            _write(given.out, json.dumps(content, indent=2, sort_keys=True) + "\n")
+            write_json(given.out, content)
     except JahsError as err:
         sys.stderr.write(f"surrogate.score: {err}\n")
         return 2
     sys.stdout.write(score_table(scores) + "\n")
     return 0
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        with write_beside(path) as beside:
-            beside.write_text(text, encoding="utf-8")
-    except OSError as err:
-        raise InvalidArgument(f"{path} cannot be written: {err.strerror or err}") from err
 
 
 if __name__ == "__main__":

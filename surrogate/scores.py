@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -164,7 +164,7 @@ def tau_interval(
 def epoch_bands(max_epoch: int) -> list[tuple[int, int]]:
     """The first epoch, then quarters of the rest, as (first, last)."""
     edges = np.unique(np.rint(np.linspace(1, max_epoch, 5)).astype(int)).tolist()
-    return [(1, 1), *((low + 1, high) for low, high in zip(edges, edges[1:], strict=False))]
+    return [(1, 1), *((low + 1, high) for low, high in pairwise(edges))]
 
 
 def best_tenth(metric: str, rows: Rows) -> NDArray[np.bool_]:

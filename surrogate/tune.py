@@ -1,0 +1,224 @@
+"""Search each metric's settings with NePS, several processes on one folder; start it again to continue it.
+
+python -m surrogate.tune RUNS --split SPLIT --out DIR [--metrics ...] [--evaluations 20] [--workers 4]
+
+DIR holds a folder for each metric (see `surrogate.search`), `history.json` with every evaluation, and `params.json` with
+the settings of the smallest good forests, which `surrogate.fit --params` reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from jahs.errors import InvalidArgument, JahsError, UnknownName
+from jahs.features import FEATURES_VERSION
+from jahs.metrics import LEARNED
+from splits.split import Split, read_split
+from surrogate.dataset import FEWEST, Measurements, Rows, assemble, check_groups, read_measurements
+from surrogate.fit import PARAMS_FORMAT
+from surrogate.folders import write_json
+from surrogate.model import Settings, default_features
+from surrogate.search import (
+    OPTIMIZERS,
+    Evaluation,
+    as_record,
+    give_back,
+    history,
+    start_search,
+    the_only_search,
+    validation_tau,
+    work,
+)
+from surrogate.sizing import sizes, smallest
+
+__all__ = ["HISTORY_FORMAT", "main", "search_metric", "tune_all"]
+
+HISTORY_FORMAT: Final = 1
+_THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+_log = logging.getLogger(__name__)
+
+
+def tune_all(
+    measured: Measurements,
+    split: Split,
+    out: Path,
+    *,
+    metrics: Sequence[str] = LEARNED,
+    evaluations: int = 20,
+    workers: int = 4,
+    optimizer: str = "pibo",
+    n_trees: int = 500,
+    fewest: int = FEWEST,
+) -> dict[str, Any]:
+    """Search every metric, choose the smallest good forest, write history.json and params.json.
+
+    Returns:
+        The history: for each metric its evaluations, the default's tau, the sizes measured and the one chosen.
+
+    Raises:
+        InvalidArgument: a number is out of range, or a search is running in `out`.
+        UnknownName: a metric or optimizer does not exist.
+        ProtocolMismatch: `out` holds a search of other rows.
+        InvalidTable: see `surrogate.dataset`.
+    """
+    _check(metrics, evaluations=evaluations, workers=workers, optimizer=optimizer)
+    parts = {metric: assemble(metric, measured, split) for metric in dict.fromkeys(metrics)}
+    for metric, rows in parts.items():
+        check_groups(metric, rows["train"], fewest=fewest)
+        if not len(rows["valid"]):
+            raise InvalidArgument(f"{metric}: the validation part has no rows")
+    found: dict[str, Any] = {}  # Any: JSON
+    try:
+        with the_only_search(out):
+            for metric, rows in parts.items():
+                facts = _facts(metric, measured, split, optimizer=optimizer, n_trees=n_trees)
+                start_search(out / metric, facts, rows)
+            for metric, rows in parts.items():
+                done = search_metric(
+                    out / metric, evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees
+                )
+                found[metric] = _summary(metric, measured, rows, done, n_trees=n_trees)
+                write_json(out / "history.json", {"format": HISTORY_FORMAT, "metrics": found})
+            chosen = {metric: summary["chosen"]["settings"] for metric, summary in found.items()}
+            write_json(out / "params.json", {"format": PARAMS_FORMAT, "metrics": chosen})
+    except OSError as err:
+        if isinstance(err, JahsError):
+            raise
+        raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
+    return found
+
+
+def search_metric(folder: Path, *, evaluations: int, workers: int, optimizer: str, n_trees: int) -> list[Evaluation]:
+    """Run workers on a started search until it has `evaluations`; workers that end early are replaced.
+
+    Raises:
+        InvalidArgument: workers ended and nothing was evaluated.
+    """
+    while (done := len(history(folder))) < evaluations:
+        if stuck := give_back(folder):
+            _log.info("%s: %d evaluations had been cut off and start again", folder.name, stuck)
+        n_workers = min(workers, evaluations - done)
+        settings = {"evaluations": evaluations, "optimizer": optimizer, "n_trees": n_trees}
+        before = {name: os.environ.get(name) for name in _THREADS}
+        os.environ.update(dict.fromkeys(_THREADS, "1"))  # read when a worker's libraries start
+        try:
+            context = multiprocessing.get_context("spawn")
+            running = [context.Process(target=work, args=(folder,), kwargs=settings) for _ in range(n_workers)]
+            for process in running:
+                process.start()
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name) if value is None else os.environ.update({name: value})
+        try:
+            for process in running:
+                process.join()
+        except BaseException:
+            for process in running:
+                process.terminate()
+            raise
+        if len(history(folder)) == done:
+            codes = ", ".join(str(process.exitcode) for process in running)
+            raise InvalidArgument(f"{folder}: every worker ended and none evaluated anything (exit codes {codes})")
+        _log.info("%s: %d/%d evaluations", folder.name, len(history(folder)), evaluations)
+    return history(folder)
+
+
+def _summary(
+    metric: str, measured: Measurements, rows: Mapping[str, Rows], done: Sequence[Evaluation], *, n_trees: int
+) -> dict[str, Any]:  # Any: JSON
+    good = [evaluation for evaluation in done if evaluation.tau is not None]
+    default = Settings(n_trees=n_trees)
+    default_tau = validation_tau(metric, measured.task, rows, default)
+    best = max(good, key=lambda evaluation: evaluation.tau or -1.0, default=None)
+    is_better = best is not None and best.tau is not None and best.tau > default_tau
+    settings = best.settings if best is not None and is_better else default
+    measured_sizes = sizes(metric, measured.task, rows, settings)
+    return {
+        "evaluations": [as_record(evaluation) for evaluation in done],
+        "default_tau": default_tau,
+        "beats_default": is_better,
+        "sizes": [asdict(size) for size in measured_sizes],
+        "chosen": asdict(smallest(measured_sizes)),
+    }
+
+
+def _facts(metric: str, measured: Measurements, split: Split, *, optimizer: str, n_trees: int) -> dict[str, object]:
+    return {
+        "metric": metric,
+        "task": measured.task.name,
+        "protocol": measured.protocol,
+        "split": split.digest,
+        "features": f"{default_features(metric).name} {FEATURES_VERSION}",
+        "optimizer": optimizer,
+        "n_trees": n_trees,
+    }
+
+
+def _check(metrics: Sequence[str], *, evaluations: int, workers: int, optimizer: str) -> None:
+    if unknown := [metric for metric in metrics if metric not in LEARNED]:
+        raise UnknownName.of("metric", unknown[0], LEARNED)
+    if optimizer not in OPTIMIZERS:
+        raise UnknownName.of("optimizer", optimizer, OPTIMIZERS)
+    faults = [
+        f"{name}={value} is not an integer of at least 1"
+        for name, value in (("evaluations", evaluations), ("workers", workers))
+        if type(value) is not int or value < 1
+    ]
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    parser = argparse.ArgumentParser(
+        prog="python -m surrogate.tune",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: python -m surrogate.tune runs/ --split split.json --out tuned/ --metrics valid_acc --workers 2",
+    )
+    parser.add_argument("runs", type=Path, help="a folder of runs")
+    parser.add_argument("--split", type=Path, required=True, help="the split of its configs")
+    parser.add_argument("--out", type=Path, required=True, help="a folder, new or of a search to continue")
+    parser.add_argument("--metrics", nargs="+", default=list(LEARNED), help="default: every learned metric")
+    parser.add_argument("--evaluations", type=int, default=20, help="for each metric (%(default)s)")
+    parser.add_argument("--workers", type=int, default=4, help="processes (%(default)s)")
+    parser.add_argument("--optimizer", default="pibo", help=f"one of {', '.join(OPTIMIZERS)} (%(default)s)")
+    parser.add_argument("--trees", type=int, default=500, help="in every forest (%(default)s)")
+    parser.add_argument("--fewest", type=int, default=FEWEST, help="training configs every group needs (%(default)s)")
+    given = parser.parse_args(argv)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    try:
+        found = tune_all(
+            read_measurements(given.runs),
+            read_split(given.split),
+            given.out,
+            metrics=given.metrics,
+            evaluations=given.evaluations,
+            workers=given.workers,
+            optimizer=given.optimizer,
+            n_trees=given.trees,
+            fewest=given.fewest,
+        )
+    except JahsError as err:
+        sys.stderr.write(f"surrogate.tune: {err}\n")
+        return 2
+    for metric, summary in found.items():
+        chosen = summary["chosen"]
+        sys.stdout.write(
+            f"{metric}: validation tau {chosen['tau']:.4f} with {chosen['settings']['n_trees']} trees of depth "
+            f"{chosen['settings']['max_depth']}; the default has {summary['default_tau']:.4f}\n"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
