@@ -1,9 +1,10 @@
-"""What each choice is worth on the validation part: feature groups, the canonical cell, the transform, the runtime model.
+"""What each choice is worth on the validation part: feature groups, canonical cell, transform, model of the runtime.
 
 python -m surrogate.ablation RUNS --split SPLIT [--metrics valid_acc] [--repeats 3] [--out FILE]
 
 Each variant is fitted on the same subsets of the training configs, so a difference to the shipped choice is paired: its
-mean and standard error stand beside it.
+mean and standard error stand beside it. `compare_runtime_models` sets side by side the two
+models of the cumulative runtime: seconds per epoch times the epoch, and a forest that may only rise with the epoch.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -25,12 +26,12 @@ from jahs.features import FEATURE_SETS, GROUPS, FeatureSet
 from jahs.metrics import ACCURACIES, LEARNED
 from jahs.tasks import Task
 from splits.split import read_split
-from surrogate.dataset import Rows, assemble, read_measurements
+from surrogate.dataset import Rows, assemble, assemble_cumulative, read_measurements
 from surrogate.folders import write_json
 from surrogate.model import Settings, default_features, fit_surrogate
-from surrogate.scores import kendall_tau
+from surrogate.scores import Scores, agreement, first_seed, kendall_tau
 
-__all__ = ["ABLATION_FORMAT", "Outcome", "ablate", "ablation_table", "main", "variants"]
+__all__ = ["ABLATION_FORMAT", "Outcome", "ablate", "ablation_table", "compare_runtime_models", "main", "variants"]
 
 ABLATION_FORMAT: Final = 1
 _SHARE: Final = 0.8  # of the training configs in each subset
@@ -106,6 +107,31 @@ def ablate(
     return outcomes
 
 
+def compare_runtime_models(
+    times: Mapping[str, Rows], cumulative: Mapping[str, Rows], of_task: Task, *, settings: Settings
+) -> dict[str, Scores]:
+    """Score both models of the cumulative runtime on every validation row of a first seed.
+
+    Args:
+        times: seconds per epoch, from `assemble`.
+        cumulative: from `assemble_cumulative`.
+        of_task: whose rows they are.
+        settings: of both forests.
+    """
+    valid = cumulative["valid"].take(first_seed(cumulative["valid"]))
+    own = default_features("runtime")
+    with_epoch = FeatureSet(name="epoch_time + epoch", columns=(*own.columns, "epoch"), is_canonical=False)
+    by_epoch = fit_surrogate("runtime", times["train"], of_task, settings=settings)
+    rising = fit_surrogate(
+        "runtime", cumulative["train"], of_task, settings=settings, features=with_epoch, constraints={"epoch": 1}
+    )
+    rising = replace(rising, target="value")
+    return {
+        "seconds per epoch": agreement("runtime", valid.y, by_epoch.predict(valid.X)),
+        "rising with the epoch": agreement("runtime", valid.y, rising.predict(valid.X)),
+    }
+
+
 def ablation_table(metric: str, outcomes: Sequence[Outcome]) -> str:
     """The outcomes as Markdown."""
     lines = [
@@ -148,14 +174,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
             for metric in given.metrics
         }  # fmt: skip
+        models: dict[str, Scores] = {}
+        if "runtime" in given.metrics:
+            cumulative = assemble_cumulative(measured, split)
+            times = assemble("runtime", measured, split)
+            models = compare_runtime_models(times, cumulative, measured.task, settings=settings)
         if given.out:
             content = {metric: [asdict(outcome) for outcome in outcomes] for metric, outcomes in found.items()}
-            write_json(given.out, {"format": ABLATION_FORMAT, "split": split.digest, "metrics": content})
+            write_json(
+                given.out,
+                {"format": ABLATION_FORMAT, "split": split.digest, "metrics": content, "runtime_models": models},
+            )
     except JahsError as err:
         sys.stderr.write(f"surrogate.ablation: {err}\n")
         return 2
     for metric, outcomes in found.items():
         sys.stdout.write(ablation_table(metric, outcomes) + "\n\n")
+    for name, scores in models.items():
+        sys.stdout.write(f"runtime at every epoch, {name}: R2 {scores['r2']:.4f}, tau {scores['tau']:.4f}\n")
     return 0
 
 

@@ -23,12 +23,21 @@ from jahs.encoding import encode
 from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
 from jahs.metrics import ACCURACIES, LEARNED, METRICS
 from jahs.runs import read_configs, read_profile, read_protocol, read_runs
-from jahs.schema import COLUMNS, CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, SPLIT_PARTS
+from jahs.schema import COLUMNS, CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS, SPLIT_PARTS
 from jahs.tables import Table, take
 from jahs.tasks import Task, task
 from splits.split import Split
 
-__all__ = ["FEWEST", "Measurements", "Rows", "assemble", "check_groups", "group_numbers", "read_measurements"]
+__all__ = [
+    "FEWEST",
+    "Measurements",
+    "Rows",
+    "assemble",
+    "assemble_cumulative",
+    "check_groups",
+    "group_numbers",
+    "read_measurements",
+]
 
 FEWEST: Final = 4
 """Training configs that every fidelity group needs, unless told otherwise."""
@@ -118,6 +127,17 @@ def assemble(metric: str, measured: Measurements, split: Split) -> dict[str, Row
         table = take(table, _is_measured(table))
         if metric == "runtime":
             table = _epoch_times(table)
+    return _parts(metric, table, column, measured, split)
+
+
+def assemble_cumulative(measured: Measurements, split: Split) -> dict[str, Rows]:
+    """Return cumulative runtimes as they were measured, a row for every epoch on a CPU; raises as `assemble`."""
+    _check_tables(measured, split)
+    runs = take(measured.runs, _is_measured(measured.runs) & (measured.runs["device"] == "cpu"))
+    return _parts("runtime", runs, "runtime", measured, split)
+
+
+def _parts(metric: str, table: Table, column: str, measured: Measurements, split: Split) -> dict[str, Rows]:
     if not len(table["config_id"]):
         source = "profile.parquet; run python -m pipeline.profile" if metric == "latency" else "the runs"
         raise InvalidTable(f"{metric}: there is no measurement in {source}")
@@ -239,7 +259,7 @@ def _check_values(metric: str, values: NDArray[Any], table: Table) -> None:  # A
 def _encoded(configs: Table, table: Table) -> NDArray[np.float32]:
     order = np.argsort(configs["config_id"], kind="stable")
     at = order[np.searchsorted(configs["config_id"][order], table["config_id"])]
-    return encode(take(configs, at), table["epoch"].astype(np.int64))
+    return encode({key: configs[key][at] for key in CONFIG_KEYS}, table["epoch"].astype(np.int64))
 
 
 def _row(table: Table, i: int, key: tuple[str, ...]) -> str:

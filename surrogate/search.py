@@ -4,8 +4,8 @@
     FOLDER/rows.npz      training and validation rows, so that every worker reads the same
     FOLDER/neps/         NePS's own records; workers agree through them
 
-Workers are processes on one folder; each may end at any moment, as by kill -9. What it was evaluating is given back when
-the search is started again, and evaluated once more: the same settings on the same rows give the same score.
+Workers are processes on one folder; each may end at any moment, as by kill -9. What it was evaluating is given back
+when the search is started again, and evaluated once more: the same settings on the same rows give the same score.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def work(folder: Path, *, evaluations: int, optimizer: str, n_trees: int) -> Non
             pipeline_space=_space(),
             root_directory=folder / "neps",
             total_evaluations_to_spend=evaluations,
-            optimizer=optimizer,
+            optimizer=optimizer,  # type: ignore[arg-type]  # one of OPTIMIZERS
             objective_value_on_error=1.0,
             ignore_errors=True,
         )

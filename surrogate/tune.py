@@ -2,8 +2,8 @@
 
 python -m surrogate.tune RUNS --split SPLIT --out DIR [--metrics ...] [--evaluations 20] [--workers 4]
 
-DIR holds a folder for each metric (see `surrogate.search`), `history.json` with every evaluation, and `params.json` with
-the settings of the smallest good forests, which `surrogate.fit --params` reads.
+DIR holds a folder for each metric (see `surrogate.search`), `history.json` with every evaluation, and `params.json`
+with the settings of the smallest good forests, which `surrogate.fit --params` reads.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m surrogate.tune",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m surrogate.tune runs/ --split split.json --out tuned/ --metrics valid_acc --workers 2",
+        epilog="example: python -m surrogate.tune runs/ --split split.json --out tuned/ --workers 2",
     )
     parser.add_argument("runs", type=Path, help="a folder of runs")
     parser.add_argument("--split", type=Path, required=True, help="the split of its configs")

@@ -1,0 +1,162 @@
+"""Rows for fitting: each measurement once, on its side, and nothing that was not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from jahs.encoding import encode
+from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
+from jahs.schema import CONFIG_KEYS
+from jahs.tables import Table, take
+from surrogate.dataset import Measurements, assemble, assemble_cumulative, check_groups, group_numbers
+from tests.surrogate.landscape import EPOCHS, measurements, split_of
+
+MEASURED = measurements()
+SPLIT = split_of(MEASURED)
+
+
+def with_runs(change: Callable[[Table], Table]) -> Measurements:
+    return replace(MEASURED, runs=change({name: values.copy() for name, values in MEASURED.runs.items()}))
+
+
+def set_value(name: str, rows: object, value: object) -> Measurements:
+    def change(runs: Table) -> Table:
+        runs[name] = runs[name].astype("U16") if runs[name].dtype.kind == "U" else runs[name]
+        runs[name][rows] = value
+        return runs
+
+    return with_runs(change)
+
+
+def test_every_measurement_is_on_its_configs_side_once() -> None:
+    parts = assemble("valid_acc", MEASURED, SPLIT)
+    assert sum(map(len, parts.values())) == len(MEASURED.runs["epoch"])
+    for number, rows in enumerate(parts.values()):
+        assert (SPLIT.parts_of(rows.config_id) == number).all()
+        assert len(np.unique(np.column_stack([rows.config_id, rows.seed, rows.epoch]), axis=0)) == len(rows)
+
+
+def test_rows_hold_their_own_config_and_value() -> None:
+    rows = assemble("test_acc", MEASURED, SPLIT)["train"]
+    of_id = {int(i): k for k, i in enumerate(MEASURED.configs["config_id"])}
+    runs = MEASURED.runs
+    values = {(int(c), int(s), int(e)): v for c, s, e, v in zip(*(runs[k] for k in ("config_id", "seed", "epoch", "test_acc")), strict=True)}  # fmt: skip
+    for i in (0, 17, len(rows) - 1):
+        config = {key: MEASURED.configs[key][[of_id[int(rows.config_id[i])]]] for key in CONFIG_KEYS}
+        assert (encode(config, int(rows.epoch[i]))[0] == rows.X[i]).all()
+        assert rows.y[i] == values[int(rows.config_id[i]), int(rows.seed[i]), int(rows.epoch[i])]
+
+
+def test_the_order_of_rows_in_the_tables_changes_nothing() -> None:
+    shuffled = with_runs(lambda runs: take(runs, np.random.default_rng(0).permutation(len(runs["epoch"]))))
+    for metric in ("valid_acc", "runtime"):
+        a, b = assemble(metric, MEASURED, SPLIT)["train"], assemble(metric, shuffled, SPLIT)["train"]
+        assert a.X.tobytes() == b.X.tobytes()
+        assert a.y.tobytes() == b.y.tobytes()
+
+
+def test_a_runtime_row_is_a_runs_seconds_per_epoch() -> None:
+    rows = assemble("runtime", MEASURED, SPLIT)["train"]
+    assert (rows.epoch == EPOCHS[-1]).all()
+    cumulative = assemble_cumulative(MEASURED, SPLIT)["train"]
+    last = cumulative.take(cumulative.epoch == EPOCHS[-1])
+    assert rows.y == pytest.approx(last.y / EPOCHS[-1])
+    assert (rows.config_id == last.config_id).all()
+
+
+def test_a_latency_row_is_a_config() -> None:
+    rows = assemble("latency", MEASURED, SPLIT)
+    assert sum(map(len, rows.values())) == len(MEASURED.profile["latency"])
+    assert (rows["train"].epoch == 1).all()
+
+
+def test_a_diverged_run_gives_its_rows_before_the_epoch_in_which_it_diverged() -> None:
+    ids, seeds = MEASURED.runs["config_id"], MEASURED.runs["seed"]
+    run = (ids == ids[0]) & (seeds == seeds[0])
+
+    def diverge(runs: Table) -> Table:
+        runs["status"] = np.where(run, "diverged", runs["status"])
+        runs["valid_acc"][run & (runs["epoch"] == 10)] = np.nan
+        return take(runs, ~(run & (runs["epoch"] > 10)))
+
+    measured = with_runs(diverge)
+    rows = next(r for r in assemble("valid_acc", measured, SPLIT).values() if ids[0] in r.config_id)
+    assert rows.epoch[(rows.config_id == ids[0]) & (rows.seed == seeds[0])].tolist() == [1, 4]
+    times = next(r for r in assemble("runtime", measured, SPLIT).values() if ids[0] in r.config_id)
+    assert times.epoch[(times.config_id == ids[0]) & (times.seed == seeds[0])].tolist() == [4]
+
+
+def test_runs_on_an_accelerator_give_accuracies_and_no_epoch_time() -> None:
+    on_gpu = MEASURED.runs["seed"] > 0
+    measured = set_value("runtime", on_gpu, np.nan)
+    measured.runs["device"] = np.where(on_gpu, "an accelerator", "cpu")
+    assert sum(map(len, assemble("valid_acc", measured, SPLIT).values())) == len(on_gpu)
+    assert all((rows.seed == 0).all() for rows in assemble("runtime", measured, SPLIT).values())
+
+
+@pytest.mark.parametrize(
+    ("metric", "column", "value", "message"),
+    [
+        ("valid_acc", "valid_acc", np.nan, r"valid_acc: 2 of \d+ values are not measurements \(2 NaN, 0 infinite"),
+        ("train_acc", "train_acc", 100.5, r"train_acc: 2 of .*0 NaN, 2 .*\[0, 100\]\): 100.5 at config_id=[0-9a-f]{16} seed=0"),
+        ("runtime", "runtime", np.nan, r"runtime: 2 of .*2 NaN"),
+        ("runtime", "runtime", 0.0, r"runtime: 2 of .*"),
+    ],
+)  # fmt: skip
+def test_values_that_are_no_measurements_are_refused(metric: str, column: str, value: float, message: str) -> None:
+    with pytest.raises(InvalidTable, match=message):
+        assemble(metric, set_value(column, [3, 7], value), SPLIT)
+
+
+def test_rows_that_stand_twice_are_refused() -> None:
+    doubled = with_runs(lambda runs: take(runs, np.append(np.arange(len(runs["epoch"])), [0, 5])))
+    with pytest.raises(InvalidTable, match=r"runs: 2 rows stand more than once: config_id=[0-9a-f]{16} seed=0 epoch=1"):
+        assemble("valid_acc", doubled, SPLIT)
+
+
+def test_missing_columns_of_every_table_are_named_at_once() -> None:
+    runs = {name: values for name, values in MEASURED.runs.items() if name not in {"seed", "device"}}
+    profile = {name: values for name, values in MEASURED.profile.items() if name != "latency"}
+    with pytest.raises(InvalidTable, match=r"runs lacks the columns seed, device\nprofile lacks the columns latency"):
+        assemble("valid_acc", replace(MEASURED, runs=runs, profile=profile), SPLIT)
+
+
+def test_rows_of_another_protocol_are_refused() -> None:
+    with pytest.raises(ProtocolMismatch, match="runs: 2 rows of protocol feedfeedfeedfeed"):
+        assemble("valid_acc", set_value("protocol", [0, 1], "feedfeedfeedfeed"), SPLIT)
+    with pytest.raises(ProtocolMismatch, match="split: 1 rows of protocol feed"):
+        assemble("valid_acc", MEASURED, replace(SPLIT, protocol="feed"))
+
+
+def test_configs_that_the_split_or_the_table_lacks_are_refused_together() -> None:
+    fewer = replace(SPLIT, config_ids=SPLIT.config_ids[3:], parts=SPLIT.parts[3:])
+    configs = take(MEASURED.configs, np.arange(len(MEASURED.configs["N"])) != 5)
+    with pytest.raises(
+        InvalidTable, match=r"runs: 1 configs are not in the config table(.|\n)*3 configs are not in the"
+    ):
+        assemble("valid_acc", replace(MEASURED, configs=configs), fewer)
+
+
+def test_a_metric_that_is_not_learned_is_refused() -> None:
+    with pytest.raises(UnknownName, match="metric='n_params' does not exist"):
+        assemble("n_params", MEASURED, SPLIT)
+
+
+def test_an_empty_profile_says_how_to_make_one() -> None:
+    empty = take(MEASURED.profile, np.zeros(len(MEASURED.profile["latency"]), dtype=bool))
+    with pytest.raises(InvalidTable, match=r"no measurement in profile.parquet; run python -m pipeline.profile"):
+        assemble("latency", replace(MEASURED, profile=empty), SPLIT)
+
+
+def test_groups_with_too_few_configs_are_counted_and_named() -> None:
+    rows = assemble("valid_acc", MEASURED, SPLIT)["train"]
+    check_groups("valid_acc", rows, fewest=7)
+    some = rows.take((group_numbers(rows.X) != 26) & (group_numbers(rows.X) != 1))
+    with pytest.raises(
+        InvalidTable, match="2 of 27 fidelity groups have fewer than 7.*N=1 W=4 Resolution=0.5 has 0, N=5 W=16"
+    ):
+        check_groups("valid_acc", some, fewest=7)

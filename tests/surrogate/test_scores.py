@@ -1,0 +1,128 @@
+"""Scores: known values, and ceilings that are what a second training reaches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from surrogate.dataset import Rows, assemble
+from surrogate.scores import (
+    agreement,
+    best_tenth,
+    ceiling,
+    epoch_bands,
+    first_seed,
+    kendall_tau,
+    score_rows,
+    tau_interval,
+    within_groups,
+)
+from tests.surrogate.landscape import measurements, split_of
+
+MEASURED = measurements(8, noise=4.0)
+PARTS = assemble("valid_acc", MEASURED, split_of(MEASURED))
+TRAIN = PARTS["train"]
+
+
+def test_a_perfect_prediction_scores_one_and_errs_by_nothing() -> None:
+    y = np.array([10.0, 50.0, 90.0, 20.0])
+    assert agreement("valid_acc", y, y) == {
+        "n": 4, "r2": 1.0, "tau": 1.0, "sparse_tau": 1.0, "rmse": 0.0, "mae": 0.0, "bias": 0.0,
+        "calibration_slope": pytest.approx(1.0),
+    }  # fmt: skip
+
+
+def test_scores_of_a_worked_example() -> None:
+    found = agreement("valid_acc", np.array([10.0, 20.0, 30.0]), np.array([12.0, 30.0, 24.0]))
+    assert found["tau"] == pytest.approx(1 / 3)
+    assert found["r2"] == pytest.approx(1 - 140 / 200)
+    assert found["rmse"] == pytest.approx((140 / 3) ** 0.5)
+    assert (found["mae"], found["bias"]) == (6.0, 2.0)
+
+
+def test_what_is_not_defined_is_none() -> None:
+    found = agreement("valid_acc", np.array([5.0, 5.0]), np.array([5.0, 6.0]))
+    assert (found["tau"], found["r2"]) == (None, None)
+    assert agreement("latency", np.empty(0), np.empty(0))["rmse"] is None
+
+
+def test_differences_under_a_tenth_of_a_point_are_ties_to_the_sparse_tau() -> None:
+    y = np.array([1.0, 2.0, 3.0, 4.0])
+    wrong = np.array([10.02, 10.01, 20.0, 30.0])
+    assert kendall_tau(y, wrong) == pytest.approx(4 / 6)
+    assert agreement("valid_acc", y, wrong)["sparse_tau"] == pytest.approx(5 / 30**0.5)
+
+
+@given(arrays(np.float64, 30, elements=st.integers(0, 20)), arrays(np.float64, 30, elements=st.integers(0, 20)))
+def test_tau_is_the_count_of_pairs(a: np.ndarray, b: np.ndarray) -> None:
+    da, db = np.sign(a[:, None] - a), np.sign(b[:, None] - b)
+    n_pairs = np.sqrt((da != 0).sum() * float((db != 0).sum()))
+    found = kendall_tau(a, b)
+    assert np.isnan(found) if n_pairs == 0 else found == pytest.approx((da * db).sum() / n_pairs)
+
+
+def test_the_ceiling_is_the_agreement_of_two_seeds() -> None:
+    runs = {s: TRAIN.take((TRAIN.seed == s) & (TRAIN.epoch == 20)) for s in (0, 1, 2)}
+    both = np.isin(runs[0].config_id, runs[1].config_id)
+    taus = [
+        kendall_tau(runs[0].y[both], runs[1].y),
+        kendall_tau(runs[0].y[both], runs[2].y),
+        kendall_tau(runs[1].y, runs[2].y),
+    ]
+    found = ceiling("valid_acc", TRAIN.take(TRAIN.epoch == 20))
+    assert found["tau"] == pytest.approx(np.mean(taus))
+    assert found["n"] == both.sum()
+    assert ceiling("valid_acc", TRAIN.take(TRAIN.seed == 0))["tau"] is None
+
+
+def test_less_noise_raises_the_ceiling() -> None:
+    quiet = measurements(8, noise=0.5)
+    rows = assemble("valid_acc", quiet, split_of(quiet))["train"]
+    loud, calm = ceiling("valid_acc", TRAIN)["tau"], ceiling("valid_acc", rows)["tau"]
+    assert loud is not None
+    assert calm is not None
+    assert loud < 0.9 < calm
+
+
+def test_every_row_of_a_first_seed_is_in_one_band_and_one_run_of_a_config_counts() -> None:
+    scored = score_rows("valid_acc", TRAIN, TRAIN.y, TRAIN)
+    n_first = int(first_seed(TRAIN).sum())
+    assert scored["all"]["model"]["n"] == n_first
+    assert sum(int(cut["model"]["n"] or 0) for name, cut in scored.items() if name.startswith("epochs")) == n_first
+    assert scored["last epoch"]["model"]["n"] == len(np.unique(TRAIN.config_id))
+    groups = [cut["model"]["n"] for name, cut in scored.items() if name.startswith("N=")]
+    assert len(groups) == 27
+    assert sum(int(n or 0) for n in groups) == len(np.unique(TRAIN.config_id))
+    assert scored["best tenth"]["model"]["n"] < n_first / 20
+
+
+def test_seconds_are_best_when_they_are_few() -> None:
+    rows = Rows(
+        X=TRAIN.X[:20], y=np.arange(1.0, 21.0), config_id=TRAIN.config_id[:20], seed=np.zeros(20, dtype=np.int64)
+    )
+    assert np.flatnonzero(best_tenth("latency", rows)).tolist() == [0, 1]
+    assert np.flatnonzero(best_tenth("valid_acc", rows)).tolist() == [18, 19]
+
+
+@given(st.integers(1, 300))
+def test_bands_cover_every_epoch_once(max_epoch: int) -> None:
+    covered = [e for first, last in epoch_bands(max_epoch) for e in range(first, last + 1)]
+    assert covered == list(range(1, max_epoch + 1))
+
+
+def test_ranking_groups_alone_is_worth_nothing_within_them() -> None:
+    last = TRAIN.take((TRAIN.epoch == 20) & first_seed(TRAIN))
+    assert within_groups(last, last.y) == 1.0
+    assert within_groups(last, np.zeros(len(last))) is None
+    assert abs(within_groups(last, np.random.default_rng(0).random(len(last))) or 0) < 0.3
+
+
+def test_the_interval_holds_tau_and_the_same_seed_gives_it_again() -> None:
+    last = TRAIN.take((TRAIN.epoch == 20) & first_seed(TRAIN))
+    predicted = last.y + np.random.default_rng(1).normal(0, 8, len(last))
+    low, high = tau_interval(last, predicted, seed=0)
+    assert low < kendall_tau(last.y, predicted) < high
+    assert (low, high) == tau_interval(last, predicted, seed=0)
