@@ -100,7 +100,7 @@ def _accuracy(X: np.ndarray) -> np.ndarray:
     paths = path_features(X[:, 3:9].astype(int))
     rate, decay = np.log10(X[:, 1].astype(float)), np.log10(X[:, 13].astype(float))
     depth, n_alive = paths[:, 20], paths[:, [0, 5, 10, 15]].sum(axis=1)
-    quality = 1 + 0.6 * depth - (rate + 1.5) ** 2 * 0.5 - (rate + decay + 5) ** 2 * 0.1 + 0.04 * X[:, 12] + X[:, 10]
+    quality = -3 + 0.6 * depth - (rate + 1.5) ** 2 * 0.5 - (rate + decay + 5) ** 2 * 0.1 + 0.04 * X[:, 12] + X[:, 10]
     quality += np.log(X[:, 14]) * 0.4
     return np.where(n_alive == 0, 10.0, 10 + 85 / (1 + np.exp(-quality)))
 

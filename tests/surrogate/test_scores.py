@@ -84,7 +84,7 @@ def test_less_noise_raises_the_ceiling() -> None:
     loud, calm = ceiling("valid_acc", TRAIN)["tau"], ceiling("valid_acc", rows)["tau"]
     assert loud is not None
     assert calm is not None
-    assert loud < 0.9 < calm
+    assert loud < calm - 0.05
 
 
 def test_every_row_of_a_first_seed_is_in_one_band_and_one_run_of_a_config_counts() -> None:

@@ -1,0 +1,121 @@
+"""Fitted models: within bounds, rising where they must, the same bytes again, and back from their files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jahs
+from jahs.cell import canonical_keys
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+from jahs.features import FEATURE_SETS
+from jahs.metrics import LEARNED
+from surrogate.dataset import assemble
+from surrogate.model import Settings, Surrogate, fit_surrogate, read_surrogate, write_surrogate
+from surrogate.scores import kendall_tau
+from tests.surrogate.landscape import TASK, measurements, split_of
+
+MEASURED = measurements()
+SPLIT = split_of(MEASURED)
+PARTS = {metric: assemble(metric, MEASURED, SPLIT) for metric in LEARNED}
+SETTINGS = Settings(n_trees=60, max_depth=4)
+FITTED = {metric: fit_surrogate(metric, PARTS[metric]["train"], TASK, settings=SETTINGS) for metric in LEARNED}
+X = jahs.encode(jahs.space().sample_columns(500, seed=11), np.random.default_rng(0).integers(1, 21, 500))
+
+
+@pytest.mark.parametrize("metric", LEARNED)
+def test_answers_rank_unseen_configs(metric: str) -> None:
+    valid = PARTS[metric]["valid"]
+    y = valid.y * valid.epoch if metric == "runtime" else valid.y
+    assert kendall_tau(y, FITTED[metric].predict(valid.X)) > 0.6
+
+
+@pytest.mark.parametrize("metric", ["train_acc", "valid_acc", "test_acc"])
+def test_accuracies_are_percentages(metric: str) -> None:
+    found = FITTED[metric].predict(X)
+    assert ((found >= 0) & (found <= 100)).all()
+
+
+def test_runtime_strictly_rises_with_the_epoch_and_latency_stays() -> None:
+    trajectory = np.repeat(X[:100], TASK.max_epoch, axis=0)
+    trajectory[:, -1] = np.tile(np.arange(1, TASK.max_epoch + 1), 100)
+    runtime = FITTED["runtime"].predict(trajectory).reshape(100, -1)
+    assert (runtime[:, 0] > 0).all()
+    assert (np.diff(runtime) > 0).all()
+    latency = FITTED["latency"].predict(trajectory).reshape(100, -1)
+    assert (latency > 0).all()
+    assert (np.ptp(latency, axis=1) == 0).all()
+
+
+def test_cells_that_compute_the_same_get_the_same_accuracy() -> None:
+    rows = np.repeat(X[:1], 2000, axis=0)
+    rows[:, 3:9] = np.random.default_rng(0).choice([0, 1, 1, 1, 2, 4], (2000, 6))
+    keys = canonical_keys(rows[:, 3:9].astype(int))
+    for metric in ("train_acc", "valid_acc", "test_acc"):
+        found = FITTED[metric].predict(rows)
+        assert all(np.ptp(found[keys == key]) == 0 for key in np.unique(keys))
+
+
+def test_the_same_rows_and_settings_give_the_same_bytes() -> None:
+    settings = replace(SETTINGS, colsample_bytree=0.5, seed=7)
+    rows = PARTS["valid_acc"]["train"]
+    first, again = (fit_surrogate("valid_acc", rows, TASK, settings=settings) for _ in range(2))
+    other = fit_surrogate("valid_acc", rows, TASK, settings=replace(settings, seed=8))
+    assert first.booster.save_raw("ubj") == again.booster.save_raw("ubj")
+    assert first.booster.save_raw("ubj") != other.booster.save_raw("ubj")
+
+
+@pytest.mark.parametrize("metric", ["valid_acc", "runtime"])
+def test_a_model_comes_back_from_its_files(metric: str, tmp_path: Path) -> None:
+    write_surrogate(tmp_path, FITTED[metric])
+    back = read_surrogate(tmp_path, metric)
+    assert (back.predict(X) == FITTED[metric].predict(X)).all()
+    assert (back.settings, back.features, back.counts) == (SETTINGS, FITTED[metric].features, FITTED[metric].counts)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{metric}.json", f"{metric}.ubj"]
+
+
+def test_a_model_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(MissingData, match=r"valid_acc.json does not exist; python -m surrogate.fit"):
+        read_surrogate(tmp_path, "valid_acc")
+    write_surrogate(tmp_path, FITTED["valid_acc"])
+    path = tmp_path / "valid_acc.json"
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps({**facts, "format": 99}))
+    with pytest.raises(UnknownFormat, match="format 99 with features 1; this version reads format 1"):
+        read_surrogate(tmp_path, "valid_acc")
+    path.write_text(json.dumps(facts)[:40])
+    with pytest.raises(CorruptFile, match=r"valid_acc.json .*cannot be read"):
+        read_surrogate(tmp_path, "valid_acc")
+    write_surrogate(tmp_path, FITTED["valid_acc"])
+    (tmp_path / "valid_acc.ubj").write_bytes((tmp_path / "valid_acc.ubj").read_bytes()[:1000])
+    with pytest.raises(CorruptFile, match=r"valid_acc.ubj cannot be read"):
+        read_surrogate(tmp_path, "valid_acc")
+
+
+def test_fewer_trees_are_the_first_trees() -> None:
+    short = fit_surrogate("valid_acc", PARTS["valid_acc"]["train"], TASK, settings=replace(SETTINGS, n_trees=20))
+    assert (FITTED["valid_acc"].predict(X, n_trees=20) == short.predict(X)).all()
+
+
+def test_a_constraint_makes_the_answer_rise_with_its_column() -> None:
+    rows = PARTS["valid_acc"]["train"]
+    features = FEATURE_SETS["published"]
+    fitted: Surrogate = fit_surrogate(
+        "valid_acc", rows, TASK, settings=SETTINGS, features=features, constraints={"epoch": 1}
+    )
+    trajectory = np.repeat(X[:50], TASK.max_epoch, axis=0)
+    trajectory[:, -1] = np.tile(np.arange(1, TASK.max_epoch + 1), 50)
+    assert (np.diff(fitted.predict(trajectory).reshape(50, -1)) >= 0).all()
+
+
+def test_every_bad_setting_is_named() -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"max_depth=0 is not an integer in 1\.\.15\nlearning_rate=nan is not a nu"
+    ):
+        Settings(max_depth=0, learning_rate=float("nan"))
+    with pytest.raises(InvalidArgument, match=r"'depth' is no setting; there are n_trees, max_depth"):
+        Settings.from_dict({"depth": 3})

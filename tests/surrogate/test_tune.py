@@ -1,0 +1,101 @@
+"""The search with NePS: it survives kill -9, belongs to its rows, and ends with the smallest good forest."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jahs.errors import InvalidArgument, ProtocolMismatch
+from surrogate.dataset import assemble
+from surrogate.model import Settings
+from surrogate.search import history, settings_of, start_search, the_only_search, validation_tau
+from surrogate.sizing import Size, sizes, smallest
+from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+MEASURED = measurements(8)
+PARTS = assemble("latency", MEASURED, split_of(MEASURED))
+FACTS = {"metric": "latency", "task": TASK.name, "n_trees": 10}
+POINT = {
+    "max_depth": 3, "min_child_weight": 2, "colsample_bytree": 0.5, "colsample_bylevel": 1.0, "learning_rate": 0.2,
+    "sigmoid_k": 1.5,
+}  # fmt: skip
+
+
+def test_a_folder_belongs_to_one_search_of_one_set_of_rows(tmp_path: Path) -> None:
+    start_search(tmp_path, FACTS, PARTS)
+    start_search(tmp_path, FACTS, PARTS)
+    with pytest.raises(ProtocolMismatch, match="holds another search .n_trees: 10, not 20"):
+        start_search(tmp_path, {**FACTS, "n_trees": 20}, PARTS)
+    with pytest.raises(ProtocolMismatch, match="holds another search .rows:"):
+        start_search(tmp_path, FACTS, {**PARTS, "valid": PARTS["test"]})
+    assert history(tmp_path) == []
+
+
+def test_two_searches_cannot_have_one_folder(tmp_path: Path) -> None:
+    with the_only_search(tmp_path), pytest.raises(InvalidArgument, match="a search is running in"):
+        the_only_search(tmp_path).__enter__()
+    with the_only_search(tmp_path):
+        pass
+
+
+def test_a_point_of_the_space_stands_for_settings() -> None:
+    assert settings_of(POINT, n_trees=30) == Settings(
+        n_trees=30, max_depth=3, min_child_weight=2, colsample_bytree=0.5, learning_rate=0.2, slope=1.5
+    )
+
+
+def test_the_smallest_forest_within_the_tolerance_is_chosen() -> None:
+    def size(n_nodes: int, tau: float) -> Size:
+        return Size(settings=Settings(), n_nodes=n_nodes, tau=tau)
+
+    found = [size(1000, 0.9), size(300, 0.8985), size(200, 0.8979), size(300, 0.899)]
+    assert smallest(found) == found[3]
+    assert smallest(found, tolerance=0.1) == found[2]
+    assert smallest(found, tolerance=0) == found[0]
+
+
+def test_sizes_are_measured_on_the_forests_that_would_be_shipped() -> None:
+    best = Settings(n_trees=60, max_depth=5)
+    found = {(s.settings.max_depth, s.settings.n_trees): s for s in sizes("latency", TASK, PARTS, best)}
+    assert set(found) == {(4, 50), (4, 60), (5, 50), (5, 60)}
+    for of_size in found.values():
+        assert of_size.tau == validation_tau("latency", TASK, PARTS, of_size.settings)
+    assert found[4, 50].n_nodes < found[4, 60].n_nodes
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_path: Path) -> None:
+    runs = write_folder(tmp_path / "runs", MEASURED)
+    out = tmp_path / "tuned"
+    command = [
+        sys.executable, "-m", "surrogate.tune", str(runs), "--split", str(runs / "split.json"), "--out", str(out),
+        "--metrics", "valid_acc", "--evaluations", "4", "--workers", "2", "--optimizer", "random_search",
+    ]  # fmt: skip
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True) as first:
+        while len(list(out.glob("valid_acc/neps/configs/config_*"))) < 2 and first.poll() is None:
+            time.sleep(0.02)
+        assert first.poll() is None
+        os.killpg(first.pid, signal.SIGKILL)
+    assert not (out / "params.json").exists()
+    n_before = len(history(out / "valid_acc"))
+    assert n_before < 4
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "start again" in done.stderr
+    found = history(out / "valid_acc")
+    assert len(found) == len({evaluation.number for evaluation in found}) == 4
+    assert all(evaluation.tau is not None and 0 < evaluation.tau < 1 for evaluation in found)
+    summary = json.loads((out / "history.json").read_text())["metrics"]["valid_acc"]
+    best = max([summary["default_tau"], *(evaluation["tau"] for evaluation in summary["evaluations"])])
+    assert best - 0.002 <= summary["chosen"]["tau"]
+    chosen = json.loads((out / "params.json").read_text())["metrics"]["valid_acc"]
+    parts = assemble("valid_acc", MEASURED, split_of(MEASURED))
+    assert validation_tau("valid_acc", TASK, parts, Settings.from_dict(chosen)) == summary["chosen"]["tau"]
