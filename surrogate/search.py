@@ -17,6 +17,7 @@ import os
 import shutil
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -146,7 +147,7 @@ def work(folder: Path, *, evaluations: int, optimizer: str, n_trees: int) -> Non
     with _shared(folder):
         neps.run(
             evaluate_pipeline=evaluate,
-            pipeline_space=_space(),
+            pipeline_space=_space(has_priors=optimizer == "pibo"),
             root_directory=folder / "neps",
             total_evaluations_to_spend=evaluations,
             optimizer=optimizer,  # type: ignore[arg-type]  # one of OPTIMIZERS
@@ -215,22 +216,28 @@ def _shared(folder: Path) -> Iterator[None]:
         yield
 
 
-def _space() -> Any:  # Any: NePS builds its space from a class
+def _space(*, has_priors: bool) -> Any:  # Any: NePS builds its space from a class
+    """The paper's space; NePS refuses priors where the optimiser would not look at them."""
     import neps
 
+    def prior(value: float) -> dict[str, Any]:  # Any: NePS's keywords
+        return {"prior": value, "prior_confidence": "low"} if has_priors else {}
+
     class Space(neps.PipelineSpace):
-        max_depth = neps.Integer(1, 15, prior=6, prior_confidence="low")
-        min_child_weight = neps.Integer(1, 10, prior=1, prior_confidence="low")
-        colsample_bytree = neps.Float(_SMALLEST_SHARE, 1.0, prior=1.0, prior_confidence="low")
-        learning_rate = neps.Float(0.001, 0.5, log=True, prior=0.3, prior_confidence="low")
-        colsample_bylevel = neps.Float(_SMALLEST_SHARE, 1.0, prior=1.0, prior_confidence="low")
-        sigmoid_k = neps.Float(0.01, 2.0, log=True, prior=1.0, prior_confidence="low")
+        max_depth = neps.Integer(1, 15, **prior(6))
+        min_child_weight = neps.Integer(1, 10, **prior(1))
+        colsample_bytree = neps.Float(_SMALLEST_SHARE, 1.0, **prior(1.0))
+        learning_rate = neps.Float(0.001, 0.5, log=True, **prior(0.3))
+        colsample_bylevel = neps.Float(_SMALLEST_SHARE, 1.0, **prior(1.0))
+        sigmoid_k = neps.Float(0.01, 2.0, log=True, **prior(1.0))
 
     return Space()
 
 
 def _state(folder: Path) -> Any:  # Any: NePS's own class
-    from neps.state import NePSState
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, while NePS imports it
+        from neps.state import NePSState
 
     return NePSState.create_or_load(folder / "neps", load_only=True)
 

@@ -32,9 +32,9 @@ POINT = {
 def test_a_folder_belongs_to_one_search_of_one_set_of_rows(tmp_path: Path) -> None:
     start_search(tmp_path, FACTS, PARTS)
     start_search(tmp_path, FACTS, PARTS)
-    with pytest.raises(ProtocolMismatch, match="holds another search .n_trees: 10, not 20"):
+    with pytest.raises(ProtocolMismatch, match=r"holds another search .n_trees: 10, not 20"):
         start_search(tmp_path, {**FACTS, "n_trees": 20}, PARTS)
-    with pytest.raises(ProtocolMismatch, match="holds another search .rows:"):
+    with pytest.raises(ProtocolMismatch, match=r"holds another search .rows:"):
         start_search(tmp_path, FACTS, {**PARTS, "valid": PARTS["test"]})
     assert history(tmp_path) == []
 
