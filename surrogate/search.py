@@ -2,10 +2,12 @@
 
     FOLDER/search.json   what is searched; a folder is never continued with anything else
     FOLDER/rows.npz      training and validation rows, so that every worker reads the same
-    FOLDER/neps/         NePS's own records; workers agree through them
+    FOLDER/evaluations/  a file for each evaluation that has ended, whole or absent
+    FOLDER/neps/         NePS's own records, through which workers agree; made anew from the evaluations at each start
 
-Workers are processes on one folder; each may end at any moment, as by kill -9. What it was evaluating is given back
-when the search is started again, and evaluated once more: the same settings on the same rows give the same score.
+    FOLDER/neps/         NePS's own records, through which workers agree; made anew from evaluations at each start
+so a killed worker can leave them half-written; that is why they are never trusted across starts. What was cut off is
+gone, what had ended counts, and the same settings on the same rows always give the same score.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
+import math
 import os
 import shutil
 import sys
@@ -28,7 +31,7 @@ import numpy as np
 
 from jahs.atomic import write_beside
 from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
-from jahs.hashing import digest_bytes
+from jahs.hashing import digest_bytes, digest_facts
 from jahs.tasks import Task, task
 from surrogate.dataset import Rows
 from surrogate.model import Settings, fit_surrogate
@@ -39,10 +42,10 @@ __all__ = [
     "SEARCH_FORMAT",
     "Evaluation",
     "as_record",
-    "give_back",
     "history",
     "read_rows",
     "settings_of",
+    "start_again",
     "start_search",
     "the_only_search",
     "validation_tau",
@@ -61,7 +64,7 @@ _ARRAYS: Final = ("X", "y", "config_id", "seed")
 class Evaluation:
     """One setting that was tried; `tau` is None where the fit failed."""
 
-    number: str
+    number: int
     settings: Settings
     tau: float | None
     seconds: float | None
@@ -138,11 +141,12 @@ def work(folder: Path, *, evaluations: int, optimizer: str, n_trees: int) -> Non
     def evaluate(**proposed: Any) -> dict[str, Any]:  # Any: NePS's values
         if os.getppid() != parent:
             sys.exit("the search has ended; its worker stops")
+        point = {name: value.item() if hasattr(value, "item") else value for name, value in proposed.items()}
         started = time.process_time()
-        settings = settings_of(proposed, n_trees=n_trees)
-        tau = validation_tau(metric, of_task, parts, settings)
-        seconds = time.process_time() - started
-        return {"objective_to_minimize": -tau, "info_dict": {"seconds": seconds}}
+        tau = validation_tau(metric, of_task, parts, settings_of(point, n_trees=n_trees))
+        seconds = round(time.process_time() - started, 3)
+        _record(folder, {"point": point, "tau": None if math.isnan(tau) else tau, "seconds": seconds})
+        return {"objective_to_minimize": _objective(tau)}
 
     with _shared(folder):
         neps.run(
@@ -151,45 +155,40 @@ def work(folder: Path, *, evaluations: int, optimizer: str, n_trees: int) -> Non
             root_directory=folder / "neps",
             total_evaluations_to_spend=evaluations,
             optimizer=optimizer,  # type: ignore[arg-type]  # one of OPTIMIZERS
-            objective_value_on_error=1.0,
-            ignore_errors=True,
         )
 
 
 def history(folder: Path) -> list[Evaluation]:
-    """Every evaluation that has ended, in the order in which they were proposed."""
-    if not (folder / "neps").is_dir():
+    """Every evaluation that has ended, in that order."""
+    if not (folder / "search.json").exists():
         return []
-    found = []
     n_trees = json.loads((folder / "search.json").read_bytes())["n_trees"]
-    for number, trial in sorted(_state(folder).lock_and_read_trials().items(), key=lambda pair: int(pair[0])):
-        if trial.report is not None:
-            is_good = trial.report.reported_as == "success" and trial.report.objective_to_minimize is not None
-            seconds = (trial.report.extra or {}).get("seconds")
-            found.append(
-                Evaluation(
-                    number=number,
-                    settings=settings_of(trial.config, n_trees=n_trees),
-                    tau=-float(trial.report.objective_to_minimize) if is_good else None,
-                    seconds=None if seconds is None else round(float(seconds), 3),
-                )
-            )
-    return found
+    return [
+        Evaluation(
+            number=record["number"],
+            settings=settings_of(record["point"], n_trees=n_trees),
+            tau=record["tau"],
+            seconds=record["seconds"],
+        )
+        for record in _records(folder)
+    ]
 
 
-def give_back(folder: Path) -> int:
-    """Put what ended workers were evaluating back in the queue; return how many there were."""
-    configs = folder / "neps" / "configs"
-    if not configs.is_dir():
-        return 0
-    for trial in configs.glob("config_*"):
-        if not all((trial / name).is_file() for name in ("config.yaml", "metadata.yaml")):
-            shutil.rmtree(trial)  # its worker ended while it was writing the proposal
-    state = _state(folder)
-    stuck = state.lock_and_get_current_evaluating_trials()
-    for trial in stuck:
-        state.lock_and_reset_trial_by_id(trial.id)
-    return len(stuck)
+def start_again(folder: Path, *, optimizer: str) -> None:
+    """Give NePS new records that hold every evaluation that has ended; no worker may be running."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, while NePS imports it
+        import neps
+
+    shutil.rmtree(folder / "neps", ignore_errors=True)
+    done = [(record["point"], {"objective_to_minimize": _objective(record["tau"])}) for record in _records(folder)]
+    if done:
+        neps.import_trials(
+            done,  # type: ignore[arg-type]  # a plain dict is what NePS's typed one is
+            folder / "neps",
+            _space(has_priors=optimizer == "pibo"),
+            optimizer=optimizer,  # type: ignore[arg-type]  # one of OPTIMIZERS
+        )
 
 
 @contextmanager
@@ -234,12 +233,22 @@ def _space(*, has_priors: bool) -> Any:  # Any: NePS builds its space from a cla
     return Space()
 
 
-def _state(folder: Path) -> Any:  # Any: NePS's own class
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, while NePS imports it
-        from neps.state import NePSState
+def _objective(tau: float | None) -> float:
+    """What NePS minimises; a fit without a tau, as of constant answers, is worse than any with one."""
+    return 1.0 if tau is None or math.isnan(tau) else -tau
 
-    return NePSState.create_or_load(folder / "neps", load_only=True)
+
+def _records(folder: Path) -> list[dict[str, Any]]:  # Any: JSON
+    found = [json.loads(path.read_bytes()) for path in sorted((folder / "evaluations").glob("*.json"))]
+    return sorted(found, key=lambda record: record["number"])  # stable: equal numbers stay in order of their digests
+
+
+def _record(folder: Path, content: dict[str, Any]) -> None:  # Any: JSON
+    place = folder / "evaluations"
+    place.mkdir(exist_ok=True)
+    number = len(list(place.glob("*.json"))) + 1  # of two that end at once both may get the same
+    with write_beside(place / f"{digest_facts(content['point'])}.json") as beside:
+        beside.write_text(json.dumps({**content, "number": number}, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def as_record(evaluation: Evaluation) -> dict[str, Any]:  # Any: JSON

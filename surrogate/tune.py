@@ -30,8 +30,8 @@ from surrogate.search import (
     OPTIMIZERS,
     Evaluation,
     as_record,
-    give_back,
     history,
+    start_again,
     start_search,
     the_only_search,
     validation_tau,
@@ -104,8 +104,8 @@ def search_metric(folder: Path, *, evaluations: int, workers: int, optimizer: st
         InvalidArgument: workers ended and nothing was evaluated.
     """
     while (done := len(history(folder))) < evaluations:
-        if stuck := give_back(folder):
-            _log.info("%s: %d evaluations had been cut off and start again", folder.name, stuck)
+        start_again(folder, optimizer=optimizer)
+        _log.info("%s: going on after %d/%d evaluations", folder.name, done, evaluations)
         n_workers = min(workers, evaluations - done)
         settings = {"evaluations": evaluations, "optimizer": optimizer, "n_trees": n_trees}
         before = {name: os.environ.get(name) for name in _THREADS}

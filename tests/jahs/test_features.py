@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from jahs.features import FEATURE_SETS, GROUPS, TRENDS, FeatureBuilder, FeatureS
 from jahs.schema import COLUMNS
 from jahs.tasks import TASKS
 
-TASK = TASKS["fashion_mnist_mini"]
+TASK = replace(TASKS["fashion_mnist_mini"], max_epoch=30)
 BUILDERS = {name: FeatureBuilder(found, TASK) for name, found in FEATURE_SETS.items()}
 OPS = slice(3, 9)
 

@@ -20,7 +20,7 @@ from splits.split import Split, write_split
 from surrogate.dataset import Measurements
 
 TASK = TASKS["digits"]
-EPOCHS = (1, 4, 10, 20)
+EPOCHS = (1, 3, 6, TASK.max_epoch)
 PROTOCOL = "0123456789abcdef"
 SIZES = tuple(product((1, 3, 5), (4, 8, 16), (0.25, 0.5, 1.0)))
 

@@ -81,14 +81,14 @@ def test_a_diverged_run_gives_its_rows_before_the_epoch_in_which_it_diverged() -
 
     def diverge(runs: Table) -> Table:
         runs["status"] = np.where(run, "diverged", runs["status"])
-        runs["valid_acc"][run & (runs["epoch"] == 10)] = np.nan
-        return take(runs, ~(run & (runs["epoch"] > 10)))
+        runs["valid_acc"][run & (runs["epoch"] == 6)] = np.nan
+        return take(runs, ~(run & (runs["epoch"] > 6)))
 
     measured = with_runs(diverge)
     rows = next(r for r in assemble("valid_acc", measured, SPLIT).values() if ids[0] in r.config_id)
-    assert rows.epoch[(rows.config_id == ids[0]) & (rows.seed == seeds[0])].tolist() == [1, 4]
+    assert rows.epoch[(rows.config_id == ids[0]) & (rows.seed == seeds[0])].tolist() == [1, 3]
     times = next(r for r in assemble("runtime", measured, SPLIT).values() if ids[0] in r.config_id)
-    assert times.epoch[(times.config_id == ids[0]) & (times.seed == seeds[0])].tolist() == [4]
+    assert times.epoch[(times.config_id == ids[0]) & (times.seed == seeds[0])].tolist() == [3]
 
 
 def test_runs_on_an_accelerator_give_accuracies_and_no_epoch_time() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,30 +24,37 @@ MEASURED = measurements()
 SPLIT = split_of(MEASURED)
 PARTS = {metric: assemble(metric, MEASURED, SPLIT) for metric in LEARNED}
 SETTINGS = Settings(n_trees=60, max_depth=4)
-FITTED = {metric: fit_surrogate(metric, PARTS[metric]["train"], TASK, settings=SETTINGS) for metric in LEARNED}
-X = jahs.encode(jahs.space().sample_columns(500, seed=11), np.random.default_rng(0).integers(1, 21, 500))
+
+X = jahs.encode(
+    jahs.space().sample_columns(500, seed=11), np.random.default_rng(0).integers(1, TASK.max_epoch + 1, 500)
+)
+
+
+@cache
+def fitted(metric: str) -> Surrogate:
+    return fit_surrogate(metric, PARTS[metric]["train"], TASK, settings=SETTINGS)
 
 
 @pytest.mark.parametrize("metric", LEARNED)
 def test_answers_rank_unseen_configs(metric: str) -> None:
     valid = PARTS[metric]["valid"]
     y = valid.y * valid.epoch if metric == "runtime" else valid.y
-    assert kendall_tau(y, FITTED[metric].predict(valid.X)) > 0.6
+    assert kendall_tau(y, fitted(metric).predict(valid.X)) > 0.6
 
 
 @pytest.mark.parametrize("metric", ["train_acc", "valid_acc", "test_acc"])
 def test_accuracies_are_percentages(metric: str) -> None:
-    found = FITTED[metric].predict(X)
+    found = fitted(metric).predict(X)
     assert ((found >= 0) & (found <= 100)).all()
 
 
 def test_runtime_strictly_rises_with_the_epoch_and_latency_stays() -> None:
     trajectory = np.repeat(X[:100], TASK.max_epoch, axis=0)
     trajectory[:, -1] = np.tile(np.arange(1, TASK.max_epoch + 1), 100)
-    runtime = FITTED["runtime"].predict(trajectory).reshape(100, -1)
+    runtime = fitted("runtime").predict(trajectory).reshape(100, -1)
     assert (runtime[:, 0] > 0).all()
     assert (np.diff(runtime) > 0).all()
-    latency = FITTED["latency"].predict(trajectory).reshape(100, -1)
+    latency = fitted("latency").predict(trajectory).reshape(100, -1)
     assert (latency > 0).all()
     assert (np.ptp(latency, axis=1) == 0).all()
 
@@ -56,7 +64,7 @@ def test_cells_that_compute_the_same_get_the_same_accuracy() -> None:
     rows[:, 3:9] = np.random.default_rng(0).choice([0, 1, 1, 1, 2, 4], (2000, 6))
     keys = canonical_keys(rows[:, 3:9].astype(int))
     for metric in ("train_acc", "valid_acc", "test_acc"):
-        found = FITTED[metric].predict(rows)
+        found = fitted(metric).predict(rows)
         assert all(np.ptp(found[keys == key]) == 0 for key in np.unique(keys))
 
 
@@ -71,17 +79,17 @@ def test_the_same_rows_and_settings_give_the_same_bytes() -> None:
 
 @pytest.mark.parametrize("metric", ["valid_acc", "runtime"])
 def test_a_model_comes_back_from_its_files(metric: str, tmp_path: Path) -> None:
-    write_surrogate(tmp_path, FITTED[metric])
+    write_surrogate(tmp_path, fitted(metric))
     back = read_surrogate(tmp_path, metric)
-    assert (back.predict(X) == FITTED[metric].predict(X)).all()
-    assert (back.settings, back.features, back.counts) == (SETTINGS, FITTED[metric].features, FITTED[metric].counts)
+    assert (back.predict(X) == fitted(metric).predict(X)).all()
+    assert (back.settings, back.features, back.counts) == (SETTINGS, fitted(metric).features, fitted(metric).counts)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{metric}.json", f"{metric}.ubj"]
 
 
 def test_a_model_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(MissingData, match=r"valid_acc.json does not exist; python -m surrogate.fit"):
         read_surrogate(tmp_path, "valid_acc")
-    write_surrogate(tmp_path, FITTED["valid_acc"])
+    write_surrogate(tmp_path, fitted("valid_acc"))
     path = tmp_path / "valid_acc.json"
     facts = json.loads(path.read_text())
     path.write_text(json.dumps({**facts, "format": 99}))
@@ -90,7 +98,7 @@ def test_a_model_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     path.write_text(json.dumps(facts)[:40])
     with pytest.raises(CorruptFile, match=r"valid_acc.json .*cannot be read"):
         read_surrogate(tmp_path, "valid_acc")
-    write_surrogate(tmp_path, FITTED["valid_acc"])
+    write_surrogate(tmp_path, fitted("valid_acc"))
     (tmp_path / "valid_acc.ubj").write_bytes((tmp_path / "valid_acc.ubj").read_bytes()[:1000])
     with pytest.raises(CorruptFile, match=r"valid_acc.ubj cannot be read"):
         read_surrogate(tmp_path, "valid_acc")
@@ -98,18 +106,16 @@ def test_a_model_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_fewer_trees_are_the_first_trees() -> None:
     short = fit_surrogate("valid_acc", PARTS["valid_acc"]["train"], TASK, settings=replace(SETTINGS, n_trees=20))
-    assert (FITTED["valid_acc"].predict(X, n_trees=20) == short.predict(X)).all()
+    assert (fitted("valid_acc").predict(X, n_trees=20) == short.predict(X)).all()
 
 
 def test_a_constraint_makes_the_answer_rise_with_its_column() -> None:
     rows = PARTS["valid_acc"]["train"]
     features = FEATURE_SETS["published"]
-    fitted: Surrogate = fit_surrogate(
-        "valid_acc", rows, TASK, settings=SETTINGS, features=features, constraints={"epoch": 1}
-    )
+    rising = fit_surrogate("valid_acc", rows, TASK, settings=SETTINGS, features=features, constraints={"epoch": 1})
     trajectory = np.repeat(X[:50], TASK.max_epoch, axis=0)
     trajectory[:, -1] = np.tile(np.arange(1, TASK.max_epoch + 1), 50)
-    assert (np.diff(fitted.predict(trajectory).reshape(50, -1)) >= 0).all()
+    assert (np.diff(rising.predict(trajectory).reshape(50, -1)) >= 0).all()
 
 
 def test_every_bad_setting_is_named() -> None:

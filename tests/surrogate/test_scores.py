@@ -20,7 +20,7 @@ from surrogate.scores import (
     tau_interval,
     within_groups,
 )
-from tests.surrogate.landscape import measurements, split_of
+from tests.surrogate.landscape import EPOCHS, measurements, split_of
 
 MEASURED = measurements(8, noise=4.0)
 PARTS = assemble("valid_acc", MEASURED, split_of(MEASURED))
@@ -65,14 +65,14 @@ def test_tau_is_the_count_of_pairs(a: np.ndarray, b: np.ndarray) -> None:
 
 
 def test_the_ceiling_is_the_agreement_of_two_seeds() -> None:
-    runs = {s: TRAIN.take((TRAIN.seed == s) & (TRAIN.epoch == 20)) for s in (0, 1, 2)}
+    runs = {s: TRAIN.take((TRAIN.seed == s) & (TRAIN.epoch == EPOCHS[-1])) for s in (0, 1, 2)}
     both = np.isin(runs[0].config_id, runs[1].config_id)
     taus = [
         kendall_tau(runs[0].y[both], runs[1].y),
         kendall_tau(runs[0].y[both], runs[2].y),
         kendall_tau(runs[1].y, runs[2].y),
     ]
-    found = ceiling("valid_acc", TRAIN.take(TRAIN.epoch == 20))
+    found = ceiling("valid_acc", TRAIN.take(TRAIN.epoch == EPOCHS[-1]))
     assert found["tau"] == pytest.approx(np.mean(taus))
     assert found["n"] == both.sum()
     assert ceiling("valid_acc", TRAIN.take(TRAIN.seed == 0))["tau"] is None
@@ -114,14 +114,14 @@ def test_bands_cover_every_epoch_once(max_epoch: int) -> None:
 
 
 def test_ranking_groups_alone_is_worth_nothing_within_them() -> None:
-    last = TRAIN.take((TRAIN.epoch == 20) & first_seed(TRAIN))
+    last = TRAIN.take((TRAIN.epoch == EPOCHS[-1]) & first_seed(TRAIN))
     assert within_groups(last, last.y) == 1.0
     assert within_groups(last, np.zeros(len(last))) is None
     assert abs(within_groups(last, np.random.default_rng(0).random(len(last))) or 0) < 0.3
 
 
 def test_the_interval_holds_tau_and_the_same_seed_gives_it_again() -> None:
-    last = TRAIN.take((TRAIN.epoch == 20) & first_seed(TRAIN))
+    last = TRAIN.take((TRAIN.epoch == EPOCHS[-1]) & first_seed(TRAIN))
     predicted = last.y + np.random.default_rng(1).normal(0, 8, len(last))
     low, high = tau_interval(last, predicted, seed=0)
     assert low < kendall_tau(last.y, predicted) < high
