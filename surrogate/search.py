@@ -3,10 +3,10 @@
     FOLDER/search.json   what is searched; a folder is never continued with anything else
     FOLDER/rows.npz      training and validation rows, so that every worker reads the same
     FOLDER/evaluations/  a file for each evaluation that has ended, whole or absent
-    FOLDER/neps/         NePS's own records, through which workers agree; made anew from the evaluations at each start
-
     FOLDER/neps/         NePS's own records, through which workers agree; made anew from evaluations at each start
-so a killed worker can leave them half-written; that is why they are never trusted across starts. What was cut off is
+
+Workers are processes on one folder; each may end at any moment, as by kill -9. NePS writes some of its records in
+place, so a killed worker can leave them half-written; they are never trusted across starts. What was cut off is
 gone, what had ended counts, and the same settings on the same rows always give the same score.
 """
 
