@@ -96,7 +96,7 @@ def test_impossible_sizes_are_refused(sizes):
         learning_curve_subsets(TABLE, sizes, seed=0)
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=repr)
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda value: type(value).__name__)
 def test_what_is_no_seed_is_refused(seed):
     with pytest.raises(InvalidArgument, match=r"^seed="):
         k_folds(TABLE, 3, seed=seed)

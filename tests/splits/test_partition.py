@@ -175,7 +175,7 @@ def test_an_old_split_that_leaks_is_refused():
         partition(recorded, seed=0, old=torn)
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=repr)
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda value: type(value).__name__)
 def test_what_is_no_seed_is_refused(seed):
     with pytest.raises(InvalidArgument, match=r"^seed="):
         partition(record(make_configs(189)), seed=seed)
