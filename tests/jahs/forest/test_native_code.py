@@ -2,7 +2,6 @@ import hashlib
 import subprocess
 import sys
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -10,6 +9,9 @@ from jahs.errors import MissingDependency
 from jahs.forest import native_code, open_engine, save_forest
 from jahs.forest.native_code import cache_file, native_kernels
 from tests.jahs.forest.examples import random_forest, random_rows
+
+pytest.importorskip("numba")
+llvm = pytest.importorskip("llvmlite.binding")
 
 
 @pytest.fixture
