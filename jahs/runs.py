@@ -25,7 +25,16 @@ from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 from jahs.tables import Table, concatenate, empty_table, read_table, sort_by, take
 
-__all__ = ["Protocol", "each_run_once", "read_configs", "read_profile", "read_protocol", "read_runs", "run_shards"]
+__all__ = [
+    "Protocol",
+    "each_run_once",
+    "last_rows",
+    "read_configs",
+    "read_profile",
+    "read_protocol",
+    "read_runs",
+    "run_shards",
+]
 
 _ROW: Final = ("config_id", "seed", "epoch")
 
@@ -94,6 +103,12 @@ def read_profile(path: Path) -> Table:
     read_protocol(path)
     profile = path / "profile.parquet"
     return read_table(profile, PROFILE_COLUMNS) if profile.exists() else empty_table(PROFILE_COLUMNS)
+
+
+def last_rows(runs: Table) -> Table:
+    """Return the last row of every run of a table that is sorted by config, seed and epoch."""
+    ends = (runs["config_id"][1:] != runs["config_id"][:-1]) | (runs["seed"][1:] != runs["seed"][:-1])
+    return take(runs, np.flatnonzero(np.append(ends, [True] * (len(runs["epoch"]) > 0))))
 
 
 def each_run_once(tables: Sequence[Table]) -> Table:

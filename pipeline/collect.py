@@ -45,11 +45,6 @@ _log = logging.getLogger(__name__)
 _AHEAD: Final = 270  # configs are entered into the table so many at a time
 _MOST_RESTARTS: Final = 20
 _PAIR: Final = (0, 1)
-_FASTER_MEMORY: Final = {  # large pages for workers: fewer page faults, same results
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-    "MALLOC_MMAP_THRESHOLD_": "4294967296",
-    "MALLOC_TRIM_THRESHOLD_": "4294967296",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +148,7 @@ def _run_jobs(settings: Settings, jobs: Iterator[tuple[int, int]]) -> Iterator[s
         for function, arguments, named in (call(*job) for job in jobs):
             yield function(*arguments, **named)
         return
-    os.environ.update({"OMP_NUM_THREADS": "1", **_FASTER_MEMORY, **os.environ})
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     yield from Parallel(
         n_jobs=settings.workers,
         return_as="generator_unordered",

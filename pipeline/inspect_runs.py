@@ -18,7 +18,7 @@ import torch
 from jahs.columns import config_ids
 from jahs.errors import InvalidTable, JahsError, ProtocolMismatch
 from jahs.metrics import ACCURACIES
-from jahs.runs import read_configs, read_profile, read_protocol, read_runs, run_shards
+from jahs.runs import last_rows, read_configs, read_profile, read_protocol, read_runs, run_shards
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
 from jahs.tables import Table, read_table, take
 from jahs.tasks import RESOLUTIONS, Task, task
@@ -59,7 +59,7 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
     """Return counts per fidelity group, cost so far, and an estimate of what is left."""
     runs, configs = read_runs(path), read_configs(path)
     number_of = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
-    last = _last_rows(runs)
+    last = last_rows(runs)
     trained = Counter(last["config_id"].tolist())
     groups = Counter(number_of[identity] % N_GROUPS for identity in trained)
     cost = last["runtime"][np.isfinite(last["runtime"])]
@@ -239,14 +239,9 @@ def _each_run(runs: Table) -> list[Table]:
     return [{name: values[a:b] for name, values in runs.items()} for a, b in zip(starts, stops, strict=True)]
 
 
-def _last_rows(runs: Table) -> Table:
-    stops = np.cumsum([len(run["epoch"]) for run in _each_run(runs)], dtype=np.int64)
-    return take(runs, stops - 1)
-
-
 def _seed_spread(runs: Table) -> dict[str, float]:
     """Standard deviation between seeds at the last epoch, pooled over the repeated configs."""
-    last = _last_rows(runs)
+    last = last_rows(runs)
     finished = take(last, last["status"] == "finished")
     spread = {}
     for field in _REPRODUCED:

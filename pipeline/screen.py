@@ -27,7 +27,7 @@ from scipy.stats import kendalltau
 
 from jahs.atomic import write_beside
 from jahs.errors import InvalidTable, JahsError
-from jahs.runs import read_runs
+from jahs.runs import last_rows, read_runs
 from jahs.tables import take
 from jahs.tasks import Task, task
 from pipeline.data import load_images
@@ -67,10 +67,8 @@ def screen_one(candidate: Task, number: int, seed: int, out: Path) -> dict[str, 
 
 def recorded_rows(path: Path) -> list[dict[str, Any]]:  # Any: JSON
     """Return a row like `screen_one`'s for every run of a folder whose seed is one of the two."""
-    runs = read_runs(path)
-    keys = runs["config_id"], runs["seed"]
-    is_last = np.append((np.diff(keys[0]) != 0) | (np.diff(keys[1]) != 0), True)
-    last = take(runs, is_last & np.isin(keys[1], _SEEDS))
+    last = last_rows(read_runs(path))
+    last = take(last, np.isin(last["seed"], _SEEDS))
     named = {
         "number": "config_id",
         "seed": "seed",
