@@ -108,8 +108,9 @@ def collect(settings: Settings) -> int:
     progress = Progress(settings.runs, settings.task, limit_s=settings.minutes and settings.minutes * 60)
     n_added = 0
     deadline = None if settings.minutes is None else time.monotonic() + settings.minutes * 60
+    given: set[tuple[int, int]] = set()
     for restart in range(_MOST_RESTARTS + 1):
-        jobs = _jobs(settings, folder, deadline=deadline, n_left=settings.runs and settings.runs - n_added)
+        jobs = _jobs(settings, folder, deadline=deadline, given=given)
         try:
             for line in _run_jobs(settings, jobs):
                 if line is not None:
@@ -120,6 +121,9 @@ def collect(settings: Settings) -> int:
             _log.warning("a worker was killed; its run is trained again")
             if restart == _MOST_RESTARTS:
                 raise
+            # Other workers may have recorded runs whose lines were lost with the killed one.
+            given &= folder.recorded()
+            n_added = len(given)
     progress.close()
     return n_added
 
@@ -158,11 +162,13 @@ def _run_jobs(settings: Settings, jobs: Iterator[tuple[int, int]]) -> Iterator[s
 
 
 def _jobs(
-    settings: Settings, folder: RunsFolder, *, deadline: float | None, n_left: int | None
+    settings: Settings, folder: RunsFolder, *, deadline: float | None, given: set[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the number and seed of every run that is not recorded, in order, until a limit is reached."""
+    """Yield the number and seed of every run that is not recorded, in order, until a limit is reached.
+
+    The (config_id, seed) of what was yielded are added to `given`; those that are there count against the limit.
+    """
     done = folder.recorded()
-    n_given = 0
     number = 0
     while True:
         if number % _AHEAD == 0:
@@ -171,9 +177,9 @@ def _jobs(
         for seed in sorted({*run_seeds(number), *_PAIR}) if number < settings.pairs else run_seeds(number):
             if (identity, seed) in done:
                 continue
-            if n_given == n_left or (deadline is not None and time.monotonic() > deadline):
+            if len(given) == settings.runs or (deadline is not None and time.monotonic() > deadline):
                 return
-            n_given += 1
+            given.add((identity, seed))
             yield number, seed
         number += 1
 

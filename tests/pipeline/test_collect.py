@@ -1,6 +1,7 @@
 """The collector as it is used: in processes that are killed, on full disks, two at a time, and on a Dask cluster."""
 
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+import pipeline.collect
 from jahs.configs import config_id
 from jahs.runs import read_configs, read_runs, run_shards
 from pipeline.collect import Settings, collect, main
@@ -129,6 +132,27 @@ def test_a_killed_worker_costs_nothing_but_its_run(tmp_path):
     _, log = running.communicate(timeout=300)
     assert running.returncode == 0, log
     assert recorded(out) == expected(6)
+
+
+def test_a_run_recorded_while_another_worker_was_killed_counts(tmp_path, monkeypatch):
+    """Its line is lost with the pool of workers, but it must not be collected on top of what was asked for."""
+    call_worker = pipeline.collect._run_jobs
+    n_calls = []
+
+    def die_after_two_runs(settings, jobs):
+        n_calls.append(1)
+        lines = call_worker(settings, itertools.islice(jobs, 2) if len(n_calls) == 1 else jobs)
+        yield next(lines)
+        if len(n_calls) == 1:
+            next(lines)
+            raise TerminatedWorkerError
+        yield from lines
+
+    monkeypatch.setattr(pipeline.collect, "_run_jobs", die_after_two_runs)
+    out = tmp_path / "runs"
+    assert collect(Settings(task="digits", out=out, runs=4, workers=1)) == 4
+    assert recorded(out) == expected(4)
+    assert len(n_calls) == 2
 
 
 def worker_of(pid):
