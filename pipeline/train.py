@@ -23,7 +23,7 @@ from jahs.atomic import write_beside
 from jahs.configs import Config, config_id, validate
 from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
 from jahs.tasks import Task
-from pipeline.augment import crop_padding, flip_and_crop, trivial_augment
+from pipeline.augment import AUGMENTATION_VERSION, crop_padding, flip_and_crop, trivial_augment
 from pipeline.data import ImageSet, Part, resize_batch
 from pipeline.network import Network, build_network
 
@@ -101,7 +101,9 @@ def train(
         raise InvalidArgument(f"seed={seed!r} is not an integer >= 0")
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(config, task, images, seed=seed, device=device)
-        identity = f"{task.name} {images.index_digest} {config_id(config)} {seed} {task.max_epoch}"
+        identity = (
+            f"{task.name} {images.index_digest} {AUGMENTATION_VERSION} {config_id(config)} {seed} {task.max_epoch}"
+        )
         rows = [] if checkpoint is None else training.resume(checkpoint, identity)
         for epoch, row in enumerate(rows[:last], start=1):
             _report(on_epoch, epoch, row)

@@ -16,6 +16,7 @@ from jahs.spaces import space
 from jahs.tasks import TASKS
 from pipeline import train as train_module
 from pipeline import train_cli
+from pipeline.augment import AUGMENTATION_VERSION
 from pipeline.data import load_images
 from pipeline.sampling import N_GROUPS, sample_config
 from pipeline.train import BATCH_SIZE, EPOCH_FIELDS, Training, learning_rate, train
@@ -248,6 +249,14 @@ def test_a_checkpoint_of_another_split_is_refused(images, tmp_path):
     train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
     with pytest.raises(ProtocolMismatch, match="belongs to another run"):
         train(CONFIG, TINY, dataclasses.replace(images, index_digest="0" * 16), seed=7, checkpoint=checkpoint)
+
+
+def test_a_checkpoint_of_another_augmentation_is_refused(images, tmp_path, monkeypatch):
+    checkpoint = tmp_path / "run.pt"
+    train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
+    monkeypatch.setattr("pipeline.train.AUGMENTATION_VERSION", AUGMENTATION_VERSION + 1)
+    with pytest.raises(ProtocolMismatch, match="belongs to another run"):
+        train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint)
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "text", "another file", "lacks weights"])
