@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
 from jahs.forest.flat import Forest
 
-__all__ = ["FORMAT_VERSION", "load_forest", "map_forest", "save_forest", "save_mapped_forest"]
+__all__ = ["FORMAT_VERSION", "load_forest", "map_forest", "read_member", "save_forest", "save_mapped_forest"]
 
 FORMAT_VERSION = 1
 ARRAYS = (
@@ -64,7 +64,7 @@ def load_forest(path: Path) -> Forest:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            arrays = {name: _read_member(archive, f"{name}.npy") for name in (HEADER, *ARRAYS)}
+            arrays = {name: read_member(archive, f"{name}.npy") for name in (HEADER, *ARRAYS)}
     except FileNotFoundError as err:
         raise MissingData(f"{path}: no such file") from err
     except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError) as err:
@@ -117,7 +117,7 @@ def _forest(path: Path, arrays: Mapping[str, Array]) -> Forest:
         raise CorruptFile(f"{path}: {err}\nrestore the file") from err
 
 
-def _read_member(archive: zipfile.ZipFile, name: str) -> Array:
+def read_member(archive: zipfile.ZipFile, name: str) -> Array:
     """One array; its size is known from the archive's directory before memory is asked for."""
     size = archive.getinfo(name).file_size
     if size > MAX_BYTES + 4096:  # its header included

@@ -1,0 +1,36 @@
+"""A release: the folder that answers queries for one task. Written by `surrogate.release` and `jahs import`, read here.
+
+    RELEASE/manifest.json     what it is, and size and sha256 of every other file
+    RELEASE/models.json       per metric: which forest, which features, and what turns its answer into the metric
+    RELEASE/forests-0.npz     forests that read the same features (or a folder of npy, mapped instead of read)
+    RELEASE/noise.json        optional: the spread of the training noise
+    RELEASE/table.npz         optional: the recorded runs
+    RELEASE/references.json   optional: Pareto fronts and frozen reference points
+    RELEASE/quality.json      optional: how good the models are
+
+A file's size and sha256 are checked when it is first read. Only JSON and plain numbers are read, never a pickle.
+"""
+
+from jahs.release.find import data_folders, find_release, releases
+from jahs.release.manifest import RELEASE_FORMAT, Manifest
+from jahs.release.models import Costs, MetricModel, Models, Pack, Target
+from jahs.release.reading import Release, read_release
+from jahs.release.table import RecordedTable
+from jahs.release.writing import write_release
+
+__all__ = [
+    "RELEASE_FORMAT",
+    "Costs",
+    "Manifest",
+    "MetricModel",
+    "Models",
+    "Pack",
+    "RecordedTable",
+    "Release",
+    "Target",
+    "data_folders",
+    "find_release",
+    "read_release",
+    "releases",
+    "write_release",
+]

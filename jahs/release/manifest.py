@@ -1,0 +1,150 @@
+"""A release's manifest, and reading the files that it vouches for.
+
+A manifest says of every other file how long it is and what its sha256 is. Nothing in it is trusted to be small or to
+stay inside the folder: names are plain, sizes are bounded, and a link is not followed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from jahs.errors import CorruptFile, MissingData, UnknownFormat
+from jahs.hashing import sha256_file
+
+__all__ = ["MANIFEST", "MAX_JSON", "RELEASE_FORMAT", "Manifest", "parse_json", "read_manifest", "to_json"]
+
+RELEASE_FORMAT: Final = 1
+"""Version of the folder; a reader refuses any other."""
+
+MANIFEST: Final = "manifest.json"
+MAX_JSON: Final = 2**25
+_MAX_FILES: Final = 1000
+_MAX_SIZE: Final = 2**34
+_NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_-]*(/[a-z0-9_][a-z0-9_-]*)?\.(json|npz|npy)")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_RESTORE: Final = "restore the file, or the whole release (an embedded one: reinstall jahs)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a release is, and its files.
+
+    Attributes:
+        folder: where it stands.
+        task: name of the task that it answers for.
+        files: (size in bytes, sha256) of every other file, by name.
+        facts: everything else that was written: version, source, protocol, seed, versions, commit, command.
+        sha256: of the manifest itself, which stands for the whole release.
+    """
+
+    folder: Path
+    task: str
+    files: Mapping[str, tuple[int, str]]
+    facts: Mapping[str, Any]  # Any: JSON
+    sha256: str
+
+    def checked(self, name: str) -> Path:
+        """Return the path of a file whose bytes are those that the manifest says.
+
+        Raises:
+            MissingData: the release has no such file, or it is not where it should be.
+            CorruptFile: its size or its sha256 is another.
+        """
+        path = self.folder / name
+        if name not in self.files:
+            raise MissingData(f"{path}: the release has no {name}; its files are {', '.join(sorted(self.files))}")
+        if any(part.is_symlink() for part in (path, path.parent) if part != self.folder):
+            raise CorruptFile(f"{path} is a link, not a file; {_RESTORE}")
+        if not path.is_file():
+            raise MissingData(f"{path} is missing, which {MANIFEST} lists; {_RESTORE}")
+        size, sha256 = self.files[name]
+        if (found := path.stat().st_size) != size:
+            raise CorruptFile(f"{path} has {found} bytes, not the {size} that {MANIFEST} says; {_RESTORE}")
+        if sha256_file(path) != sha256:
+            raise CorruptFile(f"{path} is damaged: its sha256 is not the one that {MANIFEST} says; {_RESTORE}")
+        return path
+
+    def read_json(self, name: str) -> Any:  # Any: JSON
+        """Return what a JSON file of the release holds, after the check of `checked`."""
+        path = self.checked(name)
+        if self.files[name][0] > MAX_JSON:
+            raise CorruptFile(f"{path} has {self.files[name][0]} bytes; at most {MAX_JSON} are read")
+        return parse_json(path, path.read_bytes())
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a release.
+
+    Raises:
+        MissingData: the folder is no release.
+        CorruptFile: the manifest is not one.
+        UnknownFormat: it is of another format version.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise MissingData(f"{folder} is not a release: it has no {MANIFEST}; see jahs.releases()")
+    if (size := path.stat().st_size) > MAX_JSON:
+        raise CorruptFile(f"{path} has {size} bytes; at most {MAX_JSON} are read")
+    data = path.read_bytes()
+    content = parse_json(path, data)
+    if not isinstance(content, dict):
+        raise CorruptFile(f"{path} is not a manifest: it holds no object; {_RESTORE}")
+    found = content.pop("format", None)
+    if type(found) is not int or found != RELEASE_FORMAT:
+        raise UnknownFormat(
+            f"{path}: release format {found!r}; this version of jahs reads format {RELEASE_FORMAT}: install the jahs "
+            "that wrote it, or a newer one"
+        )
+    task, files = content.pop("task", None), content.pop("files", None)
+    if not isinstance(task, str) or not isinstance(files, dict) or len(files) > _MAX_FILES:
+        raise CorruptFile(f"{path}: needs a task and up to {_MAX_FILES} files; {_RESTORE}")
+    return Manifest(
+        folder=folder,
+        task=task,
+        files=MappingProxyType({name: _entry(path, name, entry) for name, entry in files.items()}),
+        facts=MappingProxyType(content),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )
+
+
+def _entry(path: Path, name: str, entry: Any) -> tuple[int, str]:  # Any: JSON
+    if not _NAME.fullmatch(name):
+        raise CorruptFile(f"{path}: {name[:80]!r} is no name of a release's file; {_RESTORE}")
+    size, sha256 = (entry.get("size"), entry.get("sha256")) if isinstance(entry, dict) else (None, None)
+    if type(size) is not int or not 0 <= size <= _MAX_SIZE:
+        raise CorruptFile(f"{path}: {name}: size={size!r} is not a number of bytes in 0..{_MAX_SIZE}; {_RESTORE}")
+    if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
+        raise CorruptFile(f"{path}: {name}: its sha256 is not 64 hex digits; {_RESTORE}")
+    return size, sha256
+
+
+def parse_json(path: Path, data: bytes) -> Any:  # Any: JSON
+    """Return what JSON holds; NaN and infinities are no JSON.
+
+    Raises:
+        CorruptFile: it is none, names the file.
+    """
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not a JSON number")
+
+    try:
+        return json.loads(data, parse_constant=refuse)
+    except (ValueError, RecursionError) as err:
+        raise CorruptFile(f"{path} cannot be read as JSON ({err}); {_RESTORE}") from err
+
+
+def to_json(content: object) -> bytes:
+    """Return the bytes of a JSON file: the same for the same content.
+
+    Raises:
+        ValueError, TypeError: a number is not finite, or something is no JSON.
+    """
+    return (json.dumps(content, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()

@@ -1,0 +1,210 @@
+"""What `models.json` says: for every learned metric its forest, its features, and the way from answer to metric."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from jahs.bounds import BoundedTransform
+from jahs.errors import InvalidArgument, JahsError, UnknownFormat
+from jahs.features import FEATURES_VERSION, FeatureSet
+from jahs.metrics import METRICS, Metric
+
+__all__ = ["MODELS_FORMAT", "Costs", "MetricModel", "Models", "Pack", "Target"]
+
+MODELS_FORMAT: Final = 1
+"""Version of `Models.to_dict`; a reader refuses any other."""
+
+Costs: TypeAlias = Literal["exact", "published", "repaired"]
+"""exact: parameters and multiply-adds are computed, runtime strictly increases. published: an imported release answers
+as its authors' code does. repaired: an imported release made exact, increasing and constant where it should be."""
+
+Target: TypeAlias = Literal["value", "per_epoch"]
+
+_OVERRIDES: Final[Mapping[str, tuple[type, ...]]] = {
+    "unit": (str,),
+    "description": (str,),
+    "by_epoch": (bool,),
+    "published_scale": (float, int),
+}
+_MOST_METRICS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """Forests that read the same features.
+
+    Attributes:
+        file: name of the npz, or of the folder of mapped arrays ("forests-0").
+        features: what they read.
+    """
+
+    file: str
+    features: FeatureSet
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether it is a folder, which is mapped into memory instead of read."""
+        return not self.file.endswith(".npz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricModel:
+    """The model of one metric.
+
+    Attributes:
+        pack: place of its pack.
+        forest: place of its forest in the pack.
+        transform: from the forest's answer to the target.
+        target: "value", or "per_epoch" where the target is multiplied by the epoch.
+        overrides: what differs from `jahs.metrics.METRICS`: unit, description, by_epoch, published_scale.
+    """
+
+    pack: int
+    forest: int
+    transform: BoundedTransform
+    target: Target = "value"
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # Any: each has the type of its field
+
+    def metric(self, name: str) -> Metric:
+        """What the model answers, with its overrides."""
+        return dataclasses.replace(METRICS[name], kind="learned", **self.overrides)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """All models of a release.
+
+    Attributes:
+        costs: see `Costs`.
+        packs: which forests there are.
+        metrics: the model of each learned metric, in the order in which results list them.
+        counts: how many rows and configs they were fitted on; kept as written.
+    """
+
+    costs: Costs
+    packs: tuple[Pack, ...]
+    metrics: Mapping[str, MetricModel]
+    counts: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
+
+    def __post_init__(self) -> None:
+        """Refuse models that cannot be asked, every fault at once."""
+        faults = []
+        if self.costs not in get_args(Costs):
+            faults.append(f"costs={self.costs!r} is not one of {', '.join(get_args(Costs))}")
+        for name, model in self.metrics.items():
+            if name not in METRICS:
+                faults.append(f"metric {name!r} does not exist; metrics are {', '.join(METRICS)}")
+            if self.costs == "exact" and name in METRICS and METRICS[name].kind == "exact":
+                faults.append(f"metric {name!r} is computed exactly where costs='exact'; it needs no model")
+            faults += [
+                f"metric {name!r}: {where}={value!r} is not an integer >= 0"
+                for where, value in (("pack", model.pack), ("forest", model.forest))
+                if type(value) is not int or value < 0
+            ]
+            if type(model.pack) is int and model.pack >= len(self.packs):
+                faults.append(f"metric {name!r}: pack={model.pack}, but there are {len(self.packs)} packs")
+            if model.target not in get_args(Target):
+                faults.append(f"metric {name!r}: target={model.target!r} is not one of {', '.join(get_args(Target))}")
+            faults += [
+                f"metric {name!r}: {key}={value!r} cannot be said of a metric"
+                for key, value in model.overrides.items()
+                if key not in _OVERRIDES or type(value) not in _OVERRIDES[key]
+            ]
+        if faults:
+            raise InvalidArgument("\n".join(faults))
+
+    def to_dict(self) -> dict[str, Any]:  # Any: JSON
+        """Return the models as JSON can hold them."""
+        packs = [
+            {
+                "file": pack.file,
+                "features": {
+                    "name": pack.features.name,
+                    "columns": list(pack.features.columns),
+                    "is_canonical": pack.features.is_canonical,
+                },
+            }
+            for pack in self.packs
+        ]
+        metrics = {
+            name: {
+                "place": place,
+                "pack": model.pack,
+                "forest": model.forest,
+                "transform": model.transform.to_dict(),
+                "target": model.target,
+                **model.overrides,
+            }
+            for place, (name, model) in enumerate(self.metrics.items())
+        }
+        return {
+            "format": MODELS_FORMAT,
+            "features_version": FEATURES_VERSION,
+            "costs": self.costs,
+            "packs": packs,
+            "metrics": metrics,
+            "counts": dict(self.counts),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Models:
+        """Return the models that `to_dict` described.
+
+        Raises:
+            UnknownFormat: another version's format, or features that this version builds differently.
+            InvalidArgument: something is missing, of a wrong type or does not fit together.
+        """
+        if not isinstance(state, Mapping):
+            raise InvalidArgument(f"models are of type {type(state).__name__}, not a mapping")
+        _check_versions(state)
+        try:
+            metrics = dict(sorted(state["metrics"].items(), key=lambda item: item[1].get("place", _MOST_METRICS)))
+            return cls(
+                costs=state["costs"],
+                packs=tuple(_pack(pack) for pack in _sequence(state["packs"])),
+                metrics=MappingProxyType({name: _model(entry) for name, entry in metrics.items()}),
+                counts=MappingProxyType(dict(state.get("counts", {}))),
+            )
+        except JahsError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as err:
+            raise InvalidArgument(f"not the models of a release ({type(err).__name__}: {err})") from err
+
+
+def _check_versions(state: Mapping[str, Any]) -> None:
+    if type(found := state.get("format")) is not int or found != MODELS_FORMAT:
+        raise UnknownFormat(f"models of format {found!r}; this version of jahs reads format {MODELS_FORMAT}")
+    if type(found := state.get("features_version")) is not int or found != FEATURES_VERSION:
+        raise UnknownFormat(
+            f"models that read features of version {found!r}; this version of jahs builds version {FEATURES_VERSION}: "
+            "install the jahs that wrote the release, or write the release again"
+        )
+
+
+def _pack(entry: Mapping[str, Any]) -> Pack:
+    features = entry["features"]
+    chosen = FeatureSet(
+        name=str(features["name"]), columns=tuple(features["columns"]), is_canonical=features["is_canonical"] is True
+    )
+    return Pack(file=str(entry["file"]), features=chosen)
+
+
+def _model(entry: Mapping[str, Any]) -> MetricModel:
+    known = ("place", "pack", "forest", "transform", "target")
+    return MetricModel(
+        pack=entry["pack"],
+        forest=entry["forest"],
+        transform=BoundedTransform.from_dict(entry["transform"]),
+        target=entry.get("target", "value"),
+        overrides=MappingProxyType({key: value for key, value in entry.items() if key not in known}),
+    )
+
+
+def _sequence(value: Any) -> Sequence[Any]:  # Any: JSON
+    if not isinstance(value, list):
+        raise TypeError(f"packs is of type {type(value).__name__}, not a list")
+    return value

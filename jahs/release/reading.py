@@ -1,0 +1,140 @@
+"""Reading a release: one file at a time, when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+from jahs.forest import Engine, EngineKind, Forest, load_forest, map_forest, open_engine
+from jahs.forest.storage import ARRAYS, HEADER
+from jahs.release.manifest import Manifest, read_manifest
+from jahs.release.models import Models
+from jahs.release.table import RecordedTable, read_table_npz
+from jahs.tasks import Task, task
+
+__all__ = ["Release", "read_release"]
+
+
+class Release:
+    """A folder that answers queries for one task. Its parts are read and checked when they are first asked for.
+
+    Attributes:
+        path: the folder.
+        manifest: what it is made of.
+        task: what it answers for.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.manifest: Manifest = read_manifest(path)
+        self.task: Task = task(self.manifest.task)
+
+    def __repr__(self) -> str:
+        version = self.manifest.facts.get("version", "no version")
+        return f"<Release of {self.task.name}, {version}, {self.path}>"
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the manifest says besides the task and the files: version, source, protocol, seed, versions, commit."""
+        return self.manifest.facts
+
+    @property
+    def sha256(self) -> str:
+        """The sha256 of the manifest, which stands for every byte of the release."""
+        return self.manifest.sha256
+
+    def has(self, name: str) -> bool:
+        """Whether the release has a file of this name, such as "table.npz"."""
+        return name in self.manifest.files
+
+    @cached_property
+    def models(self) -> Models:
+        """The models of every learned metric."""
+        content = self.manifest.read_json("models.json")
+        where = self.path / "models.json"
+        try:
+            return Models.from_dict(content)
+        except UnknownFormat as err:
+            raise UnknownFormat(f"{where}: {err}") from err
+        except InvalidArgument as err:
+            raise CorruptFile(f"{where}: {err}\nrestore the file") from err
+
+    @cached_property
+    def forests(self) -> tuple[Forest, ...]:
+        """The forests of each pack, in the order of `models.packs`."""
+        found = []
+        for place, pack in enumerate(self.models.packs):
+            if pack.is_mapped:
+                for name in (HEADER, *ARRAYS):
+                    self.manifest.checked(f"{pack.file}/{name}.npy")
+                forest = map_forest(self.path / pack.file)
+            else:
+                forest = load_forest(self.manifest.checked(pack.file))
+            wanted = [model.forest for model in self.models.metrics.values() if model.pack == place]
+            if forest.n_features != len(pack.features.columns) or max(wanted, default=0) >= forest.n_forests:
+                raise CorruptFile(
+                    f"{self.path / pack.file}: {forest.n_forests} forests over {forest.n_features} features, but "
+                    f"models.json wants {max(wanted, default=0) + 1} over {len(pack.features.columns)}; restore both"
+                )
+            found.append(forest)
+        return tuple(found)
+
+    def engines(self, kind: EngineKind = "auto") -> tuple[Engine, ...]:
+        """Return an engine for each pack; raises as `jahs.forest.open_engine`."""
+        return tuple(open_engine(forest, kind) for forest in self.forests)
+
+    @cached_property
+    def noise(self) -> Any:  # Any: jahs.noise is read only where a release has noise
+        """The model of the training noise, a `jahs.noise.NoiseModel`, or None."""
+        if not self.has("noise.json"):
+            return None
+        content = self.manifest.read_json("noise.json")
+        try:
+            return import_module("jahs.noise").NoiseModel.from_dict(content)
+        except InvalidArgument as err:
+            raise CorruptFile(f"{self.path / 'noise.json'}: {err}\nrestore the file") from err
+
+    @cached_property
+    def table(self) -> RecordedTable:
+        """The recorded runs.
+
+        Raises:
+            MissingData: the release has none.
+        """
+        if not self.has("table.npz"):
+            raise MissingData(f"{self.path} has no recorded runs (table.npz); kind='table' needs a release that has")
+        return read_table_npz(self.manifest.checked("table.npz"))
+
+    @cached_property
+    def references(self) -> Any:  # Any: JSON
+        """Pareto fronts and frozen reference points, or None."""
+        return self.manifest.read_json("references.json") if self.has("references.json") else None
+
+    @cached_property
+    def quality(self) -> Any:  # Any: JSON
+        """How good the models are, or None."""
+        return self.manifest.read_json("quality.json") if self.has("quality.json") else None
+
+    def verify(self) -> None:
+        """Check size and sha256 of every file.
+
+        Raises:
+            MissingData, CorruptFile: of the first file that is missing or damaged.
+        """
+        for name in sorted(self.manifest.files):
+            self.manifest.checked(name)
+
+
+def read_release(path: Path) -> Release:
+    """Open a release; its files are read when they are first needed.
+
+    Raises:
+        MissingData: the folder is no release.
+        CorruptFile, UnknownFormat: its manifest is damaged or of another version.
+        UnknownName: its task does not exist here.
+    """
+    return Release(Path(path))

@@ -1,0 +1,122 @@
+"""The recorded runs as one npz of plain numbers, so that they can be read with numpy alone.
+
+A member `runs.valid_acc` is that column of that table. A column of text is two members: the code of each row, and the
+words, one after the other in UTF-8 and separated by zero bytes (`runs.status`, `runs.status.words`).
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.atomic import write_beside
+from jahs.errors import CorruptFile, InvalidTable, UnknownFormat
+from jahs.forest.storage import read_member
+from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
+from jahs.tables import Table
+
+__all__ = ["TABLE_FORMAT", "RecordedTable", "read_table_npz", "write_table_npz"]
+
+TABLE_FORMAT: Final = 1
+"""Version of the npz; a reader refuses any other."""
+
+_SCHEMAS: Final[Mapping[str, Mapping[str, str]]] = {
+    "configs": CONFIG_COLUMNS,
+    "runs": RUN_COLUMNS,
+    "profile": PROFILE_COLUMNS,
+}
+_HEADER: Final = "header"
+_MOST_WORDS: Final = 2**16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecordedTable:
+    """Everything that was measured for a task: columns of equal length, as `jahs.schema` names them.
+
+    Attributes:
+        configs: one row per config (`CONFIG_COLUMNS`).
+        runs: one row per (config, seed, epoch) (`RUN_COLUMNS`).
+        profile: one row per config (`PROFILE_COLUMNS`); no rows where nothing was profiled.
+    """
+
+    configs: Table
+    runs: Table
+    profile: Table
+
+
+def write_table_npz(path: Path, table: RecordedTable) -> None:
+    """Write the table, whole or not at all; the same table gives the same bytes.
+
+    Raises:
+        InvalidTable: columns are missing, of unequal length or of another type.
+    """
+    members: dict[str, NDArray[Any]] = {_HEADER: np.array([TABLE_FORMAT], np.int64)}  # Any: each column has its type
+    for name, schema in _SCHEMAS.items():
+        columns: Table = getattr(table, name)
+        if missing := [column for column in schema if column not in columns]:
+            raise InvalidTable(f"{path}: {name} lacks the columns {', '.join(missing)}")
+        if len(lengths := {len(columns[column]) for column in schema}) > 1:
+            raise InvalidTable(f"{path}: {name} has columns of {sorted(lengths)} rows")
+        for column, dtype in schema.items():
+            if dtype == "string":
+                words, codes = np.unique(columns[column].astype(str), return_inverse=True)
+                if words.size > _MOST_WORDS or any("\0" in word for word in words.tolist()):
+                    raise InvalidTable(f"{path}: {name}.{column}: more than {_MOST_WORDS} words, or a zero byte in one")
+                members[f"{name}.{column}"] = codes.astype(np.uint16)
+                text = "\0".join(words.tolist()).encode()
+                members[f"{name}.{column}.words"] = np.frombuffer(text, np.uint8)
+            else:
+                members[f"{name}.{column}"] = columns[column].astype(dtype, casting="same_kind")
+    with write_beside(path) as beside, beside.open("wb") as file:
+        np.savez_compressed(file, **members)  # type: ignore[arg-type]  # takes arrays by name
+
+
+def read_table_npz(path: Path) -> RecordedTable:
+    """Read the table of `write_table_npz`.
+
+    Raises:
+        CorruptFile: the bytes are not those of a table.
+        UnknownFormat: the file is of another format version.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = read_member(archive, f"{_HEADER}.npy")
+            if header.dtype != np.int64 or header.size != 1:
+                raise ValueError(f"its header is {header.dtype} of {header.size} items")
+            if header[0] != TABLE_FORMAT:
+                raise UnknownFormat(
+                    f"{path}: table format {header[0]}; this version of jahs reads format {TABLE_FORMAT}"
+                )
+            tables = {name: _read(archive, name, schema) for name, schema in _SCHEMAS.items()}
+    except UnknownFormat:
+        raise
+    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError) as err:
+        raise CorruptFile(f"{path}: cannot be read as a recorded table ({err}); restore the file") from err
+    return RecordedTable(**tables)
+
+
+def _read(archive: zipfile.ZipFile, name: str, schema: Mapping[str, str]) -> Table:
+    table: Table = {}
+    for column, dtype in schema.items():
+        values = read_member(archive, f"{name}.{column}.npy")
+        wanted = np.dtype(np.uint16 if dtype == "string" else dtype)
+        if values.dtype != wanted:
+            raise ValueError(f"{name}.{column} holds {values.dtype}, not {wanted}")
+        if dtype == "string":
+            text = read_member(archive, f"{name}.{column}.words.npy")
+            words = text.tobytes().decode().split("\0")
+            if text.dtype != np.uint8 or len(words) > _MOST_WORDS or (values.size and values.max() >= len(words)):
+                raise ValueError(f"{name}.{column} has codes without words")
+            table[column] = np.array(words)[values]
+        else:
+            table[column] = values
+    if len(lengths := {len(values) for values in table.values()}) > 1:
+        raise ValueError(f"{name} has columns of {sorted(lengths)} rows")
+    return table

@@ -1,0 +1,130 @@
+"""Writing a release: built beside, then renamed, so that it is whole or absent; the same input gives the same bytes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from jahs.errors import InvalidArgument, OutOfSpace
+from jahs.forest import Forest, save_forest, save_mapped_forest
+from jahs.hashing import sha256_file
+from jahs.release.manifest import MANIFEST, RELEASE_FORMAT, to_json
+from jahs.release.models import Models
+from jahs.release.table import RecordedTable, write_table_npz
+from jahs.tasks import task
+
+__all__ = ["write_release"]
+
+_OURS: Final = ("format", "files")
+
+
+def write_release(
+    path: Path,
+    *,
+    manifest_facts: Mapping[str, Any],  # Any: JSON, here and below
+    models: Models | None = None,
+    forests: Sequence[Forest] = (),
+    noise: Mapping[str, Any] | None = None,
+    table: RecordedTable | None = None,
+    references: Mapping[str, Any] | None = None,
+    quality: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a release folder; one that stands there already is replaced.
+
+    Args:
+        path: the folder, whose parent exists.
+        manifest_facts: what it is: `task`, and version, source, protocol, seed, versions, commit, command.
+        models: of every learned metric. A pack whose file does not end in .npz becomes a folder that is mapped.
+        forests: those of each pack of `models`, in its order.
+        noise: `NoiseModel.to_dict()`.
+        table: the recorded runs.
+        references, quality: as JSON can hold them.
+
+    Raises:
+        InvalidArgument: facts, models and forests do not fit together, or the folder holds something else.
+        UnknownName: the task does not exist.
+        OutOfSpace: the disk is full; nothing was left behind.
+    """
+    _check(path, manifest_facts, models, forests)
+    parts: dict[str, Mapping[str, Any] | None] = {"models": None if models is None else models.to_dict()}
+    parts |= {"noise": noise, "references": references, "quality": quality}
+    try:
+        beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
+        try:
+            for name, content in parts.items():
+                if content is not None:
+                    (beside / f"{name}.json").write_bytes(_json(name, content))
+            for pack, forest in zip(() if models is None else models.packs, forests, strict=True):
+                (save_mapped_forest if pack.is_mapped else save_forest)(forest, beside / pack.file)
+            if table is not None:
+                write_table_npz(beside / "table.npz", table)
+            names = sorted(p.relative_to(beside).as_posix() for p in beside.rglob("*") if p.is_file())
+            files = {n: {"sha256": sha256_file(beside / n), "size": (beside / n).stat().st_size} for n in names}
+            content = {**manifest_facts, "format": RELEASE_FORMAT, "files": files}
+            (beside / MANIFEST).write_bytes(_json("manifest_facts", content))
+            _flush(beside)
+            beside.chmod(0o755)  # mkdtemp makes folders for one user; a release is for all
+            _replace(path, beside)
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+    except OSError as err:
+        if err.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise OutOfSpace(f"{path} could not be written: the disk is full; free some space and start again") from err
+        raise
+
+
+def _check(path: Path, facts: Mapping[str, Any], models: Models | None, forests: Sequence[Forest]) -> None:
+    faults = [f"manifest_facts: {name} is written by write_release itself" for name in _OURS if name in facts]
+    if not isinstance(facts.get("task"), str):
+        faults.append("manifest_facts: task is missing")
+    packs = () if models is None else models.packs
+    if len(packs) != len(forests):
+        faults.append(f"forests: {len(forests)} for {len(packs)} packs")
+    if len({pack.file for pack in packs}) != len(packs):
+        faults.append("packs: two have the same file")
+    for pack, forest in zip(packs, forests, strict=False):
+        if forest.n_features != len(pack.features.columns):
+            faults.append(f"{pack.file}: {forest.n_features} features, but {len(pack.features.columns)} columns")
+    for name, model in ({} if models is None else models.metrics).items():
+        if model.pack < len(forests) and model.forest >= forests[model.pack].n_forests:
+            faults.append(f"metric {name!r}: forest={model.forest}, of {forests[model.pack].n_forests} in its pack")
+    if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
+        faults.append(f"{path} exists and is no release; choose another folder, or empty it")
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+    task(facts["task"])
+
+
+def _json(name: str, content: object) -> bytes:
+    try:
+        return to_json(content)
+    except (TypeError, ValueError) as err:
+        raise InvalidArgument(f"{name} cannot be written as JSON: {err}") from err
+
+
+def _flush(folder: Path) -> None:
+    """Have every file on the disk before the folder gets its name."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
+
+def _replace(path: Path, beside: Path) -> None:
+    if not path.exists():
+        beside.rename(path)
+        return
+    old = beside.with_suffix(".old")
+    path.rename(old)
+    try:
+        beside.rename(path)
+    except OSError:
+        old.rename(path)
+        raise
+    shutil.rmtree(old)

@@ -1,0 +1,335 @@
+"""A release comes back as it was written, and anything that is not as written is refused by name."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, JahsError, MissingData, UnknownFormat, UnknownName
+from jahs.hashing import sha256_file
+from jahs.release import Models, RecordedTable, Release, find_release, read_release, releases, write_release
+from tests.releases import METRICS, make_release, make_table
+
+TABLE = make_table("digits", 12, diverged=[3])
+QUALITY = {"valid_acc": {"kendall_tau": 0.5}}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A release with every part but noise; tests copy it before they damage it."""
+    path = tmp_path_factory.mktemp("whole") / "digits"
+    return make_release(path, table=TABLE, quality=QUALITY, references={"fronts": []}, facts={"seed": 7})
+
+
+@pytest.fixture
+def copy(whole, tmp_path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "digits"))
+
+
+def read_everything(path: Path) -> Release:
+    release = read_release(path)
+    _ = release.models, release.forests, release.table, release.references, release.quality
+    return release
+
+
+def edit_json(path: Path, change, *, name: str = "manifest.json") -> None:
+    """Change a JSON file of a release; the manifest is told, unless it is the manifest."""
+    content = json.loads((path / name).read_bytes())
+    change(content)
+    (path / name).write_text(json.dumps(content))
+    if name != "manifest.json":
+        tell_manifest(path, name)
+
+
+def tell_manifest(path: Path, name: str) -> None:
+    entry = {"sha256": sha256_file(path / name), "size": (path / name).stat().st_size}
+    edit_json(path, lambda manifest: manifest["files"].update({name: entry}))
+
+
+def arrays(forest):
+    return {name: getattr(forest, name) for name in forest.__slots__ if name != "n_features"}
+
+
+@pytest.mark.parametrize("mapped", [False, True], ids=["npz", "mapped"])
+def test_what_was_written_is_what_is_read(mapped, tmp_path):
+    path = make_release(tmp_path / "r", table=TABLE, quality=QUALITY, mapped=mapped)
+    release = read_everything(path)
+    assert (release.task.name, release.facts["version"], release.quality) == ("digits", "test", QUALITY)
+    assert tuple(release.models.metrics) == METRICS
+    assert release.references is None
+    assert release.noise is None
+    for name in ("configs", "runs", "profile"):
+        for column, values in getattr(TABLE, name).items():
+            found = getattr(release.table, name)[column]
+            np.testing.assert_array_equal(found, values)
+            assert found.dtype.kind == values.dtype.kind
+
+
+def test_mapped_and_read_forests_are_the_same(tmp_path):
+    read = read_release(make_release(tmp_path / "a"))
+    mapped = read_release(make_release(tmp_path / "b", mapped=True))
+    for one, other in zip(read.forests, mapped.forests, strict=True):
+        for name, values in arrays(one).items():
+            np.testing.assert_array_equal(arrays(other)[name], values, strict=True)
+
+
+def test_models_survive_their_json(whole):
+    models = read_release(whole).models
+    assert Models.from_dict(json.loads(json.dumps(models.to_dict()))) == models
+
+
+def test_the_same_input_gives_the_same_bytes_and_nothing_is_left_beside(tmp_path):
+    for name in ("a", "b", "b"):
+        make_release(tmp_path / name, table=TABLE, quality=QUALITY)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
+    files = sorted(p.name for p in (tmp_path / "a").iterdir())
+    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
+    assert read_release(tmp_path / "a").sha256 == read_release(tmp_path / "b").sha256
+
+
+def test_parts_are_read_when_they_are_asked_for(copy):
+    (copy / "table.npz").write_bytes(b"")
+    release = read_release(copy)
+    assert release.forests
+    with pytest.raises(CorruptFile, match=r"table\.npz has 0 bytes, not the"):
+        _ = release.table
+
+
+def test_a_flipped_byte_in_any_file_is_found(copy):
+    release = read_release(copy)
+    for name in release.manifest.files:
+        data = bytearray((copy / name).read_bytes())
+        data[len(data) // 2] ^= 1
+        (copy / name).write_bytes(data)
+        with pytest.raises(CorruptFile, match=rf"{name} is damaged.*restore the file"):
+            read_release(copy).manifest.checked(name)
+        data[len(data) // 2] ^= 1
+        (copy / name).write_bytes(data)
+    release.verify()
+
+
+def test_a_missing_file_is_named(copy):
+    (copy / "forests-1.npz").unlink()
+    with pytest.raises(MissingData, match=r"forests-1\.npz is missing, which manifest\.json lists"):
+        read_everything(copy)
+    with pytest.raises(MissingData, match=r"forests-1\.npz"):
+        read_release(copy).verify()
+
+
+def test_a_part_that_a_release_never_had_is_named(tmp_path):
+    release = read_release(make_release(tmp_path / "r"))
+    with pytest.raises(MissingData, match="no recorded runs"):
+        _ = release.table
+
+
+def test_a_link_is_not_followed(copy, tmp_path):
+    (copy / "quality.json").rename(tmp_path / "elsewhere.json")
+    (copy / "quality.json").symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(CorruptFile, match="is a link"):
+        _ = read_release(copy).quality
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None, True, 1.0], ids=repr)
+def test_another_format_version_is_refused(copy, version):
+    edit_json(copy, lambda manifest: manifest.update(format=version))
+    with pytest.raises(UnknownFormat, match=r"manifest\.json: release format .* reads format 1"):
+        read_release(copy)
+
+
+@pytest.mark.parametrize("key", ["format", "features_version"])
+def test_models_of_another_version_are_refused(copy, key):
+    edit_json(copy, lambda models: models.update({key: 2}), name="models.json")
+    with pytest.raises(UnknownFormat, match=r"models\.json: models .*this version of jahs"):
+        _ = read_release(copy).models
+
+
+def test_an_unknown_task_is_refused(copy):
+    edit_json(copy, lambda manifest: manifest.update(task="imagenet"))
+    with pytest.raises(UnknownName, match="imagenet"):
+        read_release(copy)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../quality.json", "/etc/passwd", "a/b/c.json", "models.pkl", "C:x.json", "", ".json", "a\n.json", "A.npz"],
+    ids=repr,
+)
+def test_a_name_that_could_leave_the_folder_is_refused(copy, name):
+    edit_json(copy, lambda manifest: manifest["files"].update({name: {"size": 1, "sha256": "0" * 64}}))
+    with pytest.raises(CorruptFile, match="no name of a release's file"):
+        read_release(copy)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.update(files=[]),
+        lambda m: m.update(task=3),
+        lambda m: m.pop("files"),
+        lambda m: m["files"].update({"x.json": {"size": -1, "sha256": "0" * 64}}),
+        lambda m: m["files"].update({"x.json": {"size": 2**60, "sha256": "0" * 64}}),
+        lambda m: m["files"].update({"x.json": {"size": True, "sha256": "0" * 64}}),
+        lambda m: m["files"].update({"x.json": {"size": 1, "sha256": "xyz"}}),
+        lambda m: m["files"].update({"x.json": None}),
+        lambda m: m.update(files={f"x{i}.json": {"size": 1, "sha256": "0" * 64} for i in range(1001)}),
+    ],
+    ids=["list", "task", "none", "negative", "huge", "bool", "digest", "null", "many"],
+)
+def test_a_manifest_that_makes_no_sense_is_refused(copy, change):
+    edit_json(copy, change)
+    with pytest.raises(CorruptFile, match=r"manifest\.json"):
+        read_release(copy)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b"{", b'{"format": NaN}', b"[" * 100_000], ids=range(6))
+def test_a_manifest_that_is_no_json_object_is_refused(copy, data):
+    (copy / "manifest.json").write_bytes(data)
+    with pytest.raises(CorruptFile, match=r"manifest\.json"):
+        read_release(copy)
+
+
+def test_a_folder_without_a_manifest_is_no_release(tmp_path):
+    with pytest.raises(MissingData, match=r"is not a release.*jahs\.releases"):
+        read_release(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.update(costs="free"),
+        lambda m: m.update(packs={}),
+        lambda m: m.pop("metrics"),
+        lambda m: m.update(metrics=[]),
+        lambda m: m["metrics"].update(beauty=m["metrics"]["valid_acc"]),
+        lambda m: m["metrics"].update(n_params=m["metrics"]["valid_acc"]),
+        lambda m: m["metrics"]["valid_acc"].update(pack=9),
+        lambda m: m["metrics"]["valid_acc"].update(pack=-1),
+        lambda m: m["metrics"]["valid_acc"].update(forest=9),
+        lambda m: m["metrics"]["valid_acc"].update(target="square"),
+        lambda m: m["metrics"]["valid_acc"].update(direction="min"),
+        lambda m: m["metrics"]["valid_acc"].update(unit=3),
+        lambda m: m["metrics"]["valid_acc"]["transform"].update(slope=0),
+        lambda m: m["packs"][0]["features"]["columns"].pop(),
+        lambda m: m["packs"][0]["features"]["columns"].append("beauty"),
+    ],
+    ids=range(15),
+)
+def test_models_that_do_not_fit_together_are_refused(copy, change):
+    edit_json(copy, change, name="models.json")
+    with pytest.raises((CorruptFile, UnknownName), match=r"models\.json|beauty"):
+        _ = read_release(copy).forests
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damage_that_the_manifest_vouches_for_is_an_error_of_ours_and_nothing_else(whole, tmp_path, data):
+    """A forged release: bytes are changed and the digests made to fit. It may be read, but never breaks the reader."""
+    path = tmp_path / "forged"
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(whole, path)
+    name = data.draw(st.sampled_from(["models.json", "forests-0.npz", "table.npz"]))
+    content = bytearray((path / name).read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    (path / name).write_bytes(content[: data.draw(st.integers(len(content) // 2, len(content)))])
+    tell_manifest(path, name)
+    with contextlib.suppress(JahsError):
+        read_everything(path)
+
+
+def test_a_table_that_claims_to_be_huge_is_not_unpacked(copy):
+    with (
+        zipfile.ZipFile(copy / "table.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("header.npy", "w") as member,
+    ):
+        for _ in range(300):
+            member.write(bytes(2**20))
+    assert (copy / "table.npz").stat().st_size < 2**22
+    tell_manifest(copy, "table.npz")
+    with pytest.raises(CorruptFile, match=r"table\.npz: cannot be read.*claims"):
+        _ = read_release(copy).table
+
+
+def test_a_table_of_another_version_or_with_objects_is_refused(copy):
+    np.savez(copy / "table.npz", header=np.array([2]))
+    tell_manifest(copy, "table.npz")
+    with pytest.raises(UnknownFormat, match="table format 2"):
+        _ = read_release(copy).table
+    np.savez(copy / "table.npz", header=np.array([{}], dtype=object))
+    tell_manifest(copy, "table.npz")
+    with pytest.raises(CorruptFile, match=r"table\.npz"):
+        _ = read_release(copy).table
+
+
+def test_a_table_that_lacks_columns_is_not_written(tmp_path):
+    table = RecordedTable(
+        configs=TABLE.configs, runs={k: v for k, v in TABLE.runs.items() if k != "seed"}, profile=TABLE.profile
+    )
+    with pytest.raises(InvalidTable, match="runs lacks the columns seed"):
+        make_release(tmp_path / "r", table=table)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_release_without_models_can_hold_a_table(tmp_path):
+    write_release(tmp_path / "r", manifest_facts={"task": "digits"}, table=TABLE)
+    release = read_release(tmp_path / "r")
+    assert len(release.table.configs["N"]) == 12
+    with pytest.raises(MissingData, match=r"models\.json"):
+        _ = release.models
+
+
+def test_a_folder_that_holds_something_else_is_not_replaced(tmp_path):
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "thesis.tex").write_text("years of work")
+    with pytest.raises(InvalidArgument, match="exists and is no release"):
+        make_release(tmp_path / "r")
+    assert (tmp_path / "r" / "thesis.tex").read_text() == "years of work"
+
+
+def test_what_does_not_fit_together_is_not_written(whole, tmp_path):
+    release = read_release(whole)
+    with pytest.raises(InvalidArgument, match=r"(?s)task is missing.*forests: 1 for 3 packs"):
+        write_release(tmp_path / "r", manifest_facts={}, models=release.models, forests=release.forests[:1])
+    with pytest.raises(InvalidArgument, match="quality cannot be written as JSON"):
+        make_release(tmp_path / "r", quality={"tau": float("nan")})
+    with pytest.raises(UnknownName):
+        write_release(tmp_path / "r", manifest_facts={"task": "imagenet"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_release_is_found_by_its_folder_or_by_the_one_above(copy, tmp_path):
+    assert find_release("digits", copy) == find_release("digits", tmp_path) == find_release("digits", str(copy)) == copy
+    with pytest.raises(MissingData, match=r"is no release, and .*cifar10 is none either"):
+        find_release("cifar10", tmp_path)
+
+
+def test_the_data_folder_of_the_environment_comes_first(copy, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAHS_DATA_DIR", str(tmp_path))
+    assert releases()["digits"] == copy
+    assert find_release("digits") == copy
+    with pytest.raises(MissingData, match=r"no release for task 'cifar10' in .*there are releases for .*digits"):
+        find_release("cifar10")
+    with pytest.raises(UnknownName, match="imagenet"):
+        find_release("imagenet")
+
+
+def test_without_a_release_the_message_says_what_to_do(monkeypatch):
+    monkeypatch.delenv("JAHS_DATA_DIR", raising=False)
+    with pytest.raises(MissingData, match=r"Give its folder as release=, or set JAHS_DATA_DIR"):
+        find_release("colorectal_histology")
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a user whom permissions bind")
+def test_an_unwritable_folder_is_left_alone(tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    with pytest.raises(PermissionError):
+        make_release(tmp_path / "locked" / "r")
