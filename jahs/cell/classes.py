@@ -1,12 +1,15 @@
 """The classes of cells that compute the same, for arrays of cells.
 
-A class has a number; classes are numbered by their smallest member, which represents them. Found on first use
-from the canonical key of every cell, once per process.
+A class has a number; classes are numbered by their smallest member, which represents them. Finding them takes the
+canonical key of every cell, a second of work, so the package carries the table: `python -m jahs.cell.write_classes`
+writes it, and a test finds the classes anew and compares.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +18,10 @@ from jahs.cell.keys import canonical
 from jahs.cell.operations import all_ops, cell_numbers
 from jahs.cell.value import Cell
 
-__all__ = ["canonical_cell", "canonical_keys", "representatives"]
+__all__ = ["TABLE", "canonical_cell", "canonical_keys", "find_classes", "representatives"]
+
+TABLE: Final = Path(__file__).with_name("classes.npz")
+"""The class of each cell number, (15625,) uint16."""
 
 
 def canonical_keys(ops: ArrayLike) -> NDArray[np.int64]:
@@ -46,12 +52,13 @@ def canonical_cell(cell: Cell) -> Cell:
 @cache
 def _classes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Class of each cell number, (15625,), and number of each class's smallest cell, (n_classes,)."""
+    with np.load(TABLE, allow_pickle=False) as file:
+        classes = file["classes"].astype(np.int64)
+    return classes, np.unique(classes, return_index=True)[1]
+
+
+def find_classes() -> NDArray[np.uint16]:
+    """Class of each cell number, (15625,), from the canonical key of every cell."""
     numbers: dict[str, int] = {}
-    classes, smallest = [], []
-    for number, ops in enumerate(all_ops().tolist()):
-        key = canonical(Cell(tuple(ops)))
-        if key not in numbers:
-            numbers[key] = len(numbers)
-            smallest.append(number)
-        classes.append(numbers[key])
-    return np.array(classes), np.array(smallest)
+    keys = (canonical(Cell(tuple(ops))) for ops in all_ops().tolist())
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.uint16)
