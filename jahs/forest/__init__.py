@@ -3,6 +3,7 @@
 from jahs.forest.engines import Engine, EngineKind, open_engine
 from jahs.forest.flat import Forest
 from jahs.forest.from_xgboost import forest_from_xgboost
+from jahs.forest.joining import join_forests
 from jahs.forest.storage import load_forest, map_forest, save_forest, save_mapped_forest
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "EngineKind",
     "Forest",
     "forest_from_xgboost",
+    "join_forests",
     "load_forest",
     "map_forest",
     "open_engine",
