@@ -1,0 +1,302 @@
+"""Views: which of N, W and Resolution are searched, fixed or fidelities, a choice of the experiment.
+
+    mf = bench.view(fidelities=("epoch", "Resolution"), fixed={"N": 5, "W": 16})
+    mf.query(mf.sample(seed=0), at={"epoch": 3, "Resolution": 0.5})
+
+A view asks the benchmark that it was made from; it holds no data. Code that takes a `Queryable` runs with either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from jahs.columns import COLUMN_DTYPES, Columns, Configs, RowFaults, validate_columns
+from jahs.configs import Config, validate_many
+from jahs.errors import InvalidArgument, InvalidFidelity
+from jahs.metrics import Metric
+from jahs.objectives import objective_matrix, read_objectives
+from jahs.parameters import Value, show
+from jahs.queryable import Fidelity, Queryable
+from jahs.schema import CONFIG_KEYS
+from jahs.view_choices import FIDELITIES, SIZES, legal_values, read_choices, read_value
+
+__all__ = ["FIDELITIES", "SIZES", "Queryable", "View"]
+
+
+class View:
+    """A benchmark with some of N, W and Resolution as fidelities and some keys fixed. Made by `bench.view()`.
+
+    Attributes:
+        bench: what answers.
+        space: the joint space with every key that is not searched fixed; fidelities stand there at their full values.
+        fidelities: the legal values of each fidelity of this view, ascending, in the order of `FIDELITIES`.
+    """
+
+    def __init__(
+        self,
+        bench: Queryable,
+        *,
+        fidelities: str | Iterable[str] = ("epoch",),
+        fixed: Mapping[str, object] | None = None,
+        search: str | Iterable[str] = "all",
+    ) -> None:
+        """Make a view.
+
+        Args:
+            bench: what answers.
+            fidelities: some of epoch, N, W and Resolution. Without "epoch", every query is at the last epoch.
+            fixed: values of keys that are not searched.
+            search: "all" that is neither fixed nor a fidelity, "nas" (the cell alone), "hpo" (how it is trained alone)
+                or the keys that are searched. What is left over has JAHS-Bench-201's default, but for N, W and
+                Resolution, which have their full values.
+
+        Raises:
+            InvalidArgument: names or values that do not exist or contradict one another, every fault at once.
+        """
+        self.bench = bench
+        names, self.space = read_choices(fidelities, fixed, search)
+        self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
+
+    def __repr__(self) -> str:
+        fixed = ", ".join(
+            f"{name}={value}" for name, value in self.space.fixed_items if name in SIZES and name not in self.fidelities
+        )
+        searched = f"{len(self.space.searched)} keys searched"
+        return (
+            f"<View of {self.bench!r}: {searched}; fidelities {', '.join(self.fidelities)}; fixed {fixed or 'no size'}>"
+        )
+
+    @property
+    def full(self) -> Mapping[str, float]:
+        """The highest fidelity."""
+        return {name: values[-1] for name, values in self.fidelities.items()}
+
+    @property
+    def max_epoch(self) -> int:
+        """The last epoch."""
+        return self.bench.max_epoch
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """What a query answers, by name."""
+        return self.bench.metrics
+
+    @overload
+    def sample(self, n: None = None, *, seed: int | None) -> Config: ...
+    @overload
+    def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
+    def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
+        """Return `n` random configs of the view's space, or one if `n` is not given; all 14 keys."""
+        return self.space.sample(n, seed=seed)
+
+    def fidelity(self, at: object = None) -> dict[str, float]:
+        """Return a whole fidelity of this view: what is not said is full, and an epoch is rounded, half to even.
+
+        Raises:
+            InvalidFidelity: every fault at once.
+
+        Example:
+            >>> view.fidelity({"Resolution": 0.5, "epoch": 2.469})
+            {'epoch': 2, 'Resolution': 0.5}
+        """
+        if isinstance(at, Mapping):
+            return self._read({**at, "epoch": _rounded(at["epoch"])} if "epoch" in at else at)
+        return self._read(at if at is None else _rounded(at))
+
+    def path(self, s: float) -> dict[str, float]:
+        """Return the fidelity at the share `s` of the way to the full one, for tools that know one scalar alone.
+
+        Every fidelity grows with `s`: the epoch is the one nearest to `s * max_epoch`, and N, W and Resolution stand
+        at the nearest of their three values, so that a third of the way is (1/3 of the epochs, N=3, W=8,
+        Resolution=0.5).
+
+        Args:
+            s: in (0, 1]; 1 is the full fidelity.
+
+        Raises:
+            InvalidFidelity: `s` is not a number in (0, 1].
+        """
+        share = (
+            float(s) if isinstance(s, int | float | np.integer | np.floating) and not isinstance(s, bool) else math.nan
+        )
+        if not 0 < share <= 1:
+            raise InvalidFidelity(f"s={show(s)} is not a number in (0, 1]; 1 is the full fidelity")
+        there: dict[str, float] = {}
+        for name, values in self.fidelities.items():
+            at = round(share * len(values)) - 1 if name == "epoch" else round(share * (len(values) - 1))
+            there[name] = values[max(at, 0)]
+        return there
+
+    def query(
+        self,
+        config: Mapping[str, object],
+        *,
+        at: Fidelity | None = None,
+        seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> Any:
+        """Return the metrics of one config at one fidelity.
+
+        Args:
+            config: the searched keys; the others may be left out, or must have the view's values.
+            at: an epoch, or a mapping with some of the view's fidelities; what is not said is full.
+            seed: which draw of the training noise; None: the mean.
+            metrics: names, or None for all.
+
+        Raises:
+            InvalidConfig, InvalidFidelity, UnknownName: every fault at once.
+        """
+        there = self._read(at)
+        whole = {**self.space.validate({**self.space.fixed, **config}), **_sizes(there)}
+        result = self.bench.query(whole, at=self._epoch(there), seed=seed, metrics=metrics)
+        return replace(result, fidelity=there)
+
+    def query_many(
+        self,
+        configs: Configs,
+        *,
+        at: Fidelity | Sequence[Fidelity] | None = None,
+        each_at: Sequence[Fidelity] | npt.NDArray[np.integer] | None = None,
+        seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Return the metrics of many configs as columns.
+
+        Args:
+            configs: mappings one by one, or columns; keys that the view fixes may be left out.
+            at: one fidelity for all, (n,), or a list of them, (n, n_fidelities).
+            each_at: in place of `at`, one fidelity for each config, (n,).
+            seed: which draw of the training noise; None: the mean.
+            metrics: names, or None for all.
+        """
+        columns = self._columns(configs)
+        n_configs = len(columns["N"])
+        if each_at is not None:
+            if at is not None:
+                raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")
+            there = [self._read(one) for one in each_at]
+            if len(there) != n_configs:
+                raise InvalidFidelity(f"each_at: {len(there)} fidelities for {n_configs} configs")
+            return self._ask(columns, there, seed=seed, metrics=metrics)
+        if at is None or isinstance(at, int | np.integer | Mapping):
+            return self._ask(columns, [self._read(at)] * n_configs, seed=seed, metrics=metrics)
+        there = [self._read(one) for one in at]
+        spread = {name: np.repeat(values, len(there)) for name, values in columns.items()}
+        answers = self._ask(spread, there * n_configs, seed=seed, metrics=metrics)
+        return {name: values.reshape(n_configs, len(there)) for name, values in answers.items()}
+
+    def trajectory(
+        self,
+        config: Mapping[str, object],
+        *,
+        frm: int = 1,
+        to: Fidelity | None = None,
+        step: int = 1,
+        seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Return the metrics of one config, epoch by epoch, up to `to`, whose N, W and Resolution hold throughout.
+
+        A training passes through its epochs whether they are fidelities or not, so any view has trajectories.
+        """
+        given = dict(to) if isinstance(to, Mapping) else {} if to is None else {"epoch": to}
+        last = given.pop("epoch", self.max_epoch)
+        whole = {**self.space.validate({**self.space.fixed, **config}), **_sizes(self._read(given))}
+        return self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)  # type: ignore[arg-type]  # checked there
+
+    def objectives(
+        self,
+        configs: Configs,
+        *,
+        at: Fidelity | None = None,
+        metrics: Sequence[str] = ("valid_acc",),
+    ) -> npt.NDArray[np.float64]:
+        """Return metrics as objectives, (n_configs, n_metrics), all minimised; see `jahs.objectives`."""
+        objectives = read_objectives(metrics, known=self.metrics)
+        names = [objective.metric.name for objective in objectives]
+        return objective_matrix(self.query_many(configs, at=at, metrics=names), objectives)
+
+    def _epoch(self, there: Mapping[str, float]) -> int:
+        return int(there.get("epoch", self.max_epoch))
+
+    def _ask(
+        self,
+        columns: Columns,
+        there: Sequence[Mapping[str, float]],
+        *,
+        seed: int | None,
+        metrics: Sequence[str] | None,
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Query each config at its fidelity."""
+        epochs = np.array([self._epoch(one) for one in there], dtype=np.int64)
+        sizes = {
+            name: np.array([one[name] for one in there], dtype=COLUMN_DTYPES[name])
+            for name in SIZES
+            if name in self.fidelities
+        }
+        return self.bench.query_many({**columns, **sizes}, each_at=epochs, seed=seed, metrics=metrics)
+
+    def _columns(self, configs: Configs) -> Columns:
+        """Every config as columns, with the keys that the view fixes, none of them contradicted."""
+        fixed = self.space.fixed
+        if isinstance(configs, Mapping):
+            n_rows = len(next(iter(configs.values()))) if configs else 0
+            rest = {name: np.full(n_rows, value, COLUMN_DTYPES[name]) for name, value in fixed.items()}
+            columns = validate_columns({**rest, **configs})
+        else:
+            clean = validate_many([{**fixed, **one} if isinstance(one, Mapping) else one for one in configs])
+            columns = {name: np.array([one[name] for one in clean], COLUMN_DTYPES[name]) for name in CONFIG_KEYS}
+        faults = RowFaults(len(columns["N"]))
+        for name, value in fixed.items():
+            is_other = columns[name] != np.array(value, COLUMN_DTYPES[name])
+            faults.note(is_other, partial(_contradiction, name, columns[name], value))
+        faults.raise_if_any()
+        return columns
+
+    def _read(self, at: object) -> dict[str, float]:
+        """A whole fidelity of this view, without rounding."""
+        there = dict(self.full)
+        faults = []
+        given = at if isinstance(at, Mapping) else {} if at is None else {"epoch": at}
+        for name, value in given.items():
+            own = f"the fidelities of this view are {', '.join(self.fidelities)}"
+            if name not in FIDELITIES:
+                faults.append(f"{show(name)} is not a fidelity; {own}")
+                continue
+            if name in self.space.searched:
+                faults.append(f"{name}={show(value)}: {name} is searched in this view and stands in the config; {own}")
+                continue
+            read, fault = read_value(name, value, self.max_epoch)
+            if fault is None and name not in self.fidelities:
+                only = self.max_epoch if name == "epoch" else self.space.fixed[name]
+                fault = (
+                    None if read == only else f"{name}={read} is not a fidelity of this view, where it is {only}; {own}"
+                )
+            if fault is None:
+                there.update({name: read} if name in self.fidelities else {})
+            else:
+                faults.append(fault)
+        if faults:
+            raise InvalidFidelity("\n".join(faults))
+        return there
+
+
+def _rounded(epoch: object) -> object:
+    """A finite number rounded half to even; anything else as it is, to be refused."""
+    is_number = isinstance(epoch, float | np.floating) and math.isfinite(epoch)
+    return round(float(epoch)) if is_number else epoch  # type: ignore[arg-type]  # is_number
+
+
+def _sizes(there: Mapping[str, float]) -> dict[str, float]:
+    return {name: there[name] for name in SIZES if name in there}
+
+
+def _contradiction(name: str, column: npt.NDArray[np.generic], value: Value, i: int) -> str:
+    return f"{name}={column[i].item()!r} is fixed at {value!r} in this view"
