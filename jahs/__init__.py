@@ -7,12 +7,15 @@ True
 """
 
 from jahs import bounds, cell, columns, configs, encoding, errors, metrics, parameters, schema, spaces, tasks
+from jahs.benchmark import Benchmark
 from jahs.columns import config_ids, validate_columns
 from jahs.configs import Config, config_id, validate, validate_many
 from jahs.encoding import decode, decode_columns, encode, encode_one
+from jahs.release import releases
 from jahs.spaces import Space, space
 
 __all__ = [
+    "Benchmark",
     "Config",
     "Space",
     "bounds",
@@ -29,6 +32,7 @@ __all__ = [
     "errors",
     "metrics",
     "parameters",
+    "releases",
     "schema",
     "space",
     "spaces",

@@ -14,7 +14,17 @@ from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.parameters import PARAMETERS, Parameter, show
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS
 
-__all__ = ["COLUMN_DTYPES", "Columns", "Configs", "RowFaults", "codes", "config_ids", "rows", "validate_columns"]
+__all__ = [
+    "COLUMN_DTYPES",
+    "Columns",
+    "Configs",
+    "RowFaults",
+    "codes",
+    "config_ids",
+    "ids_of_codes",
+    "rows",
+    "validate_columns",
+]
 
 Columns: TypeAlias = dict[str, npt.NDArray[np.generic]]
 """Many configs: one array per key, all of the same length."""
@@ -76,7 +86,12 @@ def config_ids(configs: Configs) -> npt.NDArray[np.uint64]:
         >>> config_ids([config]).tolist() == [jahs.config_id(config)]
         True
     """
-    packed = memoryview(codes(configs).astype("<f8", copy=False).tobytes())
+    return ids_of_codes(codes(configs))
+
+
+def ids_of_codes(found: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
+    """Return the `config_id` of every row of `codes`."""
+    packed = memoryview(found.astype("<f8", copy=False).tobytes())
     width = 8 * len(CONFIG_KEYS)
     return np.array([digest(packed[at : at + width]) for at in range(0, len(packed), width)], dtype=np.uint64)
 

@@ -34,6 +34,7 @@ __all__ = [
     "read_protocol",
     "read_runs",
     "run_shards",
+    "sorted_runs",
 ]
 
 _ROW: Final = ("config_id", "seed", "epoch")
@@ -109,6 +110,11 @@ def last_rows(runs: Table) -> Table:
     """Return the last row of every run of a table that is sorted by config, seed and epoch."""
     ends = (runs["config_id"][1:] != runs["config_id"][:-1]) | (runs["seed"][1:] != runs["seed"][:-1])
     return take(runs, np.flatnonzero(np.append(ends, [True] * (len(runs["epoch"]) > 0))))
+
+
+def sorted_runs(runs: Table) -> Table:
+    """Return the rows in order of config, seed and epoch."""
+    return sort_by(runs, _ROW)
 
 
 def each_run_once(tables: Sequence[Table]) -> Table:

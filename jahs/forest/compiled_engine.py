@@ -19,6 +19,8 @@ __all__ = ["CompiledEngine"]
 
 # Full binary trees are the faster layout while they fit: padding that costs more than this many nodes is not worth it.
 MAX_HEAP_NODES = 2**22
+# Choices of forests for which a thread keeps the addresses of a single row.
+MAX_CHOICES = 64
 
 
 class CompiledEngine:
@@ -64,14 +66,13 @@ class CompiledEngine:
             _address(self._values),
             _address(forest.base_score),
         )
-        self._chosen_address = _address(self._chosen)
         self._local = threading.local()
 
     def predict(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
         """(n_rows, n_forests) answers to (n_rows, n_features) rows; see `Engine.predict`."""
         check_rows(self.forest, X)
-        if forests is None and len(X) == 1:
-            return self._predict_row(X)
+        if len(X) == 1:
+            return self._predict_row(X, None if forests is None else tuple(forests))
         chosen = self._choice(forests)
         X = np.ascontiguousarray(X)
         out = np.empty((len(X), chosen.size), np.float32)
@@ -101,23 +102,30 @@ class CompiledEngine:
             return self.predict(X, forests=forests)
         return np.ascontiguousarray(out.T)
 
-    def _predict_row(self, X: Float32s) -> Float32s:
-        """One row, all forests: the case where finding out addresses would cost more than a forest."""
+    def _predict_row(self, X: Float32s, forests: tuple[int, ...] | None) -> Float32s:
+        """One row: the case where finding out addresses would cost more than a forest, so each choice keeps them."""
         try:
-            row, out, arguments = self._local.row
-        except AttributeError:
-            row = np.empty((1, self.forest.n_features), np.float32)
-            out = np.empty((1, self.forest.n_forests), np.float32)
-            goes = np.empty(self.forest.n_splits + 1, np.uint8)
-            head = (_address(row), *row.shape, self._chosen_address, self.forest.n_forests)
-            arguments = (*head, *self._forest_addresses, _address(goes), _address(out))
-            self._local.row = row, out, arguments
-            self._local.keep = goes
+            row, out, arguments = self._local.rows[forests][0]
+        except (AttributeError, KeyError):
+            row, out, arguments = self._prepare_row(forests)
         row[:] = X
         if self._native.answer_rows(*arguments) == NOT_A_NUMBER:
             raise not_a_number(X)
         answer: Float32s = out.copy()
         return answer
+
+    def _prepare_row(self, forests: tuple[int, ...] | None) -> tuple[Float32s, Float32s, tuple[int, ...]]:
+        chosen = self._choice(forests)
+        row = np.empty((1, self.forest.n_features), np.float32)
+        out = np.empty((1, chosen.size), np.float32)
+        goes = np.empty(self.forest.n_splits + 1, np.uint8)
+        head = (_address(row), *row.shape, _address(chosen), chosen.size)
+        arguments = (*head, *self._forest_addresses, _address(goes), _address(out))
+        known = self._local.__dict__.setdefault("rows", {})
+        if len(known) >= MAX_CHOICES:
+            known.clear()
+        known[forests] = (row, out, arguments), (chosen, goes)  # the latter to be kept alive
+        return row, out, arguments
 
     def _choice(self, forests: Sequence[int] | None) -> Int64s:
         return self._chosen if forests is None else np.array(check_forests(self.forest, forests), np.int64)

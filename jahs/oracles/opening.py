@@ -1,0 +1,104 @@
+"""Which oracle answers, and from which folder."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
+from jahs.forest import EngineKind
+from jahs.hashing import sha256_file
+from jahs.oracles.live import open_live
+from jahs.oracles.oracle import Kind, Oracle
+from jahs.oracles.repaired import RepairedOracle
+from jahs.oracles.surrogate import SurrogateOracle
+from jahs.oracles.table import TableOracle
+from jahs.release import RecordedTable, Release, find_release, read_release
+from jahs.runs import read_configs, read_profile, read_protocol, read_runs, run_shards
+from jahs.tasks import task as task_called
+
+__all__ = ["Asked", "Opened", "open_oracle"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which oracle: the arguments of `jahs.Benchmark` that decide what is opened.
+
+    Attributes:
+        task: name of a task.
+        kind: which oracle.
+        engine: of a surrogate.
+        release: a folder in place of the usual ones.
+        save_dir: a folder that is looked into before the usual ones.
+    """
+
+    task: str
+    kind: Kind
+    engine: EngineKind
+    release: Path | None
+    save_dir: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """An oracle and where it comes from.
+
+    Attributes:
+        oracle: what answers.
+        description: where from, in a few words.
+        folder: what was opened, if anything was.
+        release: the same, if it is a release.
+        sha256: stands for every byte that answers come from; None where nothing does.
+    """
+
+    oracle: Oracle
+    description: str
+    folder: Path | None = None
+    release: Release | None = None
+    sha256: str | None = None
+
+
+def open_oracle(asked: Asked) -> Opened:
+    """Open what is asked for; see `jahs.Benchmark`."""
+    if asked.kind == "live":
+        if asked.release is not None:
+            raise InvalidArgument(f"release={asked.release}: kind='live' trains, and reads no release; leave it out")
+        return Opened(oracle=open_live(task_called(asked.task)), description="trains on this machine")
+    if asked.kind == "table" and asked.release is not None and (asked.release / "protocol.json").is_file():
+        return _open_runs(asked.release, asked.task)
+    folder = _find(asked)
+    release = read_release(folder)
+    if release.task.name != asked.task:
+        raise ProtocolMismatch(f"{folder} is a release of {release.task.name}, not of {asked.task}")
+    description = f"{release.facts.get('version', 'no version')}, {folder}"
+    oracle: Oracle
+    if asked.kind == "table":
+        oracle = TableOracle(release.table, release.task)
+    else:
+        surrogate = SurrogateOracle(release, engine=asked.engine)
+        oracle = RepairedOracle(surrogate) if surrogate.costs == "repaired" else surrogate
+        description = f"{description}, {surrogate.engine} engine"
+    return Opened(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
+
+
+def _find(asked: Asked) -> Path:
+    """The release that is named; else one in `save_dir`, which jahs_bench filled with files of its own; else ours."""
+    if asked.release is None and asked.save_dir is not None:
+        with contextlib.suppress(MissingData):
+            return find_release(asked.task, asked.save_dir)
+    return find_release(asked.task, asked.release)
+
+
+def _open_runs(folder: Path, task: str) -> Opened:
+    """A folder of runs in the format of `jahs.runs`, which takes pyarrow."""
+    protocol = read_protocol(folder)
+    facts = protocol.facts.get("task")
+    recorded = facts.get("name") if isinstance(facts, dict) else facts
+    if recorded != task:
+        raise ProtocolMismatch(f"{folder} has runs of {recorded}, not of {task}")
+    table = RecordedTable(configs=read_configs(folder), runs=read_runs(folder), profile=read_profile(folder))
+    digest = "".join(sha256_file(path) for path in run_shards(folder))
+    return Opened(
+        oracle=TableOracle(table, task_called(task)), description=f"runs, {folder}", folder=folder, sha256=digest
+    )

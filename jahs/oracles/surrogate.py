@@ -1,0 +1,247 @@
+"""Answers from a release's forests: config -> one row of features -> every forest -> bounded metrics.
+
+A release of this project has three kinds of models, which read different columns. They are joined into one forest over
+one row, so that a query builds one row and makes one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.columns import ids_of_codes
+from jahs.configs import Config
+from jahs.errors import MissingData
+from jahs.features import RowBuilder, joint_columns
+from jahs.forest import EngineKind, join_forests, open_engine
+from jahs.forest.engines import Engine
+from jahs.metrics import METRICS, Metric
+from jahs.oracles.oracle import Codes, Kind, Numbers, Seeds
+from jahs.release.models import Costs, MetricModel
+from jahs.release.reading import Release
+from jahs.schema import COLUMNS
+from jahs.spaces import space
+
+__all__ = ["EXACT", "SurrogateOracle"]
+
+EXACT: Final = ("n_params", "n_macs")
+"""The metrics that are computed, in the order of `RowBuilder.costs`."""
+
+_CHUNK: Final = 2**15  # rows at a time, which bounds the memory of features
+
+
+class _Inverse(NamedTuple):
+    """`BoundedTransform.inverse` of one answer, in numbers; a test holds `_bounded` to the same bits."""
+
+    lower: float
+    upper: float
+    margin: float
+    width: float
+    scale: float
+    is_clipped: bool
+    is_per_epoch: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How to answer one choice of metrics.
+
+    Attributes:
+        learned: (name, model) of the metrics that forests answer.
+        inverses: (name, numbers of its transform) of the same.
+        slopes: of their transforms.
+        forests: their places in the joint forest; None for all, in order.
+        exact: (name, place in `RowBuilder.costs`) of the metrics that are computed.
+        order: all names as asked for.
+        is_in_order: whether learned and exact metrics, one after the other, stand as asked for.
+    """
+
+    learned: tuple[tuple[str, MetricModel], ...]
+    inverses: tuple[tuple[str, _Inverse], ...]
+    slopes: tuple[float, ...]
+    forests: tuple[int, ...] | None
+    exact: tuple[tuple[str, int], ...]
+    order: tuple[str, ...]
+    is_in_order: bool
+
+
+class SurrogateOracle:
+    """Answers from the models of a release.
+
+    Attributes:
+        engine: "numpy" or "compiled", whichever was opened.
+    """
+
+    kind: Kind = "surrogate"
+
+    def __init__(self, release: Release, *, engine: EngineKind = "auto") -> None:
+        models = release.models
+        self.task = release.task
+        self.max_epoch = release.task.max_epoch
+        self.costs: Costs = models.costs
+        self._release = release
+        self._models = models.metrics
+        known = {name: model.metric(name) for name, model in models.metrics.items()}
+        if models.costs == "exact":
+            known |= {name: METRICS[name] for name in EXACT}
+        self.metrics: Mapping[str, Metric] = MappingProxyType({name: known[name] for name in METRICS if name in known})
+        columns, places = joint_columns([pack.features for pack in models.packs])
+        self._rows = RowBuilder(columns, release.task)
+        self._engine: Engine | None = None
+        if release.forests:
+            is_one = len(release.forests) == 1  # stays where it is, mapped from its file perhaps
+            joint = release.forests[0] if is_one else join_forests(release.forests, places, n_features=len(columns))
+            self._engine = open_engine(joint, engine)
+        self.engine = "numpy" if self._engine is None else self._engine.name
+        first = np.cumsum([0, *(forest.n_forests for forest in release.forests)]).tolist()
+        self._forest_of = {name: first[model.pack] + model.forest for name, model in models.metrics.items()}
+        self._n_forests: int = first[-1]
+        self._plans: dict[tuple[str, ...], _Plan] = {}
+
+    def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
+        """Return the metrics of one config at one epoch; see `Oracle.query`."""
+        plan = self._plan(metrics)
+        place = self._rows.place(codes)
+        values: dict[str, float] = {}
+        if self._engine is not None and plan.learned:
+            row = self._rows.build_one(codes, epoch, place)
+            answers = self._engine.predict(row, forests=plan.forests)[0].tolist()
+            x = [slope * answer for slope, answer in zip(plan.slopes, answers)]  # noqa: B905  # microseconds count
+            # numpy's exponential, as for many rows; floats give the same bits for the rest, and faster.
+            small = np.exp([-abs(logit) for logit in x]).tolist()
+            for (name, inverse), logit, tail in zip(plan.inverses, x, small):  # noqa: B905  # as above
+                value = _bounded(inverse, logit, tail)
+                values[name] = value * epoch if inverse.is_per_epoch else value
+            if seed is not None:
+                encoded = np.array((*codes, epoch), dtype=np.float32).tolist()
+                config_id = int(ids_of_codes(np.array([codes]))[0])
+                values = self._noise(seed).draw_one(values, encoded, config_id, seed)
+        if plan.exact:
+            costs = self._rows.costs(place)
+            for name, i in plan.exact:
+                values[name] = costs[i]
+        return values if plan.is_in_order else {name: values[name] for name in plan.order}
+
+    def query_many(
+        self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return the metrics of many configs; see `Oracle.query_many`."""
+        plan = self._plan(metrics)
+        X = np.empty((len(codes), len(COLUMNS)), dtype=np.float32)
+        X[:, :-1], X[:, -1] = codes, epochs
+        learned: Numbers = {name: np.empty(len(X)) for name, _ in plan.learned}
+        for first in range(0, len(X), _CHUNK):
+            part = slice(first, first + _CHUNK)
+            for name, values in self._answers(self._rows.build(X[part]), epochs[part], plan, is_walk=False).items():
+                learned[name][part] = values
+        costs = self._rows.costs_many(X) if plan.exact else None
+        return self._finish(plan, learned, costs, codes=codes, X=X, seed=seed)
+
+    def trajectory(
+        self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return the metrics of one training at ascending epochs; each tree is walked once."""
+        plan = self._plan(metrics)
+        place = self._rows.place(codes)
+        F = self._rows.build_walk(codes, epochs, place)
+        learned = self._answers(F, epochs, plan, is_walk=True)
+        costs = np.repeat([self._rows.costs(place)], len(epochs), axis=0) if plan.exact else None
+        if seed is None:
+            return self._finish(plan, learned, costs)
+        repeated = np.repeat([codes], len(epochs), axis=0)
+        X = np.column_stack([repeated, epochs]).astype(np.float32)
+        return self._finish(plan, learned, costs, codes=repeated, X=X, seed=seed)
+
+    def exact_costs(self, codes: NDArray[np.float64]) -> Numbers:
+        """Return the exact parameters and multiply-adds of many configs, also where the models predict them."""
+        X = np.empty((len(codes), len(COLUMNS)), dtype=np.float32)
+        X[:, :-1] = codes
+        return dict(zip(EXACT, self._rows.costs_many(X).T, strict=True))
+
+    def sample(self, n: int, *, seed: int | None) -> list[Config]:
+        """Return random configs of the space."""
+        return space().sample(n, seed=seed)
+
+    def _plan(self, metrics: Sequence[str]) -> _Plan:
+        order = tuple(metrics)
+        try:
+            return self._plans[order]
+        except KeyError:
+            pass
+        learned = tuple((name, self._models[name]) for name in order if name in self._models)
+        forests = tuple(self._forest_of[name] for name, _ in learned)
+        exact = tuple((name, EXACT.index(name)) for name in order if name in EXACT and name not in self._models)
+        self._plans[order] = plan = _Plan(
+            learned=learned,
+            inverses=tuple((name, _inverse(model)) for name, model in learned),
+            slopes=tuple(model.transform.slope for _, model in learned),
+            forests=None if forests == tuple(range(self._n_forests)) else forests,
+            exact=exact,
+            order=order,
+            is_in_order=order == tuple(name for name, _ in (*learned, *exact)),
+        )
+        return plan
+
+    def _answers(self, F: NDArray[np.float32], epochs: NDArray[np.int64], plan: _Plan, *, is_walk: bool) -> Numbers:
+        if self._engine is None or not plan.learned:
+            return {}
+        ask = self._engine.predict_walk if is_walk else self._engine.predict
+        answers = ask(F, forests=plan.forests)
+        found: Numbers = {}
+        for i, (name, model) in enumerate(plan.learned):
+            values = model.transform.inverse(answers[:, i])
+            found[name] = values * epochs.astype(np.float64) if model.target == "per_epoch" else values
+        return found
+
+    def _finish(
+        self,
+        plan: _Plan,
+        learned: Numbers,
+        costs: NDArray[np.float64] | None,
+        *,
+        codes: NDArray[np.float64] | None = None,
+        X: NDArray[np.float32] | None = None,
+        seed: Seeds = None,
+    ) -> Numbers:
+        """Draw the noise if there is a seed, add what is exact, and put everything into the order asked for."""
+        if seed is not None and learned and codes is not None:
+            learned = self._noise(seed).draw(learned, X, ids_of_codes(codes), seed)
+        exact = {} if costs is None else {name: costs[:, i] for name, i in plan.exact}
+        return {name: learned[name] if name in learned else exact[name] for name in plan.order}
+
+    def _noise(self, seed: Seeds) -> Any:  # Any: a jahs.noise.NoiseModel, which is read where there is one
+        if self._release.noise is None:
+            raise MissingData(
+                f"seed={seed}: {self._release!r} has no noise.json to draw a training from; leave seed out for the mean"
+            )
+        return self._release.noise
+
+
+def _inverse(model: MetricModel) -> _Inverse:
+    transform = model.transform
+    return _Inverse(
+        lower=transform.lower,
+        upper=transform.upper,
+        margin=transform.margin,
+        width=transform.upper - transform.lower,
+        scale=1 - 2 * transform.margin,
+        is_clipped=not transform.published,
+        is_per_epoch=model.target == "per_epoch",
+    )
+
+
+def _bounded(inverse: _Inverse, x: float, small: float) -> float:
+    """The target that an answer x / slope stands for, given exp(-|x|)."""
+    lower, upper, margin, width, scale, is_clipped, _ = inverse
+    y = lower + ((small if x < 0 else 1.0) / (1.0 + small) - margin) * width / scale
+    if is_clipped:
+        if y < lower:
+            return lower
+        if y > upper:
+            return upper
+    return y

@@ -1,0 +1,192 @@
+"""Answers from recorded runs: what was measured, for the configs, seeds and epochs that were measured; nothing else.
+
+A seed picks one of a config's runs, as NAS-Bench-101 picks a trial: run number `seed` in the order of their recorded
+seeds, counted round and round, so that recorded seeds 0, 1, 2 answer to themselves. Without a seed the answer is the
+mean over the runs. A run that diverged answers for the epochs before it did; later ones were not measured, and a mean
+over those runs alone that went well would not be the mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.columns import codes as codes_of
+from jahs.columns import ids_of_codes
+from jahs.configs import Config
+from jahs.cost import n_macs, n_params
+from jahs.errors import InvalidTable, NotRecorded
+from jahs.metrics import METRICS, Metric
+from jahs.oracles.oracle import Codes, Kind, Numbers, Seeds, config_of
+from jahs.parameters import PARAMETERS
+from jahs.release.models import Costs
+from jahs.release.table import RecordedTable
+from jahs.runs import sorted_runs
+from jahs.schema import COLUMNS, CONFIG_KEYS
+from jahs.tables import Table
+from jahs.tasks import Task
+
+__all__ = ["TableOracle"]
+
+_OF_RUNS: Final = ("train_acc", "valid_acc", "test_acc", "runtime", "train_loss", "valid_loss", "test_loss")
+_MOST_LISTED: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One recorded run: where its rows begin, the epochs that count, and whether it ended before its time."""
+
+    seed: int
+    first: int
+    epochs: tuple[int, ...]
+    is_diverged: bool
+
+
+class TableOracle:
+    """Answers from a recorded table."""
+
+    kind: Kind = "table"
+    costs: Costs = "exact"
+
+    def __init__(self, table: RecordedTable, task: Task) -> None:
+        self.task = task
+        runs = sorted_runs(table.runs)
+        if not len(runs["epoch"]):
+            raise InvalidTable("the table has no recorded run; nothing can be answered from it")
+        self._runs = _index(runs)
+        self.max_epoch = min(task.max_epoch, int(runs["epoch"].max()))
+        self._values = {name: runs[name].astype(np.float64) for name in _OF_RUNS}
+        every_id = table.configs["config_id"].tolist()
+        kept = [i for i, config_id in enumerate(every_id) if config_id in self._runs]
+        if missing := len(self._runs) - len(kept):
+            raise InvalidTable(f"{missing} recorded configs are not in the config table")
+        self._codes = codes_of({key: table.configs[key][kept] for key in CONFIG_KEYS})
+        X = np.ones((len(kept), len(COLUMNS)), dtype=np.float32)
+        X[:, :-1] = self._codes
+        ids = [every_id[i] for i in kept]
+        latency = dict(zip(table.profile["config_id"].tolist(), table.profile["latency"].tolist(), strict=True))
+        self._of_config = {
+            "latency": {config_id: latency[config_id] for config_id in ids if config_id in latency},
+            "n_params": dict(zip(ids, map(float, n_params(X, task).tolist()), strict=True)),
+            "n_macs": dict(zip(ids, map(float, n_macs(X, task).tolist()), strict=True)),
+        }
+        self.metrics: Mapping[str, Metric] = MappingProxyType(
+            {name: METRICS[name] for name in METRICS if self._is_recorded(name)}
+        )
+
+    def _is_recorded(self, name: str) -> bool:
+        """Whether every config, or every row of a run, has this metric: a latency takes a profile, a runtime a CPU."""
+        if name in self._of_config:
+            return len(self._of_config[name]) == len(self._runs)
+        rows = [
+            row for runs in self._runs.values() for run in runs for row in range(run.first, run.first + len(run.epochs))
+        ]
+        return name in self._values and bool(np.isfinite(self._values[name][rows]).all())
+
+    def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
+        """Return what was recorded of one config at one epoch; see `Oracle.query`.
+
+        Raises:
+            NotRecorded: the config, or this epoch of it, was not recorded; names the nearest config.
+        """
+        found = self.query_many(np.array([codes]), np.array([epoch]), seed=seed, metrics=metrics)
+        return {name: values.item() for name, values in found.items()}
+
+    def query_many(
+        self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return what was recorded of many configs; see `query`."""
+        ids = ids_of_codes(codes).tolist()
+        seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(ids)
+        rows: list[list[int]] = []
+        faults: list[str] = []
+        for i, (config_id, epoch, one) in enumerate(zip(ids, epochs.tolist(), seeds, strict=True)):
+            try:
+                rows.append(self._rows(config_id, codes[i], epoch, one))
+            except NotRecorded as fault:  # noqa: PERF203  # costs nothing where nothing is raised
+                faults.append(str(fault) if len(ids) == 1 else f"{fault} (config {i})")
+        if faults:
+            more = [f"... {len(faults)} of {len(ids)} are not recorded"] * (len(faults) > _MOST_LISTED)
+            raise NotRecorded("\n".join([*faults[:_MOST_LISTED], *more]))
+        found: Numbers = {}
+        for name in metrics:
+            of_config = self._of_config.get(name)
+            values = self._values.get(name)
+            if of_config is not None:
+                found[name] = np.array([of_config[config_id] for config_id in ids], np.float64)
+            elif values is not None:
+                found[name] = np.array([math.fsum(values[each].tolist()) / len(each) for each in rows], np.float64)
+        return found
+
+    def trajectory(
+        self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return what was recorded of one training at ascending epochs; see `query`."""
+        return self.query_many(np.repeat([codes], len(epochs), axis=0), epochs, seed=seed, metrics=metrics)
+
+    def sample(self, n: int, *, seed: int | None) -> list[Config]:
+        """Return `n` recorded configs, each drawn from all of them; the first ones do not depend on `n`."""
+        words = np.random.Philox(key=seed).random_raw(n)
+        return [config_of(self._codes[i].tolist()) for i in (words % np.uint64(len(self._codes))).tolist()]
+
+    def _rows(self, config_id: int, codes: NDArray[np.float64], epoch: int, seed: int | None) -> list[int]:
+        """The rows that answer a query: one run's, or those of every run of the config."""
+        runs = self._runs.get(config_id)
+        if runs is None:
+            raise NotRecorded(self._miss(codes))
+        chosen = runs if seed is None else [runs[seed % len(runs)]]
+        ended = [run for run in chosen if epoch not in run.epochs]
+        if ended:
+            raise NotRecorded(_too_far(config_id, epoch, chosen, ended))
+        return [run.first + run.epochs.index(epoch) for run in chosen]
+
+    def _miss(self, codes: NDArray[np.float64]) -> str:
+        """Name the recorded config that differs in the fewest and smallest steps."""
+        steps = np.zeros(len(self._codes))
+        for recorded, asked, parameter in zip(self._codes.T, codes, PARAMETERS.values(), strict=True):
+            if parameter.kind == "float":
+                steps += np.abs(np.log10(recorded / asked)) / math.log10(parameter.upper / parameter.lower)
+            elif parameter.kind == "ordinal":
+                places = np.searchsorted(parameter.codes, [*recorded, asked])
+                steps += np.abs(places[:-1] - places[-1]) / (len(parameter.codes) - 1)
+            else:
+                steps += recorded != asked
+        nearest = self._codes[int(steps.argmin())]
+        theirs, ours = config_of(nearest.tolist()), config_of(codes.tolist())
+        differs = [f"{key}={theirs[key]!r} (asked: {ours[key]!r})" for key in CONFIG_KEYS if theirs[key] != ours[key]]
+        return (
+            f"no run of this config is recorded; the nearest of {len(self._codes)} recorded configs has "
+            f"{', '.join(differs)}; bench.sample() draws recorded configs"
+        )
+
+
+def _index(runs: Table) -> dict[int, list[_Run]]:
+    """The runs of each config, by recorded seed, from rows in order of config, seed and epoch."""
+    ids, seeds = runs["config_id"], runs["seed"]
+    starts = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])))
+    ends = np.append(starts[1:], len(ids)).tolist()
+    epochs = runs["epoch"].tolist()
+    is_diverged = (runs["status"] == "diverged").tolist()
+    found: dict[int, list[_Run]] = {}
+    for first, end in zip(starts.tolist(), ends, strict=True):
+        # The last row of a diverged run is the epoch in which it diverged.
+        last = end - 1 if is_diverged[end - 1] else end
+        run = _Run(int(seeds[first]), first, tuple(epochs[first:last]), is_diverged[end - 1])
+        found.setdefault(int(ids[first]), []).append(run)
+    return found
+
+
+def _too_far(config_id: int, epoch: int, chosen: Sequence[_Run], ended: Sequence[_Run]) -> str:
+    """Say why a recorded config has no such epoch."""
+    whose = f"run with seed {ended[0].seed}" if len(chosen) == 1 else f"{len(ended)} of {len(chosen)} runs"
+    shown = ", ".join(map(str, ended[0].epochs)) or "none"
+    if len(ended[0].epochs) > 1 and ended[0].epochs[-1] - ended[0].epochs[0] == len(ended[0].epochs) - 1:
+        shown = f"{ended[0].epochs[0]}..{ended[0].epochs[-1]}"
+    why = " and then diverged" if ended[0].is_diverged else ""
+    return f"epoch {epoch} of config {config_id:016x} is not recorded: the {whose} measured epochs {shown}{why}"

@@ -1,0 +1,128 @@
+"""Answers by training: what `jahs.Benchmark(kind="live")` asks. Found by `jahs.oracles.live`, in a checkout alone."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.configs import Config, config_id
+from jahs.cost import cost
+from jahs.errors import NotRecorded
+from jahs.metrics import METRICS, Metric
+from jahs.oracles.oracle import Codes, Kind, Numbers, Seeds, config_of
+from jahs.release.models import Costs
+from jahs.spaces import space
+from jahs.tasks import Task
+from pipeline.data import ImageSet, load_images
+from pipeline.train import EPOCH_FIELDS, train
+
+__all__ = ["LiveOracle"]
+
+_EXACT: Final = ("n_params", "n_macs")
+_NO_SEED: Final = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trained:
+    """What one training measured: (n_epochs, 7) with columns `EPOCH_FIELDS`, without the epoch in which it diverged."""
+
+    epochs: NDArray[np.float64]
+    is_diverged: bool
+
+
+class LiveOracle:
+    """Trains a config when it is asked about, on one core of the CPU.
+
+    What was trained is kept in memory by config and seed, with a checkpoint in a temporary folder: a later epoch goes
+    on from there, and an earlier one is answered at once. A query without a seed is answered by seed 0, since one
+    training is no mean. Memory and folder live as long as the object.
+    """
+
+    kind: Kind = "live"
+    costs: Costs = "exact"
+
+    def __init__(self, task: Task, *, data_dir: Path | None = None) -> None:
+        """Make an oracle; images are read when they are first needed.
+
+        Args:
+            task: what is trained on.
+            data_dir: the folder with its images, in place of the usual ones.
+        """
+        self.task = task
+        self.max_epoch = task.max_epoch
+        self.metrics: Mapping[str, Metric] = MappingProxyType(
+            {name: METRICS[name] for name in METRICS if name in EPOCH_FIELDS or name in _EXACT}
+        )
+        self._data_dir = data_dir
+        self._images: dict[float, ImageSet] = {}
+        self._runs: dict[tuple[int, int], _Trained] = {}
+        self._folder = Path(tempfile.mkdtemp(prefix="jahs-live-"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+
+    def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
+        """Return what a training measured after an epoch; see `jahs.oracles.Oracle.query`.
+
+        Raises:
+            NotRecorded: the training diverged before.
+            MissingData: the task's images are nowhere.
+        """
+        found = self.trajectory(codes, np.array([epoch]), seed=seed, metrics=metrics)
+        return {name: values.item() for name, values in found.items()}
+
+    def query_many(
+        self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return what trainings measured, one after another."""
+        seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(codes)
+        asked = zip(codes.tolist(), epochs.tolist(), seeds, strict=True)
+        rows = [self.query(row, epoch, seed=one, metrics=metrics) for row, epoch, one in asked]
+        return {name: np.array([row[name] for row in rows], np.float64) for name in metrics}
+
+    def trajectory(
+        self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return what one training measured after each of these epochs."""
+        config = config_of(codes)
+        if not len(epochs):
+            return {name: np.empty(0) for name in metrics}
+        run = self._trained(config, _NO_SEED if seed is None else seed, int(epochs.max()))
+        if epochs.max() > len(run.epochs):
+            raise NotRecorded(
+                f"config {config_id(config):016x} with seed {seed} diverged in epoch {len(run.epochs) + 1}; "
+                f"{len(run.epochs)} epochs were measured before"
+            )
+        exact = cost(config, self.task)
+        columns = dict(zip(EPOCH_FIELDS, run.epochs[epochs - 1].T, strict=True))
+        return {n: np.full(len(epochs), float(exact[n])) if n in exact else columns[n].copy() for n in metrics}
+
+    def sample(self, n: int, *, seed: int | None) -> list[Config]:
+        """Return random configs of the space."""
+        return space().sample(n, seed=seed)
+
+    def _trained(self, config: Config, seed: int, last: int) -> _Trained:
+        """What the training of a config with a seed measured, at least up to an epoch unless it diverged before."""
+        key = config_id(config), seed
+        known = self._runs.get(key)
+        if known is None or (not known.is_diverged and len(known.epochs) < last):
+            checkpoint = self._folder / f"{key[0]:016x}-{seed}.pt"
+            images = self._images_at(config["Resolution"])
+            run = train(config, self.task, images, seed=seed, epochs=last, checkpoint=checkpoint)
+            is_diverged = run.status == "diverged"
+            # The last row of a diverged run is the epoch in which it diverged: no measurement of a trained network.
+            known = _Trained(epochs=run.epochs[: len(run.epochs) - is_diverged], is_diverged=is_diverged)
+            self._runs[key] = known
+        return known
+
+    def _images_at(self, resolution: float) -> ImageSet:
+        if resolution not in self._images:
+            self._images |= load_images(self.task, data_dir=self._data_dir, resolutions=(resolution,))
+        return self._images[resolution]
