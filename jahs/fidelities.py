@@ -28,8 +28,6 @@ def read_epoch(at: object, max_epoch: int, *, name: str = "at") -> int:
         InvalidFidelity: it is none, or out of range; nothing is rounded.
     """
     epoch = _epoch_of(at, name)
-    if isinstance(epoch, np.ndarray) and epoch.ndim == 0:
-        epoch = epoch[()]
     if isinstance(epoch, bool) or not isinstance(epoch, int | np.integer) or not 1 <= epoch <= max_epoch:
         hint = "; bench.fidelity() rounds" if isinstance(epoch, float | np.floating) else ""
         raise InvalidFidelity(f"{name}={show(epoch)} is not an integer in 1..{max_epoch}{hint}")
@@ -76,7 +74,7 @@ def read_budget(at: object, max_epoch: int) -> int:
 
 def _epoch_of(at: object, name: str) -> object:
     if not isinstance(at, Mapping):
-        return at
+        return at[()] if isinstance(at, np.ndarray) and at.ndim == 0 else at
     faults = []
     for key in at:
         if key in _OF_A_VIEW:

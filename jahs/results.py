@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from jahs.metrics import METRICS
 
 __all__ = ["Result"]
+
+_FROM: Final = {"error": "valid_acc", "cost": "runtime"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,9 @@ class Result:
         return dict(self.values)
 
     def __getattr__(self, name: str) -> float:
-        if name in METRICS:
-            return self._value(name)
+        metric = _FROM.get(name, name)  # a property that raises AttributeError ends up here, too
+        if metric in METRICS:
+            return self._value(metric)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _value(self, name: str) -> float:

@@ -1,0 +1,399 @@
+"""The benchmark: what it answers, and how it says no."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+import jahs
+from jahs.columns import rows
+from jahs.errors import (
+    CorruptFile,
+    InvalidArgument,
+    InvalidConfig,
+    InvalidFidelity,
+    MissingData,
+    NotRecorded,
+    ProtocolMismatch,
+    UnknownName,
+)
+from jahs.queryable import Queryable
+from jahs.results import Result
+from tests.hostile import SEEDS
+from tests.releases import METRICS, make_release, make_table
+
+NAMES = (*METRICS, "n_params", "n_macs")
+TABLE = make_table("digits", 21)
+WRONG_EPOCHS = [
+    0,
+    -1,
+    13,
+    1.5,
+    2.0,
+    np.float64(3),
+    float("nan"),
+    float("inf"),
+    "5",
+    True,
+    np.True_,
+    None.__class__,
+    [5],
+    1e300,
+    10**30,
+    b"5",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    quality = {"valid_acc": {"kendall_tau": 0.9}}
+    return make_release(tmp_path_factory.mktemp("releases") / "digits", table=TABLE, quality=quality)
+
+
+@pytest.fixture(scope="module")
+def bench(folder):
+    return jahs.Benchmark("digits", release=folder, engine="numpy")
+
+
+@pytest.fixture(scope="module")
+def config(bench):
+    return bench.sample(seed=0)
+
+
+def test_a_query_answers_every_metric_and_says_what_it_answered(bench, config):
+    result = bench.query(config, at=5)
+    assert set(result.as_dict()) == set(NAMES) == set(bench.metrics)
+    assert result.valid_acc == result.as_dict()["valid_acc"]
+    assert result.error == 100 - result.valid_acc
+    assert result.cost == result.runtime
+    assert (result.fidelity, result.seed, result.costs) == ({"epoch": 5}, None, "exact")
+    assert json.loads(json.dumps(result.as_dict())) == result.as_dict()
+    assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_the_last_epoch_is_asked_about_unless_said_otherwise(bench, config):
+    assert bench.query(config) == bench.query(config, at=12) == bench.query(config, at={"epoch": np.int64(12)})
+    assert bench.query(config, at=np.int8(3)) == bench.query(config, at=3) != bench.query(config, at=4)
+    assert bench.query(config, at=np.array(3)).fidelity == {"epoch": 3}
+
+
+def test_a_result_without_a_metric_says_which_it_has(bench, config):
+    result = bench.query(config, metrics=["runtime"])
+    assert result.as_dict() == {"runtime": result.cost}
+    with pytest.raises(AttributeError, match="valid_acc is not in this result, which has runtime; see metrics="):
+        _ = result.error
+    with pytest.raises(AttributeError, match="no attribute 'beauty'"):
+        _ = result.beauty
+    with pytest.raises(AttributeError):
+        result.seed = 3
+
+
+def test_metrics_are_given_by_our_names_or_the_published_ones(bench, config):
+    found = bench.query(config, metrics=("FLOPS", "valid-acc", "n_macs")).as_dict()
+    assert list(found) == ["n_macs", "valid_acc"]
+    some = jahs.Benchmark("digits", release=bench.release, metrics=["valid-acc", "size_MB"], engine="numpy")
+    assert list(some.metrics) == list(some.query(config).as_dict()) == ["valid_acc", "n_params"]
+    assert some.query(config, metrics=["runtime"]).cost == bench.query(config).cost
+
+
+@pytest.mark.parametrize(("metrics", "message"), [
+    (["beauty"], r"metric='beauty' does not exist; metric is one of: train_acc, .*n_macs"),
+    (["valid_ac"], "did you mean 'valid_acc'"),
+    (["valid_loss"], "metric='valid_loss' does not exist"),
+    ([3], "metric='3' does not exist"),
+    ([None], "metric='None' does not exist"),
+    ([[]], "does not exist"),
+    ("valid_acc", r"is not a list of names; for one metric give \[name\]"),
+    (3, "is not a list of names"),
+    ([], "metrics is empty"),
+], ids=repr)  # fmt: skip
+def test_metrics_that_do_not_exist_list_those_that_do(bench, config, metrics, message):
+    for ask in (
+        lambda: bench.query(config, metrics=metrics),
+        lambda: bench.query_many([config], metrics=metrics),
+        lambda: bench.trajectory(config, metrics=metrics),
+        lambda: jahs.Benchmark("digits", release=bench.release, metrics=metrics, engine="numpy"),
+    ):
+        with pytest.raises((UnknownName, InvalidArgument), match=message):
+            ask()
+
+
+@pytest.mark.parametrize("epoch", WRONG_EPOCHS, ids=repr)
+def test_an_epoch_that_is_none_is_refused_with_the_allowed_range(bench, config, epoch):
+    asks = [
+        lambda: bench.query(config, at=epoch),
+        lambda: bench.query(config, at={"epoch": epoch}),
+        lambda: bench.query_many([config], at=[5, epoch]),
+        lambda: bench.query_many([config], each_at=[epoch]),
+        lambda: bench.trajectory(config, to=epoch),
+        lambda: bench.trajectory(config, frm=epoch),
+        lambda: bench(config, nepochs=epoch),
+    ]
+    if not isinstance(epoch, list):
+        asks.append(lambda: bench.query_many([config], at=epoch))
+    for ask in asks:
+        with pytest.raises(InvalidFidelity, match=r"is not an integer in 1\.\.12"):
+            ask()
+
+
+def test_epochs_in_an_array_are_checked_as_well(bench, config):
+    for wrong in ([5, 13], [0, 5]):
+        with pytest.raises(InvalidFidelity, match=rf"at={13 if 13 in wrong else 0} is not"):
+            bench.query_many([config], at=np.array(wrong))
+    for wrong in (np.array([1.0]), np.array([True]), np.array(["5"])):
+        with pytest.raises(InvalidFidelity):
+            bench.query_many([config], each_at=wrong)
+    with pytest.raises(InvalidFidelity, match="each_at=5 is not a list"):
+        bench.query_many([config], each_at=5)
+    with pytest.raises(InvalidFidelity, match="2 epochs for 1 configs"):
+        bench.query_many([config], each_at=[1, 2])
+    with pytest.raises(InvalidArgument, match="both given"):
+        bench.query_many([config], at=3, each_at=[3])
+
+
+def test_a_size_is_a_fidelity_only_in_a_view(bench, config):
+    with pytest.raises(InvalidFidelity, match=r"(?s)N is searched here.*bench\.view.*epoch is missing"):
+        bench.query(config, at={"N": 3})
+    with pytest.raises(InvalidFidelity, match="'nepochs' is not a fidelity"):
+        bench.query(config, at={"epoch": 3, "nepochs": 3})
+
+
+@pytest.mark.parametrize(("budget", "epoch"), [
+    (2.469, 2), (2.5, 2), (3.5, 4), (0.51, 1), (12.4, 12), (7, 7), (np.float32(6.9), 7), (np.int64(3), 3),
+    ({"epoch": 2.469}, 2), (None, 12), (np.array(2.6), 3),
+], ids=repr)  # fmt: skip
+def test_budgets_are_rounded_half_to_even_in_one_place(bench, budget, epoch):
+    assert bench.fidelity(budget) == {"epoch": epoch}
+
+
+@pytest.mark.parametrize("budget", [0.5, 0.4, 12.51, 0, 13, -3.0, np.nan, np.inf, "5", True, [3], {"N": 3}], ids=repr)
+def test_budgets_out_of_range_are_refused(bench, budget):
+    with pytest.raises(InvalidFidelity):
+        bench.fidelity(budget)
+
+
+def test_faults_of_a_config_are_all_told_at_once(bench, config):
+    bad = {**config, "N": 4, "Op1": 7, "LearningRate": "fast"}
+    del bad["W"]
+    for ask in (lambda: bench.query(bad), lambda: bench(bad), lambda: bench.trajectory(bad)):
+        with pytest.raises(InvalidConfig) as fault:
+            ask()
+        assert sorted(line.split("=")[0].split()[0] for line in fault.value.faults) == ["LearningRate", "N", "Op1", "W"]
+    with pytest.raises(InvalidConfig, match=r"N=4 .*\(config 1\)"):
+        bench.query_many([config, {**config, "N": 4}])
+    with pytest.raises(InvalidConfig, match="epoch is not a key of a config"):
+        bench.query({**config, "epoch": 5})
+
+
+def test_numpy_scalars_are_taken_for_what_they_hold(bench, config):
+    dressed = {key: np.asarray(value)[()] for key, value in config.items()}
+    assert bench.query(dressed, at=3) == bench.query(config, at=3)
+
+
+def test_batches_come_one_by_one_or_as_columns_with_the_same_bits(bench):
+    columns = jahs.space().sample_columns(30, seed=4)
+    by_columns, by_rows = bench.query_many(columns, at=7), bench.query_many(rows(columns), at=7)
+    alone = [bench.query(one, at=7).as_dict() for one in rows(columns)]
+    for name in NAMES:
+        assert by_columns[name].dtype == np.float64
+        assert by_columns[name].tobytes() == by_rows[name].tobytes()
+        assert by_columns[name].tolist() == [one[name] for one in alone]
+
+
+def test_several_epochs_give_a_column_for_each_and_each_at_one_for_each_config(bench):
+    columns = jahs.space().sample_columns(5, seed=4)
+    wide = bench.query_many(columns, at=[5, 12])
+    assert {values.shape for values in wide.values()} == {(5, 2)}
+    for j, epoch in enumerate((5, 12)):
+        assert wide["valid_acc"][:, j].tobytes() == bench.query_many(columns, at=epoch)["valid_acc"].tobytes()
+    for epochs in ([1, 2, 3, 4, 12], np.array([1, 2, 3, 4, 12], np.int16), [{"epoch": e} for e in (1, 2, 3, 4, 12)]):
+        narrow = bench.query_many(columns, each_at=epochs)
+        assert narrow["runtime"][4] == wide["runtime"][4, 1]
+        assert narrow["runtime"].shape == (5,)
+
+
+def test_an_empty_batch_returns_empty_columns(bench):
+    empty = {key: values[:0] for key, values in jahs.space().sample_columns(1, seed=0).items()}
+    for configs in ([], empty):
+        assert {n: v.shape for n, v in bench.query_many(configs).items()} == dict.fromkeys(bench.metrics, (0,))
+        assert {v.shape for v in bench.query_many(configs, at=[5, 12]).values()} == {(0, 2)}
+        assert {v.shape for v in bench.query_many(configs, each_at=[]).values()} == {(0,)}
+        assert bench.objectives(configs).shape == (0, 1)
+    assert {v.shape for v in bench.query_many(jahs.space().sample(3, seed=0), at=[]).values()} == {(3, 0)}
+
+
+def test_a_trajectory_is_the_queries_at_its_epochs(bench, config):
+    walk = bench.trajectory(config, frm=2, to=11, step=3)
+    assert walk["epoch"].tolist() == [2, 5, 8, 11]
+    for i, epoch in enumerate(walk["epoch"].tolist()):
+        assert {name: walk[name][i] for name in NAMES} == bench.query(config, at=epoch).as_dict()
+    assert len(bench.trajectory(config)["epoch"]) == 12
+    with pytest.raises(InvalidFidelity, match="frm=5 is after to=3"):
+        bench.trajectory(config, frm=5, to=3)
+    with pytest.raises(InvalidFidelity, match=r"step=0 is not an integer in 1\.\.12"):
+        bench.trajectory(config, step=0)
+
+
+@pytest.mark.parametrize("seed", [s for s in SEEDS if s is not None], ids=repr)
+def test_seeds_that_are_none_are_refused(bench, config, seed):
+    for ask in (
+        lambda: bench.query(config, seed=seed),
+        lambda: bench.query_many([config], seed=seed),
+        lambda: bench.trajectory(config, seed=seed),
+        lambda: bench.sample(seed=seed),
+    ):
+        with pytest.raises(InvalidArgument, match=r"seed=.* is not an integer in 0\.\.2\*\*63-1"):
+            ask()
+
+
+def test_seeds_of_a_batch_are_one_or_one_for_each(folder):
+    bench = jahs.Benchmark("digits", kind="table", release=folder)
+    configs = [rows(TABLE.configs)[20]] * 3
+    each = bench.query_many(configs, at=4, seed=np.array([0, 1, 2]))["valid_acc"]
+    assert each.tolist() == [bench.query(configs[0], at=4, seed=seed).valid_acc for seed in (0, 1, 2)]
+    wide = bench.query_many(configs, at=[4, 5], seed=np.array([0, 1, 2]))["valid_acc"]
+    assert wide[:, 0].tolist() == each.tolist()
+    for wrong in (np.array([0, 1]), np.array([0.0, 1.0, 2.0]), np.array([0, 1, -1]), np.array([[0, 1, 2]])):
+        with pytest.raises(InvalidArgument, match="seed"):
+            bench.query_many(configs, at=4, seed=wrong)
+
+
+def test_a_table_answers_what_was_recorded_and_draws_from_it(folder):
+    bench = jahs.Benchmark("digits", kind="table", release=folder)
+    drawn = bench.sample(5, seed=1)
+    assert all(config in rows(TABLE.configs) for config in drawn)
+    assert bench.query(drawn[0], at=3, seed=0).valid_loss > 0
+    with pytest.raises(NotRecorded, match="the nearest of 21 recorded configs"):
+        bench.query(jahs.space().sample(seed=123))
+
+
+def test_a_folder_of_runs_is_a_table(tmp_path):
+    pytest.importorskip("pyarrow")
+    from tests.building import make_runs_folder
+
+    runs = make_runs_folder(tmp_path / "runs", 20)
+    bench = jahs.Benchmark("digits", kind="table", release=runs)
+    assert bench.max_epoch == 4
+    assert bench.query(bench.sample(seed=0)).valid_acc > 0
+    with pytest.raises(ProtocolMismatch, match="runs of digits, not of cifar10"):
+        jahs.Benchmark("cifar10", kind="table", release=runs)
+    again = pickle.loads(pickle.dumps(bench))
+    assert again.query(bench.sample(seed=0)) == bench.query(bench.sample(seed=0))
+
+
+@pytest.mark.parametrize("n", [-1, 1.5, "3", True, [2]], ids=repr)
+def test_how_many_are_drawn_is_a_count(bench, n):
+    with pytest.raises(InvalidArgument, match="is not an integer >= 0"):
+        bench.sample(n, seed=0)
+
+
+def test_objectives_are_minimised(bench):
+    columns = jahs.space().sample_columns(4, seed=4)
+    found = bench.query_many(columns, at=7)
+    F = bench.objectives(columns, at=7, metrics=("valid-acc", "latency", "n_macs"))
+    assert F.dtype == np.float64
+    np.testing.assert_array_equal(F, np.column_stack([100 - found["valid_acc"], found["latency"], found["n_macs"]]))
+    with pytest.raises(UnknownName, match="valid_loss"):
+        bench.objectives(columns, metrics=("valid_loss",))
+
+
+def test_a_view_of_it_is_asked_like_it(bench):
+    view = bench.view(fidelities=("epoch", "Resolution"), fixed={"N": 5, "W": 16})
+    config = view.sample(seed=0)
+    whole = {**config, "Resolution": 0.5}
+    assert view.query(config, at={"epoch": 3, "Resolution": 0.5}).valid_acc == bench.query(whole, at=3).valid_acc
+    queryables: list[Queryable] = [bench, view]
+    assert [one.full["epoch"] for one in queryables] == [12, 12]
+    assert bench.fidelities == {"epoch": tuple(range(1, 13))}
+
+
+def test_what_a_release_does_not_say_is_an_error(bench, folder):
+    assert bench.quality() == {"valid_acc": {"kendall_tau": 0.9}}
+    for ask in (
+        lambda: bench.front(("valid_acc",)),
+        lambda: bench.reference_point(("valid_acc",)),
+        lambda: bench.hypervolume([[1.0]], ("valid_acc",)),
+    ):
+        with pytest.raises(MissingData, match=r"no references\.json"):
+            ask()
+
+
+def test_it_says_what_to_cite(bench):
+    cited = bench.cite()
+    assert "JAHS-Bench-201" in cited
+    assert "NAS-Bench-201" in cited
+    assert bench.task.citation in cited
+    assert "digits, test" in cited
+
+
+def test_a_pickle_is_a_reference_that_is_checked(folder, config, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "digits")
+    bench = jahs.Benchmark("digits", release=copy, metrics=["valid_acc"], engine="numpy")
+    pickled = pickle.dumps(bench)
+    assert len(pickled) < 1000
+    again = pickle.loads(pickled)
+    assert again.query(config).as_dict() == bench.query(config).as_dict()
+    assert list(again.metrics) == ["valid_acc"]
+    shutil.rmtree(copy)
+    make_release(copy, seed=1)
+    with pytest.raises(ProtocolMismatch, match="is not the release that was pickled; restore the one with sha256"):
+        pickle.loads(pickled)
+
+
+def test_releases_are_found_where_they_are_said_to_be(folder, config, monkeypatch, tmp_path):
+    monkeypatch.setenv("JAHS_DATA_DIR", str(folder.parent))
+    assert jahs.releases()["digits"] == folder
+    bench = jahs.Benchmark("digits", engine="numpy")
+    assert bench.release == folder
+    monkeypatch.delenv("JAHS_DATA_DIR")
+    assert jahs.Benchmark("digits", save_dir=folder.parent, engine="numpy").query(config) == bench.query(config)
+    assert jahs.Benchmark("digits", release=folder.parent, engine="numpy").query(config) == bench.query(config)
+    with pytest.raises(MissingData, match="JAHS_DATA_DIR"):
+        jahs.Benchmark("colorectal_histology", save_dir=tmp_path)
+    with pytest.raises(ProtocolMismatch, match="release of digits, not of cifar10"):
+        jahs.Benchmark("cifar10", release=folder)
+
+
+def test_a_damaged_release_is_refused_by_name(folder, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "digits")
+    data = bytearray((copy / "forests-0.npz").read_bytes())
+    data[100] ^= 1
+    (copy / "forests-0.npz").write_bytes(data)
+    with pytest.raises(CorruptFile, match=r"forests-0\.npz is damaged.*restore the file"):
+        jahs.Benchmark("digits", release=copy)
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"task": "imagenet"}, "task='imagenet' does not exist"),
+    ({"task": 3}, "task='3' does not exist"),
+    ({"kind": "magic"}, "kind='magic' does not exist; kind is one of: surrogate, table, live"),
+    ({"kind": None}, "kind='None' does not exist"),
+], ids=["task", "number", "kind", "none"])  # fmt: skip
+def test_what_does_not_exist_lists_what_does(folder, arguments, message):
+    with pytest.raises(UnknownName, match=message):
+        jahs.Benchmark(**{"task": "digits", "release": folder, **arguments})
+
+
+def test_an_engine_that_does_not_exist_is_refused(folder):
+    with pytest.raises(UnknownName, match="engine 'abacus'"):
+        jahs.Benchmark("digits", release=folder, engine="abacus")
+
+
+def test_opening_and_asking_writes_nothing_and_prints_nothing(folder, config, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    jahs.Benchmark("digits", release=folder, engine="numpy").query(config)
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
+    assert "xgboost" not in sys.modules or "pandas" in sys.modules  # another test may have loaded them
+
+
+def test_a_result_is_cheap_to_compare():
+    assert Result({"valid_acc": 1.0}, {"epoch": 1}, None, "exact") == Result(
+        {"valid_acc": 1.0}, {"epoch": 1}, None, "exact"
+    )
