@@ -74,7 +74,7 @@ def with_published_names(values: Mapping[str, float], metrics: Mapping[str, Metr
         {'valid-acc': 91.5, 'size_MB': 1.531546}
     """
     return {
-        published: value * metric.published_scale
+        published: value / (1 / metric.published_scale)  # over a million: closer than times a millionth
         for name, value in values.items()
         if (published := (metric := metrics[name]).published_name) is not None and metric.kind != "recorded"
     }

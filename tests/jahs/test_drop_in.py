@@ -41,13 +41,13 @@ def test_the_published_example_runs(bench):
     assert set(results) == {200}
     assert set(results[200]) == PUBLISHED
     assert {type(value) for value in results[200].values()} == {float}
-    assert (results[200]["size_MB"], results[200]["FLOPS"]) == pytest.approx((0.559386, 78.56193), rel=1e-12)
+    assert (results[200]["size_MB"], results[200]["FLOPS"]) == (0.559386, 78.56193)
 
 
 def test_answers_are_those_of_a_query_in_published_units(bench):
     mine, theirs = bench.query(EXAMPLE, at=7), bench(EXAMPLE, nepochs=7)[7]
     assert (theirs["valid-acc"], theirs["runtime"], theirs["latency"]) == (mine.valid_acc, mine.runtime, mine.latency)
-    assert theirs["FLOPS"] == mine.n_macs * 1e-6
+    assert theirs["FLOPS"] == mine.n_macs / 1e6
 
 
 def test_a_full_trajectory_has_every_epoch(bench):

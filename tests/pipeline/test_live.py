@@ -99,6 +99,6 @@ def test_a_benchmark_of_kind_live_trains():
     assert 0 < result.valid_acc < 100
     assert result.cost > 0
     assert result.n_params == cost(FINE[0], TASKS["digits"])["n_params"]
-    assert bench(FINE[0], nepochs=1)[1]["size_MB"] == result.n_params * 1e-6
+    assert bench(FINE[0], nepochs=1)[1]["size_MB"] == result.n_params / 1e6
     with pytest.raises(InvalidArgument, match="reads no release"):
         jahs.Benchmark("digits", kind="live", release="somewhere")
