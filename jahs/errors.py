@@ -14,6 +14,7 @@ JahsError
 ├── UnsafeFile         (ValueError)   a pickle or archive that asks for more than data
 ├── DownloadFailed     (OSError)      a download could not be completed or verified
 ├── OutOfSpace         (OSError)      too little disk for what was asked
+├── OptimizerFailed    (RuntimeError) an optimiser raised or broke a simulation's rules; names it and the trial
 ├── MissingData        (OSError)      images or a release are not where they were looked for
 └── MissingDependency  (ImportError)  an optional package is needed; says what to install
 """
@@ -35,6 +36,7 @@ __all__ = [
     "MissingData",
     "MissingDependency",
     "NotRecorded",
+    "OptimizerFailed",
     "OutOfSpace",
     "ProtocolMismatch",
     "UnknownFormat",
@@ -117,6 +119,10 @@ class DownloadFailed(JahsError, OSError):
 
 class OutOfSpace(JahsError, OSError):
     """Too little disk for what was asked."""
+
+
+class OptimizerFailed(JahsError, RuntimeError):
+    """An optimiser raised or broke a simulation's rules; the message names it and the trial."""
 
 
 class MissingData(JahsError, OSError):
