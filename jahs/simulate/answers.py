@@ -1,0 +1,133 @@
+"""From proposals to what the benchmark says about them: checked one by one, queried in one batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from jahs.configs import Config
+from jahs.errors import InvalidArgument, InvalidFidelity, InvalidTable, JahsError, UnknownName
+from jahs.parameters import show
+from jahs.simulate.trial import Proposal
+from jahs.views import View
+
+__all__ = ["Answers", "Job", "is_hidden"]
+
+_HIDDEN: Final = "test_"
+
+
+def is_hidden(metric: str) -> bool:
+    """Whether optimisers must not see this metric: everything measured on the test images."""
+    return metric.startswith(_HIDDEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A checked proposal with its answers.
+
+    Attributes:
+        config, fidelity, seed, tag: as the trial will have them.
+        epochs: those of the reports, then the last one.
+        answers: of each of these epochs, by metric.
+    """
+
+    config: Config
+    fidelity: dict[str, int | float]
+    seed: int | None
+    tag: object
+    epochs: tuple[int, ...]
+    answers: list[dict[str, float]]
+
+
+class Answers:
+    """Asks one view on behalf of an optimiser."""
+
+    def __init__(self, view: View, *, metrics: Sequence[str] | None, evaluation_seed: int | None) -> None:
+        known = view.metrics
+        wanted = tuple(known) if metrics is None else tuple(dict.fromkeys((*metrics, "runtime")))
+        for name in wanted:
+            if name not in known:
+                raise UnknownName.of("metric", name, known)
+        self.metrics: Final = wanted
+        self._view = view
+        self._space = view.space
+        self._fixed = view.space.fixed
+        self._has_epochs = "epoch" in view.fidelities
+        self._seed = evaluation_seed
+
+    def answer(self, proposals: Sequence[Proposal | Mapping[str, object]]) -> list[Job | JahsError]:
+        """Return a job for each proposal, or what is wrong with it."""
+        jobs: list[Job | JahsError] = []
+        for proposal in proposals:
+            try:
+                jobs.append(self._read(proposal))
+            except JahsError as err:  # noqa: PERF203  # costs nothing where nothing is raised
+                jobs.append(err)
+        good = [job for job in jobs if isinstance(job, Job)]
+        for seed in dict.fromkeys(job.seed for job in good):
+            self._query([job for job in good if job.seed == seed], seed)
+        return jobs
+
+    def _read(self, proposal: Proposal | Mapping[str, object]) -> Job:
+        if isinstance(proposal, Mapping):
+            proposal = Proposal(config=proposal)
+        if not isinstance(proposal, Proposal):
+            raise InvalidArgument(f"{show(proposal)} is neither a config nor a Proposal")
+        config = proposal.config
+        if self._fixed and isinstance(config, Mapping):
+            config = {**self._fixed, **config}
+        clean = self._space.validate(config)
+        fidelity = {"epoch": self._view.max_epoch, **self._view.fidelity(proposal.at)}
+        epoch = int(fidelity["epoch"])
+        seed = self._seed if proposal.seed is None else _read_seed(proposal.seed)
+        reports = _read_reports(proposal.reports, epoch) if proposal.reports else ()
+        if reports and not self._has_epochs:
+            raise InvalidFidelity(f"reports={reports}: the epoch is not a fidelity of this view")
+        epochs = (*reports, epoch)
+        return Job(clean, fidelity, seed, proposal.tag, epochs, [])
+
+    def _query(self, jobs: Sequence[Job], seed: int | None) -> None:
+        """Fill in the answers of jobs of one seed, all in one query."""
+        sizes = [name for name in self._view.fidelities if name != "epoch"]
+        configs: list[Mapping[str, object]] = []
+        for job in jobs:
+            network = {**job.config, **{name: job.fidelity[name] for name in sizes}} if sizes else job.config
+            configs += [network] * len(job.epochs)
+        epochs = np.array([epoch for job in jobs for epoch in job.epochs], dtype=np.int64)
+        # The benchmark itself is asked, as what the view would check and fill in has been.
+        found = self._view.bench.query_many(configs, each_at=epochs, seed=seed, metrics=self.metrics)
+        values = {name: np.asarray(found[name], dtype=np.float64) for name in self.metrics}
+        runtime = values["runtime"]
+        if not (np.isfinite(runtime) & (runtime > 0)).all():
+            at = int(np.argmin(np.isfinite(runtime) & (runtime > 0)))
+            raise InvalidTable(f"runtime={runtime[at]} of {configs[at]}: a trial takes a positive number of seconds")
+        lists = zip(*(column.tolist() for column in values.values()), strict=True)
+        rows = (dict(zip(self.metrics, row, strict=True)) for row in lists)
+        is_finite = all(np.isfinite(column).all() for column in values.values())
+        for job in jobs:
+            for _ in job.epochs:
+                row = next(rows)
+                job.answers.append(row if is_finite else {k: v for k, v in row.items() if math.isfinite(v)})
+
+
+def _read_seed(seed: object) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+        raise InvalidArgument(f"seed={show(seed)} is not an integer in 0..2**63-1")
+    return int(seed)
+
+
+def _read_reports(reports: object, epoch: int) -> tuple[int, ...]:
+    """Return the epochs of the reports as ints."""
+    try:
+        found = tuple(int(report) for report in reports)  # type: ignore[attr-defined]  # what is not iterable is refused
+    except (TypeError, ValueError) as err:
+        raise InvalidFidelity(f"reports={show(reports)} is not a sequence of epochs") from err
+    if list(found) != sorted(set(found)) or found[0] < 1 or found[-1] >= epoch:
+        raise InvalidFidelity(
+            f"reports={show(reports)} are not increasing epochs from 1 to before the last one, {epoch}"
+        )
+    return found

@@ -1,0 +1,191 @@
+"""The event queue: workers, running trials and the clock, which goes from one event to the next.
+
+An event is (time, trial, what), and the smallest one is next, so equal times are in the order of trials.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final
+
+from jahs.errors import InvalidArgument
+from jahs.simulate.answers import Job
+from jahs.simulate.continuation import Checkpoints
+from jahs.simulate.settings import Settings
+from jahs.simulate.trial import Status, Trial
+
+__all__ = ["Cluster"]
+
+_STOP: Final = -2
+_FAIL: Final = -1  # what else an event can be: the number of the job's epoch that is reached
+
+
+@dataclass(slots=True)
+class _Running:
+    """A trial that runs.
+
+    Attributes:
+        base: runtime that an earlier trial has paid for.
+        fails: simulated time at which it fails; infinite if it does not.
+        reported: number of the job's epoch that was reported last; -1 for none.
+    """
+
+    number: int
+    job: Job
+    worker: int
+    start: float
+    base: float
+    fails: float
+    reported: int = -1
+
+
+class Cluster:
+    """Simulated workers.
+
+    Attributes:
+        now: simulated seconds.
+        n_started: how many trials have started.
+        is_cut: whether the budget has been spent.
+    """
+
+    def __init__(self, settings: Settings, *, max_epoch: int) -> None:
+        self.now = 0.0
+        self.n_started = 0
+        self.is_cut = False
+        self._settings = settings
+        self._budget = math.inf if settings.budget is None else settings.budget
+        self._n_trials = math.inf if settings.n_trials is None else settings.n_trials
+        self._speeds = [1.0] * settings.workers if settings.speeds is None else list(settings.speeds)
+        self._is_synchronous = settings.mode == "synchronous"
+        self._is_round_open = True
+        self._checkpoints = Checkpoints(max_epoch) if settings.continuation == "resume" else None
+        self._free = list(range(settings.workers))  # a heap: the lowest number gets work first
+        self._running: dict[int, _Running] = {}
+        self._events: list[tuple[float, int, int]] = []
+        self._thinks_until = 0.0
+
+    @property
+    def n_running(self) -> int:
+        """How many trials run."""
+        return len(self._running)
+
+    @property
+    def n_free(self) -> int:
+        """How many trials may be started now."""
+        is_late = max(self.now, self._thinks_until) >= self._budget
+        if is_late or self.is_cut or not self._is_round_open:
+            return 0
+        return int(min(len(self._free), self._n_trials - self.n_started))
+
+    def think(self, seconds: float) -> None:
+        """Let the optimiser, which does one thing at a time, think; what is started next begins after that."""
+        self._thinks_until = max(self.now, self._thinks_until) + seconds
+
+    def start(self, job: Job) -> int:
+        """Give a free worker a job and return the number of the trial."""
+        assert self.n_free
+        number, worker = self.n_started, heappop(self._free)
+        self.n_started += 1
+        reached, base = self._checkpoints.best(job) if self._checkpoints else (0, 0.0)
+        trial = _Running(number, job, worker, max(self.now, self._thinks_until), base, math.inf)
+        share = self._settings.fails_at(number)
+        if share is not None:
+            trial.fails = trial.start + share * (self._time_of(trial, -1) - trial.start)
+        self._running[number] = trial
+        first = next(k for k, epoch in enumerate(job.epochs) if epoch > reached)
+        self._expect(trial, first)
+        return number
+
+    def stop(self, number: int) -> None:
+        """Stop a running trial; it ends at this moment.
+
+        Raises:
+            InvalidArgument: there is no such trial, or it has ended.
+        """
+        trial = self._running.get(number)
+        if trial is None:
+            why = "has ended" if isinstance(number, int) and 0 <= number < self.n_started else "was never started"
+            raise InvalidArgument(f"trial {number!r} cannot be stopped: it {why}")
+        heappush(self._events, (max(self.now, trial.start), number, _STOP))
+
+    def advance(self) -> list[Trial]:
+        """Go to the next event and return what happens at that time; nothing if nothing runs or the budget is spent.
+
+        A trial of status "running" has reached an epoch that is reported.
+        """
+        trials: list[Trial] = []
+        while self._events and (not trials or self._events[0][0] == self.now):
+            time, number, what = self._events[0]
+            if time > self._budget:
+                break
+            heappop(self._events)
+            running = self._running.get(number)
+            if running is None:
+                continue  # it was stopped
+            self.now = time
+            trials.append(self._happen(running, what))
+        self._is_round_open = not (self._is_synchronous and self._running)
+        return trials
+
+    def cut(self) -> list[Trial]:
+        """End everything and return the trials that the budget leaves unfinished."""
+        if self._running or self._thinks_until >= self._budget:
+            self.now = self._budget
+        self.is_cut = True
+        return [self._ended(self._running[number], "unfinished") for number in sorted(self._running)]
+
+    def why_over(self) -> str:
+        """Return what ended the run: "budget", "n_trials", or "optimizer", which had no more to propose."""
+        if self.now >= self._budget:
+            return "budget"
+        return "n_trials" if self.n_started >= self._n_trials else "optimizer"
+
+    def _happen(self, running: _Running, what: int) -> Trial:
+        if what == _STOP:
+            return self._ended(running, "stopped")
+        if what == _FAIL:
+            return self._ended(running, "failed")
+        running.reported = what
+        if self._checkpoints is not None:
+            self._checkpoints.keep(running.job, what)
+        if what == len(running.job.epochs) - 1:
+            return self._ended(running, "finished")
+        self._expect(running, what + 1)
+        return self._trial(running, "running")
+
+    def _time_of(self, running: _Running, at: int) -> float:
+        """The time at which the job's epoch number `at` is reached.
+
+        A published runtime may fall with the epoch; that epoch then takes no time: the clock never runs backwards.
+        """
+        work = running.job.answers[at]["runtime"] - running.base
+        return max(running.start + work / self._speeds[running.worker], running.start, self.now)
+
+    def _expect(self, running: _Running, at: int) -> None:
+        time = self._time_of(running, at)
+        if running.fails < time:
+            heappush(self._events, (running.fails, running.number, _FAIL))
+        else:
+            heappush(self._events, (time, running.number, at))
+
+    def _ended(self, running: _Running, status: Status) -> Trial:
+        del self._running[running.number]
+        heappush(self._free, running.worker)
+        return self._trial(running, status)
+
+    def _trial(self, running: _Running, status: Status) -> Trial:
+        job, at = running.job, running.reported
+        return Trial(
+            trial=running.number,
+            config=job.config,
+            fidelity=job.fidelity if at in (-1, len(job.epochs) - 1) else {**job.fidelity, "epoch": job.epochs[at]},
+            seed=job.seed,
+            metrics=job.answers[at] if at >= 0 else {},
+            start=running.start,
+            end=self.now,
+            worker=running.worker,
+            status=status,
+            tag=job.tag,
+        )

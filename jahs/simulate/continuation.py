@@ -1,0 +1,42 @@
+"""Which trainings can be taken up again, and what that saves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from jahs.simulate.answers import Job
+
+__all__ = ["Checkpoints"]
+
+
+@dataclass(slots=True)
+class Checkpoints:
+    """How far every network has been trained.
+
+    A training is taken up by the same config, as the same network (N, W and Resolution included) and with the same
+    seed; a larger network of the same config begins at its first epoch. Two trainings may begin at one checkpoint.
+
+    Attributes:
+        max_epoch: a training that reached it leaves nothing to take up.
+    """
+
+    max_epoch: int
+    _reached: dict[tuple[object, ...], list[tuple[int, float]]] = field(default_factory=dict)
+
+    def keep(self, job: Job, at: int) -> None:
+        """Keep the checkpoint at the job's epoch number `at`."""
+        epoch = job.epochs[at]
+        if epoch < self.max_epoch:
+            self._reached.setdefault(_network(job), []).append((epoch, job.answers[at]["runtime"]))
+
+    def best(self, job: Job) -> tuple[int, float]:
+        """Return the last epoch before the job's last one that has been reached and its runtime, or (0, 0.0)."""
+        if not self._reached:
+            return (0, 0.0)
+        before = job.epochs[-1]
+        return max((found for found in self._reached.get(_network(job), ()) if found[0] < before), default=(0, 0.0))
+
+
+def _network(job: Job) -> tuple[object, ...]:
+    sizes = (value for name, value in job.fidelity.items() if name != "epoch")
+    return (*job.config.values(), *sizes, job.seed)

@@ -1,0 +1,118 @@
+"""The conversation with an optimiser: asking, telling, timing it, and naming it where it goes wrong."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+from jahs.errors import JahsError, OptimizerFailed
+from jahs.simulate.answers import Answers, Job
+from jahs.simulate.cluster import Cluster
+from jahs.simulate.settings import Thinking
+from jahs.simulate.trial import Proposal, Trial
+
+__all__ = ["Callback", "Driver", "Optimizer"]
+
+T = TypeVar("T")
+
+
+class Optimizer(Protocol):
+    """What a simulation can drive. It may also have:
+
+    - `name: str` and `settings: Mapping[str, object]`, for the log's header;
+    - `n_ahead: int`, how many proposals it can make at a time without hearing of their results: they are then queried
+      in one batch, which changes no result and takes much less time;
+    - `should_stop(report: Trial) -> bool`, asked at every epoch that a proposal names in `reports`.
+    """
+
+    def ask(self, n: int) -> Sequence[Proposal | Mapping[str, object]]:
+        """Return up to `n` proposals; none: nothing to do before another trial has ended, or ever, if none runs."""
+
+    def tell(self, trial: Trial) -> None:
+        """Hear of a trial that has ended. Metrics of the test images are left out."""
+
+
+Callback: TypeAlias = Callable[[Sequence[Trial]], "Proposal | Mapping[str, object] | None"]
+"""An optimiser in one function: gets the trials that have ended and returns what is next; None: it has no more."""
+
+
+class _CallbackOptimizer:
+    """Lets a function be driven as an optimiser."""
+
+    def __init__(self, callback: Callback) -> None:
+        self.name = getattr(callback, "__name__", type(callback).__name__)
+        self._callback = callback
+        self._trials: list[Trial] = []
+
+    def ask(self, n: int) -> list[Proposal | Mapping[str, object]]:
+        found: list[Proposal | Mapping[str, object]] = []
+        while len(found) < n and (proposal := self._callback(self._trials)) is not None:
+            found.append(proposal)
+        return found
+
+    def tell(self, trial: Trial) -> None:
+        self._trials.append(trial)
+
+
+class Driver:
+    """Drives one optimiser through one run.
+
+    Attributes:
+        name, settings: of the optimiser, for the log's header and for messages.
+    """
+
+    def __init__(self, optimizer: Optimizer | Callback, answers: Answers, cluster: Cluster, thinking: Thinking) -> None:
+        is_optimizer = hasattr(optimizer, "ask") and hasattr(optimizer, "tell")
+        if not is_optimizer and not callable(optimizer):
+            raise OptimizerFailed(f"{type(optimizer).__name__} has no ask and tell, and is not a function")
+        self._optimizer: Final[Optimizer] = optimizer if is_optimizer else _CallbackOptimizer(optimizer)  # type: ignore[assignment,arg-type]  # just checked
+        self.name: Final = str(getattr(self._optimizer, "name", type(self._optimizer).__name__))
+        self.settings: Final[Mapping[str, object]] = dict(getattr(self._optimizer, "settings", {}))
+        self._answers = answers
+        self._cluster = cluster
+        self._thinking = thinking
+        self._waiting: deque[Job | JahsError] = deque()
+
+    def fill(self) -> None:
+        """Give work to every free worker, as far as the optimiser has any."""
+        cluster = self._cluster
+        n_free = cluster.n_free
+        if n_free > len(self._waiting):
+            # Ahead at most as many as have started, so that a short run queries little that it never starts.
+            n_ahead = min(getattr(self._optimizer, "n_ahead", 1), cluster.n_started)
+            n = max(n_free - len(self._waiting), n_ahead)
+            proposals = self._call(f"ask({n})", cluster.n_started, lambda: list(self._optimizer.ask(n)))
+            if len(proposals) > n:
+                raise self._failed(f"ask({n}) returned {len(proposals)} proposals", cluster.n_started)
+            if not isinstance(self._thinking, str):
+                cluster.think(self._thinking)
+            self._waiting.extend(self._answers.answer(proposals))
+        while self._waiting and cluster.n_free:
+            job = self._waiting.popleft()
+            if not isinstance(job, Job):
+                raise self._failed(f"what it proposed is not valid:\n{job}", cluster.n_started) from job
+            cluster.start(job)
+
+    def show(self, trial: Trial) -> None:
+        """Tell the optimiser of a trial that has ended, or ask it whether one that is running should be stopped."""
+        if trial.status != "running":
+            self._call("tell", trial.trial, lambda: self._optimizer.tell(trial))
+            return
+        should_stop = getattr(self._optimizer, "should_stop", None)
+        if should_stop is not None and self._call("should_stop", trial.trial, lambda: should_stop(trial)):
+            self._cluster.stop(trial.trial)
+
+    def _call(self, what: str, trial: int, function: Callable[[], T]) -> T:
+        begin = time.perf_counter()
+        try:
+            result = function()
+        except Exception as err:
+            raise self._failed(f"{what} raised {type(err).__name__}: {err}", trial) from err
+        if self._thinking == "measured":
+            self._cluster.think(time.perf_counter() - begin)
+        return result
+
+    def _failed(self, what: str, trial: int) -> OptimizerFailed:
+        return OptimizerFailed(f"{self.name}, trial {trial}, at {self._cluster.now:.6g} simulated seconds: {what}")

@@ -1,0 +1,170 @@
+"""Trial logs: JSON lines that only grow, and that a killed process leaves readable and resumable.
+
+The first line is the header: what was run. Every other line is a trial, in the order in which trials ended. The last
+line of a whole log says how it ended (`{"ended": "budget", "clock": 3600.0, "n_trials": 17}`); a log without it was cut
+short. Each line is written at once, so what a crash can cut is the last line, which then has no end and is not read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jahs.errors import CorruptFile, ProtocolMismatch, UnknownFormat
+from jahs.schema import TRIALS_FORMAT
+from jahs.simulate.trial import Trial
+
+__all__ = ["Log", "LogWriter", "read_log", "read_trials"]
+
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """What a log holds.
+
+    Attributes:
+        header: what was run.
+        trials: in the order in which they ended.
+        ending: why, when and after how many trials the simulation ended; None where the log was cut short.
+    """
+
+    header: Mapping[str, object]
+    trials: list[Trial]
+    ending: Mapping[str, object] | None
+
+
+def read_log(path: Path) -> Log:
+    """Return what a log holds; a last line that was cut short is left out.
+
+    Raises:
+        CorruptFile: a line is not what it should be; says which, and why.
+        UnknownFormat: the log is of another version.
+    """
+    lines = _whole_lines(path)
+    header = _read_header(path, next(lines, b""))
+    trials: list[Trial] = []
+    ending = None
+    for number, line in enumerate(lines, start=2):
+        if ending is not None:
+            raise CorruptFile(f"{path}, line {number}: a line follows the one that ends the log")
+        found = _parse(path, number, line)
+        if isinstance(found, dict) and "ended" in found:
+            ending = found
+            continue
+        try:
+            trials.append(Trial.from_dict(found))
+        except ValueError as err:
+            raise CorruptFile(f"{path}, line {number} is not a trial: {err}") from err
+    return Log(header=header, trials=trials, ending=ending)
+
+
+def read_trials(path: Path) -> list[Trial]:
+    """Return the trials of a log in the order in which they ended; raises as `read_log`."""
+    return read_log(path).trials
+
+
+class LogWriter:
+    """Writes one log. Where the file holds lines already, what is written first must be these same lines.
+
+    So a simulation that was cut short is resumed by running it again: it is deterministic, the lines that are there are
+    checked instead of written, and the log goes on where it was cut.
+    """
+
+    def __init__(self, path: Path, header: Mapping[str, object]) -> None:
+        self.path = path
+        path.touch()
+        self._old = _whole_lines(path)
+        first = next(self._old, None)
+        written = _encode({"format": TRIALS_FORMAT, **header})
+        if first is not None and first != written:
+            raise ProtocolMismatch(_difference(path, _read_header(path, first), json.loads(written)))
+        self._file = path.open("ab", buffering=0)
+        if first is None:
+            self._is_resuming = False
+            self._file.truncate(0)
+            self._file.write(written)
+        else:
+            self._is_resuming = True
+            self._n_read = len(first)
+        self._n_lines = 1
+
+    def write(self, trial: Trial) -> None:
+        """Append a trial.
+
+        Raises:
+            ProtocolMismatch: the log holds another line in this place.
+        """
+        self._write(trial.to_dict())
+
+    def end(self, ending: Mapping[str, object]) -> None:
+        """Append the line that says how the simulation ended, and make the log durable."""
+        self._write(ending)
+        os.fsync(self._file.fileno())
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; the log can be resumed."""
+        self._old.close()
+        self._file.close()
+
+    def _write(self, line: Mapping[str, object]) -> None:
+        data = _encode(line)
+        self._n_lines += 1
+        if self._is_resuming:
+            old = next(self._old, None)
+            if old is not None:
+                if old != data:
+                    raise ProtocolMismatch(
+                        f"{self.path} cannot be resumed: a run is resumed with the optimiser, seeds and release of its "
+                        f"first part, or begun again with a new log; line {self._n_lines} is\n{old.decode().strip()}\n"
+                        f"and this run found\n{data.decode().strip()}"
+                    )
+                self._n_read += len(old)
+                return
+            self._is_resuming = False
+            self._file.truncate(self._n_read)  # takes away a last line that was cut
+        self._file.write(data)
+
+
+def _encode(line: Mapping[str, object]) -> bytes:
+    return (_ENCODER.encode(line) + "\n").encode()
+
+
+def _whole_lines(path: Path) -> Generator[bytes, None, None]:
+    """Yield the lines that have an end."""
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line
+
+
+def _parse(path: Path, number: int, line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except ValueError as err:
+        raise CorruptFile(f"{path}, line {number} is not JSON: {err}") from err
+
+
+def _read_header(path: Path, line: bytes) -> dict[str, object]:
+    if not line:
+        raise CorruptFile(f"{path}: there is no whole first line; a trial log begins with its header")
+    header = _parse(path, 1, line)
+    if not isinstance(header, dict) or "format" not in header:
+        raise CorruptFile(f"{path}, line 1 is not the header of a trial log")
+    if header["format"] != TRIALS_FORMAT:
+        raise UnknownFormat(f"{path}: a trial log of format {header['format']!r}; this code reads {TRIALS_FORMAT}")
+    return header
+
+
+def _difference(path: Path, old: Mapping[str, object], new: Mapping[str, object]) -> str:
+    lines = [
+        f"{key}: the log says {old.get(key)!r}, this run {new.get(key)!r}"
+        for key in sorted({*old, *new})
+        if old.get(key) != new.get(key)
+    ]
+    return f"{path} is the log of another run; give a new path, or the same settings:\n" + "\n".join(lines)

@@ -1,0 +1,109 @@
+"""How time passes in a simulation: workers, budget, continuation, failures, the optimiser's own time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, Literal, TypeAlias, cast
+
+from jahs.errors import InvalidArgument
+from jahs.parameters import show
+
+__all__ = ["Settings", "Thinking"]
+
+Thinking: TypeAlias = Literal["free", "measured"] | float
+"""What the optimiser's own time costs: nothing, what a clock measures, or so many seconds per ask."""
+
+_MOST_WORKERS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of a simulation, checked; see `jahs.simulate.Simulation` for what they mean."""
+
+    workers: int = 4
+    budget: float | None = None
+    n_trials: int | None = None
+    seed: int = 0
+    mode: Literal["asynchronous", "synchronous"] = "asynchronous"
+    continuation: Literal["resume", "scratch"] = "resume"
+    speeds: Sequence[float] | None = None
+    failure_rate: float = 0.0
+    thinking: Thinking = "free"
+    evaluation_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse every setting that is out of its range, at once."""
+        faults = [
+            f"{name}={show(value)} is not {wanted}"
+            for name, wanted, is_right in _RANGES
+            if not is_right(value := getattr(self, name))
+        ]
+        if self.budget is None and self.n_trials is None:
+            faults.append("budget (simulated seconds) and n_trials are both None; give at least one of them")
+        speeds = self.speeds
+        if speeds is not None and not (
+            isinstance(speeds, Sequence) and len(speeds) == self.workers and all(map(_is_positive, speeds))
+        ):
+            faults.append(f"speeds={show(speeds)} is not one positive number for each of the {self.workers} workers")
+        if faults:
+            raise InvalidArgument("\n".join(faults))
+
+    def facts(self) -> dict[str, object]:
+        """Return the settings as the header of a log holds them."""
+        return {
+            "seed": int(self.seed),
+            "workers": int(self.workers),
+            "budget": None if self.budget is None else float(self.budget),
+            "n_trials": None if self.n_trials is None else int(self.n_trials),
+            "mode": self.mode,
+            "continuation": self.continuation,
+            "speeds": None if self.speeds is None else [float(speed) for speed in self.speeds],
+            "failure_rate": float(self.failure_rate),
+            "thinking": self.thinking,
+            "evaluation_seed": None if self.evaluation_seed is None else int(self.evaluation_seed),
+        }
+
+    def fails_at(self, trial: int) -> float | None:
+        """Return the share of its cost after which a trial fails, or None if it does not: a function of the seed."""
+        if not self.failure_rate:
+            return None
+        words = blake2b(f"{self.seed} {trial}".encode(), digest_size=16, person=b"jahs-failures-1").digest()
+        chance, share = (int.from_bytes(words[at : at + 8], "little") / 2**64 for at in (0, 8))
+        return share if chance < self.failure_rate else None
+
+
+def _is_integer(value: object, lowest: int, highest: int) -> bool:
+    """Whether this is an integer in range; numpy's integers are."""
+    return hasattr(value, "__index__") and not isinstance(value, bool) and lowest <= cast("int", value) <= highest
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_positive(value: object) -> bool:
+    return _is_number(value) and cast("float", value) > 0
+
+
+_RANGES: Final[tuple[tuple[str, str, Callable[[object], bool]], ...]] = (
+    ("workers", f"an integer in 1..{_MOST_WORKERS}", lambda value: _is_integer(value, 1, _MOST_WORKERS)),
+    ("budget", "a positive number of seconds, or None", lambda value: value is None or _is_positive(value)),
+    ("n_trials", "a positive integer, or None", lambda value: value is None or _is_integer(value, 1, 2**53)),
+    ("seed", "an integer in 0..2**64-1", lambda value: _is_integer(value, 0, 2**64 - 1)),
+    ("mode", "'asynchronous' or 'synchronous'", lambda value: value in ("asynchronous", "synchronous")),
+    ("continuation", "'resume' or 'scratch'", lambda value: value in ("resume", "scratch")),
+    ("failure_rate", "a number in [0, 1)", lambda value: _is_number(value) and 0 <= cast("float", value) < 1),
+    (
+        "thinking",
+        "'free', 'measured' or a number of seconds",
+        lambda value: value in ("free", "measured") or (_is_number(value) and cast("float", value) >= 0),
+    ),
+    (
+        "evaluation_seed",
+        "an integer in 0..2**63-1, or None",
+        lambda value: value is None or _is_integer(value, 0, 2**63 - 1),
+    ),
+)

@@ -1,0 +1,262 @@
+"""A simulated cluster that trains what an optimiser proposes, on a clock that costs nothing.
+
+Time is simulated seconds and goes from one event to the next: a trial ends, fails, or reaches an epoch that the
+optimiser wants to be shown. Everything is a function of the seeds: same simulation, same log, byte for byte.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+from jahs.errors import InvalidArgument, OptimizerFailed
+from jahs.simulate.answers import Answers, Job, is_hidden
+from jahs.simulate.cluster import Cluster
+from jahs.simulate.driver import Callback, Driver, Optimizer
+from jahs.simulate.log import LogWriter
+from jahs.simulate.settings import Settings, Thinking
+from jahs.simulate.trial import Proposal, Trial
+from jahs.views import Queryable, View
+
+__all__ = ["Simulation"]
+
+
+class Simulation:
+    """Simulated workers that spend a budget on what an optimiser proposes. For one run.
+
+    Either `run` drives an optimiser, or you drive: `submit` while there are free workers, `wait` for what happens next.
+
+    Args:
+        oracle: a benchmark or a view.
+        workers: how many trials run at once.
+        budget: simulated seconds, after which everything is cut; None: `n_trials` ends the run.
+        n_trials: how many trials may start; None: as many as fit into the budget.
+        seed: of what happens to trials (failures); the optimiser has its own.
+        mode: "asynchronous": a worker that is free gets work at once; "synchronous": when all are free.
+        continuation: "resume": a config that was trained before, as the same network with the same seed, pays only for
+            the epochs that it has not had; "scratch": every trial pays for all its epochs.
+        speeds: of each worker; 2.0 takes half the time.
+        failure_rate: chance that a trial fails, after a uniformly random share of its time.
+        thinking: the optimiser's own time: "free", "measured" on this machine's clock, or seconds for each ask.
+        evaluation_seed: of the training noise of every trial that does not ask for its own; None: the mean.
+        metrics: what is queried and logged, runtime always; None: all. Optimisers never see those of the test images.
+        log: file to write; a log that was cut short is resumed.
+        facts: more entries for the log's header, such as the optimiser's name where you drive.
+
+    Raises:
+        InvalidArgument: settings are out of their range; all at once.
+        UnknownName: a metric does not exist.
+        ProtocolMismatch: the log is of another run.
+    """
+
+    def __init__(
+        self,
+        oracle: Queryable,
+        workers: int = 4,
+        *,
+        budget: float | None = None,
+        n_trials: int | None = None,
+        seed: int = 0,
+        mode: Literal["asynchronous", "synchronous"] = "asynchronous",
+        continuation: Literal["resume", "scratch"] = "resume",
+        speeds: Sequence[float] | None = None,
+        failure_rate: float = 0.0,
+        thinking: Thinking = "free",
+        evaluation_seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+        log: Path | None = None,
+        facts: Mapping[str, object] | None = None,
+    ) -> None:
+        self.settings: Final = Settings(
+            workers=workers,
+            budget=budget,
+            n_trials=n_trials,
+            seed=seed,
+            mode=mode,
+            continuation=continuation,
+            speeds=speeds,
+            failure_rate=failure_rate,
+            thinking=thinking,
+            evaluation_seed=evaluation_seed,
+        )
+        if log is not None and thinking == "measured" and log.exists():
+            raise InvalidArgument(
+                f"{log} exists, and a run whose thinking is measured cannot be resumed; give a new path"
+            )
+        self._view = oracle if isinstance(oracle, View) else View(oracle)
+        self._answers = Answers(self._view, metrics=metrics, evaluation_seed=evaluation_seed)
+        self._hidden = frozenset(filter(is_hidden, self._answers.metrics))
+        self._cluster = Cluster(self.settings, max_epoch=oracle.max_epoch)
+        self._log = log
+        self._facts = dict(facts or {})
+        self._writer: LogWriter | None = None
+        self._state: Literal["new", "open", "over"] = "new"
+        self._submitted: list[Trial] = []
+
+    @property
+    def now(self) -> float:
+        """Simulated seconds."""
+        return self._cluster.now
+
+    @property
+    def n_free(self) -> int:
+        """How many trials may be started now; 0 once the simulation is over."""
+        return 0 if self._state == "over" else self._cluster.n_free
+
+    def run(self, optimizer: Optimizer | Callback) -> list[Trial]:
+        """Let an optimiser spend the budget; return the trials as they ended, with all their metrics.
+
+        Args:
+            optimizer: has `ask` and `tell`, or is a function that gets the trials so far and returns a config, a
+                Proposal, or None when it has no more.
+
+        Raises:
+            OptimizerFailed: the optimiser raised or broke the rules; names it and the trial. The log can be resumed.
+        """
+        return list(self.stream(optimizer))
+
+    def stream(self, optimizer: Optimizer | Callback) -> Iterator[Trial]:
+        """Yield what `run` returns, trial by trial, and keep none of them."""
+        if self._state != "new":
+            raise InvalidArgument("a simulation is for one run; make another one")
+        driver = Driver(optimizer, self._answers, self._cluster, self.settings.thinking)
+        self._open({"optimizer": driver.name, "optimizer_settings": driver.settings})
+        try:
+            driver.fill()
+            while trials := self._cluster.advance():
+                for trial in trials:
+                    if trial.status != "running":
+                        self._write(trial)
+                        yield trial
+                    driver.show(self._seen(trial))
+                driver.fill()
+            yield from self._finish()
+        finally:
+            self.close()
+
+    def submit(self, proposal: Proposal | Mapping[str, object]) -> int:
+        """Give a config or a proposal to a free worker and return the number of the trial.
+
+        Raises:
+            OptimizerFailed: the proposal is not valid, no worker is free, or the simulation is over.
+        """
+        if not self.n_free:
+            over = f"asks after the end ({self._cluster.why_over()})"
+            raise self._failed(
+                over if self._state == "over" or not self._cluster.n_running else "no worker is free: wait()"
+            )
+        (job,) = self._answers.answer([proposal])
+        if not isinstance(job, Job):
+            raise self._failed(f"what it proposed is not valid:\n{job}") from job
+        self._open({})
+        return self._cluster.start(job)
+
+    def wait(self) -> list[Trial]:
+        """Go to the next moment at which something happens and return those trials, without metrics of the test images.
+
+        A trial of status "running" has reached an epoch that its proposal names in `reports`. An empty list: nothing
+        runs any more, or the budget is spent, and the simulation is over; see `trials`.
+        """
+        if self._state == "over":
+            return []
+        self._open({})
+        trials = self._cluster.advance()
+        for trial in trials:
+            if trial.status != "running":
+                self._write(trial)
+                self._submitted.append(trial)
+        if not trials:
+            self._submitted += self._finish()
+            self.close()
+        return [self._seen(trial) for trial in trials]
+
+    def stop(self, trial: int) -> None:
+        """Stop a running trial now; `wait` returns it as "stopped".
+
+        Raises:
+            OptimizerFailed: there is no such trial, or it has ended.
+        """
+        try:
+            self._cluster.stop(trial)
+        except InvalidArgument as err:
+            raise self._failed(str(err)) from err
+
+    def think(self, seconds: float) -> None:
+        """Let the optimiser's own time count: what is submitted next begins so many seconds later."""
+        if not 0 <= seconds < math.inf:
+            raise InvalidArgument(f"seconds={seconds!r} is not a number of seconds")
+        self._cluster.think(seconds)
+
+    def trials(self) -> list[Trial]:
+        """Return the trials that were submitted, in the order in which they ended, with all their metrics.
+
+        Raises:
+            InvalidArgument: the simulation is not over: until then, metrics of the test images are hidden.
+        """
+        if self._state != "over":
+            raise InvalidArgument("the simulation is not over: wait() until it returns an empty list")
+        return list(self._submitted)
+
+    def close(self) -> None:
+        """Close the log; it can be resumed where the simulation was not over. Does nothing the second time."""
+        self._state = "over"
+        if self._writer is not None:
+            self._writer.close()
+
+    def __enter__(self) -> Simulation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self, optimizer: Mapping[str, object]) -> None:
+        if self._state == "new" and self._log is not None:
+            facts = {**_describe(self._view), "optimizer": None, "optimizer_settings": {}, **optimizer}
+            settings = {**self.settings.facts(), "metrics": self._answers.metrics}
+            self._writer = LogWriter(self._log, {**facts, **settings, **self._facts})
+        self._state = "open"
+
+    def _write(self, trial: Trial) -> None:
+        if self._writer is not None:
+            self._writer.write(trial)
+
+    def _finish(self) -> list[Trial]:
+        trials = self._cluster.cut()
+        for trial in trials:
+            self._write(trial)
+        if self._writer is not None:
+            ending = {"ended": self._cluster.why_over(), "clock": self.now, "n_trials": self._cluster.n_started}
+            self._writer.end(ending)
+        return trials
+
+    def _seen(self, trial: Trial) -> Trial:
+        """The trial as optimisers see it."""
+        if not self._hidden:
+            return trial
+        return Trial(  # faster than dataclasses.replace
+            trial=trial.trial,
+            config=trial.config,
+            fidelity=trial.fidelity,
+            seed=trial.seed,
+            metrics={name: value for name, value in trial.metrics.items() if name not in self._hidden},
+            start=trial.start,
+            end=trial.end,
+            worker=trial.worker,
+            status=trial.status,
+            tag=trial.tag,
+        )
+
+    def _failed(self, what: str) -> OptimizerFailed:
+        name = self._facts.get("optimizer", "the optimiser")
+        return OptimizerFailed(f"{name}, trial {self._cluster.n_started}, at {self.now:.6g} simulated seconds: {what}")
+
+
+def _describe(view: View) -> dict[str, object]:
+    """What is asked, for the header of a log."""
+    return {
+        "task": getattr(getattr(view.bench, "task", None), "name", None),
+        "release": None,
+        "view": {"searched": view.space.searched, "fixed": view.space.fixed, "fidelities": view.full},
+    }

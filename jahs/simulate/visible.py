@@ -1,0 +1,58 @@
+"""What an optimiser may know of a benchmark: everything but its answers, which cost simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from jahs.configs import Config
+from jahs.metrics import Metric
+from jahs.simulate.answers import is_hidden
+from jahs.simulate.trial import AskedFidelity
+from jahs.spaces import Space
+from jahs.views import Queryable, View
+
+__all__ = ["Visible", "visible"]
+
+
+class Visible:
+    """A benchmark or a view as its optimisers see it: it cannot be queried.
+
+    Attributes:
+        space: which keys are searched.
+        fidelities: every fidelity's legal values in ascending order.
+        full: the highest fidelity.
+        max_epoch: the last epoch.
+        metrics: what trials tell; nothing measured on the test images.
+    """
+
+    __slots__ = ("_view", "fidelities", "full", "max_epoch", "metrics", "space")
+
+    def __init__(self, view: View, metrics: Mapping[str, Metric]) -> None:
+        self.space: Final[Space] = view.space
+        self.fidelities: Final[Mapping[str, tuple[float, ...]]] = view.fidelities
+        self.full: Final[Mapping[str, float]] = dict(view.full)
+        self.max_epoch: Final[int] = view.max_epoch
+        self.metrics: Final[Mapping[str, Metric]] = metrics
+        self._view: Final = view
+
+    def sample(self, n: int, *, seed: int) -> list[Config]:
+        """Return `n` random configs."""
+        return self.space.sample(n, seed=seed)
+
+    def fidelity(self, at: AskedFidelity = None) -> dict[str, float]:
+        """Return a whole fidelity, what is left out at its full value."""
+        return self._view.fidelity(at)
+
+    def path(self, share: float) -> dict[str, float]:
+        """Return the fidelity at a share in (0, 1] of the way to the full one; see `jahs.views.View.path`."""
+        return self._view.path(share)
+
+
+def visible(oracle: Queryable | Visible, metrics: Sequence[str] | None = None) -> Visible:
+    """Return what optimisers may know of `oracle`, of the named metrics or of all."""
+    if isinstance(oracle, Visible):
+        return oracle
+    view = oracle if isinstance(oracle, View) else View(oracle)
+    names = view.metrics if metrics is None else metrics
+    return Visible(view, {name: view.metrics[name] for name in names if not is_hidden(name)})

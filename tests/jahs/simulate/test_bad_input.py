@@ -1,0 +1,184 @@
+"""An optimiser that goes wrong is named with its trial, and the log up to there can be resumed."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable, OptimizerFailed, UnknownName
+from jahs.simulate import Proposal, Simulation, read_log
+from jahs.views import View
+from tests.fake_benchmark import FakeBenchmark
+
+BENCH = FakeBenchmark(max_epoch=6)
+VIEW = View(BENCH, search="nas")
+CONFIGS = VIEW.sample(50, seed=0)
+
+
+class Scripted:
+    """Proposes configs one by one, and at one trial something else."""
+
+    name = "scripted"
+
+    def __init__(self, at=-1, wrong=None, n_ahead=1):
+        self.at, self.wrong, self.n_asked, self.n_ahead = at, wrong, 0, n_ahead
+
+    def ask(self, n):
+        found = []
+        for _ in range(n):
+            if self.n_asked == self.at and isinstance(self.wrong, Exception):
+                raise self.wrong
+            found.append(self.wrong if self.n_asked == self.at else CONFIGS[self.n_asked])
+            self.n_asked += 1
+        return found
+
+    def tell(self, trial):
+        pass
+
+
+def simulation(**settings):
+    return Simulation(VIEW, workers=2, **{"n_trials": 20, **settings})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "cause", "message"),
+    [
+        ({**CONFIGS[0], "Op1": 7}, InvalidConfig, "Op1=7 is not one of"),
+        ({**CONFIGS[0], "N": 1}, InvalidConfig, "N=1 is fixed at 5"),
+        ({**CONFIGS[0], "epoch": 3}, InvalidConfig, "epoch is not a key of a config"),
+        (None, InvalidArgument, "None is neither a config nor a Proposal"),
+        (Proposal(config=CONFIGS[0], at=7), ValueError, "epoch=7"),
+        (Proposal(config=CONFIGS[0], at=math.nan), ValueError, "epoch=nan"),
+        (Proposal(config=CONFIGS[0], at={"N": 1}), ValueError, "N=1"),
+        (Proposal(config=CONFIGS[0], seed=-1), ValueError, "seed=-1"),
+        (Proposal(config=CONFIGS[0], reports=(6,)), ValueError, "reports="),
+        (Proposal(config=CONFIGS[0], reports=(2, 1)), ValueError, "reports="),
+        (Proposal(config=CONFIGS[0], reports=3), ValueError, "reports=3 is not a sequence"),
+    ],
+    ids=["config", "fixed", "epoch", "none", "late", "nan", "size", "seed", "last", "order", "number"],
+)
+@pytest.mark.parametrize("n_ahead", [1, 8])
+def test_an_invalid_proposal_is_named(wrong, cause, message, n_ahead, tmp_path):
+    path = tmp_path / "log.jsonl"
+    with pytest.raises(OptimizerFailed, match=r"^scripted, trial 7, at [0-9.]+ simulated seconds: ") as caught:
+        simulation(log=path).run(Scripted(at=7, wrong=wrong, n_ahead=n_ahead))
+    assert isinstance(caught.value.__cause__, cause)
+    assert message in str(caught.value)
+    assert len(read_log(path).trials) == 6  # of two workers one was to get trial 7, the other still ran
+
+
+def test_the_log_of_a_failed_run_is_resumed_once_the_optimiser_is_mended(tmp_path):
+    simulation(log=tmp_path / "whole").run(Scripted())
+    with pytest.raises(OptimizerFailed, match=r"trial 7, .*: ask\(1\) raised RuntimeError: no"):
+        simulation(log=tmp_path / "log").run(Scripted(at=7, wrong=RuntimeError("no")))
+    cut = (tmp_path / "log").read_bytes()
+    assert (tmp_path / "whole").read_bytes().startswith(cut)
+    simulation(log=tmp_path / "log").run(Scripted())
+    assert (tmp_path / "log").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@pytest.mark.parametrize("method", ["tell", "should_stop"])
+def test_an_optimiser_that_raises_when_told_is_named(method, tmp_path):
+    def fail(trial):
+        raise KeyError("what")
+
+    optimizer = Scripted()
+    optimizer.ask = lambda n: [Proposal(config=config, reports=(1,)) for config in CONFIGS[:n]]
+    setattr(optimizer, method, fail)
+    with pytest.raises(OptimizerFailed, match=f"scripted, trial [01], .*: {method} raised KeyError: 'what'"):
+        simulation(log=tmp_path / "log").run(optimizer)
+    assert len(read_log(tmp_path / "log").trials) == (1 if method == "tell" else 0)
+
+
+def test_more_proposals_than_asked_for_are_refused():
+    optimizer = Scripted()
+    optimizer.ask = lambda n: CONFIGS[: n + 1]
+    with pytest.raises(OptimizerFailed, match=r"scripted, trial 0, .*: ask\(2\) returned 3 proposals"):
+        simulation().run(optimizer)
+
+
+def test_what_is_no_optimiser_is_refused():
+    with pytest.raises(OptimizerFailed, match="int has no ask and tell, and is not a function"):
+        simulation().run(3)
+
+
+def test_an_error_of_the_benchmark_is_not_blamed_on_the_optimiser():
+    broken = FakeBenchmark(max_epoch=6)
+    broken.query_many = lambda configs, **_: {"runtime": [0.0] * len(configs)}
+    with pytest.raises(InvalidTable, match=r"runtime=0.0 of .*: a trial takes a positive number of seconds"):
+        Simulation(broken, n_trials=3, metrics=["runtime"]).run(lambda trials: BENCH.sample(seed=0))
+
+
+def test_settings_are_refused_all_at_once():
+    with pytest.raises(InvalidArgument) as caught:
+        Simulation(
+            VIEW,
+            workers=0,
+            budget=math.nan,
+            n_trials=0,
+            seed=-1,
+            mode="both",
+            continuation="no",
+            speeds=[1.0],
+            failure_rate=1.0,
+            thinking=-1.0,
+            evaluation_seed=0.5,
+        )
+    lines = str(caught.value).splitlines()
+    assert [line.split("=")[0] for line in lines] == [
+        *("workers", "budget", "n_trials", "seed", "mode", "continuation", "failure_rate", "thinking"),
+        *("evaluation_seed", "speeds"),
+    ]
+    with pytest.raises(InvalidArgument, match="give at least one"):
+        Simulation(VIEW)
+    with pytest.raises(UnknownName, match="metric='acc' does not exist"):
+        Simulation(VIEW, budget=1.0, metrics=["acc"])
+
+
+class TestWhoeverDrives:
+    """`submit` and `wait` in place of `run`."""
+
+    def test_is_told_when_no_worker_is_free(self):
+        driven = simulation(facts={"optimizer": "mine"})
+        driven.submit(CONFIGS[0])
+        driven.submit(CONFIGS[1])
+        with pytest.raises(OptimizerFailed, match=r"mine, trial 2, .*: no worker is free"):
+            driven.submit(CONFIGS[2])
+
+    def test_may_not_ask_after_the_end(self):
+        driven = simulation(budget=1e-3)
+        driven.submit(CONFIGS[0])
+        assert driven.wait() == []
+        with pytest.raises(OptimizerFailed, match=r"the optimiser, trial 1, .*: asks after the end \(budget\)"):
+            driven.submit(CONFIGS[1])
+        assert [t.status for t in driven.trials()] == ["unfinished"]
+
+    def test_may_not_stop_what_does_not_run(self):
+        driven = simulation()
+        driven.submit(CONFIGS[0])
+        with pytest.raises(OptimizerFailed, match="trial 3 cannot be stopped: it was never started"):
+            driven.stop(3)
+        driven.wait()
+        with pytest.raises(OptimizerFailed, match="trial 0 cannot be stopped: it has ended"):
+            driven.stop(0)
+
+    def test_submits_valid_configs(self):
+        with pytest.raises(OptimizerFailed, match=r"trial 0, .*\nOp1=9 is not one of"):
+            simulation().submit({**CONFIGS[0], "Op1": 9})
+
+    def test_sees_metrics_of_the_test_images_at_the_end_alone(self):
+        driven = simulation(n_trials=1)
+        driven.submit(CONFIGS[0])
+        with pytest.raises(InvalidArgument, match="not over"):
+            driven.trials()
+        (trial,) = driven.wait()
+        assert "test_acc" not in trial.metrics
+        assert driven.wait() == []
+        assert "test_acc" in driven.trials()[0].metrics
+
+    def test_cannot_run_another_optimiser_on_the_same_simulation(self):
+        driven = simulation()
+        driven.submit(CONFIGS[0])
+        with pytest.raises(InvalidArgument, match="for one run"):
+            driven.run(Scripted())

@@ -1,0 +1,134 @@
+"""A log is readable and resumable wherever a killed process cut it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch, UnknownFormat
+from jahs.schema import TRIAL_KEYS
+from jahs.simulate import Simulation, read_log, read_trials
+from jahs.views import View
+from tests.fake_benchmark import FakeBenchmark
+from tests.jahs.simulate.chaos import Chaos
+
+VIEW = View(FakeBenchmark(max_epoch=6))
+
+
+def simulate(path, **changed):
+    settings = {"workers": 3, "budget": 150.0, "failure_rate": 0.2, "seed": 5, **changed}
+    return Simulation(VIEW, **settings, log=path).run(Chaos(VIEW, seed=1))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "whole.jsonl"
+    simulate(path)
+    return path.read_bytes()
+
+
+def test_a_log_read_back_is_what_happened(tmp_path):
+    trials = simulate(tmp_path / "log.jsonl")
+    log = read_log(tmp_path / "log.jsonl")
+    fields = [(t.trial, t.config, t.fidelity, t.seed, t.metrics, t.start, t.end, t.worker, t.status) for t in trials]
+    assert [tuple(t.to_dict().values()) for t in log.trials] == fields
+    assert read_trials(tmp_path / "log.jsonl") == log.trials
+    assert log.ending == {"ended": "budget", "clock": 150.0, "n_trials": len(trials)}
+    assert {t.status for t in log.trials} >= {"finished", "unfinished", "failed"}
+
+
+def test_the_header_says_what_was_run(whole):
+    header = json.loads(whole.splitlines()[0])
+    assert header["format"] == 1
+    assert header["task"] == "fashion_mnist_mini"
+    assert (header["optimizer"], header["optimizer_settings"]) == ("chaos", {"seed": 1})
+    assert (header["seed"], header["workers"], header["budget"]) == (5, 3, 150.0)
+    assert len(header["view"]["searched"]) == 14
+    assert header["view"]["fidelities"] == {"epoch": 6}
+
+
+def test_every_line_has_the_keys_of_a_trial(whole):
+    lines = [json.loads(line) for line in whole.splitlines()[1:-1]]
+    assert lines
+    assert all(tuple(line) == TRIAL_KEYS for line in lines)
+
+
+def test_a_log_that_was_cut_anywhere_is_resumed_to_the_same_bytes(tmp_path, whole):
+    cuts = sorted({0, 1, len(whole.splitlines()[0]) + 1, *range(0, len(whole), len(whole) // 23), len(whole) - 1})
+    for cut in [*cuts, len(whole)]:
+        path = tmp_path / f"{cut}.jsonl"
+        path.write_bytes(whole[:cut])
+        simulate(path)
+        assert path.read_bytes() == whole
+
+
+def test_a_cut_line_is_not_read(tmp_path, whole):
+    path = tmp_path / "log.jsonl"
+    n_lines = 4
+    end = len(b"".join(whole.splitlines(keepends=True)[:n_lines]))
+    path.write_bytes(whole[: end + 30])
+    log = read_log(path)
+    assert len(log.trials) == n_lines - 1
+    assert log.ending is None
+
+
+def test_a_log_of_other_settings_is_not_resumed_and_stays_as_it_is(tmp_path, whole):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(whole[:2000])
+    with pytest.raises(ProtocolMismatch, match=r"another run.*\nbudget: the log says 150.0, this run 500.0"):
+        simulate(path, budget=500.0)
+    assert path.read_bytes() == whole[:2000]
+
+
+def test_an_optimiser_that_does_otherwise_is_not_resumed(tmp_path, whole):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(whole)
+    other = Chaos(VIEW, seed=2)
+    other.settings = {"seed": 1}
+    with pytest.raises(ProtocolMismatch, match="cannot be resumed"):
+        Simulation(VIEW, workers=3, budget=150.0, failure_rate=0.2, seed=5, log=path).run(other)
+    assert path.read_bytes() == whole
+
+
+def test_measured_thinking_is_not_resumed(tmp_path, whole):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(whole)
+    with pytest.raises(InvalidArgument, match="thinking is measured cannot be resumed"):
+        simulate(path, thinking="measured")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error", "message"),
+    [
+        (b'{"format":1', b'{"format":2', UnknownFormat, "format 2; this code reads 1"),
+        (b'{"format":1', b'{"forma":1', CorruptFile, "line 1 is not the header"),
+        (b'{"trial":', b'{"tria":', CorruptFile, r"line 2 is not a trial: a line holds the keys trial, config"),
+        (b'{"trial":', b'["trial":', CorruptFile, "line 2 is not JSON"),
+        (b'"Optimizer":"SGD"', b'"Optimizer":"Adam"', CorruptFile, "line 2 is not a trial: Optimizer='Adam'"),
+        (b'"worker":', b'"worker":-1', CorruptFile, "line 2 is not a trial: worker="),
+        (b'"seed":null', b'"seed":"a"', CorruptFile, "line 2 is not a trial: seed='a'"),
+        (b'"start":', b'"start":9', CorruptFile, "is before start=9"),
+        (b'"status":"', b'"status":"un', CorruptFile, "line 2 is not a trial: status='un"),
+        (b'"fidelity":{"epoch"', b'"fidelity":{"epochs"', CorruptFile, "line 2 is not a trial: fidelity="),
+    ],
+    ids=["format", "header", "keys", "json", "config", "worker", "seed", "start", "status", "fidelity"],
+)
+def test_a_line_that_is_not_what_it_should_be_is_named(tmp_path, whole, old, new, error, message):
+    path = tmp_path / "log.jsonl"
+    first, rest = whole.split(b"\n", 1)
+    text = first.replace(old, new) + b"\n" + rest.replace(old, new, 1)
+    if b"seed" in old or b"status" in old:
+        text = first + b"\n" + rest.replace(old, new)
+    path.write_bytes(text)
+    with pytest.raises(error, match=message):
+        read_log(path)
+
+
+def test_an_empty_file_and_lines_after_the_end_are_refused(tmp_path, whole):
+    (tmp_path / "empty").touch()
+    with pytest.raises(CorruptFile, match="begins with its header"):
+        read_log(tmp_path / "empty")
+    (tmp_path / "more").write_bytes(whole + whole.splitlines(keepends=True)[1])
+    with pytest.raises(CorruptFile, match="follows the one that ends the log"):
+        read_log(tmp_path / "more")
