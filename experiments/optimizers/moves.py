@@ -1,0 +1,57 @@
+"""Small changes of a config, for optimisers that search near what is good."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import numpy as np
+
+from jahs.configs import Config
+from jahs.parameters import Parameter, Value
+from jahs.spaces import Space
+
+__all__ = ["crossed", "movable", "mutated", "values_of"]
+
+
+def movable(space: Space) -> list[str]:
+    """Return the searched keys that have more than one legal value."""
+    return [
+        name for name, parameter in space.parameters.items() if parameter.kind == "float" or len(parameter.choices) > 1
+    ]
+
+
+def mutated(space: Space, config: Config, rng: np.random.Generator, *, keys: list[str], decades: float) -> Config:
+    """Return a config in which each of `keys` has another value.
+
+    A choice becomes any other one. A float is multiplied by a factor that is log-uniform within `decades` on both
+    sides, and reflected where it would leave its range.
+    """
+    values: dict[str, Any] = dict(config)
+    for key in keys:
+        values[key] = _other(space.parameters[key], values[key], rng, decades)
+    return cast("Config", values)
+
+
+def crossed(a: Config, b: Config, rng: np.random.Generator, *, keys: list[str]) -> Config:
+    """Return a config that has each of `keys` from `a` or `b`, at even chance, and every other key from `a`."""
+    values: dict[str, Any] = dict(a)
+    for key, is_from_b in zip(keys, rng.random(len(keys)) < 0.5, strict=True):
+        if is_from_b:
+            values[key] = b[key]  # type: ignore[literal-required]  # a key of Config
+    return cast("Config", values)
+
+
+def values_of(config: Config) -> tuple[Value, ...]:
+    """Return what tells configs apart."""
+    return tuple(cast("dict[str, Value]", config).values())
+
+
+def _other(parameter: Parameter, value: Value, rng: np.random.Generator, decades: float) -> Value:
+    if parameter.kind != "float":
+        others = [choice for choice in parameter.choices if choice != value]
+        return others[int(rng.integers(len(others)))]
+    low, high = math.log10(parameter.lower), math.log10(parameter.upper)
+    x = math.log10(cast("float", value)) + decades * float(rng.uniform(-1, 1))
+    x = 2 * low - x if x < low else 2 * high - x if x > high else x
+    return min(max(float(10.0**x), parameter.lower), parameter.upper)
