@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from jahs.errors import InvalidArgument, OptimizerFailed
+from jahs.hashing import sha256_file
 from jahs.simulate.answers import Answers, Job, is_hidden
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.driver import Callback, Driver, Optimizer
@@ -255,8 +256,10 @@ class Simulation:
 
 def _describe(view: View) -> dict[str, object]:
     """What is asked, for the header of a log."""
+    release = getattr(view.bench, "release", None)
+    manifest = None if release is None else Path(release) / "manifest.json"
     return {
         "task": getattr(getattr(view.bench, "task", None), "name", None),
-        "release": None,
+        "release": sha256_file(manifest) if manifest is not None and manifest.is_file() else None,
         "view": {"searched": view.space.searched, "fixed": view.space.fixed, "fidelities": view.full},
     }

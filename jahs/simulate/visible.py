@@ -26,19 +26,22 @@ class Visible:
         metrics: what trials tell; nothing measured on the test images.
     """
 
-    __slots__ = ("_view", "fidelities", "full", "max_epoch", "metrics", "space")
+    __slots__ = ("_oracle", "_view", "fidelities", "full", "max_epoch", "metrics", "space")
 
-    def __init__(self, view: View, metrics: Mapping[str, Metric]) -> None:
+    def __init__(self, oracle: Queryable, metrics: Sequence[str] | None) -> None:
+        view = oracle if isinstance(oracle, View) else View(oracle)
+        names = view.metrics if metrics is None else metrics
         self.space: Final[Space] = view.space
         self.fidelities: Final[Mapping[str, tuple[float, ...]]] = view.fidelities
         self.full: Final[Mapping[str, float]] = dict(view.full)
         self.max_epoch: Final[int] = view.max_epoch
-        self.metrics: Final[Mapping[str, Metric]] = metrics
+        self.metrics: Final[Mapping[str, Metric]] = {name: view.metrics[name] for name in names if not is_hidden(name)}
+        self._oracle: Final = oracle
         self._view: Final = view
 
     def sample(self, n: int, *, seed: int) -> list[Config]:
-        """Return `n` random configs."""
-        return self.space.sample(n, seed=seed)
+        """Return `n` random configs that the benchmark can answer for."""
+        return self._oracle.sample(n, seed=seed)
 
     def fidelity(self, at: AskedFidelity = None) -> dict[str, float]:
         """Return a whole fidelity, what is left out at its full value."""
@@ -51,8 +54,4 @@ class Visible:
 
 def visible(oracle: Queryable | Visible, metrics: Sequence[str] | None = None) -> Visible:
     """Return what optimisers may know of `oracle`, of the named metrics or of all."""
-    if isinstance(oracle, Visible):
-        return oracle
-    view = oracle if isinstance(oracle, View) else View(oracle)
-    names = view.metrics if metrics is None else metrics
-    return Visible(view, {name: view.metrics[name] for name in names if not is_hidden(name)})
+    return oracle if isinstance(oracle, Visible) else Visible(oracle, metrics)
