@@ -53,7 +53,7 @@ def is_list(at: object) -> TypeGuard[Sequence[object]]:
     return isinstance(at, Sequence) and not isinstance(at, str | bytes)
 
 
-def read_budget(at: object, max_epoch: int) -> int:
+def read_budget(at: object, max_epoch: int, *, name: str = "at") -> int:
     """Return the epoch that a budget stands for: the nearest integer, half to even.
 
     Raises:
@@ -63,13 +63,13 @@ def read_budget(at: object, max_epoch: int) -> int:
         >>> read_budget(2.469, 12), read_budget(2.5, 12), read_budget(3.5, 12)
         (2, 2, 4)
     """
-    budget = _epoch_of(at, "at")
+    budget = _epoch_of(at, name)
     if isinstance(budget, float | np.floating) and math.isfinite(budget):
         rounded = round(float(budget))
         if not 1 <= rounded <= max_epoch:
-            raise InvalidFidelity(f"at={show(budget)} rounds to {rounded}, which is outside of 1..{max_epoch}")
+            raise InvalidFidelity(f"{name}={show(budget)} rounds to {rounded}, which is outside of 1..{max_epoch}")
         return rounded
-    return read_epoch(budget, max_epoch)
+    return read_epoch(budget, max_epoch, name=name)
 
 
 def _epoch_of(at: object, name: str) -> object:

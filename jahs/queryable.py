@@ -11,12 +11,13 @@ import numpy.typing as npt
 from jahs.columns import Configs
 from jahs.configs import Config
 from jahs.metrics import Metric
+from jahs.results import Result
 from jahs.spaces import Space
 
-__all__ = ["Fidelity", "Queryable"]
+__all__ = ["At", "Queryable"]
 
-Fidelity: TypeAlias = int | Mapping[str, object]
-"""An epoch, or values of some fidelities by name."""
+At: TypeAlias = int | Mapping[str, object]
+"""How much is spent: an epoch, or values of some fidelities by name."""
 
 
 class Queryable(Protocol):
@@ -42,6 +43,9 @@ class Queryable(Protocol):
     def metrics(self) -> Mapping[str, Metric]:
         """What a query answers, by name."""
 
+    def fidelity(self, at: object = None) -> dict[str, float]:
+        """Return a whole legal fidelity, its epoch rounded, half to even."""
+
     @overload
     def sample(self, n: None = None, *, seed: int | None) -> Config: ...
     @overload
@@ -53,21 +57,21 @@ class Queryable(Protocol):
         self,
         config: Mapping[str, object],
         *,
-        at: Fidelity | None = None,
+        at: At | None = None,
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
-    ) -> Any:
+    ) -> Result:
         """Return the metrics of one config at one fidelity (None: the highest)."""
 
     def query_many(
         self,
         configs: Configs,
         *,
-        at: Fidelity | Sequence[Fidelity] | None = None,
-        each_at: Sequence[Fidelity] | npt.NDArray[np.integer] | None = None,
-        seed: int | None = None,
+        at: At | Sequence[At] | None = None,
+        each_at: Sequence[At] | npt.NDArray[np.integer] | None = None,
+        seed: int | npt.NDArray[np.integer] | None = None,
         metrics: Sequence[str] | None = None,
-    ) -> dict[str, npt.NDArray[Any]]:
+    ) -> dict[str, npt.NDArray[np.float64]]:
         """Return the metrics of many configs as columns."""
 
     def trajectory(

@@ -7,14 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-import numpy as np
-
 from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.parameters import PARAMETERS, Value, show
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces import GROUPS, Space
 
-__all__ = ["FIDELITIES", "SIZES", "legal_values", "read_choices", "read_value"]
+__all__ = ["FIDELITIES", "SIZES", "legal_values", "read_choices", "read_size"]
 
 SIZES: Final = MappingProxyType({"N": 5, "W": 16, "Resolution": 1.0})
 """The parameters that a view may use as fidelities, and their full values."""
@@ -41,16 +39,12 @@ def read_choices(fidelities: object, fixed: object, search: object) -> tuple[tup
     return tuple(names), Space().fix({**rest, **values})
 
 
-def read_value(name: str, value: object, max_epoch: int) -> tuple[float, str | None]:
-    """Return one fidelity's value, or what is wrong with it."""
-    if name != "epoch":
-        try:
-            return PARAMETERS[name].read(value), None  # type: ignore[return-value]  # N, W and Resolution are numbers
-        except InvalidConfig as err:
-            return math.nan, str(err)
-    if isinstance(value, int | np.integer) and not isinstance(value, bool) and 1 <= value <= max_epoch:
-        return int(value), None
-    return math.nan, f"epoch={show(value)} is not an integer in 1..{max_epoch}"
+def read_size(name: str, value: object) -> tuple[float, str | None]:
+    """Return a value of N, W or Resolution, or what is wrong with it."""
+    try:
+        return PARAMETERS[name].read(value), None  # type: ignore[return-value]  # N, W and Resolution are numbers
+    except InvalidConfig as err:
+        return math.nan, str(err)
 
 
 def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:

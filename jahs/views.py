@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, overload
+from typing import Any, Protocol, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,20 @@ import numpy.typing as npt
 from jahs.columns import COLUMN_DTYPES, Columns, Configs, RowFaults, validate_columns
 from jahs.configs import Config, validate_many
 from jahs.errors import InvalidArgument, InvalidFidelity
+from jahs.fidelities import is_list, read_budget, read_epoch
 from jahs.metrics import Metric
 from jahs.objectives import objective_matrix, read_objectives
 from jahs.parameters import Value, show
-from jahs.queryable import Fidelity, Queryable
+from jahs.queryable import At, Queryable
+from jahs.results import Result
 from jahs.schema import CONFIG_KEYS
-from jahs.view_choices import FIDELITIES, SIZES, legal_values, read_choices, read_value
+from jahs.view_choices import FIDELITIES, SIZES, legal_values, read_choices, read_size
 
 __all__ = ["FIDELITIES", "SIZES", "Queryable", "View"]
+
+
+class _ReadEpoch(Protocol):
+    def __call__(self, at: object, max_epoch: int, *, name: str) -> int: ...
 
 
 class View:
@@ -63,6 +69,7 @@ class View:
         self.bench = bench
         names, self.space = read_choices(fidelities, fixed, search)
         self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
+        self._fixed = self.space.fixed
 
     def __repr__(self) -> str:
         fixed = ", ".join(
@@ -93,22 +100,21 @@ class View:
     @overload
     def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
     def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
-        """Return `n` random configs of the view's space, or one if `n` is not given; all 14 keys."""
-        return self.space.sample(n, seed=seed)
+        """Return `n` random configs of the view's space, or one if `n` is not given; all 14 keys.
+
+        Where nothing is fixed they are the benchmark's own: from a table, recorded ones.
+        """
+        return (self.space if self._fixed else self.bench).sample(n, seed=seed)
 
     def fidelity(self, at: object = None) -> dict[str, float]:
         """Return a whole fidelity of this view: what is not said is full, and an epoch is rounded, half to even.
 
+        `view.fidelity({"epoch": 2.469, "Resolution": 0.5})` is at the second epoch.
+
         Raises:
             InvalidFidelity: every fault at once.
-
-        Example:
-            >>> view.fidelity({"Resolution": 0.5, "epoch": 2.469})
-            {'epoch': 2, 'Resolution': 0.5}
         """
-        if isinstance(at, Mapping):
-            return self._read({**at, "epoch": _rounded(at["epoch"])} if "epoch" in at else at)
-        return self._read(at if at is None else _rounded(at))
+        return self._read(at, read_budget)
 
     def path(self, s: float) -> dict[str, float]:
         """Return the fidelity at the share `s` of the way to the full one, for tools that know one scalar alone.
@@ -138,10 +144,10 @@ class View:
         self,
         config: Mapping[str, object],
         *,
-        at: Fidelity | None = None,
+        at: At | None = None,
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
-    ) -> Any:
+    ) -> Result:
         """Return the metrics of one config at one fidelity.
 
         Args:
@@ -154,26 +160,25 @@ class View:
             InvalidConfig, InvalidFidelity, UnknownName: every fault at once.
         """
         there = self._read(at)
-        whole = {**self.space.validate({**self.space.fixed, **config}), **_sizes(there)}
-        result = self.bench.query(whole, at=self._epoch(there), seed=seed, metrics=metrics)
+        result = self.bench.query(self._whole(config, there), at=int(there["epoch"]), seed=seed, metrics=metrics)
         return replace(result, fidelity=there)
 
     def query_many(
         self,
         configs: Configs,
         *,
-        at: Fidelity | Sequence[Fidelity] | None = None,
-        each_at: Sequence[Fidelity] | npt.NDArray[np.integer] | None = None,
-        seed: int | None = None,
+        at: At | Sequence[At] | None = None,
+        each_at: Sequence[At] | npt.NDArray[np.integer] | None = None,
+        seed: int | npt.NDArray[np.integer] | None = None,
         metrics: Sequence[str] | None = None,
-    ) -> dict[str, npt.NDArray[Any]]:
+    ) -> dict[str, npt.NDArray[np.float64]]:
         """Return the metrics of many configs as columns.
 
         Args:
             configs: mappings one by one, or columns; keys that the view fixes may be left out.
             at: one fidelity for all, (n,), or a list of them, (n, n_fidelities).
             each_at: in place of `at`, one fidelity for each config, (n,).
-            seed: which draw of the training noise; None: the mean.
+            seed: which draw of the training noise, one for all or an array of one for each config; None: the mean.
             metrics: names, or None for all.
         """
         columns = self._columns(configs)
@@ -181,15 +186,18 @@ class View:
         if each_at is not None:
             if at is not None:
                 raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")
+            if not is_list(each_at):
+                raise InvalidFidelity(f"each_at={show(each_at)} is not a list of fidelities")
             there = [self._read(one) for one in each_at]
             if len(there) != n_configs:
                 raise InvalidFidelity(f"each_at: {len(there)} fidelities for {n_configs} configs")
             return self._ask(columns, there, seed=seed, metrics=metrics)
-        if at is None or isinstance(at, int | np.integer | Mapping):
+        if not is_list(at):
             return self._ask(columns, [self._read(at)] * n_configs, seed=seed, metrics=metrics)
         there = [self._read(one) for one in at]
         spread = {name: np.repeat(values, len(there)) for name, values in columns.items()}
-        answers = self._ask(spread, there * n_configs, seed=seed, metrics=metrics)
+        seeds = np.repeat(seed, len(there)) if isinstance(seed, np.ndarray) and seed.ndim else seed
+        answers = self._ask(spread, there * n_configs, seed=seeds, metrics=metrics)
         return {name: values.reshape(n_configs, len(there)) for name, values in answers.items()}
 
     def trajectory(
@@ -197,7 +205,7 @@ class View:
         config: Mapping[str, object],
         *,
         frm: int = 1,
-        to: Fidelity | None = None,
+        to: At | None = None,
         step: int = 1,
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
@@ -206,16 +214,16 @@ class View:
 
         A training passes through its epochs whether they are fidelities or not, so any view has trajectories.
         """
-        given = dict(to) if isinstance(to, Mapping) else {} if to is None else {"epoch": to}
+        given = _mapping(to)
         last = given.pop("epoch", self.max_epoch)
-        whole = {**self.space.validate({**self.space.fixed, **config}), **_sizes(self._read(given))}
+        whole = self._whole(config, self._read(given))
         return self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)  # type: ignore[arg-type]  # checked there
 
     def objectives(
         self,
         configs: Configs,
         *,
-        at: Fidelity | None = None,
+        at: At | None = None,
         metrics: Sequence[str] = ("valid_acc",),
     ) -> npt.NDArray[np.float64]:
         """Return metrics as objectives, (n_configs, n_metrics), all minimised; see `jahs.objectives`."""
@@ -223,19 +231,25 @@ class View:
         names = [objective.metric.name for objective in objectives]
         return objective_matrix(self.query_many(configs, at=at, metrics=names), objectives)
 
-    def _epoch(self, there: Mapping[str, float]) -> int:
-        return int(there.get("epoch", self.max_epoch))
+    @property
+    def _own(self) -> str:
+        return f"the fidelities of this view are {', '.join(self.fidelities)}"
+
+    def _whole(self, config: Mapping[str, object], there: Mapping[str, float]) -> Config:
+        """All 14 keys of a config at a fidelity."""
+        whole = self.space.validate({**self._fixed, **config} if isinstance(config, Mapping) else config)
+        return cast("Config", {**whole, **_sizes(there)})
 
     def _ask(
         self,
         columns: Columns,
         there: Sequence[Mapping[str, float]],
         *,
-        seed: int | None,
+        seed: int | npt.NDArray[np.integer] | None,
         metrics: Sequence[str] | None,
-    ) -> dict[str, npt.NDArray[Any]]:
+    ) -> dict[str, npt.NDArray[np.float64]]:
         """Query each config at its fidelity."""
-        epochs = np.array([self._epoch(one) for one in there], dtype=np.int64)
+        epochs = np.array([one["epoch"] for one in there], dtype=np.int64)
         sizes = {
             name: np.array([one[name] for one in there], dtype=COLUMN_DTYPES[name])
             for name in SIZES
@@ -245,7 +259,7 @@ class View:
 
     def _columns(self, configs: Configs) -> Columns:
         """Every config as columns, with the keys that the view fixes, none of them contradicted."""
-        fixed = self.space.fixed
+        fixed = self._fixed
         if isinstance(configs, Mapping):
             n_rows = len(next(iter(configs.values()))) if configs else 0
             rest = {name: np.full(n_rows, value, COLUMN_DTYPES[name]) for name, value in fixed.items()}
@@ -260,42 +274,51 @@ class View:
         faults.raise_if_any()
         return columns
 
-    def _read(self, at: object) -> dict[str, float]:
-        """A whole fidelity of this view, without rounding."""
-        there = dict(self.full)
+    def _read(self, at: object, read: _ReadEpoch = read_epoch) -> dict[str, float]:
+        """A whole fidelity of this view; `read` reads the epoch."""
+        there: dict[str, float] = {"epoch": self.max_epoch, **self.full}
         faults = []
-        given = at if isinstance(at, Mapping) else {} if at is None else {"epoch": at}
-        for name, value in given.items():
-            own = f"the fidelities of this view are {', '.join(self.fidelities)}"
-            if name not in FIDELITIES:
-                faults.append(f"{show(name)} is not a fidelity; {own}")
-                continue
-            if name in self.space.searched:
-                faults.append(f"{name}={show(value)}: {name} is searched in this view and stands in the config; {own}")
-                continue
-            read, fault = read_value(name, value, self.max_epoch)
-            if fault is None and name not in self.fidelities:
-                only = self.max_epoch if name == "epoch" else self.space.fixed[name]
-                fault = (
-                    None if read == only else f"{name}={read} is not a fidelity of this view, where it is {only}; {own}"
-                )
-            if fault is None:
-                there.update({name: read} if name in self.fidelities else {})
+        for name, value in _mapping(at).items():
+            fault: str | None = None
+            if name == "epoch":
+                there["epoch"], fault = _read_epoch(value, self.max_epoch, read)
+                if fault is None and "epoch" not in self.fidelities and there["epoch"] != self.max_epoch:
+                    fault = (
+                        f"epoch={there['epoch']}: every query of this view is at epoch {self.max_epoch}; {self._own}"
+                    )
+            elif name not in SIZES:
+                fault = f"{show(name)} is not a fidelity; {self._own}"
+            elif name in self.space.searched:
+                fault = f"{name}={show(value)}: {name} is searched in this view and stands in the config; {self._own}"
             else:
-                faults.append(fault)
+                size, fault = read_size(name, value)
+                if fault is None and name in self.fidelities:
+                    there[name] = size
+                elif fault is None and size != self._fixed[name]:
+                    only = self._fixed[name]
+                    fault = f"{name}={size} is not a fidelity of this view, which fixes it at {only}; {self._own}"
+            faults += [fault] if fault else []
         if faults:
             raise InvalidFidelity("\n".join(faults))
         return there
 
 
-def _rounded(epoch: object) -> object:
-    """A finite number rounded half to even; anything else as it is, to be refused."""
-    is_number = isinstance(epoch, float | np.floating) and math.isfinite(epoch)
-    return round(float(epoch)) if is_number else epoch  # type: ignore[arg-type]  # is_number
+def _mapping(at: object) -> dict[str, object]:
+    """A fidelity in any form as a mapping; what is not said is missing."""
+    if isinstance(at, Mapping):
+        return dict(at)
+    return {} if at is None else {"epoch": at}
 
 
 def _sizes(there: Mapping[str, float]) -> dict[str, float]:
     return {name: there[name] for name in SIZES if name in there}
+
+
+def _read_epoch(value: object, max_epoch: int, read: _ReadEpoch) -> tuple[int, str | None]:
+    try:
+        return read(value, max_epoch, name="epoch"), None
+    except InvalidFidelity as err:
+        return max_epoch, str(err)
 
 
 def _contradiction(name: str, column: npt.NDArray[np.generic], value: Value, i: int) -> str:

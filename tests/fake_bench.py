@@ -11,26 +11,12 @@ from jahs.columns import validate_columns
 from jahs.configs import validate_many
 from jahs.cost import n_macs, n_params
 from jahs.encoding import encode
+from jahs.fidelities import read_budget
 from jahs.metrics import METRICS
+from jahs.results import Result
 from jahs.schema import OPS
 from jahs.spaces import space
 from jahs.tasks import task
-
-
-@dataclass(frozen=True, kw_only=True)
-class FakeResult:
-    values: dict
-    fidelity: object
-
-    def __getattr__(self, name: str) -> float:
-        try:
-            return self.values[name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-    @property
-    def cost(self) -> float:
-        return self.values["runtime"]
 
 
 @dataclass
@@ -54,6 +40,9 @@ class FakeBench:
     @property
     def metrics(self):
         return {name: METRICS[name] for name in self.names}
+
+    def fidelity(self, at):
+        return {"epoch": read_budget(at, self.max_epoch)}
 
     def sample(self, n=None, *, seed):
         return self.space.sample(n, seed=seed)
@@ -95,7 +84,8 @@ class FakeBench:
     def query(self, config, *, at=None, seed=None, metrics=None):
         epoch = self.max_epoch if at is None else at
         columns = self.query_many([config], at=epoch, seed=seed, metrics=metrics)
-        return FakeResult(values={name: float(values[0]) for name, values in columns.items()}, fidelity=epoch)
+        values = {name: float(values[0]) for name, values in columns.items()}
+        return Result(values=values, fidelity={"epoch": epoch}, seed=seed, costs="exact")
 
     def trajectory(self, config, *, frm=1, to=None, step=1, seed=None, metrics=None):
         epochs = np.arange(frm, (to or self.max_epoch) + 1, step)

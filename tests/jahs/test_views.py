@@ -119,6 +119,7 @@ def test_a_query_is_the_benchmarks_at_the_views_fidelity() -> None:
     result = mf.query(config, at={"epoch": 3, "Resolution": 0.5}, seed=7)
     assert result.values == BENCH.query({**config, "Resolution": 0.5}, at=3, seed=7).values
     assert result.fidelity == {"epoch": 3, "Resolution": 0.5}
+    assert mf.query(config, at=result.fidelity, seed=7) == result
     assert mf.query(config, at=3).values == BENCH.query(config, at=3).values
     assert mf.query(config).values == BENCH.query(config, at=12).values
     assert mf.query(config, at={"Resolution": 0.25}).fidelity == {"epoch": 12, "Resolution": 0.25}
@@ -198,14 +199,14 @@ def test_fixed_keys_may_be_left_out_and_must_not_be_contradicted() -> None:
     [
         (0, r"epoch=0 is not an integer in 1\.\.12"),
         (13, "epoch=13 is not"),
-        (1.5, r"epoch=1\.5 is not"),
+        (1.5, r"epoch=1\.5 is not an integer in 1\.\.12; bench\.fidelity\(\) rounds"),
         (True, "epoch=True is not"),
         ("5", "epoch='5' is not"),
         (float("nan"), "epoch=nan is not"),
         ({"epoch": 2, "Resolution": 0.3}, r"Resolution=0\.3 is not one of"),
         (
             {"N": 3},
-            "N=3 is not a fidelity of this view, where it is 5; the fidelities of this view are epoch, Resolution",
+            "N=3 is not a fidelity of this view, which fixes it at 5; the fidelities of this",
         ),
         ({"depth": 3}, "'depth' is not a fidelity; the fidelities of this view are epoch, Resolution"),
         ({"epoch": 0, "Resolution": 2}, r"(?s)epoch=0 is.*Resolution=2 is"),
@@ -216,6 +217,7 @@ def test_a_fidelity_that_a_view_does_not_have_is_refused(at: object, said: str) 
     config = view().sample(seed=0)
     for ask in (
         lambda: view().query(config, at=at),
+        lambda: view().query_many([config], at=at),
         lambda: view().query_many([config], at=[at]),
         lambda: view().query_many([config], each_at=[at]),
     ):
@@ -232,8 +234,8 @@ def test_a_view_without_epochs_is_always_at_the_last_one() -> None:
     sizes = view(fidelities="N", fixed={})
     config = sizes.sample(seed=0)
     assert sizes.query(config, at={"N": 1}).values == BENCH.query({**config, "N": 1}, at=12).values
-    assert sizes.query(config, at={"N": 1, "epoch": 12}).fidelity == {"N": 1}
-    with pytest.raises(InvalidFidelity, match="epoch=5 is not a fidelity of this view, where it is 12"):
+    assert sizes.query(config, at={"N": 1, "epoch": 12}).fidelity == {"epoch": 12, "N": 1}
+    with pytest.raises(InvalidFidelity, match="epoch=5: every query of this view is at epoch 12"):
         sizes.query(config, at=5)
 
 
@@ -241,6 +243,8 @@ def test_fidelities_must_be_as_many_as_configs_and_given_once() -> None:
     configs = view().sample(2, seed=0)
     with pytest.raises(InvalidFidelity, match="each_at: 1 fidelities for 2 configs"):
         view().query_many(configs, each_at=[1])
+    with pytest.raises(InvalidFidelity, match="each_at=3 is not a list of fidelities"):
+        view().query_many(configs, each_at=3)
     with pytest.raises(InvalidArgument, match="at and each_at are both given"):
         view().query_many(configs, at=1, each_at=[1, 2])
 
@@ -251,7 +255,7 @@ def test_along_the_path_every_fidelity_is_legal_and_grows(names: list[str], a: f
     low, high = chosen.path(min(a, b)), chosen.path(max(a, b))
     assert list(low) == list(chosen.fidelities)
     assert all(low[name] in chosen.fidelities[name] and low[name] <= high[name] for name in low)
-    assert chosen.fidelity(low) == low
+    assert chosen.fidelity(low) == {"epoch": 12, **low}
 
 
 @given(SUBSETS)

@@ -1,0 +1,68 @@
+"""What any `Queryable` must hold: subclass `QueryableContract` and define the fixture `bench`."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from jahs.errors import InvalidFidelity
+from jahs.queryable import Queryable
+
+
+class QueryableContract:
+    """`bench` answers valid_acc and runtime, and whatever else it names."""
+
+    @pytest.fixture
+    def configs(self, bench: Queryable) -> list:
+        return bench.sample(5, seed=0)
+
+    def test_samples_are_of_the_space_and_reproducible(self, bench, configs) -> None:
+        assert [bench.space.validate(config) for config in configs] == configs
+        assert bench.sample(2, seed=0) == configs[:2]
+        assert bench.sample(seed=0) == configs[0]
+
+    def test_the_full_fidelity_is_the_highest_and_what_is_asked_when_nothing_is_said(self, bench, configs) -> None:
+        assert dict(bench.full) == {name: values[-1] for name, values in bench.fidelities.items()}
+        assert all(list(values) == sorted(values) for values in bench.fidelities.values())
+        result = bench.query(configs[0])
+        assert result == bench.query(configs[0], at=bench.full) == bench.query(configs[0], at=result.fidelity)
+        assert result.fidelity == bench.fidelity() == bench.fidelity(bench.full)
+
+    def test_every_form_of_a_query_has_the_same_bits(self, bench, configs) -> None:
+        low = {name: values[0] for name, values in bench.fidelities.items()}
+        wide = bench.query_many(configs, at=[low, bench.full])
+        each = bench.query_many(configs, each_at=[low] * len(configs))
+        assert list(wide) == list(bench.metrics)
+        for name in bench.metrics:
+            singles = [[bench.query(c, at=at).as_dict()[name] for at in (low, bench.full)] for c in configs]
+            assert wide[name].tolist() == singles
+            assert each[name].tolist() == wide[name][:, 0].tolist()
+            assert bench.query_many(configs)[name].tolist() == wide[name][:, 1].tolist()
+
+    def test_a_trajectory_ends_where_a_query_is(self, bench, configs) -> None:
+        path = bench.trajectory(configs[0])
+        assert path["epoch"].tolist() == list(range(1, bench.max_epoch + 1))
+        assert (np.diff(path["runtime"]) > 0).all()
+        assert {name: values[-1] for name, values in path.items() if name != "epoch"} == bench.query(configs[0]).values
+
+    def test_metrics_are_chosen_by_name_and_an_empty_batch_is_empty(self, bench, configs) -> None:
+        assert list(bench.query(configs[0], metrics=["runtime", "valid_acc"]).values) == ["runtime", "valid_acc"]
+        assert {name: values.shape for name, values in bench.query_many([], metrics=["runtime"]).items()} == {
+            "runtime": (0,)
+        }
+
+    @pytest.mark.parametrize("at", [0, -1, 10**6, 1.5, float("nan"), "5", True], ids=repr)
+    def test_what_is_no_fidelity_is_refused(self, bench, configs, at) -> None:
+        for ask in (
+            lambda: bench.query(configs[0], at=at),
+            lambda: bench.query_many(configs, at=at),
+            lambda: bench.query_many(configs, at=[at]),
+            lambda: bench.query_many(configs, each_at=[at] * len(configs)),
+        ):
+            with pytest.raises(InvalidFidelity, match=r"(at|epoch)="):
+                ask()
+
+    def test_it_survives_pickling(self, bench, configs) -> None:
+        again = pickle.loads(pickle.dumps(bench))
+        assert again.query(configs[0]) == bench.query(configs[0])
+        assert again.space == bench.space
