@@ -1,29 +1,84 @@
-"""What `jahs demo` shows: a config, its cell, and what its network costs, all of it exact."""
+"""What `jahs demo` shows: a config and its cell, what it costs, what a release answers, and a search in simulated time.
+
+`successive_halving` is an ordinary multi-fidelity search, and all that it needs of a benchmark is `query_many`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeAlias
 
+import numpy as np
+
+from jahs.atomic import write_beside
 from jahs.cell import Cell
 from jahs.configs import Config
 from jahs.cost import cost
+from jahs.queryable import Queryable
 from jahs.spaces import space
+from jahs.svg import Line, Panel, draw_chart
 from jahs.tasks import Task, task
 
-__all__ = ["Demo", "demo", "format_config"]
+__all__ = ["Demo", "Halving", "Rung", "Steps", "demo", "one_by_one", "successive_halving", "write_picture"]
+
+N_CONFIGS = 27
+ETA = 3
+
+Steps: TypeAlias = tuple[tuple[float, float], ...]
+"""Simulated seconds, and the best accuracy of any network trained until then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One round of successive halving.
+
+    Attributes:
+        epoch: to which its configs were trained.
+        configs: positions of its configs, the best one first.
+        valid_acc: their accuracies, in the same order.
+        spent_s: simulated seconds since the search began.
+    """
+
+    epoch: int
+    configs: tuple[int, ...]
+    valid_acc: tuple[float, ...]
+    spent_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halving:
+    """A search that keeps the best third, trains it three times as long, and so on.
+
+    Attributes:
+        configs: all configs.
+        rungs: its rounds.
+        best_so_far: after each training.
+    """
+
+    configs: tuple[Config, ...]
+    rungs: tuple[Rung, ...]
+    best_so_far: Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """A sampled config and what can be said about it without training it.
+    """A sampled config and what can be said about it, and a search where a release can answer.
 
     Attributes:
-        seed: the config is the first one that `jahs.space().sample` draws with it.
+        seed: the config is the first one that `jahs.space().sample` draws with it; the search begins with it too.
         task: the costs are those of this task's network.
         config: the config.
         cell: its cell.
         n_params: trainable parameters.
         n_macs: multiply-adds of one image, forward.
+        curve: what the release answers for the config, epoch by epoch; None without a release.
+        halving: a search among random configs.
+        in_full: what training the same configs in full, one after another, finds in the same time.
+        elapsed_s: seconds that curve and search took here.
     """
 
     seed: int
@@ -32,10 +87,14 @@ class Demo:
     cell: Cell
     n_params: int
     n_macs: int
+    curve: dict[str, list[float]] | None = None
+    halving: Halving | None = None
+    in_full: Steps = ()
+    elapsed_s: float = 0.0
 
     def to_dict(self) -> dict[str, object]:
         """Return builtins only, for JSON."""
-        return {
+        facts: dict[str, object] = {
             "cell": self.cell.nb201_string,
             "config": dict(self.config),
             "n_macs": self.n_macs,
@@ -43,29 +102,18 @@ class Demo:
             "seed": self.seed,
             "task": self.task.name,
         }
-
-    def __str__(self) -> str:
-        side = self.task.image_side(self.config["Resolution"])
-        return "\n".join(
-            [
-                f"A config of the joint space (seed {self.seed}):",
-                "",
-                format_config(self.config),
-                "",
-                "Its cell, from input (1) to output (4):",
-                "",
-                *(f"  {line}".rstrip() for line in self.cell.draw().splitlines()),
-                "",
-                f"Its network for {self.task.title}, seen at {side} x {side} pixels, costs exactly",
-                "",
-                f"  {self.n_params:>12,} trainable parameters",
-                f"  {self.n_macs:>12,} multiply-adds per image",
-            ]
-        )
+        if self.halving is None:
+            return facts
+        rungs = [
+            {"epoch": rung.epoch, "configs": rung.configs, "valid_acc": rung.valid_acc, "spent_s": rung.spent_s}
+            for rung in self.halving.rungs
+        ]
+        best = dict(self.halving.configs[self.halving.rungs[-1].configs[0]])
+        return {**facts, "curve": self.curve, "rungs": rungs, "best": best, "in_full": self.in_full}
 
 
-def demo(*, seed: int, task_name: str) -> Demo:
-    """Sample a config and compute what its network costs.
+def demo(*, seed: int, task_name: str, bench: Queryable | None = None) -> Demo:
+    """Sample a config, compute what its network costs, and search if there is a benchmark that answers.
 
     Raises:
         InvalidArgument: if `seed` is not an integer in 0..2**64-1.
@@ -77,12 +125,101 @@ def demo(*, seed: int, task_name: str) -> Demo:
     """
     chosen = task(task_name)
     config = space().sample(seed=seed)
-    return Demo(seed=seed, task=chosen, config=config, cell=Cell.from_config(config), **cost(config, chosen))
+    shown = Demo(seed=seed, task=chosen, config=config, cell=Cell.from_config(config), **cost(config, chosen))  # type: ignore[arg-type]  # n_params and n_macs
+    if bench is None:
+        return shown
+    start = time.perf_counter()
+    curve = bench.trajectory(config, metrics=("valid_acc", "runtime"))
+    halving = successive_halving(bench, bench.space.sample(N_CONFIGS, seed=seed))
+    in_full = one_by_one(bench, halving.configs, halving.rungs[-1].spent_s)
+    return replace(
+        shown,
+        curve={name: values.tolist() for name, values in curve.items()},
+        halving=halving,
+        in_full=in_full,
+        elapsed_s=time.perf_counter() - start,
+    )
 
 
-def format_config(config: Config) -> str:
-    """Return one line per key, the operations of the cell on one."""
-    ops = [str(value) for key, value in config.items() if key.startswith("Op") and key != "Optimizer"]
-    rows = [(key, f"{value:.6g}" if isinstance(value, float) else str(value)) for key, value in config.items()]
-    shown = [row for row in rows if not row[0].startswith("Op") or row[0] == "Optimizer"]
-    return "\n".join(f"  {key:<15} {value}" for key, value in [*shown, ("Op1 .. Op6", " ".join(ops))])
+def successive_halving(bench: Queryable, configs: Sequence[Config], *, seed: int | None = None) -> Halving:
+    """Train every config a little, keep the best third, train it three times as long, up to the last epoch.
+
+    A config that goes on continues where it stopped, so only its new epochs cost time.
+    """
+    rungs: list[Rung] = []
+    left, paid = np.arange(len(configs)), np.zeros(len(configs))
+    spent, times, reached = 0.0, [0.0], [0.0]
+    for power in (2, 1, 0):
+        epoch = max(1, round(bench.max_epoch / ETA**power))
+        chosen = [configs[i] for i in left.tolist()]
+        answers = bench.query_many(chosen, at=epoch, seed=seed, metrics=("valid_acc", "runtime"))
+        ends = spent + np.cumsum(answers["runtime"] - paid[left])
+        times += ends.tolist()
+        reached += answers["valid_acc"].tolist()
+        paid[left], spent = answers["runtime"], float(ends[-1])
+        order = np.argsort(-answers["valid_acc"], kind="stable")
+        accuracies = tuple(answers["valid_acc"][order].tolist())
+        rungs.append(Rung(epoch=epoch, configs=tuple(left[order].tolist()), valid_acc=accuracies, spent_s=spent))
+        left = left[order][: max(1, len(left) // ETA)]
+    return Halving(configs=tuple(configs), rungs=tuple(rungs), best_so_far=_steps(times[1:], reached[1:]))
+
+
+def one_by_one(bench: Queryable, configs: Sequence[Config], budget_s: float) -> Steps:
+    """Train configs in full, one after another, while the simulated time lasts."""
+    answers = bench.query_many(configs, at=bench.max_epoch, metrics=("valid_acc", "runtime"))
+    ends = np.cumsum(answers["runtime"])
+    n_done = int((ends <= budget_s).sum())
+    return _steps(ends[:n_done].tolist(), answers["valid_acc"][:n_done].tolist())
+
+
+def _steps(times: Sequence[float], reached: Sequence[float]) -> Steps:
+    best = np.maximum.accumulate(reached) if len(reached) else np.empty(0)
+    return tuple(zip(times, best.tolist(), strict=True))
+
+
+def write_picture(shown: Demo, bench: Queryable, folder: Path) -> Path:
+    """Write the search of a demo as an SVG into an existing folder, and return its path."""
+    halving = shown.halving
+    assert halving is not None, "a picture shows a search"
+    last = {i: rung.epoch for rung in halving.rungs for i in rung.configs}
+    epochs = list(range(1, bench.max_epoch + 1))
+    curves = bench.query_many(halving.configs, at=epochs, metrics=("valid_acc",))["valid_acc"].tolist()
+    best = halving.rungs[-1].configs[0]
+    lines = [
+        Line(
+            points=list(zip(epochs[: last[i]], curve, strict=False)),
+            style="first" if i == best else "faint",
+            label="the best" if i == best else "",
+        )
+        for i, curve in enumerate(curves)
+    ]
+    size, unit = time_unit(halving.rungs[-1].spent_s)
+    search = [Line(points=_stairs(halving.best_so_far, size), style="first", label="successive halving")]
+    if shown.in_full:
+        search.append(Line(points=_stairs(shown.in_full, size), style="second", label="each in full"))
+    panels = (
+        Panel(
+            title=f"{len(lines)} configs, the best third goes on", x_label="epoch", y_label="valid_acc (%)", lines=lines
+        ),
+        Panel(title="Best network so far", x_label=f"simulated {unit}", y_label="valid_acc (%)", lines=search),
+    )
+    path = folder / f"jahs-demo-{shown.task.name}-seed-{shown.seed}.svg"
+    with write_beside(path) as beside:
+        beside.write_text(
+            draw_chart(f"A search on {shown.task.title}, answered by a surrogate", panels), encoding="utf-8"
+        )
+    return path
+
+
+def time_unit(seconds: float) -> tuple[int, str]:
+    """Return the unit in which people would say a time, as seconds and a word."""
+    return next(
+        ((size, word) for size, word in ((3600, "hours"), (60, "minutes")) if seconds >= 2 * size), (1, "seconds")
+    )
+
+
+def _stairs(steps: Steps, size: float) -> list[tuple[float, float]]:
+    """Points of a curve that keeps its value until the next step, in units of `size` seconds."""
+    points = [(time_s / size, reached) for time_s, reached in steps]
+    corners = [(after[0], before[1]) for before, after in pairwise(points)]
+    return [point for pair in zip(points, [*corners, points[-1]], strict=True) for point in pair]

@@ -1,0 +1,131 @@
+"""What commands have in common: how they are added, and how configs, metrics and benchmarks are read from words."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from jahs.benchmark import Benchmark
+from jahs.errors import InvalidArgument
+from jahs.schema import CONFIG_KEYS
+from jahs.spaces import space
+
+__all__ = [
+    "Command",
+    "Commands",
+    "add_bench",
+    "add_configs",
+    "fixed_values",
+    "names",
+    "open_bench",
+    "read_configs",
+    "to_json",
+]
+
+Command: TypeAlias = Callable[[argparse.Namespace], str]
+"""What a command does: arguments in, the text for stdout out."""
+
+
+class Commands:
+    """The commands of a parser."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self._added = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
+
+    def add(self, name: str, command: Command, about: str, try_: str) -> argparse.ArgumentParser:
+        """Add a command and return its parser; every command has --json."""
+        added = self._added.add_parser(name, help=about, description=about, epilog=f"Try: {try_}")
+        added.add_argument("--json", action="store_true", help="print JSON")
+        added.set_defaults(command=command)
+        return added
+
+
+def add_bench(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that `open_bench` reads."""
+    parser.add_argument("--task", default="fashion_mnist_mini", help="which task (default: fashion_mnist_mini)")
+    parser.add_argument("--release", metavar="FOLDER", help="the release that answers (default: the task's own)")
+    parser.add_argument(
+        "--kind", default="surrogate", help="who answers: surrogate, table or live (default: surrogate)"
+    )
+
+
+def open_bench(arguments: argparse.Namespace) -> Benchmark:
+    """Return the benchmark that the arguments name."""
+    release = None if arguments.release is None else Path(arguments.release)
+    return Benchmark(arguments.task, arguments.kind, release=release)
+
+
+def add_configs(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that `read_configs` reads."""
+    parser.add_argument("values", nargs="*", metavar="KEY=VALUE", help="values in place of the config's own")
+    parser.add_argument(
+        "--config-seed", type=int, default=0, metavar="SEED", help="which random config (default: 0, as `jahs sample`)"
+    )
+    parser.add_argument(
+        "--configs", metavar="FILE", help="configs in place of a random one: one JSON object per line; - is stdin"
+    )
+
+
+def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1) -> list[dict[str, object]]:
+    """Return the configs that the arguments name; what they hold is for the query to check.
+
+    Raises:
+        InvalidConfig: a KEY=VALUE is not one; every fault at once.
+        InvalidArgument: the file cannot be read, names the line.
+    """
+    changed = fixed_values(arguments.values)
+    if arguments.configs is None:
+        return [{**config, **changed} for config in bench.sample(n, seed=arguments.config_seed)]
+    try:
+        text = sys.stdin.read() if arguments.configs == "-" else Path(arguments.configs).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as err:
+        raise InvalidArgument(f"--configs {arguments.configs}: {err}") from err
+    configs = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            configs.append({**_read_line(arguments.configs, number, line), **changed})
+    return configs
+
+
+def _read_line(file: str, number: int, line: str) -> Mapping[str, object]:
+    try:
+        config = json.loads(line)
+    except ValueError as err:
+        raise InvalidArgument(
+            f"--configs {file}: line {number} is not JSON ({err}); write one config per line, as `jahs sample --json`"
+        ) from err
+    if not isinstance(config, dict):
+        raise InvalidArgument(f"--configs {file}: line {number} is no JSON object; write one config per line")
+    return config
+
+
+def fixed_values(texts: list[str]) -> dict[str, Any]:  # Any: values of a config
+    """Read KEY=VALUE words; a value that is not a number, True or False is a string.
+
+    Raises:
+        InvalidConfig: a key does not exist or a value is not legal; every fault at once.
+    """
+    given = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidArgument(f"{text}: write KEY=VALUE; KEY is one of: {', '.join(CONFIG_KEYS)}")
+        try:
+            given[key] = json.loads(value.lower())
+        except ValueError:
+            given[key] = value
+    return space(given).fixed
+
+
+def names(text: str | None) -> list[str] | None:
+    """Read names separated by commas; None stays None, and means all."""
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def to_json(value: object) -> str:
+    """Return JSON for machines, and for people who look at it."""
+    return json.dumps(value, indent=2, sort_keys=True)

@@ -1,0 +1,100 @@
+"""The command `jahs plot`: pictures with matplotlib, which is loaded only here."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from jahs.atomic import write_beside
+from jahs.benchmark import Benchmark
+from jahs.cli.arguments import Commands, add_bench, add_configs, names, open_bench, read_configs, to_json
+from jahs.errors import InvalidArgument, MissingDependency
+from jahs.objectives import objective_matrix, read_objectives
+from jahs.pareto import is_non_dominated
+
+__all__ = ["add_commands"]
+
+_FORMATS: Final = (".png", ".svg")
+_MOST_NAMED: Final = 10
+_BLUE, _GREY, _ORANGE = "#0a58ca", "#8c959f", "#bc4c00"
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module."""
+    drawn = commands.add(
+        "plot",
+        _plot,
+        "Draw learning curves, or a trade-off with its reference front (needs matplotlib).",
+        "jahs plot front --metrics valid_acc,n_params -n 500 --out front.png",
+    )
+    drawn.add_argument("what", choices=["curves", "front"], help="curves over the epochs, or two metrics at the end")
+    drawn.add_argument("--out", required=True, metavar="FILE", help="the picture, .png or .svg")
+    drawn.add_argument("-n", type=int, default=None, help="how many random configs (default: 8 curves, 500 points)")
+    drawn.add_argument(
+        "--metrics", metavar="NAME,NAME", help="what is drawn (default: valid_acc; for a front also n_params)"
+    )
+    drawn.add_argument("--seed", type=int, help="which draw of the training noise (default: the mean)")
+    add_configs(drawn)
+    add_bench(drawn)
+
+
+def _plot(arguments: argparse.Namespace) -> str:
+    out = Path(arguments.out)
+    if out.suffix.lower() not in _FORMATS:
+        raise InvalidArgument(f"--out {out}: write a name that ends in {' or '.join(_FORMATS)}")
+    if not out.parent.is_dir():
+        raise InvalidArgument(f"--out {out}: there is no folder {out.parent}")
+    figure_class = _load_figure()
+    bench = open_bench(arguments)
+    figure = figure_class(figsize=(7, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.3)
+    (_draw_front if arguments.what == "front" else _draw_curves)(arguments, bench, axes)
+    with write_beside(out) as beside:
+        figure.savefig(beside, format=out.suffix[1:].lower(), dpi=150, metadata={"Title": axes.get_title()})
+    return to_json({"picture": str(out)}) if arguments.json else str(out)
+
+
+def _load_figure() -> Any:  # Any: matplotlib is not a dependency of the core
+    """The class of matplotlib's figures: used as an object, it needs no display and changes nothing global."""
+    try:
+        return import_module("matplotlib.figure").Figure
+    except ImportError as err:
+        raise MissingDependency("jahs plot needs matplotlib: pip install 'jahs[plot]'") from err
+
+
+def _draw_curves(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
+    chosen = read_objectives(names(arguments.metrics) or ["valid_acc"], known=bench.metrics)
+    if len(chosen) != 1:
+        raise InvalidArgument(f"--metrics {arguments.metrics}: curves are of one metric")
+    metric = chosen[0].metric
+    configs = read_configs(arguments, bench, n=8 if arguments.n is None else arguments.n)
+    epochs = list(range(1, bench.max_epoch + 1))
+    answers = bench.query_many(configs, at=epochs, seed=arguments.seed, metrics=[metric.name])
+    lines = axes.plot(epochs, answers[metric.name].T, linewidth=1.5)
+    if len(lines) <= _MOST_NAMED:
+        axes.legend(lines, [f"config {i}" for i in range(len(lines))], frameon=False)
+    axes.set(
+        xlabel="epoch", ylabel=f"{metric.name} ({metric.unit})", title=f"{bench.task.title}: {len(configs)} configs"
+    )
+    axes.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _draw_front(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
+    chosen = read_objectives(names(arguments.metrics) or ["valid_acc", "n_params"], known=bench.metrics)
+    if len(chosen) != 2:
+        raise InvalidArgument(f"--metrics {arguments.metrics}: a front is drawn of two metrics")
+    asked = [objective.metric.name for objective in chosen]
+    configs = read_configs(arguments, bench, n=500 if arguments.n is None else arguments.n)
+    F = objective_matrix(bench.query_many(configs, seed=arguments.seed, metrics=asked), chosen)
+    is_best = is_non_dominated(F)
+    axes.scatter(*F[~is_best][:, ::-1].T, s=8, color=_GREY, label=f"{len(F)} configs")
+    axes.scatter(*F[is_best][:, ::-1].T, s=18, color=_BLUE, label="not dominated")
+    reference = bench.front(asked)
+    axes.step(*reference.F[:, ::-1].T, where="pre", color=_ORANGE, linewidth=1.5, label="reference front")
+    axes.set(xlabel=chosen[1].label, ylabel=chosen[0].label, title=f"{bench.task.title}: trained in full")
+    axes.set_xscale("log")
+    axes.legend(frameon=False)

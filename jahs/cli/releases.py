@@ -1,0 +1,113 @@
+"""The commands about releases: verify and quality."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jahs.cli.arguments import Commands, add_bench, open_bench, to_json
+from jahs.cli.tables import format_table, paint
+from jahs.errors import CorruptFile, InvalidArgument, JahsError
+from jahs.metrics import Metric
+from jahs.references import References
+from jahs.release import Release, find_release, read_release
+from jahs.tasks import TASKS
+
+__all__ = ["add_commands"]
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module."""
+    told = commands.add("quality", _quality, "Tell how good a release's models are.", "jahs quality --json")
+    add_bench(told)
+    verified = commands.add(
+        "verify",
+        _verify,
+        "Check every file of a release: its sha256, and that it can be read.",
+        "jahs verify fashion_mnist_mini",
+    )
+    verified.add_argument("release", metavar="RELEASE", help="a release's folder, or the name of a task")
+
+
+def _verify(arguments: argparse.Namespace) -> str:
+    folder = find_release(arguments.release) if arguments.release in TASKS else Path(arguments.release)
+    if not folder.is_dir():
+        raise InvalidArgument(f"{folder} is not a folder; give a release's folder, or a task: {', '.join(TASKS)}")
+    release = read_release(folder)
+    names = sorted(release.manifest.files)
+    faults = [fault for name in names if (fault := _fault(partial(release.manifest.checked, name)))]
+    faults += [fault for part in _parts(release) if (fault := _fault(part)) and fault not in faults]
+    if faults:
+        raise CorruptFile("\n".join(faults))
+    if arguments.json:
+        return to_json({"files": names, "release": str(folder), "sha256": release.sha256})
+    rows = [[name, release.manifest.files[name][0], "ok"] for name in names]
+    head = f"{release.task.title}, {release.facts.get('version', 'no version')}, in {folder}"
+    return "\n\n".join(
+        [paint(head, "bold"), format_table(["file", "bytes", "sha256"], rows), "Every file can be read."]
+    )
+
+
+def _fault(check: Callable[[], object]) -> str | None:
+    """What is wrong with a part of a release, or None."""
+    try:
+        check()
+    except JahsError as err:
+        return str(err)
+    return None
+
+
+def _parts(release: Release) -> list[Callable[[], object]]:
+    """What reads each part of a release that is there."""
+    parts: list[Callable[[], object]] = [lambda: release.forests]
+    if release.has("table.npz"):
+        parts.append(lambda: release.table)
+    if release.has("noise.json"):
+        parts.append(lambda: release.noise)
+    if release.has("references.json"):
+        parts.append(lambda: References.from_dict(release.references))
+    if release.has("quality.json"):
+        parts.append(lambda: release.quality)
+    return parts
+
+
+def _quality(arguments: argparse.Namespace) -> str:
+    bench = open_bench(arguments)
+    quality = bench.quality()
+    if arguments.json:
+        return to_json(quality)
+    data: Mapping[str, Any] = quality.get("data") or {}
+    head = ", ".join(f"{data[name]:,} {name}" for name in ("configs", "runs", "rows") if name in data)
+    rows = [_scores(bench.metrics, name, facts) for name, facts in (quality.get("metrics") or {}).items()]
+    columns = ["metric", "test runs", "R2", "tau", "tau at the end", "of two seeds", "mean error", "unit"]
+    lines = [paint(f"{bench.task.title}: {head or 'no word on what was measured'}", "bold")]
+    lines.append(format_table(columns, rows) if rows else "The release says nothing of its models.")
+    lines += ["\n".join(map(_requirement, quality.get("requirements") or ()))]
+    return "\n\n".join(line for line in lines if line)
+
+
+def _scores(metrics: Mapping[str, Metric], name: str, facts: Mapping[str, Any]) -> list[object]:
+    """One row of the table: scores on the test part; a dash where there is none."""
+    cuts = (facts.get("test") or {}).get("cuts") or {}
+    whole, last = ((cuts.get(cut) or {}) for cut in ("all", "last epoch"))
+    found = [
+        (whole.get("model") or {}).get("n"),
+        (whole.get("model") or {}).get("r2"),
+        (whole.get("model") or {}).get("tau"),
+        (last.get("model") or {}).get("tau"),
+        (last.get("ceiling") or {}).get("tau"),
+        (whole.get("model") or {}).get("mae"),
+    ]
+    return [name, *("-" if value is None else value for value in found), metrics[name].unit if name in metrics else ""]
+
+
+def _requirement(facts: Mapping[str, Any]) -> str:
+    """What was required of the models, and what they reach, in a sentence."""
+    share = " of what a second training reaches" if facts["score"] == "tau" else ""
+    reached = "nothing to judge by" if facts.get("reached") is None else f"{facts['reached']:.3f}"
+    verdict = {True: "met", False: "not met", None: "open"}[facts.get("is_met")]
+    what = f"{facts['metric']} {facts['score']} ({facts['cut']})"
+    return f"  {what}: {reached}, {facts['required']:g}{share} is required: {verdict}"

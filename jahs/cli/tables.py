@@ -1,0 +1,66 @@
+"""Text for people: aligned tables, short numbers, and colour where a terminal shows it."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
+
+__all__ = ["Style", "format_number", "format_table", "is_coloured", "paint"]
+
+Style: TypeAlias = Literal["bold", "dim", "good"]
+
+_CODES: Final = {"bold": "1", "dim": "2", "good": "32"}
+
+
+def is_coloured() -> bool:
+    """Whether stdout is a terminal that shows colour and nobody asked for none (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, style: Style) -> str:
+    """Return `text` in a style, or as it is where there is no colour."""
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if is_coloured() else text
+
+
+def format_number(value: object) -> str:
+    """Return a number for reading: integers with separators, others with four digits."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if float(value).is_integer() and abs(value) < 2**53:
+        return f"{int(value):,}"
+    return f"{value:,.2f}" if 10 <= abs(value) < 1e6 else f"{value:.4g}"
+
+
+def format_table(head: Sequence[str], rows: Sequence[Sequence[object]], *, good: Sequence[int] = ()) -> str:
+    """Return a table with two spaces before each column; numbers stand right, text left.
+
+    Args:
+        head: names of the columns.
+        rows: their cells.
+        good: which rows to point out.
+    """
+    columns = [_format_column(column) for column in zip(*rows, strict=True)] or [[] for _ in head]
+    texts = list(zip(*columns, strict=True))
+    is_right = [all(isinstance(row[j], int | float) for row in rows) and bool(rows) for j in range(len(head))]
+    widths = [max(map(len, column)) for column in zip(head, *texts, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        pairs = zip(cells, widths, is_right, strict=True)
+        return "".join(
+            f"  {cell.rjust(width) if right else cell.ljust(width)}" for cell, width, right in pairs
+        ).rstrip()
+
+    lines = [line(cells) for cells in texts]
+    return "\n".join([paint(line(head), "bold"), *(paint(x, "good") if i in good else x for i, x in enumerate(lines))])
+
+
+def _format_column(cells: Sequence[object]) -> list[str]:
+    """Numbers of about the same size get the same number of decimals, so that their points stand below one another."""
+    numbers = [abs(cell) for cell in cells if isinstance(cell, float)]
+    if len(numbers) < len(cells) or not min(numbers) > max(numbers) * 1e-3:
+        return [format_number(cell) for cell in cells]
+    n_decimals = max(0, min(3 - math.floor(math.log10(max(numbers))), 9))
+    return [f"{cell:,.{n_decimals}f}" for cell in cells]

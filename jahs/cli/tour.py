@@ -1,0 +1,119 @@
+"""The command `jahs demo`: a tour of half a minute, ending with a search."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from jahs.benchmark import Benchmark
+from jahs.cli.arguments import Commands, to_json
+from jahs.cli.look import format_config
+from jahs.cli.tables import format_table, paint
+from jahs.demo import Demo, demo, time_unit, write_picture
+from jahs.errors import InvalidArgument, MissingData
+from jahs.metrics import METRICS
+from jahs.release import find_release
+
+__all__ = ["add_commands"]
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module."""
+    shown = commands.add(
+        "demo", _demo, "Show a random config, its cell, what it costs, and a search among others.", "jahs demo --seed 1"
+    )
+    shown.add_argument("--seed", type=int, default=0, help="which config (default: 0)")
+    shown.add_argument("--task", default="fashion_mnist_mini", help="whose network (default: fashion_mnist_mini)")
+    shown.add_argument("--release", metavar="FOLDER", help="the release that answers (default: the task's own)")
+    shown.add_argument("--out", metavar="FOLDER", help="where the picture goes (default: a new temporary folder)")
+
+
+def _demo(arguments: argparse.Namespace) -> str:
+    bench = _find_bench(arguments)
+    if arguments.out is not None and not Path(arguments.out).is_dir():
+        raise InvalidArgument(f"--out {arguments.out} is not a folder")
+    shown = demo(seed=arguments.seed, task_name=arguments.task, bench=bench)
+    if bench is None:
+        missing = f"No release is embedded for {arguments.task}, so nothing can be asked about accuracy or time."
+        return to_json(shown.to_dict()) if arguments.json else f"{_format_config(shown)}\n\n{missing}"
+    folder = Path(tempfile.mkdtemp(prefix="jahs-demo-")) if arguments.out is None else Path(arguments.out)
+    picture = write_picture(shown, bench, folder)
+    if arguments.json:
+        return to_json({**shown.to_dict(), "picture": str(picture)})
+    return "\n\n".join(
+        [_format_config(shown), _format_curve(shown), _format_search(shown), f"A picture of it: {picture}"]
+    )
+
+
+def _find_bench(arguments: argparse.Namespace) -> Benchmark | None:
+    """The benchmark, or None where no release was named and none is there."""
+    try:
+        folder = find_release(arguments.task, arguments.release)
+    except MissingData:
+        if arguments.release is not None:
+            raise
+        return None
+    return Benchmark(arguments.task, "surrogate", release=folder)
+
+
+def _format_config(shown: Demo) -> str:
+    side = shown.task.image_side(shown.config["Resolution"])
+    return "\n".join(
+        [
+            paint(f"A config of the joint space (seed {shown.seed}):", "bold"),
+            "",
+            format_config(shown.config),
+            "",
+            paint("Its cell, from input (1) to output (4):", "bold"),
+            "",
+            *(f"  {line}".rstrip() for line in shown.cell.draw().splitlines()),
+            "",
+            paint(f"Its network for {shown.task.title}, seen at {side} x {side} pixels, costs exactly", "bold"),
+            "",
+            f"  {shown.n_params:>12,} trainable parameters",
+            f"  {shown.n_macs:>12,} multiply-adds per image",
+        ]
+    )
+
+
+def _format_curve(shown: Demo) -> str:
+    curve = shown.curve
+    assert curve is not None, "a release answered"
+    n_epochs = len(curve["epoch"])
+    rows: list[list[object]] = [
+        [curve["epoch"][i], curve["valid_acc"][i], _format_time(curve["runtime"][i])]
+        for i in sorted({0, n_epochs // 4, n_epochs // 2, n_epochs - 1})
+    ]
+    table = format_table(["epoch", f"valid_acc ({METRICS['valid_acc'].unit})", "training time"], rows)
+    return f"{paint('Trained on one core, it would reach', 'bold')}\n\n{table}"
+
+
+def _format_search(shown: Demo) -> str:
+    halving = shown.halving
+    assert halving is not None, "a release answered"
+    rungs = [
+        [rung.epoch, len(rung.configs), rung.valid_acc[0], rung.valid_acc[-1], _format_time(rung.spent_s)]
+        for rung in halving.rungs
+    ]
+    table = format_table(
+        ["to epoch", "configs", "best (%)", "worst (%)", "simulated time"], rungs, good=[len(rungs) - 1]
+    )
+    last = halving.rungs[-1]
+    found = (
+        f"It finds {last.valid_acc[0]:.2f} % in {_format_time(last.spent_s)} of simulated training; "
+        f"the answers took {shown.elapsed_s:.2g} s here."
+    )
+    if shown.in_full:
+        found += (
+            f"\nTrained in full, one after another, {len(shown.in_full)} of them fit into the same time: "
+            f"{shown.in_full[-1][1]:.2f} %."
+        )
+    title = f"Successive halving among {len(halving.configs)} configs: the best third goes on"
+    best = format_config(halving.configs[last.configs[0]])
+    return "\n\n".join([paint(title, "bold"), table, found, paint("The best config:", "bold"), best])
+
+
+def _format_time(seconds: float) -> str:
+    size, word = time_unit(seconds)
+    return f"{seconds / size:.1f} {word}"

@@ -1,0 +1,52 @@
+"""`jahs plot`: a picture where it was asked for, and a word on what to install."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize("what", ["curves", "front"])
+@pytest.mark.parametrize(("name", "starts"), [("a.png", b"\x89PNG"), ("a.SVG", b"<?xml")], ids=["png", "svg"])
+def test_a_picture_is_written_and_its_path_printed(run, tmp_path: Path, what: str, name: str, starts: bytes) -> None:
+    pytest.importorskip("matplotlib")
+    out = tmp_path / name
+    assert run("plot", what, "-n", "5", "--out", str(out)) == f"{out}\n"
+    assert out.read_bytes().startswith(starts)
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_machines_get_the_path_too(run_json, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    out = str(tmp_path / "a.png")
+    assert run_json("plot", "curves", "-n", "2", "--metrics", "runtime", "--out", out) == {"picture": out}
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["front", "--metrics", "valid_acc"], "a front is drawn of two metrics"),
+        (["front", "--metrics", "latency,runtime"], "latency, runtime have no reference point; there is one for valid"),
+        (["curves", "--metrics", "valid_acc,runtime"], "curves are of one metric"),
+        (["curves", "--metrics", "speed"], "'speed' does not exist"),
+        (["curves", "N=4"], "N=4 is not one of"),
+    ],
+    ids=["one", "no-point", "two", "unknown", "config"],
+)
+def test_a_mistake_leaves_no_picture(run, tmp_path: Path, argv: list[str], said: str) -> None:
+    pytest.importorskip("matplotlib")
+    assert said in run("plot", *argv, "--out", str(tmp_path / "a.png"), code=2)
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_to_is_checked_before_anything_is_loaded(run, tmp_path: Path) -> None:
+    assert "write a name that ends in .png or .svg" in run("plot", "curves", "--out", str(tmp_path / "a.pdf"), code=2)
+    assert "there is no folder" in run("plot", "curves", "--out", str(tmp_path / "no" / "a.png"), code=2)
+
+
+def test_without_matplotlib_it_says_what_to_install(run, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    told = run("plot", "curves", "--out", str(tmp_path / "a.png"), code=1)
+    assert told == "jahs plot: jahs plot needs matplotlib: pip install 'jahs[plot]'\n"

@@ -1,0 +1,91 @@
+"""`jahs verify` and `jahs quality`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jahs.cli import main
+from tests.jahs.cli.conftest import QUALITY
+from tests.releases import make_release
+
+
+@pytest.fixture
+def copy(release: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(release, tmp_path / "copy"))
+
+
+def test_a_whole_release_passes_and_every_file_is_named(release: Path, capsys) -> None:
+    assert main(["verify", str(release)]) == 0
+    shown = capsys.readouterr().out
+    names = {path.name for path in release.iterdir()} - {"manifest.json"}
+    assert all(f"{name} " in shown for name in names)
+    assert main(["verify", str(release), "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["files"]) == names
+
+
+def test_every_damaged_and_missing_file_is_told_at_once(copy: Path, capsys) -> None:
+    forest = copy / "forests-0.npz"
+    data = bytearray(forest.read_bytes())
+    data[len(data) // 2] ^= 1
+    forest.write_bytes(data)
+    (copy / "table.npz").unlink()
+    assert main(["verify", str(copy)]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert "forests-0.npz is damaged" in told[0]
+    assert "table.npz is missing" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("part", "content", "said"),
+    [
+        ("references", {"format": 9}, "this version of jahs reads format 1"),
+        ("noise", {"format": 9}, "noise"),
+    ],
+    ids=["references", "noise"],
+)
+def test_what_has_the_right_bytes_must_be_readable_too(tmp_path: Path, capsys, part, content, said) -> None:
+    if part == "noise":
+        pytest.importorskip("jahs.noise")
+    folder = make_release(tmp_path / "release", **{part: content})
+    assert main(["verify", str(folder)]) == 1
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "code"),
+    [
+        ("no/such/folder", "no/such/folder is not a folder; give a release's folder, or a task: digits", 2),
+        (".", "is not a release", 1),
+        ("digits", "there is no release for task 'digits'", 1),
+    ],
+    ids=["nothing", "folder", "task"],
+)
+def test_what_is_no_release_is_refused(capsys, monkeypatch, given: str, said: str, code: int) -> None:
+    monkeypatch.setattr("jahs.release.find.data_folders", tuple)
+    assert main(["verify", given]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_a_person_sees_the_scores_and_what_was_required(run) -> None:
+    shown = run("quality").splitlines()
+    assert shown[0] == "Fashion-MNIST (16 px): 300 configs, 1,360 runs, 16,320 rows"
+    rows = [line.split() for line in shown]
+    assert ["valid_acc", "60", "0.9123", "0.8", "0.7", "-", "1.25", "%"] in rows
+    assert ["latency", "-", "-", "-", "-", "-", "-", "s"] in rows
+    assert "  valid_acc tau (last epoch): 0.950, 0.92 of what a second training reaches is required: met" in shown
+    assert "  latency r2 (all): nothing to judge by, 0.9 is required: open" in shown
+
+
+def test_machines_get_everything_that_was_measured(run_json) -> None:
+    assert run_json("quality") == QUALITY
+
+
+def test_a_release_that_measured_nothing_says_so(tmp_path: Path, capsys) -> None:
+    folder = make_release(tmp_path / "release", task="digits")
+    assert main(["quality", "--task", "digits", "--release", str(folder)]) == 1
+    assert "has no quality.json" in capsys.readouterr().err

@@ -1,0 +1,60 @@
+"""`jahs demo` with a release: a tour that ends with a search and one picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from jahs.cli import main
+from jahs.demo import successive_halving
+
+
+def test_the_tour_ends_with_a_search_and_writes_one_picture(run, bench, tmp_path: Path) -> None:
+    shown = run("demo", "--seed", "2", "--out", str(tmp_path))
+    (picture,) = tmp_path.iterdir()
+    assert shown.splitlines()[-1] == f"A picture of it: {picture}"
+    halving = successive_halving(bench, bench.space.sample(27, seed=2))
+    for rung in halving.rungs:
+        (row,) = [
+            line.split() for line in shown.splitlines() if line.split()[:2] == [str(rung.epoch), str(len(rung.configs))]
+        ]
+        assert float(row[2]) == round(rung.valid_acc[0], 2)
+
+
+def test_machines_get_the_same_search(run_json, bench, tmp_path: Path) -> None:
+    facts = run_json("demo", "--out", str(tmp_path))
+    halving = successive_halving(bench, bench.space.sample(27, seed=0))
+    assert [rung["valid_acc"] for rung in facts["rungs"]] == [list(rung.valid_acc) for rung in halving.rungs]
+    assert facts["best"] == halving.configs[halving.rungs[-1].configs[0]]
+    assert Path(facts["picture"]).is_file()
+
+
+def test_without_a_folder_the_picture_goes_to_a_temporary_one(run_json, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    picture = Path(run_json("demo")["picture"])
+    assert picture.is_relative_to(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_a_mistake(run) -> None:
+    assert run("demo", "--out", "no/such/folder", code=2) == "jahs demo: --out no/such/folder is not a folder\n"
+
+
+def test_a_picture_that_cannot_be_written_is_told_without_a_traceback(run, tmp_path: Path) -> None:
+    (tmp_path / "jahs-demo-fashion_mnist_mini-seed-0.svg").mkdir()
+    told = run("demo", "--out", str(tmp_path), code=1)
+    assert told.startswith("jahs demo: ")
+    assert "jahs-demo-fashion_mnist_mini-seed-0.svg" in told
+
+
+def test_without_a_release_the_tour_says_so_in_one_line(capsys, monkeypatch) -> None:
+    monkeypatch.setattr("jahs.release.find.data_folders", tuple)
+    assert main(["demo", "--task", "digits"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[-1].startswith("No release is embedded for digits")
+    assert main(["demo", "--task", "digits", "--json"]) == 0
+    assert "rungs" not in json.loads(capsys.readouterr().out)
+
+
+def test_a_release_that_was_named_must_be_there(capsys) -> None:
+    assert main(["demo", "--release", "no/such/folder"]) == 1
+    assert "no/such/folder is no release" in capsys.readouterr().err
