@@ -1,0 +1,17 @@
+"""Pickles and joblib files read as data: an interpreter of an allow-listed part of the format that executes nothing.
+
+A pickle is a program. This package follows the few opcodes that plain data needs, imports nothing and calls nothing:
+names that the caller allows become inert `Record`s, numpy's arrays are built from their bytes, and everything else is
+refused by name. Memory, work and depth are bounded, whatever a file claims.
+
+    >>> import io, pickle
+    >>> read_pickle(io.BytesIO(pickle.dumps({"a": [1, 2.5, None]})), where="example")
+    {'a': [1, 2.5, None]}
+"""
+
+from jahs.pickles.arrays import CodedArray
+from jahs.pickles.limits import Limits
+from jahs.pickles.machine import read_pickle
+from jahs.pickles.names import NUMPY_NAMES, PYTHON_NAMES, Record, Use
+
+__all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "CodedArray", "Limits", "Record", "Use", "read_pickle"]
