@@ -1,0 +1,211 @@
+"""A published model: what is taken out of the pickled pipeline of one metric, or of several in the older layout.
+
+The pipeline encodes categories as columns, leaves the other features as they are, sums the leaves of 500 trees, and
+maps the sum back through a sigmoid and a min-max scaling. The older layout has no such map.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+
+from jahs.bounds import BoundedTransform
+from jahs.errors import CorruptFile, UnknownFormat
+from jahs.metrics import metric
+from jahs.pickles import Limits, Record, read_pickle
+from jahs.published.booster import Booster, parse_booster
+from jahs.published.names import MODEL_NAMES, SIGMOID
+from jahs.schema import COLUMNS
+
+__all__ = ["PublishedModel", "read_headers", "read_model"]
+
+_SMALL: Final = Limits(n_bytes=16 << 20, n_payload=4 << 20)
+_LARGE: Final = Limits(n_bytes=2 << 30, n_payload=768 << 20)
+
+_COLUMN_TRANSFORMER: Final = "sklearn.compose._column_transformer.ColumnTransformer"
+_TARGET: Final = "sklearn.compose._target.TransformedTargetRegressor"
+_REGRESSOR: Final = "xgboost.sklearn.XGBRegressor"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublishedModel:
+    """The model of one metric.
+
+    Attributes:
+        columns: what the trees read, in order, named as in `jahs.features.FEATURE_SETS["published"]`.
+        booster: the trees.
+        transform: from the trees' sum to the metric; None: the sum is the metric.
+    """
+
+    columns: tuple[str, ...]
+    booster: Booster
+    transform: BoundedTransform | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headers:
+    """What `params.pkl.gz` says about a model.
+
+    Attributes:
+        metrics: names as published, in the order of the outputs.
+        features: names of the input's columns, in order.
+        hyperparams: of XGBoost.
+    """
+
+    metrics: tuple[str, ...]
+    features: tuple[str, ...]
+    hyperparams: dict[str, Any]  # Any: numbers and texts
+
+
+def read_headers(file: BinaryIO, where: str) -> Headers:
+    """Read `params.pkl.gz`.
+
+    Raises:
+        UnsafeFile, CorruptFile: the file is not safe, or not whole.
+        UnknownFormat: it says something else than the parameters of such a model.
+        UnknownName: it is of a metric that does not exist.
+    """
+    params = read_pickle(file, where=where, names=MODEL_NAMES, limits=_SMALL)
+    match params:
+        case {"label_headers": Record() as labels, "feature_headers": Record() as features, "hyperparams": dict(hyper)}:
+            pass
+        case _:
+            raise UnknownFormat(f"{where} does not hold the parameters of a model of JAHS-Bench-201")
+    found = Headers(
+        metrics=_index(labels, where),
+        features=_index(features, where),
+        hyperparams={str(key): value for key, value in hyper.items() if isinstance(value, int | float | str)},
+    )
+    if sorted(found.features) != sorted(COLUMNS):
+        raise UnknownFormat(f"{where}: features {', '.join(found.features)}; {', '.join(COLUMNS)} are read")
+    for name in found.metrics:
+        metric(name)
+    return found
+
+
+def read_model(file: BinaryIO, where: str) -> list[PublishedModel]:
+    """Read `model.pkl.gz`: the model of each output, in order; XGBoost and scikit-learn are not needed.
+
+    Raises:
+        UnsafeFile, CorruptFile: the file is not safe, or not whole.
+        UnknownFormat: it is not a pipeline of either layout.
+    """
+    pipeline = read_pickle(file, where=where, names=MODEL_NAMES, limits=_LARGE)
+    match pipeline:
+        case Record(
+            name="sklearn.pipeline.Pipeline",
+            state={"steps": [(str(), Record() as encoder), (str(), Record() as regressor)]},
+        ):
+            pass
+        case _:
+            raise UnknownFormat(f"{where} is not a pipeline of an encoder and a regressor")
+    columns = _encoded_columns(encoder, where)
+    match regressor:
+        case Record(name="sklearn.compose._target.TransformedTargetRegressor"):
+            return [PublishedModel(columns, *_bounded(regressor, where))]
+        case Record(name="sklearn.multioutput.MultiOutputRegressor", state={"estimators_": [*outputs]}):
+            # Before the first release: one pipeline for several metrics, no transform of the target.
+            return [PublishedModel(columns, _booster(output, where), None) for output in outputs]
+    raise UnknownFormat(f"{where}: a pipeline that ends in {regressor.name}")
+
+
+def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
+    """Names of the columns that the ColumnTransformer makes."""
+    if encoder.name != _COLUMN_TRANSFORMER:
+        raise UnknownFormat(f"{where}: a pipeline that begins with {encoder.name}")
+    match encoder.state:
+        case {
+            "transformers_": [
+                (
+                    str(),
+                    Record(name="sklearn.preprocessing._encoders.OneHotEncoder") as one_hot,
+                    list(encoded),
+                ),
+                ("remainder", "passthrough", list(left)),
+            ],
+            "feature_names_in_": np.ndarray() as names,
+            "sparse_output_": sparse,
+        } if not sparse:  # of a sparse matrix, XGBoost would take each 0 for a missing value
+            features = _texts(names, where)
+        case _:
+            raise UnknownFormat(f"{where}: the encoder is not a dense one-hot encoder beside features left as they are")
+    columns = _one_hot_columns(one_hot, encoded, where)
+    for place in left:
+        if type(place) is not int or not 0 <= place < len(features):
+            raise CorruptFile(f"{where}: the encoder passes on feature {place!r} of {len(features)}")
+        columns.append(features[place])
+    return tuple(columns)
+
+
+def _one_hot_columns(one_hot: Record, encoded: list[object], where: str) -> list[str]:
+    drops = one_hot.get("drop_idx_")
+    dropped = [None] * len(encoded) if drops is None else drops.tolist() if isinstance(drops, np.ndarray) else []
+    all_categories = one_hot.get("categories_")
+    if not isinstance(all_categories, list) or not len(all_categories) == len(encoded) == len(dropped):
+        raise CorruptFile(f"{where}: the one-hot encoder does not have categories for each of its features")
+    columns = []
+    for feature, categories, drop in zip(encoded, all_categories, dropped, strict=True):
+        if not isinstance(categories, np.ndarray) or categories.ndim != 1:
+            raise CorruptFile(f"{where}: the categories of {feature} are no list")
+        columns += [f"{feature}_{name}" for i, name in enumerate(categories.tolist()) if i != drop]
+    return columns
+
+
+def _bounded(outer: Record, where: str) -> tuple[Booster, BoundedTransform]:
+    """The trees and the way back from their sum: the sigmoid of the inner regressor, then the outer one's scaling."""
+    scaler, inner = outer.get("transformer_"), outer.get("regressor_")
+    if (
+        not isinstance(scaler, Record)
+        or scaler.name != "sklearn.preprocessing._data.MinMaxScaler"
+        or not isinstance(inner, Record)
+        or inner.name != _TARGET
+    ):
+        raise UnknownFormat(f"{where}: the target is not scaled to its minimum and maximum before everything else")
+    match inner.get("transformer_"):
+        case Record(
+            name="sklearn.preprocessing._function_transformer.FunctionTransformer",
+            state={"inverse_func": Record(name=name), "inv_kw_args": {"k": float() | int() as slope}},
+        ) if name == SIGMOID:
+            pass
+        case _:
+            raise UnknownFormat(f"{where}: the scaled target is not transformed with an inverse sigmoid")
+    match scaler.state:
+        case {
+            "feature_range": (float(margin), float(end)),
+            "data_min_": np.ndarray() as lower,
+            "data_max_": np.ndarray() as upper,
+        } if lower.shape == upper.shape == (1,) and math.isclose(margin, 1 - end, rel_tol=1e-6):
+            pass
+        case _:
+            raise CorruptFile(f"{where}: the scaling of the target does not make sense")
+    transform = BoundedTransform(
+        lower=float(lower[0]), upper=float(upper[0]), slope=slope, margin=margin, published=True
+    )
+    return _booster(inner.get("regressor_"), where), transform
+
+
+def _booster(regressor: object, where: str) -> Booster:
+    match regressor:
+        case Record(
+            name="xgboost.sklearn.XGBRegressor",
+            state={"_Booster": Record(name="xgboost.core.Booster", state={"handle": bytes(handle)})},
+        ):
+            return parse_booster(handle, where)
+    raise UnknownFormat(f"{where}: the regressor is not a fitted {_REGRESSOR}")
+
+
+def _index(index: Record, where: str) -> tuple[str, ...]:
+    match index:
+        case Record(name="pandas.core.indexes.base._new_Index", arguments=(_, {"data": np.ndarray() as data})):
+            return _texts(data, where)
+    raise UnknownFormat(f"{where}: headers that are not a plain index")
+
+
+def _texts(array: Any, where: str) -> tuple[str, ...]:  # Any: an array of whatever the file says
+    texts = array.ravel().tolist()
+    if not all(isinstance(text, str) for text in texts):
+        raise CorruptFile(f"{where}: names that are not texts")
+    return tuple(texts)
