@@ -9,22 +9,19 @@ there and right are kept. Exit codes: 0 done, 1 it failed, 2 the user's mistake.
 from __future__ import annotations
 
 import argparse
-import errno
 import functools
 import hashlib
 import http.client
-import shutil
 import sys
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TextIO
+from typing import Final
 
 from jahs.atomic import write_beside
+from jahs.download import DownloadBar, check_address, check_room, explained
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
 from jahs.hashing import sha256_file
 from pipeline.sources import FASHION_FILES, cache_folder
@@ -33,7 +30,6 @@ __all__ = ["PUBLISHED", "PublishedFile", "download", "main"]
 
 _ADDRESSES: Final = {"fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"}
 _ELSEWHERE: Final = "try again, or name another server with --url"
-_OTHER_FOLDER: Final = "name another folder with --dir"
 _CHUNK: Final = 1 << 18
 _PATIENCE_S: Final = 60.0  # without a single byte
 
@@ -83,16 +79,15 @@ def download(
         OutOfSpace: there is too little disk for all files.
         DownloadFailed: a file could not be fetched or written, or is not the published one.
     """
-    if not url.startswith(("http://", "https://")):
-        raise InvalidArgument(f"url={url!r} does not begin with http:// or https://")
+    check_address(url)
     try:
         missing = [name for name, file in files.items() if not _is_right(folder / name, file)]
         folder.mkdir(parents=True, exist_ok=True)
-        n_free = shutil.disk_usage(folder).free
+        check_room(folder, sum(files[name].n_bytes for name in missing))
+    except OutOfSpace:
+        raise
     except OSError as err:
         raise DownloadFailed(f"{folder} cannot be used: {err}") from err
-    if (n_wanted := sum(files[name].n_bytes for name in missing)) > n_free:
-        raise OutOfSpace(f"{folder} has {n_free} bytes free, {n_wanted} are needed; {_OTHER_FOLDER}")
     for name in missing:
         address = f"{url.rstrip('/')}/{name}"
         try:
@@ -101,7 +96,7 @@ def download(
         except DownloadFailed:
             raise
         except (OSError, http.client.HTTPException, ValueError) as err:
-            raise _explained(err, address) from err
+            raise explained(err, address) from err
     return missing
 
 
@@ -117,12 +112,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dir", type=Path, help="where to put them (default: the folder in which tasks look)")
     args = parser.parse_args(argv)
     folder = cache_folder(args.data_set) if args.dir is None else args.dir
+    bar = DownloadBar(sys.stderr)
     try:
         fetched = download(
             folder,
             url=_ADDRESSES[args.data_set] if args.url is None else args.url,
             files=PUBLISHED,
-            report=_Report(sys.stderr),
+            report=lambda name, n_bytes: bar(name, n_bytes, PUBLISHED[name].n_bytes),
         )
     except JahsError as err:
         print(f"pipeline.download: {err}", file=sys.stderr)  # noqa: T201  # for the user
@@ -151,46 +147,9 @@ def _fetch(address: str, path: Path, file: PublishedFile, *, report: Callable[[i
         raise DownloadFailed(f"{address}: sha256 is {sha.hexdigest()}, not {file.sha256} as published; {_ELSEWHERE}")
 
 
-def _explained(err: Exception, address: str) -> JahsError:
-    """Return what to tell the user."""
-    match err:
-        case urllib.error.HTTPError():
-            err.close()
-            return DownloadFailed(f"{address}: the server says {err.code} {err.reason}; {_ELSEWHERE}")
-        case OSError(errno=errno.ENOSPC):
-            return OutOfSpace(f"{address}: the disk is full; {_OTHER_FOLDER}")
-        case urllib.error.URLError():
-            return DownloadFailed(f"{address}: {err.reason}; {_ELSEWHERE}")
-    return DownloadFailed(f"{address}: {err}; {_ELSEWHERE}")
-
-
 def _is_right(path: Path, file: PublishedFile) -> bool:
     """Whether a published file is already there."""
     return path.is_file() and path.stat().st_size == file.n_bytes and sha256_file(path) == file.sha256
-
-
-class _Report:
-    """Draws the share and the time left on a terminal; says a line per whole file elsewhere."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._is_terminal = stream.isatty()
-        self._name = ""
-        self._started = 0.0
-
-    def __call__(self, name: str, n_bytes: int) -> None:
-        if name != self._name:
-            self._name, self._started = name, time.monotonic()
-        n_all = PUBLISHED[name].n_bytes
-        elapsed = time.monotonic() - self._started
-        if self._is_terminal:
-            left = elapsed * (n_all - n_bytes) / n_bytes
-            self._stream.write(f"\r\033[K{name} {n_bytes / n_all:4.0%}, {left:.0f} s left")
-            if n_bytes >= n_all:
-                self._stream.write("\n")
-            self._stream.flush()
-        elif n_bytes >= n_all:
-            self._stream.write(f"{name}: {n_bytes} bytes in {elapsed:.0f} s\n")
 
 
 if __name__ == "__main__":

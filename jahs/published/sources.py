@@ -66,7 +66,7 @@ def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]
                 folder=(*_last_parts(path), *p.relative_to(path).parts[:-1]),
                 name=p.name,
                 where=str(p),
-                open=partial(p.open, "rb"),
+                open=partial(_open_path, p),
             )
             for p in sorted(found)
         ]
@@ -92,8 +92,12 @@ def _last_parts(path: PurePath) -> tuple[str, ...]:
     return Path(path).resolve().parts[-2:]
 
 
+def _open_path(path: Path) -> BinaryIO:
+    return path.open("rb")
+
+
 def _open_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> BinaryIO:
     file = archive.extractfile(member)
     if file is None:
-        raise CorruptFile(f"{archive.name}: {member.name} is no file")
+        raise CorruptFile(f"{archive.name!s}: {member.name} is no file")
     return file  # type: ignore[return-value]  # IO[bytes], which is all that is used of it

@@ -51,13 +51,13 @@ _OVERRIDES: Final[dict[str, dict[str, Any]]] = {  # Any: each has the type of it
         "unit": "million parameters",
         "published_scale": 1.0,
         "by_epoch": True,
-        "description": "The published size_MB: trainable parameters in millions, not megabytes, as a model predicts it.",
+        "description": "The published size_MB: trainable parameters in millions, not megabytes, predicted.",
     },
     "n_macs": {
         "unit": "million multiply-adds",
         "published_scale": 1.0,
         "by_epoch": True,
-        "description": "The published FLOPS: multiply-adds of one image in millions, not a rate, as a model predicts it.",
+        "description": "The published FLOPS: multiply-adds of one image in millions, not a rate, predicted.",
     },
 }
 """What the published models answer, where it is not what `jahs.metrics` says."""

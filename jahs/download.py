@@ -1,0 +1,291 @@
+"""Downloads that go on where they were cut off, and end in a file that is whole and checked, or in none.
+
+What has come is kept beside the file, with the server's mark of the version it is of. The next attempt asks for the
+rest of that version; a server that has another one by then, or that does not know ranges, sends everything again.
+"""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import os
+import re
+import shutil
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from jahs.atomic import fsync_folder, write_beside
+from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
+from jahs.hashing import sha256_file
+
+__all__ = ["DownloadBar", "Fetched", "check_address", "check_room", "explained", "fetch"]
+
+_ELSEWHERE: Final = "try again, or name another server with --url"
+_OTHER_FOLDER: Final = "name another folder with --dir"
+_AGAIN: Final = "the same command goes on from there"
+_CHUNK: Final = 1 << 18
+_PATIENCE_S: Final = 60.0  # without a single byte
+_SPARE: Final = 16 << 20  # bytes of disk that are left alone
+_RANGE: Final = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """A file that is there and whole.
+
+    Attributes:
+        path: where.
+        n_bytes, sha256: what it is.
+        is_new: whether it was fetched just now.
+    """
+
+    path: Path
+    n_bytes: int
+    sha256: str
+    is_new: bool
+
+
+def fetch(
+    address: str,
+    path: Path,
+    *,
+    sha256: str | None = None,
+    check: Callable[[Path], None] = lambda _: None,
+    report: Callable[[int, int], None] = lambda *_: None,
+    n_attempts: int = 5,
+    pause_s: float = 1.0,
+) -> Fetched:
+    """Fetch one large file, unless it is there; its sha256 is written beside it and compared from then on.
+
+    Args:
+        address: of http or https.
+        path: where to put it; its folder is made if need be.
+        sha256: what it must be, where that is known.
+        check: looks at the whole file before it gets its name, and raises if it is not what it should be.
+        report: is told again and again how many bytes have come, and of how many.
+        n_attempts: how often a connection that breaks is made again.
+        pause_s: before the second attempt; twice as long before each further one.
+
+    Raises:
+        InvalidArgument: the address is of another kind.
+        OutOfSpace: there is too little disk; said before anything is fetched.
+        DownloadFailed: it could not be fetched whole, or is not the file of that sha256. What has come is kept.
+    """
+    check_address(address)
+    if (there := _there(path, sha256)) is not None:
+        return there
+    part = _Part(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for attempt in range(n_attempts):
+            try:
+                n_bytes = _attempt(address, part, report)
+                break
+            except (urllib.error.HTTPError, JahsError):
+                raise
+            except (OSError, http.client.HTTPException) as err:
+                if attempt == n_attempts - 1 or getattr(err, "errno", None) == errno.ENOSPC:
+                    raise
+                time.sleep(pause_s * 2**attempt)
+        found = sha256_file(part.path)
+        if sha256 is not None and found != sha256:
+            part.delete()
+            raise DownloadFailed(f"{address}: sha256 is {found}, not {sha256} as published; {_ELSEWHERE}")
+        try:
+            check(part.path)
+        except JahsError:
+            part.delete()
+            raise
+        part.finish(found)
+    except JahsError:
+        raise
+    except (OSError, http.client.HTTPException, ValueError) as err:
+        raise explained(err, address, kept=part.n_bytes) from err
+    return Fetched(path=path, n_bytes=n_bytes, sha256=found, is_new=True)
+
+
+def check_address(address: str) -> None:
+    """Refuse an address that is not of http or https."""
+    if not address.startswith(("http://", "https://")):
+        raise InvalidArgument(f"url={address!r} does not begin with http:// or https://")
+
+
+def check_room(folder: Path, n_bytes: int) -> None:
+    """Refuse to begin what the disk cannot hold.
+
+    Raises:
+        OutOfSpace: says how much there is and how much is needed.
+    """
+    if n_bytes > (n_free := shutil.disk_usage(folder).free):
+        raise OutOfSpace(f"{folder} has {n_free} bytes free, {n_bytes} are needed; {_OTHER_FOLDER}")
+
+
+def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
+    """Return what to tell the user about an error of the network or of the disk."""
+    rest = f"{kept} bytes have come; {_AGAIN}" if kept else _ELSEWHERE
+    match err:
+        case urllib.error.HTTPError():
+            err.close()
+            return DownloadFailed(f"{address}: the server says {err.code} {err.reason}; {rest}")
+        case OSError(errno=errno.ENOSPC):
+            return OutOfSpace(f"{address}: the disk is full; {_OTHER_FOLDER}")
+        case urllib.error.URLError():
+            return DownloadFailed(f"{address}: {err.reason}; {rest}")
+    return DownloadFailed(f"{address}: {err}; {rest}")
+
+
+class _Part:
+    """What has come of a file so far, and which version of the file it is of."""
+
+    def __init__(self, path: Path) -> None:
+        self.target = path
+        self.path = path.with_name(f".{path.name}.part")
+        self._facts_path = path.with_name(f".{path.name}.part.json")
+
+    @property
+    def n_bytes(self) -> int:
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
+    def facts(self) -> dict[str, Any]:  # Any: JSON
+        """The address, the server's mark and the length of the version that has begun to come; none without a mark."""
+        try:
+            found = json.loads(self._facts_path.read_text())
+            return found if isinstance(found, dict) and isinstance(found.get("mark"), str) and self.n_bytes else {}
+        except (OSError, ValueError):
+            return {}
+
+    def begin(self, facts: Mapping[str, Any]) -> None:  # Any: JSON
+        self.path.write_bytes(b"")
+        with write_beside(self._facts_path) as beside:
+            beside.write_text(json.dumps(facts, sort_keys=True) + "\n")
+
+    def delete(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self._facts_path.unlink(missing_ok=True)
+
+    def finish(self, sha256: str) -> None:
+        """Give the file its name, and write its sha256 beside it as `sha256sum` does."""
+        with self.path.open("rb") as file:
+            os.fsync(file.fileno())
+        with write_beside(_recorded(self.target)) as beside:
+            beside.write_text(f"{sha256}  {self.target.name}\n")
+        self.path.replace(self.target)
+        fsync_folder(self.target.parent)
+        self._facts_path.unlink(missing_ok=True)
+
+
+def _recorded(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _there(path: Path, sha256: str | None) -> Fetched | None:
+    """The file, if it is there and as it was when it came."""
+    if not path.is_file():
+        return None
+    try:
+        recorded = sha256 or _recorded(path).read_text().split()[0]
+    except (OSError, ValueError, IndexError):
+        return None
+    found = sha256_file(path)
+    return Fetched(path=path, n_bytes=path.stat().st_size, sha256=found, is_new=False) if found == recorded else None
+
+
+def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> int:
+    """Fetch the rest, or everything; return how long the file is. ConnectionError if less comes than was announced."""
+    facts = part.facts()
+    n_kept = part.n_bytes if facts.get("address") == address else 0
+    headers = {"Accept-Encoding": "identity", "User-Agent": "jahs"}
+    if n_kept:
+        headers |= {"Range": f"bytes={n_kept}-", "If-Range": facts["mark"]}
+    try:
+        response = _open(address, headers)
+    except urllib.error.HTTPError as err:
+        if err.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not n_kept:
+            raise
+        err.close()  # what was kept is as long as the file, or longer: begin again
+        part.delete()
+        n_kept = 0
+        response = _open(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
+    with response:
+        n_kept, n_all = _plan(response, n_kept, facts, address)
+        check_room(part.path.parent, n_all - n_kept + _SPARE)
+        if not n_kept:
+            mark = response.headers.get("ETag") or response.headers.get("Last-Modified")
+            is_weak = mark is None or mark.startswith("W/")
+            part.begin({"address": address, "mark": None if is_weak else mark, "n_bytes": n_all})
+        n_bytes = n_kept
+        with part.path.open("ab") as file:
+            while n_bytes <= n_all and (chunk := response.read(_CHUNK)):
+                file.write(chunk)
+                n_bytes += len(chunk)
+                report(n_bytes, n_all)
+    if n_bytes > n_all:
+        part.delete()
+        raise DownloadFailed(f"{address}: more came than the {n_all} bytes that the server announced; {_ELSEWHERE}")
+    if n_bytes < n_all:
+        raise ConnectionError(f"{n_bytes} bytes came, {n_all} were announced")
+    return n_all
+
+
+def _open(address: str, headers: Mapping[str, str]) -> Any:  # Any: urllib's response, of a class per scheme
+    request = urllib.request.Request(address, headers=dict(headers))  # noqa: S310  # the scheme was checked
+    response = urllib.request.urlopen(request, timeout=_PATIENCE_S)  # noqa: S310  # as above
+    if not response.url.startswith(("http://", "https://")):
+        response.close()
+        raise DownloadFailed(f"{request.full_url}: the server sends on to {response.url[:200]!r}; {_ELSEWHERE}")
+    return response
+
+
+def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) -> tuple[int, int]:  # Any: see _open
+    """How many bytes of what is kept count, and how long the file is, by what the server answers."""
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise DownloadFailed(f"{address}: the server encodes what it was asked to send as it is; {_ELSEWHERE}")
+    length = response.headers.get("Content-Length")
+    if length is None or not re.fullmatch(r"\d{1,15}", length):
+        raise DownloadFailed(f"{address}: the server does not say how long the file is; {_ELSEWHERE}")
+    if response.status == http.HTTPStatus.OK:
+        return 0, int(length)
+    found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if response.status != http.HTTPStatus.PARTIAL_CONTENT or found is None or not n_kept:
+        raise DownloadFailed(f"{address}: the server answers {response.status} where 200 was expected; {_ELSEWHERE}")
+    start, end, n_all = (int(number) for number in found.groups())
+    if (start, end + 1, n_all) != (n_kept, n_all, facts.get("n_bytes")) or int(length) != n_all - n_kept:
+        raise DownloadFailed(
+            f"{address}: asked for bytes {n_kept} to {facts.get('n_bytes')}, the server sends {found.group()}; "
+            f"delete {address.rsplit('/', 1)[-1]}'s .part file and try again"
+        )
+    return n_kept, n_all
+
+
+class DownloadBar:
+    """Draws the share and the time left on a terminal; says a line per whole file elsewhere."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_terminal = stream.isatty()
+        self._name = ""
+        self._started = 0.0
+        self._first = 0
+
+    def __call__(self, name: str, n_bytes: int, n_all: int) -> None:
+        """Report that `n_bytes` of the `n_all` bytes of a file are there."""
+        if name != self._name:
+            self._name, self._started, self._first = name, time.monotonic(), n_bytes
+        elapsed = time.monotonic() - self._started
+        if self._is_terminal:
+            left = elapsed * (n_all - n_bytes) / max(n_bytes - self._first, 1)
+            self._stream.write(f"\r\033[K{name} {n_bytes / max(n_all, 1):4.0%}, {left:.0f} s left")
+            if n_bytes >= n_all:
+                self._stream.write("\n")
+            self._stream.flush()
+        elif n_bytes >= n_all:
+            self._stream.write(f"{name}: {n_bytes} bytes in {elapsed:.0f} s\n")

@@ -1,0 +1,172 @@
+"""A pickled DataFrame as columns of numpy, read without pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import CorruptFile, InvalidTable, UnknownFormat
+from jahs.pickles import CodedArray, Limits, Record, read_pickle
+from jahs.published.names import FRAME_NAMES
+
+__all__ = ["Column", "Frame", "read_frame"]
+
+_HELD: Final = 32 << 20  # bytes of an array that are held in memory where there is a scratch folder
+
+Values: TypeAlias = NDArray[Any]  # Any: the dtype is what the file says
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One column: numbers, or numbers of the `words` that they stand for."""
+
+    values: Values
+    words: tuple[object, ...] | None = None
+
+    def take(self, rows: NDArray[np.integer] | slice) -> Values:
+        """Return some rows; of texts as an array of texts, of words that are all bools as bools."""
+        values: Values = self.values[rows]
+        if self.words is None:
+            return values
+        kind = bool if all(isinstance(word, bool) for word in self.words) else str
+        return np.array([kind(word) for word in self.words] or [""])[values]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """The columns of a DataFrame by their names on each level, and the label of each row."""
+
+    columns: Mapping[tuple[str, ...], Column]
+    labels: NDArray[np.int64] | range
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def column(self, *name: str) -> Column:
+        """Return a column.
+
+        Raises:
+            InvalidTable: there is none of that name.
+        """
+        if name not in self.columns:
+            raise InvalidTable(f"the table lacks the column {' / '.join(name)}")
+        return self.columns[name]
+
+
+def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Frame:
+    """Read a DataFrame of pandas 1.x whose columns are numbers, texts and bools.
+
+    Args:
+        file: the pickle, compressed or not.
+        where: what to call it in messages.
+        scratch: folder for long arrays, which are then mapped instead of held.
+
+    Raises:
+        UnsafeFile, CorruptFile: the file is not safe, or not whole.
+        UnknownFormat: it holds something else.
+    """
+    held = 2 << 30 if scratch is None else _HELD
+    limits = Limits(n_bytes=1 << 36, n_payload=held, n_steps=8_000_000, scratch=scratch)
+    match read_pickle(file, where=where, names=FRAME_NAMES, limits=limits):
+        case Record(
+            name="pandas.core.frame.DataFrame",
+            state={
+                "_mgr": Record(
+                    name="pandas.core.internals.managers.BlockManager",
+                    arguments=(tuple(blocks), [Record() as columns, Record() as index]),
+                )
+            },
+        ):
+            pass
+        case _:
+            raise UnknownFormat(f"{where} is not a DataFrame of pandas 1.x")
+    names, labels = _column_names(columns, where), _row_labels(index, where)
+    found: dict[tuple[str, ...], Column] = {}
+    for block in blocks:
+        for place, column in _columns_of(block, len(labels), len(names), where):
+            if names[place] in found:
+                raise CorruptFile(f"{where}: two columns {' / '.join(names[place])}")
+            found[names[place]] = column
+    if len(found) != len(names):
+        raise CorruptFile(f"{where}: {len(names)} names for {len(found)} columns")
+    return Frame(found, labels)
+
+
+def _columns_of(block: object, n_rows: int, n_columns: int, where: str) -> list[tuple[int, Column]]:
+    match block:
+        case Record(
+            name="pandas.core.internals.blocks.new_block",
+            arguments=(np.ndarray() | CodedArray() as values, slice() | np.ndarray() as places),
+        ):
+            pass
+        case _:
+            raise UnknownFormat(f"{where}: a block of columns of an unknown kind")
+    rows: Sequence[Values] = list(values.codes if isinstance(values, CodedArray) else values)
+    if isinstance(places, slice):
+        at = list(range(*places.indices(n_columns)))
+    else:
+        at = [place for place in places.ravel().tolist() if type(place) is int and 0 <= place < n_columns]
+    if len(at) != len(rows) or any(row.shape != (n_rows,) for row in rows):
+        raise CorruptFile(f"{where}: a block of columns does not fit the table")
+    words = values.values if isinstance(values, CodedArray) else None
+    return [(place, _column(row, words, where)) for place, row in zip(at, rows, strict=True)]
+
+
+def _column(row: Values, words: tuple[object, ...] | None, where: str) -> Column:
+    if row.dtype != object:
+        return Column(row, words)
+    items = row.tolist()  # a short table's: longer ones come coded
+    if not all(isinstance(item, str | bool | int | float | None) for item in items):
+        raise CorruptFile(f"{where}: a column of something else than texts, bools and numbers")
+    distinct = list(dict.fromkeys((type(item).__name__, item) for item in items))
+    code_of = {key: code for code, key in enumerate(distinct)}
+    codes = np.array([code_of[type(item).__name__, item] for item in items], np.int32)
+    return Column(codes, tuple(item for _, item in distinct))
+
+
+def _column_names(index: Record, where: str) -> list[tuple[str, ...]]:
+    match index:
+        case Record(
+            name="pandas.core.indexes.base._new_Index", arguments=(_, {"levels": [*levels], "codes": [*codes]})
+        ):
+            words = [_index_values(level, where) for level in levels]
+            if len(words) != len(codes) or not all(isinstance(code, np.ndarray) for code in codes):
+                raise CorruptFile(f"{where}: levels without codes")
+            rows = zip(*(code.tolist() for code in codes), strict=True)
+            try:
+                return [tuple(str(words[i][_code(code)]) for i, code in enumerate(row)) for row in rows]
+            except (IndexError, TypeError) as err:
+                raise CorruptFile(f"{where}: a code without a name") from err
+    return [(str(name),) for name in _index_values(index, where)]
+
+
+def _code(code: object) -> int:
+    if type(code) is not int or code < 0:
+        raise IndexError
+    return code
+
+
+def _index_values(index: object, where: str) -> list[object]:
+    match index:
+        case Record(name="pandas.core.indexes.base._new_Index", arguments=(_, {"data": np.ndarray() as data})):
+            return list(data.ravel().tolist())
+    raise UnknownFormat(f"{where}: an index of an unknown kind")
+
+
+def _row_labels(index: Record, where: str) -> NDArray[np.int64] | range:
+    match index:
+        case Record(
+            name="pandas.core.indexes.base._new_Index",
+            arguments=(_, {"start": int(start), "stop": int(stop), "step": int(step)}),
+        ) if step and abs(start) < 1 << 48 and abs(stop) < 1 << 48:
+            return range(start, stop, step)
+        case Record(name="pandas.core.indexes.base._new_Index", arguments=(_, {"data": np.ndarray() as data})) if (
+            data.dtype.kind in "iu" and data.ndim == 1
+        ):
+            return data.astype(np.int64, copy=False)
+    raise UnknownFormat(f"{where}: rows without plain numbers as labels")

@@ -1,0 +1,83 @@
+"""`jahs import`: published archives become releases and folders of runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from jahs.errors import InvalidArgument, MissingData
+from jahs.metrics import METRICS
+from jahs.published.sources import open_files
+from jahs.published.surrogates import PUBLISHED_TASKS, import_surrogates
+from jahs.published.table import REPORT, import_table
+
+__all__ = ["add_arguments", "run"]
+
+_MODEL, _RAW = "model.pkl.gz", "raw.pkl.gz"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `run` reads."""
+    parser.add_argument("path", type=Path, help="assembled_surrogates.tar or metric_data.tar, or where it was unpacked")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the releases or the runs go")
+    parser.add_argument("--task", action="append", choices=PUBLISHED_TASKS, help="only this task; may be given again")
+    parser.add_argument(
+        "--metric", action="append", metavar="NAME", help=f"only this metric, such as {next(iter(METRICS))}"
+    )
+    parser.add_argument(
+        "--costs",
+        choices=("published", "repaired"),
+        default="published",
+        help="what releases answer for costs: as published, or computed exactly and made consistent",
+    )
+
+
+def run(arguments: argparse.Namespace) -> str:
+    """Import what the arguments say; return what to print."""
+    with open_files(arguments.path, (_MODEL, _RAW)) as files:
+        kinds = {file.name for file in files}
+    if kinds == {_MODEL, _RAW}:
+        raise InvalidArgument(f"{arguments.path} holds surrogates and tables; import one of them at a time")
+    if not kinds:
+        raise MissingData(f"{arguments.path} holds no {_MODEL} and no {_RAW}; see: jahs download jahs-bench-201")
+    if kinds == {_RAW}:
+        if arguments.metric:
+            raise InvalidArgument(f"--metric {arguments.metric[0]}: a table is imported with all of its metrics")
+        folders = import_table(arguments.path, arguments.out, tasks=arguments.task, report=_report)
+        return _shown(folders, arguments, [line for folder in folders.values() for line in _findings(folder)])
+    folders = import_surrogates(
+        arguments.path,
+        arguments.out,
+        tasks=arguments.task,
+        metrics=arguments.metric,
+        costs=arguments.costs,
+        report=_report,
+    )
+    example = next(iter(folders))
+    return _shown(folders, arguments, [f'Next: jahs.Benchmark("{example}", release="{arguments.out}")'])
+
+
+def _shown(folders: dict[str, Path], arguments: argparse.Namespace, more: list[str]) -> str:
+    if getattr(arguments, "json", False):
+        return json.dumps({name: str(folder) for name, folder in folders.items()}, indent=2, sort_keys=True)
+    return "\n".join([*(f"{name}: {folder}" for name, folder in folders.items()), *more])
+
+
+def _findings(folder: Path) -> list[str]:
+    found = json.loads((folder / REPORT).read_text())
+    counts = found["counts"]
+    lines = [
+        f"{found['task']}: {counts['rows_written']} of {counts['rows_read']} rows, {counts['runs_written']} of "
+        f"{counts['models_read']} runs, {counts['configs_written']} of {counts['configs_read']} configs"
+    ]
+    return lines + [
+        f"  {name:<17} {entry['n_found']:>7} in {entry['n_models']} runs. {entry['what']}"
+        for name, entry in found["findings"].items()
+        if entry["n_found"]
+    ]
+
+
+def _report(line: str) -> None:
+    sys.stderr.write(f"{line}\n")

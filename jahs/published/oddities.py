@@ -1,0 +1,112 @@
+"""What is odd about a published table: found, counted and listed one by one; nothing of it is repaired here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.tables import Table, concatenate, empty_table
+
+__all__ = ["FINDINGS", "ODDITY_COLUMNS", "Oddities"]
+
+FINDINGS: Final[Mapping[str, str]] = {
+    "invalid_config": "A model whose config is none of the space. Left out.",
+    "changing_config": "A model whose config is not the same in all of its rows. Left out.",
+    "repeated_epoch": "A model with two rows for one epoch, or an epoch that is none. Left out.",
+    "incomplete_run": "A model without the last epoch (value: its last one). Left out.",
+    "nan_row": "A row with a value that is NaN or infinite (value: its epoch). The row is left out.",
+    "nan_last_row": "A model whose last row has NaN: an evaluation that failed moved later rows up by one, so its "
+    "validation and test values may stand one epoch too early. Kept, but for the row.",
+    "repeated_config": "A config under several model ids (value: the first of them). Kept, as further seeds.",
+    "same_run": "A repeated config whose validation accuracies equal those of an earlier model at every epoch "
+    "(value: that model). Kept.",
+    "shared_by_split": "A config on several sides of the published split (value: 1 train and validation, 2 train and "
+    "test, 3 validation and test). Kept; make a split of its own.",
+    "flops_label": "A model whose FLOPS is not what its config's network has (value: the label, expected: the exact "
+    "one, both in millions). Not used: exact multiply-adds are computed.",
+    "size_label": "A model whose size_MB is not what its config's network has (value: the label, expected: the exact "
+    "one, both in millions). Not used: exact parameters are computed.",
+    "falling_runtime": "A model whose runtime falls from one epoch to the next (value: the epoch). Kept.",
+    "flat_tail": "A model that learns at first and whose validation accuracy then stays as it is for the last fifth of "
+    "its epochs or more, as with a learning rate of 0 (value: the epoch from which on). Kept.",
+    "constant_run": "A model whose validation accuracy never changes. Kept.",
+    "changed_row": "A row of the split files that is not the row of that label in raw (value: its label). Not used.",
+}
+"""Every kind of finding, and what becomes of it."""
+
+ODDITY_COLUMNS: Final[Mapping[str, str]] = {
+    "finding": "string",
+    "model_id": "int64",
+    "config_id": "uint64",
+    "group": "string",
+    "value": "float64",
+    "expected": "float64",
+}
+"""One row per finding; config_id is 0 where the config is none."""
+
+_LISTED: Final = 5
+
+
+class Oddities:
+    """Collects findings.
+
+    Args:
+        config_id: of each model.
+        model_id: of each model, as published.
+        group: the fidelity group of each model, as a text.
+    """
+
+    def __init__(self, model_id: NDArray[np.int64], config_id: NDArray[np.uint64], group: NDArray[np.str_]) -> None:
+        self._models: Table = {"model_id": model_id, "config_id": config_id, "group": group}
+        self._parts: list[Table] = []
+
+    def note(
+        self,
+        finding: str,
+        models: NDArray[np.integer],
+        value: NDArray[Any] | float = np.nan,  # Any: whatever can be a float
+        expected: NDArray[Any] | float = np.nan,  # Any: as above
+    ) -> None:
+        """Note a finding of these models, given by their places."""
+        assert finding in FINDINGS
+        if not len(models):
+            return
+        n_rows = len(models)
+        self._parts.append(
+            {
+                "finding": np.full(n_rows, finding),
+                **{name: values[models] for name, values in self._models.items()},
+                "value": np.broadcast_to(np.asarray(value, np.float64), n_rows),
+                "expected": np.broadcast_to(np.asarray(expected, np.float64), n_rows),
+            }
+        )
+
+    def table(self) -> Table:
+        """Return every finding (`ODDITY_COLUMNS`), in the order of `FINDINGS`."""
+        if not self._parts:
+            return empty_table(ODDITY_COLUMNS)
+        found = concatenate(self._parts, ODDITY_COLUMNS)
+        place = {name: i for i, name in enumerate(FINDINGS)}
+        places = np.array([place[name] for name in found["finding"].tolist()])
+        order = np.lexsort((found["model_id"], places))
+        return {name: values[order] for name, values in found.items()}
+
+    def summary(self) -> dict[str, Any]:  # Any: JSON
+        """Return how often each kind was found: in all, in how many models, by fidelity group, and the first ones."""
+        found = self.table()
+        return {name: _counts(found, found["finding"] == name, text) for name, text in FINDINGS.items()}
+
+
+def _counts(found: Table, is_one: NDArray[np.bool_], text: str) -> dict[str, Any]:  # Any: JSON
+    groups, counts = np.unique(found["group"][is_one], return_counts=True)
+    models = np.unique(found["model_id"][is_one])
+    return {
+        "what": text,
+        "n_found": int(is_one.sum()),
+        "n_models": len(models),
+        "by_group": dict(zip(groups.tolist(), counts.tolist(), strict=True)),
+        "first_model_ids": models[:_LISTED].tolist(),
+    }

@@ -1,0 +1,381 @@
+"""From one task of `metric_data.tar` to a folder of runs (laid out in `jahs.runs`), and a report of everything odd.
+
+The rows of `raw` are taken as they are, a model id being one run. What cannot be a run is left out and listed, and
+whatever else is odd is listed, too (`jahs.published.oddities`). Labels of costs are compared with the exact costs, and
+not used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.columns import Columns, config_ids, validate_columns
+from jahs.cost import n_macs, n_params
+from jahs.encoding import encode
+from jahs.errors import InvalidConfig, InvalidTable
+from jahs.hashing import digest_facts
+from jahs.published.frames import Frame
+from jahs.published.oddities import Oddities
+from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS
+from jahs.tables import Table, empty_table, sort_by
+from jahs.tasks import Task
+
+__all__ = ["Recorder", "published_protocol"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_ROWS_AT_ONCE: Final = 1_000_000
+_MACHINE: Final = {
+    "device": "cpu",
+    "machine": "Intel Xeon Platinum 8174 (as published)",
+    "torch_version": "not stated",
+}
+_MEASURED: Final = {
+    f"{part}_{kind}": f"{part}-{kind}" for kind in ("acc", "loss") for part in ("train", "valid", "test")
+} | {"runtime": "runtime"}
+_STEP: Final = ("train-forward_duration", "train-backprop_duration")
+_COSTS: Final = {"FLOPS": ("flops_label", n_macs), "size_MB": ("size_label", n_params)}
+_COST_TOLERANCE: Final = 1e-6  # relative; labels are exact quotients by a million
+_FLAT_SHARE: Final = 0.2
+_FLAT: Final = 0.1  # percentage points; with a learning rate of 0, batch normalisation alone still moves
+_PARTS: Final = (("train_set", "valid_set"), ("train_set", "test_set"), ("valid_set", "test_set"))
+
+
+def published_protocol(task: Task) -> dict[str, Any]:  # Any: JSON
+    """Return the facts of the protocol of a published table."""
+    facts = {key: value for key, value in dataclasses.asdict(task).items() if key not in ("title", "citation")}
+    return {"source": "jahs-bench-201", "task": facts}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Models:
+    """What raw says about each model: its rows, in order of the epoch, and its config in the first of them."""
+
+    model_id: Ints
+    order: Ints  # rows of raw by model, then epoch
+    start: Ints  # (n_models + 1,) where each model's rows begin in `order`
+    columns: dict[str, NDArray[Any]]  # Any: each key has a type of its own
+    is_valid: NDArray[np.bool_]
+    config_id: NDArray[np.uint64]  # 0 where the config is none
+    seed: Ints  # its number among the models of its config
+
+
+class Recorder:
+    """The tables of one task, and what is odd about them.
+
+    Args:
+        raw: the table of every row.
+        task: whose it is.
+
+    Attributes:
+        configs: the config table.
+        profile: latencies and training steps, one row per config.
+        oddities: what was found; complete once `runs` was gone through and `compare_split` was called.
+        n_rows: rows of raw, and how many of them were written so far.
+    """
+
+    def __init__(self, raw: Frame, task: Task) -> None:
+        self._raw = raw
+        self._task = task
+        self._protocol = digest_facts(published_protocol(task))
+        self._models = models = _read_models(raw)
+        self.oddities = Oddities(models.model_id, models.config_id, _group_names(models.columns))
+        self.oddities.note("invalid_config", np.flatnonzero(~models.is_valid))
+        repeated = np.flatnonzero(models.is_valid & (models.seed > 0))
+        self.oddities.note("repeated_config", repeated, models.model_id[_first_of_config(models)[repeated]])
+        self.n_rows = {"read": len(raw), "written": 0}
+        self._n_runs = 0
+        self._kept: list[Ints] = []
+        self._profiles: list[Table] = []
+
+    def runs(self, report: Callable[[int, int], None] = lambda *_: None) -> Iterator[Table]:
+        """Yield the runs table in pieces of whole models."""
+        start = self._models.start
+        first = 0
+        while first < len(start) - 1:
+            last = max(first + 1, int(np.searchsorted(start, start[first] + _ROWS_AT_ONCE, side="right")) - 1)
+            table = self._piece(first, last)
+            self.n_rows["written"] += len(table["epoch"])
+            report(int(start[last]), len(self._raw))
+            if len(table["epoch"]):
+                yield table
+            first = last
+        self._note_same_runs()
+
+    @property
+    def configs(self) -> Table:
+        """The config table of every model that was kept."""
+        models, kept = self._models, self._all_kept()
+        kept = kept[np.unique(models.config_id[kept], return_index=True)[1]]
+        table = {key: models.columns[key][kept] for key in CONFIG_KEYS}
+        table |= {"config_id": models.config_id[kept], "config_index": np.full(len(kept), -1)}
+        return sort_by(_typed(table, CONFIG_COLUMNS), ("config_id",))
+
+    @property
+    def profile(self) -> Table:
+        """Latency at the last epoch and the mean training step, averaged over the runs of a config."""
+        if not self._profiles:
+            return empty_table(PROFILE_COLUMNS)
+        parts = {name: np.concatenate([part[name] for part in self._profiles]) for name in self._profiles[0]}
+        ids, place, counts = np.unique(parts["config_id"], return_inverse=True, return_counts=True)
+        table = {name: np.bincount(place, parts[name]) / counts for name in ("latency", "step_time_s")} | {
+            "config_id": ids,
+            "n_repeats": np.minimum(counts, 2**15 - 1),
+        }
+        words = {**_MACHINE, "protocol": self._protocol}
+        return _typed(
+            table | {name: np.full(len(ids), words[name]) for name in ("machine", "torch_version", "protocol")},
+            PROFILE_COLUMNS,
+        )
+
+    def counts(self) -> dict[str, int]:
+        """How much was read and written."""
+        models, kept = self._models, self._all_kept()
+        return {
+            "rows_read": self.n_rows["read"],
+            "rows_written": self.n_rows["written"],
+            "models_read": len(models.model_id),
+            "runs_written": len(kept),
+            "configs_read": len(np.unique(models.config_id[models.is_valid])),
+            "configs_written": len(np.unique(models.config_id[kept])),
+        }
+
+    def compare_split(self, parts: Mapping[str, Frame]) -> dict[str, Any]:  # Any: JSON
+        """Look for configs on several sides of the published split; return how many rows and configs each side has."""
+        sides: dict[str, Ints] = {}  # places of models
+        place = np.empty(len(self._raw), np.int64)
+        place[self._models.order] = np.repeat(np.arange(len(self._models.model_id)), np.diff(self._models.start))
+        at = {name: self._rows_of(part, place) for name, part in parts.items()}
+        sides = {name: np.unique(place[rows]) for name, rows in at.items()}
+        ids = {name: np.unique(self._models.config_id[models]) for name, models in sides.items()}
+        for number, (one, other) in enumerate(_PARTS, 1):
+            if one in ids and other in ids:
+                shared = np.intersect1d(ids[one], ids[other])
+                models = np.union1d(sides[one], sides[other])
+                is_shared = np.isin(self._models.config_id[models], shared[shared > 0])
+                self.oddities.note("shared_by_split", models[is_shared], float(number))
+        return {name: {"rows": len(parts[name]), "configs": len(ids[name])} for name in parts}
+
+    def _rows_of(self, part: Frame, place: Ints) -> Ints:
+        """The rows of raw that a side of the split holds; those that differ from raw are noted."""
+        labels, all_labels = np.asarray(part.labels), np.asarray(self._raw.labels)
+        order = np.argsort(all_labels, kind="stable")
+        at = np.minimum(np.searchsorted(all_labels[order], labels), len(order) - 1)
+        rows: Ints = order[at]
+        is_same: NDArray[np.bool_] = all_labels[rows] == labels
+        for name in part.columns:
+            if name in self._raw.columns:
+                mine, theirs = self._raw.columns[name], part.columns[name]
+                is_same &= _equal(mine.take(rows), theirs.take(slice(None)))
+        changed = np.flatnonzero(~is_same)
+        self.oddities.note("changed_row", place[rows[changed]], labels[changed])
+        found: Ints = rows[is_same]
+        return found
+
+    def _piece(self, first: int, last: int) -> Table:
+        """The runs of models first to last, and what is odd about them."""
+        models = self._models
+        rows = models.order[models.start[first] : models.start[last]]
+        which = np.repeat(np.arange(first, last), np.diff(models.start[first : last + 1]))
+        labels = {name: self._label(published, rows) for name, published in _MEASURED.items()}
+        epoch = _whole(self._raw.column("features", "epoch").take(rows))
+        is_good = models.is_valid[which]
+        is_good &= ~self._note_models("changing_config", ~self._is_same_config(rows, which), which)
+        is_good &= ~self._note_models("repeated_epoch", self._is_bad_epoch(epoch, which), which)
+        is_finite = np.ones(len(rows), np.bool_)
+        for kind, *name in self._raw.columns:
+            if kind == "labels":
+                is_finite &= np.isfinite(self._label(" / ".join(name), rows))
+        is_last = np.append(which[1:] != which[:-1], True)
+        is_short = is_last & (epoch < self._task.max_epoch) & is_good
+        self.oddities.note("incomplete_run", which[is_short], epoch[is_short])
+        is_good &= ~np.isin(which, which[is_short])
+        bad = is_good & ~is_finite
+        self.oddities.note("nan_row", which[bad], epoch[bad])
+        self.oddities.note("nan_last_row", which[bad & is_last], epoch[bad & is_last])
+        self._note_costs(rows, which, models.is_valid[which])
+        good = is_good & is_finite
+        measured = {name: values[good] for name, values in labels.items()}
+        self._note_shapes(which[good], epoch[good], measured)
+        self._keep(rows[good], which[good])
+        table = {
+            "config_id": models.config_id[which[good]],
+            "seed": models.seed[which[good]],
+            "epoch": epoch[good],
+            **measured,
+            "status": np.full(int(good.sum()), "finished"),
+            **{name: np.full(int(good.sum()), text) for name, text in _MACHINE.items()},
+            "protocol": np.full(int(good.sum()), self._protocol),
+        }
+        return sort_by(_typed(table, RUN_COLUMNS), ("config_id", "seed", "epoch"))
+
+    def _label(self, name: str, rows: Ints) -> Floats:
+        values = self._raw.column("labels", name).take(rows)
+        if values.dtype.kind not in "fiu":
+            raise InvalidTable(f"labels / {name} holds {values.dtype}, not numbers")
+        return values.astype(np.float64)
+
+    def _note_models(self, finding: str, is_odd: NDArray[np.bool_], which: Ints) -> NDArray[np.bool_]:
+        """Note the models of odd rows once each; return the rows of these models."""
+        odd = np.unique(which[is_odd])
+        self.oddities.note(finding, odd)
+        return np.isin(which, odd)
+
+    def _is_same_config(self, rows: Ints, which: Ints) -> NDArray[np.bool_]:
+        is_same = np.ones(len(rows), np.bool_)
+        for key, values in self._models.columns.items():
+            is_same &= _equal(self._raw.column("features", key).take(rows), values[which])
+        return is_same
+
+    def _is_bad_epoch(self, epoch: Ints, which: Ints) -> NDArray[np.bool_]:
+        is_bad = (epoch < 1) | (epoch > self._task.max_epoch)
+        is_bad[1:] |= (epoch[1:] == epoch[:-1]) & (which[1:] == which[:-1])
+        return is_bad
+
+    def _note_costs(self, rows: Ints, which: Ints, is_valid: NDArray[np.bool_]) -> None:
+        """Compare the labels of costs with what the networks have, a row per model."""
+        models = np.unique(which[is_valid])
+        if not len(models):
+            return
+        X = encode({key: values[models] for key, values in self._models.columns.items()}, 1)
+        for name, (finding, formula) in _COSTS.items():
+            label = self._label(name, rows)
+            exact = np.zeros(len(self._models.model_id))
+            exact[models] = formula(X, self._task) / 1e6
+            is_off = is_valid & ~(np.abs(label - exact[which]) <= _COST_TOLERANCE * exact[which])
+            odd, at = np.unique(which[is_off], return_index=True)
+            self.oddities.note(finding, odd, label[is_off][at], exact[odd])
+
+    def _note_shapes(self, which: Ints, epoch: Ints, measured: Mapping[str, Floats]) -> None:
+        """Runtimes that fall, accuracies that stay: by model, over its rows in order of the epoch."""
+        if not len(which):
+            return
+        falls = np.flatnonzero((np.diff(measured["runtime"]) < 0) & (np.diff(which) == 0)) + 1
+        odd, at = np.unique(which[falls], return_index=True)
+        self.oddities.note("falling_runtime", odd, epoch[falls[at]])
+        starts = np.flatnonzero(np.append(True, np.diff(which) > 0))
+        for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(which)], strict=True):
+            accuracy = measured["valid_acc"][begin:end]
+            far = np.flatnonzero(np.abs(accuracy - accuracy[-1]) > _FLAT)
+            if not len(far):
+                if np.ptp(accuracy) == 0.0:
+                    self.oddities.note("constant_run", which[begin : begin + 1])
+                continue
+            n_flat = len(accuracy) - 1 - int(far[-1])
+            if n_flat >= _FLAT_SHARE * self._task.max_epoch:
+                self.oddities.note("flat_tail", which[begin : begin + 1], epoch[begin + int(far[-1]) + 1])
+
+    def _keep(self, rows: Ints, which: Ints) -> None:
+        """Remember what was kept of these models, and what the profile needs."""
+        kept, first = np.unique(which, return_index=True)
+        self._kept.append(kept)
+        if not len(kept):
+            return
+        step = np.sum([self._label(name, rows) for name in _STEP], axis=0)
+        ends = np.append(first[1:], len(which)) - 1
+        part = {
+            "config_id": self._models.config_id[kept],
+            "latency": self._label("latency", rows)[ends],
+            "step_time_s": np.add.reduceat(step, first) / np.diff(np.append(first, len(which))),
+        }
+        self._profiles.append(part)
+
+    def _all_kept(self) -> Ints:
+        return np.concatenate([np.empty(0, np.int64), *self._kept])
+
+    def _note_same_runs(self) -> None:
+        """Repeated configs whose accuracies repeat, too."""
+        models = self._models
+        first = _first_of_config(models)
+        valid = self._raw.column("labels", "valid-acc")
+        same = [
+            k
+            for k in np.flatnonzero(models.is_valid & (models.seed > 0)).tolist()
+            if np.array_equal(
+                valid.take(models.order[models.start[k] : models.start[k + 1]]),
+                valid.take(models.order[models.start[first[k]] : models.start[first[k] + 1]]),
+                equal_nan=True,
+            )
+        ]
+        self.oddities.note("same_run", np.array(same, np.int64), models.model_id[first[same]])
+
+
+def _read_models(raw: Frame) -> _Models:
+    ids = _whole(raw.column("sampling_index", "model_ID").take(slice(None)))
+    epoch = _whole(raw.column("features", "epoch").take(slice(None)))
+    if not len(ids):
+        raise InvalidTable("the table has no rows")
+    order = np.lexsort((epoch, ids))
+    starts = np.flatnonzero(np.append(True, np.diff(ids[order]) != 0))
+    first = order[starts]
+    columns = {key: raw.column("features", key).take(first) for key in CONFIG_KEYS}
+    is_valid = _valid_rows(columns)
+    config_id = np.zeros(len(first), np.uint64)
+    config_id[is_valid] = config_ids(validate_columns({key: values[is_valid] for key, values in columns.items()}))
+    by_config = np.lexsort((np.arange(len(first)), config_id))
+    is_new = np.append(True, np.diff(config_id[by_config].view(np.int64)) != 0)
+    begins = np.maximum.accumulate(np.where(is_new, np.arange(len(first)), 0))
+    seed = np.zeros(len(first), np.int64)
+    seed[by_config] = np.arange(len(first)) - begins
+    return _Models(
+        model_id=ids[first],
+        order=order,
+        start=np.append(starts, len(ids)),
+        columns=columns,
+        is_valid=is_valid,
+        config_id=config_id,
+        seed=seed,
+    )
+
+
+def _valid_rows(columns: Columns) -> NDArray[np.bool_]:
+    """Which rows are configs of the space."""
+    try:
+        validate_columns(columns)
+    except InvalidConfig:
+        n_rows = len(columns["N"])
+        is_valid = np.zeros(n_rows, np.bool_)
+        for i in range(n_rows):
+            try:
+                validate_columns({key: values[i : i + 1] for key, values in columns.items()})
+            except InvalidConfig:
+                continue
+            is_valid[i] = True
+        return is_valid
+    return np.ones(len(columns["N"]), np.bool_)
+
+
+def _first_of_config(models: _Models) -> Ints:
+    """For each model the first model of its config."""
+    _, first, place = np.unique(models.config_id, return_index=True, return_inverse=True)
+    found: Ints = first[place]
+    return found
+
+
+def _group_names(columns: Columns) -> NDArray[np.str_]:
+    parts = zip(*(columns[key].tolist() for key in ("N", "W", "Resolution")), strict=True)
+    return np.array([f"N={n:g} W={w:g} Resolution={r:g}" for n, w, r in parts])
+
+
+def _whole(values: NDArray[Any]) -> Ints:  # Any: what the file says
+    if values.dtype.kind not in "iu":
+        raise InvalidTable(f"numbers that should be whole are {values.dtype}")
+    return values.astype(np.int64)
+
+
+def _equal(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:  # Any: what the file says
+    is_equal = np.asarray(one == other)
+    if one.dtype.kind == other.dtype.kind == "f":
+        is_equal |= np.isnan(one) & np.isnan(other)
+    return is_equal
+
+
+def _typed(table: Mapping[str, NDArray[Any]], columns: Mapping[str, str]) -> Table:  # Any: as in Table
+    return {name: table[name] if dtype == "string" else table[name].astype(dtype) for name, dtype in columns.items()}

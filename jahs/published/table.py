@@ -1,0 +1,141 @@
+"""From `metric_data.tar` to folders of runs, one for each task, and a report of everything odd beside them.
+
+OUT/runs/<task>/              a folder of runs, as `jahs.runs` lays it out
+OUT/runs/<task>/report.json   what was read, what was written, and how often each oddity was found
+OUT/runs/<task>/oddities.parquet   every oddity, one row each (`jahs.published.oddities`)
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from jahs.errors import InvalidArgument, MissingData, UnknownName
+from jahs.hashing import digest_facts
+from jahs.published.frames import Frame, read_frame
+from jahs.published.oddities import ODDITY_COLUMNS
+from jahs.published.recorded import Recorder, published_protocol
+from jahs.published.sources import PublishedFile, open_files
+from jahs.published.surrogates import PUBLISHED_TASKS
+from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
+from jahs.tables import write_table
+from jahs.tasks import task
+
+__all__ = ["REPORT", "import_table"]
+
+_log = logging.getLogger(__name__)
+
+REPORT: Final = "report.json"
+_RAW: Final = "raw.pkl.gz"
+_SIDES: Final = ("train_set", "valid_set", "test_set")
+
+
+def import_table(
+    path: Path,
+    out: Path,
+    *,
+    tasks: Sequence[str] | None = None,
+    report: Callable[[str], None] = _log.info,
+) -> dict[str, Path]:
+    """Turn published tables into folders of runs; nothing of the files is executed, and nothing is repaired.
+
+    Args:
+        path: `metric_data.tar`, the folder it was unpacked to, or that of one task.
+        out: a folder, made if need be; the runs of each task go to `out/runs/<task>`.
+        tasks: which ones; None for all that are there. Names the task of files whose path does not.
+        report: is told how far it is.
+
+    Returns:
+        The folder of runs of each task.
+
+    Raises:
+        MissingData: there are no such tables at `path`.
+        UnsafeFile: a file asks for more than data; nothing of it was executed.
+        CorruptFile, UnknownFormat, InvalidTable: a file is damaged, or not what JAHS-Bench-201 published.
+        InvalidArgument: the folder holds other runs.
+    """
+    wanted = None if tasks is None else [task(name).name for name in tasks]
+    if wanted is not None and (others := [name for name in wanted if name not in PUBLISHED_TASKS]):
+        raise UnknownName.of("task", others[0], PUBLISHED_TASKS)
+    done = {}
+    with open_files(path, (_RAW, *(f"{side}.pkl.gz" for side in _SIDES))) as files:
+        found: dict[str, dict[str, PublishedFile]] = {}
+        for file in files:
+            name = file.task or (wanted[0] if wanted is not None and len(wanted) == 1 else None)
+            if name is None:
+                raise InvalidArgument(f"{file.where}: its path does not name a task; say which it is")
+            if wanted is None or name in wanted:
+                found.setdefault(name, {})[file.name.removesuffix(".pkl.gz")] = file
+        missing = [name for name in wanted or () if name not in found]
+        if missing or not found:
+            raise MissingData(f"{path} holds no table of {', '.join(missing) or 'any task'}")
+        for name, its_files in found.items():
+            if "raw" not in its_files:
+                raise MissingData(f"{path}: {name} has no {_RAW}, which alone says which rows are one run")
+            done[name] = _import_task(name, its_files, out / "runs" / name, report)
+    return done
+
+
+def _import_task(name: str, files: dict[str, PublishedFile], folder: Path, report: Callable[[str], None]) -> Path:
+    sources = {side: file.sha256() for side, file in sorted(files.items())}
+    if folder.exists():
+        if _sources_of(folder) != sources:
+            raise InvalidArgument(f"{folder} is there already, from other files; choose another folder, or delete it")
+        report(f"{name}: {folder} is there already, from the same files")
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{name}.", suffix=".part"))
+    try:
+        _write(name, files, sources, beside, report)
+        beside.chmod(0o755)  # mkdtemp makes folders for one user
+        beside.rename(folder)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    report(f"{name}: {folder}")
+    return folder
+
+
+def _sources_of(folder: Path) -> object:
+    try:
+        return json.loads((folder / REPORT).read_text())["sources"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(
+    name: str, files: dict[str, PublishedFile], sources: dict[str, str], folder: Path, report: Callable[[str], None]
+) -> None:
+    facts = published_protocol(task(name))
+    content = {"format": RUNS_FORMAT, "digest": digest_facts(facts), "protocol": facts}
+    _write_json(folder / "protocol.json", content)
+    recorder = Recorder(_read(files["raw"], folder), task(name))
+    shards = recorder.runs(lambda at, n: report(f"{name}: {at} of {n} rows"))
+    for number, shard in enumerate(shards, 1):
+        write_table(folder / f"runs-{number:04d}.parquet", shard, RUN_COLUMNS)
+    write_table(folder / "configs.parquet", recorder.configs, CONFIG_COLUMNS)
+    write_table(folder / "profile.parquet", recorder.profile, PROFILE_COLUMNS)
+    split = recorder.compare_split({side: _read(files[side], folder) for side in _SIDES if side in files})
+    write_table(folder / "oddities.parquet", recorder.oddities.table(), ODDITY_COLUMNS)
+    found: dict[str, Any] = {  # Any: JSON
+        "counts": recorder.counts(),
+        "findings": recorder.oddities.summary(),
+        "published_split": split,
+        "sources": sources,
+        "task": name,
+    }
+    _write_json(folder / REPORT, found)
+
+
+def _read(file: PublishedFile, scratch: Path) -> Frame:
+    with file.open() as opened:
+        return read_frame(opened, file.where, scratch=scratch)
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
