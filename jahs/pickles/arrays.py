@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,15 +104,15 @@ class ObjectItems:
         """Return the array; ValueError if there are not as many items as the shape says."""
         if math.prod(shape) != self.n_items:
             raise ValueError(f"an array of shape {shape} with {self.n_items} items")
-        order: Literal["F", "C"] = "F" if is_fortran else "C"
+        # numpy writes objects in C order, whatever the layout in memory.
         if self._codes:
             self._flush()
-            codes = np.concatenate(self._codes).reshape(shape, order=order)
+            codes = np.concatenate(self._codes).reshape(shape)
             return CodedArray(codes, tuple(value for _, value in self._numbers))
         array: Array = np.empty(self.n_items, object)
         for i, item in enumerate(self.items):
             array[i] = item
-        return array.reshape(shape, order=order)
+        return np.asarray(array.reshape(shape), order="F" if is_fortran else "C")
 
     def _flush(self) -> None:
         if self.items:

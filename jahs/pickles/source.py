@@ -51,15 +51,15 @@ class Source:
 
     def line(self, *, longest: int = _LONGEST_LINE) -> bytes:
         """Return the bytes up to the next line feed, without it."""
-        parts = [self._reader.readline(min(longest, _CHUNK) + 1)]
-        n_bytes = len(parts[0])
-        while n_bytes <= longest and not parts[-1].endswith(b"\n"):
-            parts.append(self._reader.readline(_CHUNK))
-            n_bytes += len(parts[-1])
+        parts: list[bytes] = []
+        left = longest + 1  # with the line feed
+        while left and not (parts and parts[-1].endswith(b"\n")):
+            parts.append(self._reader.readline(min(left, _CHUNK)))
+            left -= len(parts[-1])
             if not parts[-1]:
                 raise EOFError
-        if n_bytes > longest + 1:
-            raise UnsafeFile(f"a line of more than {longest} bytes")
+        if not parts[-1].endswith(b"\n"):
+            raise UnsafeFile(f"it has a line of more than {longest} bytes")
         return b"".join(parts)[:-1]
 
     def text(self) -> bytes:

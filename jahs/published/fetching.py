@@ -1,4 +1,4 @@
-"""`jahs download jahs-bench-201`: the published archives, fetched because somebody asked for them and never otherwise."""
+"""`jahs download jahs-bench-201`: the published archives, fetched when somebody asks for them and never otherwise."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from jahs.published.table import REPORT, import_table
 __all__ = ["add_arguments", "run"]
 
 _MODEL, _RAW = "model.pkl.gz", "raw.pkl.gz"
+_COUNTED = ("rows", "runs", "configs")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,15 +69,13 @@ def _shown(folders: dict[str, Path], arguments: argparse.Namespace, more: list[s
 def _findings(folder: Path) -> list[str]:
     found = json.loads((folder / REPORT).read_text())
     counts = found["counts"]
-    lines = [
-        f"{found['task']}: {counts['rows_written']} of {counts['rows_read']} rows, {counts['runs_written']} of "
-        f"{counts['models_read']} runs, {counts['configs_written']} of {counts['configs_read']} configs"
-    ]
-    return lines + [
+    written = ", ".join(f"{counts[f'{what}_written']} of {counts[f'{what}_read']} {what}" for what in _COUNTED)
+    odd = [
         f"  {name:<17} {entry['n_found']:>7} in {entry['n_models']} runs. {entry['what']}"
         for name, entry in found["findings"].items()
         if entry["n_found"]
     ]
+    return [f"{found['task']}: {written}", *odd]
 
 
 def _report(line: str) -> None:

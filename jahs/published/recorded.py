@@ -141,7 +141,7 @@ class Recorder:
         return {
             "rows_read": self.n_rows["read"],
             "rows_written": self.n_rows["written"],
-            "models_read": len(models.model_id),
+            "runs_read": len(models.model_id),
             "runs_written": len(kept),
             "configs_read": len(np.unique(models.config_id[models.is_valid])),
             "configs_written": len(np.unique(models.config_id[kept])),
