@@ -24,6 +24,7 @@ _WRAPPER: Final = "joblib.numpy_pickle.NumpyArrayWrapper"
 _PARTIAL: Final = "functools.partial"
 _NEWEST_PROTOCOL: Final = 5
 _LONGEST_INTEGER: Final = 16  # bytes
+_LONGEST_REASON: Final = 200  # Python's own messages may quote all that there is
 _CONTAINER: Final = 4  # steps that an empty container counts as
 # Runs of one opcode in a long column of objects, each followed by the next one's opcode (h, j) or by nothing.
 _RUN_OF_GETS: Final = re.compile(rb"(?:[\x00-\xff]h){64,}")
@@ -66,7 +67,8 @@ def read_pickle(
         raise CorruptFile(f"{where} ends in the middle") from err
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error) as err:
         near = source.position if source else 0
-        raise CorruptFile(f"{where} is not a pickle that makes sense, somewhere before byte {near}: {err}") from err
+        said = str(err)[:_LONGEST_REASON]
+        raise CorruptFile(f"{where} is not a pickle that makes sense, somewhere before byte {near}: {said}") from err
     return found
 
 

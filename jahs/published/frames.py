@@ -16,6 +16,7 @@ from jahs.published.names import FRAME_NAMES
 
 __all__ = ["Column", "Frame", "read_frame"]
 
+_MOST_NAMES: Final = 1000
 _HELD: Final = 32 << 20  # bytes of an array that are held in memory where there is a scratch folder
 
 Values: TypeAlias = NDArray[Any]  # Any: the dtype is what the file says
@@ -139,10 +140,10 @@ def _column_names(index: Record, where: str) -> list[tuple[str, ...]]:
                 raise CorruptFile(f"{where}: levels without codes")
             rows = zip(*(code.tolist() for code in codes), strict=True)
             try:
-                return [tuple(str(words[i][_code(code)]) for i, code in enumerate(row)) for row in rows]
+                return [tuple(words[i][_code(code)] for i, code in enumerate(row)) for row in rows]
             except (IndexError, TypeError) as err:
                 raise CorruptFile(f"{where}: a code without a name") from err
-    return [(str(name),) for name in _index_values(index, where)]
+    return [(name,) for name in _index_values(index, where)]
 
 
 def _code(code: object) -> int:
@@ -151,10 +152,13 @@ def _code(code: object) -> int:
     return code
 
 
-def _index_values(index: object, where: str) -> list[object]:
+def _index_values(index: object, where: str) -> list[str]:
     match index:
         case Record(name="pandas.core.indexes.base._new_Index", arguments=(_, {"data": np.ndarray() as data})):
-            return list(data.ravel().tolist())
+            names = data.ravel().tolist()
+            if len(names) > _MOST_NAMES or not all(isinstance(name, str) and len(name) <= 100 for name in names):
+                raise CorruptFile(f"{where}: names of columns that are not up to {_MOST_NAMES} short texts")
+            return list(names)
     raise UnknownFormat(f"{where}: an index of an unknown kind")
 
 

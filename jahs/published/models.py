@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from jahs.bounds import BoundedTransform
-from jahs.errors import CorruptFile, UnknownFormat
+from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat
 from jahs.metrics import metric
 from jahs.pickles import Limits, Record, read_pickle
 from jahs.published.booster import Booster, parse_booster
@@ -24,6 +24,9 @@ __all__ = ["PublishedModel", "read_headers", "read_model"]
 
 _SMALL: Final = Limits(n_bytes=16 << 20, n_payload=4 << 20)
 _LARGE: Final = Limits(n_bytes=2 << 30, n_payload=768 << 20)
+
+_MOST_NAMES: Final = 100
+_LONGEST_NAME: Final = 50
 
 _COLUMN_TRANSFORMER: Final = "sklearn.compose._column_transformer.ColumnTransformer"
 _TARGET: Final = "sklearn.compose._target.TransformedTargetRegressor"
@@ -127,7 +130,7 @@ def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
                 ("remainder", "passthrough", list(left)),
             ],
             "feature_names_in_": np.ndarray() as names,
-            "sparse_output_": sparse,
+            "sparse_output_": bool() | np.bool_() as sparse,
         } if not sparse:  # of a sparse matrix, XGBoost would take each 0 for a missing value
             features = _texts(names, where)
         case _:
@@ -135,7 +138,7 @@ def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
     columns = _one_hot_columns(one_hot, encoded, where)
     for place in left:
         if type(place) is not int or not 0 <= place < len(features):
-            raise CorruptFile(f"{where}: the encoder passes on feature {place!r} of {len(features)}")
+            raise CorruptFile(f"{where}: the encoder passes on a feature that is none of its {len(features)}")
         columns.append(features[place])
     return tuple(columns)
 
@@ -147,10 +150,14 @@ def _one_hot_columns(one_hot: Record, encoded: list[object], where: str) -> list
     if not isinstance(all_categories, list) or not len(all_categories) == len(encoded) == len(dropped):
         raise CorruptFile(f"{where}: the one-hot encoder does not have categories for each of its features")
     columns = []
-    for feature, categories, drop in zip(encoded, all_categories, dropped, strict=True):
-        if not isinstance(categories, np.ndarray) or categories.ndim != 1:
-            raise CorruptFile(f"{where}: the categories of {feature} are no list")
-        columns += [f"{feature}_{name}" for i, name in enumerate(categories.tolist()) if i != drop]
+    features = _short_texts(encoded, where)
+    for feature, categories, drop in zip(features, all_categories, dropped, strict=True):
+        if not isinstance(categories, np.ndarray) or categories.ndim != 1 or categories.size > _MOST_NAMES:
+            raise CorruptFile(f"{where}: the categories of {feature} are no short list")
+        names = categories.tolist()
+        if not all(isinstance(name, str | int) for name in names):  # of anything else, even its text may be endless
+            raise CorruptFile(f"{where}: the categories of {feature} are not texts, integers or bools")
+        columns += [f"{feature}_{name}"[:_LONGEST_NAME] for i, name in enumerate(names) if i != drop]
     return columns
 
 
@@ -181,9 +188,12 @@ def _bounded(outer: Record, where: str) -> tuple[Booster, BoundedTransform]:
             pass
         case _:
             raise CorruptFile(f"{where}: the scaling of the target does not make sense")
-    transform = BoundedTransform(
-        lower=float(lower[0]), upper=float(upper[0]), slope=slope, margin=margin, published=True
-    )
+    try:
+        transform = BoundedTransform(
+            lower=float(lower[0]), upper=float(upper[0]), slope=slope, margin=margin, published=True
+        )
+    except InvalidArgument as err:
+        raise CorruptFile(f"{where}: the transform of the target does not make sense: {err}") from err
     return _booster(inner.get("regressor_"), where), transform
 
 
@@ -205,7 +215,12 @@ def _index(index: Record, where: str) -> tuple[str, ...]:
 
 
 def _texts(array: Any, where: str) -> tuple[str, ...]:  # Any: an array of whatever the file says
-    texts = array.ravel().tolist()
-    if not all(isinstance(text, str) for text in texts):
-        raise CorruptFile(f"{where}: names that are not texts")
-    return tuple(texts)
+    return _short_texts(array.ravel().tolist(), where)
+
+
+def _short_texts(texts: list[object], where: str) -> tuple[str, ...]:
+    """The texts, if all are short ones. Nothing else is shown or compared: parts that are shared make it endless."""
+    found = tuple(text for text in texts if isinstance(text, str) and len(text) <= _LONGEST_NAME)
+    if len(texts) > _MOST_NAMES or len(found) != len(texts):
+        raise CorruptFile(f"{where}: names that are not up to {_MOST_NAMES} short texts")
+    return found

@@ -58,14 +58,14 @@ class MetricModel:
     Attributes:
         pack: place of its pack.
         forest: place of its forest in the pack.
-        transform: from the forest's answer to the target.
+        transform: from the forest's answer to the target; None: the answer is the target, without bounds.
         target: "value", or "per_epoch" where the target is multiplied by the epoch.
         overrides: what differs from `jahs.metrics.METRICS`: unit, description, by_epoch, published_scale.
     """
 
     pack: int
     forest: int
-    transform: BoundedTransform
+    transform: BoundedTransform | None
     target: Target = "value"
     overrides: Mapping[str, Any] = field(default_factory=dict)  # Any: each has the type of its field
 
@@ -135,7 +135,7 @@ class Models:
                 "place": place,
                 "pack": model.pack,
                 "forest": model.forest,
-                "transform": model.transform.to_dict(),
+                "transform": None if model.transform is None else model.transform.to_dict(),
                 "target": model.target,
                 **model.overrides,
             }
@@ -198,7 +198,7 @@ def _model(entry: Mapping[str, Any]) -> MetricModel:
     return MetricModel(
         pack=entry["pack"],
         forest=entry["forest"],
-        transform=BoundedTransform.from_dict(entry["transform"]),
+        transform=None if entry["transform"] is None else BoundedTransform.from_dict(entry["transform"]),
         target=entry.get("target", "value"),
         overrides=MappingProxyType({key: value for key, value in entry.items() if key not in known}),
     )

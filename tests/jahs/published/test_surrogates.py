@@ -1,0 +1,424 @@
+"""Published surrogates become releases that answer as the published code does, from whatever they are read."""
+
+import csv
+import gzip
+import json
+import math
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jahs
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat, UnknownName, UnsafeFile
+from jahs.features import FEATURE_SETS, FeatureBuilder
+from jahs.forest import open_engine
+from jahs.metrics import metric
+from jahs.published.models import read_headers, read_model
+from jahs.published.surrogates import import_surrogates
+from jahs.release import read_release
+from jahs.tasks import TASKS
+from tests.pickle_writer import Obj, dumps
+from tests.published_files import (
+    BOUNDS,
+    METRICS,
+    make_handle,
+    make_old_pipeline,
+    make_params,
+    make_pipeline,
+    make_trees,
+    tar_bytes,
+    write_surrogates,
+    write_tar,
+)
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "published_small.csv"
+PUBLISHED = FEATURE_SETS["published"]
+
+
+def answers(release, configs, epochs):
+    """Every metric of a release for configs, with the numpy engine."""
+    found = read_release(release)
+    X = jahs.encode(configs, epochs)
+    values = {}
+    for name, model in found.models.metrics.items():
+        pack = found.models.packs[model.pack]
+        features = FeatureBuilder(pack.features, found.task).build(X)
+        z = open_engine(found.forests[model.pack], "numpy").predict(features, forests=[model.forest])[:, 0]
+        values[name] = z.astype(float) if model.transform is None else model.transform.inverse(z)
+    return values
+
+
+def by_hand(trees, columns, bounds, slope):
+    """One answer of one model, in plain Python: walk each tree, add in float32, then sigmoid and min-max."""
+    total = 0.5
+    for tree in trees:
+        node = 0
+        while tree["left_children"][node] >= 0:
+            threshold = struct.unpack("<f", struct.pack("<f", tree["split_conditions"][node]))[0]
+            is_left = struct.unpack("<f", struct.pack("<f", columns[tree["split_indices"][node]]))[0] < threshold
+            node = tree["left_children" if is_left else "right_children"][node]
+        total = struct.unpack("<f", struct.pack("<f", total + tree["split_conditions"][node]))[0]
+    if bounds is None:
+        return total
+    share = (1 / (1 + math.exp(-slope * total)) - 1e-6) / (1 - 2e-6)
+    return bounds[0] + share * (bounds[1] - bounds[0])
+
+
+def encoded(config, epoch):
+    """The 41 columns, as the published encoder makes them."""
+    columns = [config["Activation"] == name for name in ("Hardswish", "Mish", "ReLU")]
+    columns += [config[f"Op{i}"] == code for i in range(1, 7) for code in range(5)]
+    columns += [1, config["TrivialAugment"], config["LearningRate"], config["N"], config["Resolution"], config["W"]]
+    return [float(value) for value in (*columns, config["WeightDecay"], epoch)]
+
+
+def cases():
+    space = jahs.space()
+    configs = space.sample(30, seed=3)
+    return configs, [1 + 67 * i % 200 for i in range(30)]
+
+
+@pytest.fixture(scope="module")
+def task_folder(tmp_path_factory):
+    return write_surrogates(tmp_path_factory.mktemp("published"))
+
+
+@pytest.fixture(scope="module")
+def release(task_folder, tmp_path_factory):
+    return import_surrogates(task_folder.parent, tmp_path_factory.mktemp("out"))["cifar10"]
+
+
+def test_answers_are_those_of_the_trees_by_hand_and_of_the_golden_text(release):
+    configs, epochs = cases()
+    found = answers(release, configs, epochs)
+    golden = list(csv.DictReader(GOLDEN.read_text().splitlines()))
+    assert len(golden) == len(configs)
+    for number, name in enumerate(METRICS):
+        trees = make_trees(5, seed=number)
+        slope = 0.25 * (number + 1)
+        hand = [by_hand(trees, encoded(c, e), BOUNDS[name], slope) for c, e in zip(configs, epochs, strict=True)]
+        assert found[metric(name).name] == pytest.approx(hand, rel=1e-6)
+        assert found[metric(name).name] == pytest.approx([float(row[name]) for row in golden], rel=1e-6)
+        assert len({round(value, 9) for value in hand}) > 5
+
+
+def test_a_release_says_what_its_metrics_mean(release):
+    models = read_release(release).models
+    said = {name: model.metric(name) for name, model in models.metrics.items()}
+    assert list(said) == ["train_acc", "valid_acc", "test_acc", "latency", "runtime", "n_params", "n_macs"]
+    assert models.costs == "published"
+    assert models.packs[0].features == PUBLISHED
+    assert "may fall" in said["runtime"].description
+    assert said["latency"].by_epoch
+    assert said["n_macs"].unit == "million multiply-adds"
+    assert said["n_params"].published_scale == 1.0
+    facts = read_release(release).facts
+    assert (facts["source"], facts["protocol"], facts["licence"]) == ("imported", "jahs-bench-201", "CC BY 4.0")
+    assert facts["hyperparameters"]["latency"]["max_depth"] == 3
+    assert len(facts["imported"]["models"]["runtime"]) == 64
+
+
+@pytest.mark.parametrize("kind", ["tar", "tar.gz", "task folder", "metric folder", "one metric of a tar"])
+def test_every_way_to_the_files_gives_the_same_answers(kind, task_folder, release, tmp_path):
+    source, wanted = task_folder, None
+    if kind in ("tar", "one metric of a tar"):
+        source = write_tar(task_folder.parent, tmp_path / "assembled_surrogates.tar")
+        wanted = ["valid-acc"] if kind.startswith("one") else None
+    elif kind == "tar.gz":
+        source = tmp_path / "a.tar.gz"
+        source.write_bytes(gzip.compress(write_tar(task_folder.parent, tmp_path / "a.tar").read_bytes()))
+    elif kind == "metric folder":
+        source = task_folder / "valid-acc"
+    found = import_surrogates(source, tmp_path / "out", metrics=wanted)
+    configs, epochs = cases()
+    mine, whole = answers(found["cifar10"], configs, epochs), answers(release, configs, epochs)
+    assert list(mine) == (["valid_acc"] if wanted or kind == "metric folder" else list(whole))
+    assert all(np.array_equal(values, whole[name]) for name, values in mine.items())
+
+
+def test_the_same_files_give_the_same_bytes(task_folder, release, tmp_path):
+    other = import_surrogates(task_folder, tmp_path / "out")["cifar10"]
+    assert (other / "manifest.json").read_bytes() == (release / "manifest.json").read_bytes()
+
+
+def test_the_older_layout_of_several_outputs_is_read(tmp_path):
+    outputs = [make_trees(4, seed=seed) for seed in (7, 8)]
+    for protocol in (0, 2, 4):
+        folder = tmp_path / str(protocol)
+        folder.mkdir()
+        (folder / "model.pkl.gz").write_bytes(gzip.compress(dumps(make_old_pipeline(outputs), protocol)))
+        (folder / "params.pkl.gz").write_bytes(gzip.compress(dumps(make_params(("latency", "valid-acc")), protocol)))
+        with pytest.raises(InvalidArgument, match="its path does not name a task"):
+            import_surrogates(folder, tmp_path / "out")
+        found = import_surrogates(folder, tmp_path / f"out-{protocol}", tasks=["cifar10"])
+        configs, epochs = cases()
+        mine = answers(found["cifar10"], configs, epochs)
+        for name, trees in zip(("latency", "valid_acc"), outputs, strict=True):
+            hand = [by_hand(trees, encoded(c, e), None, 1.0) for c, e in zip(configs, epochs, strict=True)]
+            assert mine[name] == pytest.approx(hand, rel=1e-6)
+
+
+def test_an_import_that_was_stopped_goes_on_where_it_was(task_folder, tmp_path, monkeypatch):
+    import jahs.published.surrogates as module
+
+    read = []
+
+    def counted(file, where):
+        if len(read) == 4:
+            raise KeyboardInterrupt
+        read.append(where)
+        return read_model(file, where)
+
+    monkeypatch.setattr(module, "read_model", counted)
+    with pytest.raises(KeyboardInterrupt):
+        import_surrogates(task_folder, tmp_path / "out")
+    assert not (tmp_path / "out" / "cifar10").exists()
+    (next((tmp_path / "out" / ".cifar10.parts").glob("*.npz"))).write_bytes(b"damaged")
+    read.clear()
+    monkeypatch.setattr(module, "read_model", lambda file, where: (read.append(where), read_model(file, where))[1])
+    import_surrogates(task_folder, tmp_path / "out")
+    assert len(read) == 4  # three that were never read, and the damaged one
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["cifar10"]
+    read.clear()
+    said = []
+    import_surrogates(task_folder, tmp_path / "out", report=said.append)
+    assert (read, len(said)) == ([], 1)
+    assert "is there already" in said[0]
+
+
+def test_a_damaged_release_is_made_again(task_folder, tmp_path):
+    release = import_surrogates(task_folder, tmp_path)["cifar10"]
+    values = release / "forests-0" / "node_value.npy"
+    values.write_bytes(values.read_bytes()[:-1] + b"x")
+    import_surrogates(task_folder, tmp_path)
+    read_release(release).verify()
+
+
+def test_what_does_not_exist_is_named(task_folder, tmp_path):
+    with pytest.raises(MissingData, match="does not exist; see: jahs download"):
+        import_surrogates(tmp_path / "no.tar", tmp_path)
+    with pytest.raises(MissingData, match=r"holds no model\.pkl\.gz"):
+        import_surrogates(tmp_path, tmp_path)
+    with pytest.raises(MissingData, match="holds no models for fashion_mnist"):
+        import_surrogates(task_folder, tmp_path, tasks=["fashion_mnist"])
+    with pytest.raises(UnknownName, match="task='digits' does not exist"):
+        import_surrogates(task_folder, tmp_path, tasks=["digits"])
+    with pytest.raises(UnknownName, match="metric='accuracy' does not exist"):
+        import_surrogates(task_folder, tmp_path, metrics=["accuracy"])
+    with pytest.raises(InvalidArgument, match="costs='exact' is not one of"):
+        import_surrogates(task_folder, tmp_path, costs="exact")
+    with pytest.raises(MissingData, match="cifar10: no model of train_loss"):
+        import_surrogates(task_folder, tmp_path, metrics=["train_loss"])
+
+
+def model_file(tmp_path, pipeline, protocol=0):
+    path = tmp_path / "model.pkl.gz"
+    path.write_bytes(gzip.compress(dumps(pipeline, protocol)))
+    return path
+
+
+def refuse_model(tmp_path, pipeline, error, fault):
+    with model_file(tmp_path, pipeline).open("rb") as file, pytest.raises(error, match=fault):
+        read_model(file, "model")
+
+
+def changed(thing, path, value):
+    """Replace one part of a pipeline, given by attribute, key and position."""
+    *steps, last = path
+    target = thing
+    for step in steps:
+        target = getattr(target, step) if isinstance(step, str) and hasattr(target, step) else target[step]
+    target[last] = value
+    return thing
+
+
+def pipeline():
+    return make_pipeline("latency", make_trees(2, seed=1), slope=0.5)
+
+
+_SCALER = ("state", "steps", 1, 1, "state", "transformer_")
+_INNER = ("state", "steps", 1, 1, "state", "regressor_")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "error", "fault"),
+    [
+        (("state", "steps"), [], UnknownFormat, "not a pipeline of an encoder and a regressor"),
+        (("state", "steps", 1), ("x", Obj("sklearn.pipeline", "Pipeline", {})), UnknownFormat, "ends in sklearn"),
+        (("state", "steps", 0), ("x", Obj("sklearn.pipeline", "Pipeline", {})), UnknownFormat, "begins with sklearn"),
+        (("state", "steps", 0, 1, "state", "sparse_output_"), np.True_, UnknownFormat, "not a dense one-hot encoder"),
+        (("state", "steps", 0, 1, "state", "transformers_"), [], UnknownFormat, "not a dense one-hot encoder"),
+        ((*_SCALER[:-1], "transformer_"), None, UnknownFormat, "not scaled to its minimum and maximum"),
+        ((*_SCALER, "state", "data_min_"), 1.0, CorruptFile, "scaling of the target does not make sense"),
+        ((*_SCALER, "state", "feature_range"), (0.1, 0.7), CorruptFile, "scaling of the target does not make sense"),
+        ((*_INNER, "state", "transformer_"), None, UnknownFormat, "not transformed with an inverse sigmoid"),
+        ((*_INNER, "state", "transformer_", "state", "inv_kw_args"), {}, UnknownFormat, "inverse sigmoid"),
+        ((*_INNER, "state", "transformer_", "state", "inv_kw_args"), {"k": 0.0}, CorruptFile, "slope=0.0 is outside"),
+        ((*_SCALER, "state", "data_max_"), np.array([math.inf]), CorruptFile, "upper=inf is not a finite number"),
+        ((*_INNER, "state", "regressor_", "state", "_Booster"), None, UnknownFormat, "not a fitted xgboost"),
+    ],
+    ids=[
+        *("no steps", "other regressor", "other encoder", "sparse", "no encoder", "no scaler", "no bounds", "no range"),
+        *("no sigmoid", "no slope", "slope 0", "infinite bound", "not fitted"),
+    ],
+)
+def test_a_pipeline_of_another_kind_is_refused(tmp_path, path, value, error, fault):
+    if path[1:] == ("steps", 1) or path[1:] == ("steps", 0) or path[1:] == ("steps",):
+        thing = pipeline()
+        steps = list(thing.state["steps"])
+        if len(path) == 2:
+            steps = value
+        else:
+            steps[path[2]] = value
+        thing.state["steps"] = steps
+    else:
+        thing = changed(pipeline(), path, value)
+    refuse_model(tmp_path, thing, error, f"^model.*{fault}")
+
+
+def test_columns_that_do_not_exist_are_refused(task_folder, tmp_path):
+    thing = pipeline()
+    thing.state["steps"][0][1].state["transformers_"][0][1].state["categories_"][0].array[0] = "SiLU"
+    folder = tmp_path / "cifar10"
+    folder.mkdir()
+    model_file(folder, thing)
+    (folder / "params.pkl.gz").write_bytes(gzip.compress(dumps(make_params(("latency",)), 0)))
+    with pytest.raises(UnknownFormat, match=r"cifar10: the models read what this version does not know.*SiLU"):
+        import_surrogates(folder, tmp_path / "out")
+
+
+def handle_of(trees, change):
+    model = json.loads(make_handle(trees))
+    change(model["Model"]["learner"])
+    return json.dumps(model).encode()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "fault"),
+    [
+        (lambda m: m["gradient_booster"]["model"]["trees"][1].pop("split_indices"), CorruptFile, "split_indices"),
+        (lambda m: m["gradient_booster"]["model"]["trees"][1]["left_children"].pop(), CorruptFile, "unequal length"),
+        (lambda m: m["gradient_booster"]["model"]["trees"][1].update(categories=[1]), UnknownFormat, "categorical"),
+        (lambda m: m["gradient_booster"]["model"]["trees"].append({}), CorruptFile, "not the JSON"),
+        (lambda m: m["gradient_booster"]["model"].pop("trees"), CorruptFile, "trees"),
+        (lambda m: m.update(feature_names=[0] * 200_000), CorruptFile, "a long list that is no tree's"),
+        (lambda m: m["gradient_booster"]["model"]["trees"][0].update(parents=[[0] * 9_000_000]), CorruptFile, "bytes"),
+    ],
+    ids=["no column", "unequal columns", "categories", "empty tree", "no trees", "long list", "large tree"],
+)
+def test_a_booster_that_is_none_is_refused(change, error, fault):
+    from jahs.published.booster import parse_booster
+
+    with pytest.raises(error, match=f"^model: .*{fault}"):
+        parse_booster(handle_of(make_trees(2, seed=0), change), "model")
+
+
+@pytest.mark.parametrize("handle", [b"binf", b"{", b"{}", b"[" * 100_000, b'{"Model":' * 2000], ids=str)
+def test_bytes_that_are_no_booster_are_refused(handle):
+    from jahs.published.booster import parse_booster
+
+    with pytest.raises((CorruptFile, UnknownFormat), match=r"^model: "):
+        parse_booster(handle, "model")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("state", "steps", 0, 1, "state", "sparse_output_"),
+        ("state", "steps", 0, 1, "state", "feature_names_in_"),
+        (*_SCALER, "state", "feature_range"),
+        (*_SCALER, "state", "data_min_"),
+        (*_INNER, "state", "transformer_", "state", "inv_kw_args"),
+    ],
+    ids=lambda path: path[-1],
+)
+def test_parts_that_are_shared_without_end_are_refused_at_once(tmp_path, path):
+    # Pickled once and shared by the memo, which the writer of tests does not do: a stand-in is replaced.
+    content = dumps(changed(pipeline(), path, "stand-in"), 2)
+    assert content.count(b"X\x08\x00\x00\x00stand-in") == 1
+    doubled = b")" + b"".join(
+        b"r" + struct.pack("<I", 9000 + k) + b"j" + struct.pack("<I", 9000 + k) + b"\x86" for k in range(60)
+    )
+    content = content.replace(b"X\x08\x00\x00\x00stand-in", doubled)
+    import io
+
+    with pytest.raises((CorruptFile, UnknownFormat), match=r"^model"):
+        read_model(io.BytesIO(content), "model")
+    one_hot = ("state", "steps", 0, 1, "state", "transformers_", 0, 1, "state", "categories_", 0)
+    content = dumps(changed(pipeline(), one_hot, np.array(["stand-in"], dtype=object)), 2)
+    with pytest.raises(CorruptFile, match="categories of Activation are not texts"):
+        read_model(io.BytesIO(content.replace(b"X\x08\x00\x00\x00stand-in", doubled)), "model")
+
+
+def test_headers_of_something_else_are_refused(tmp_path):
+    import io
+
+    def refuse(thing, error, fault):
+        with pytest.raises(error, match=fault):
+            read_headers(io.BytesIO(dumps(thing, 0)), "params")
+
+    refuse({}, UnknownFormat, "params does not hold the parameters of a model")
+    refuse(make_params(("speed",)), UnknownName, "metric='speed' does not exist")
+    params = make_params(("latency",))
+    refuse({**params, "feature_headers": params["label_headers"]}, UnknownFormat, "params: features latency;")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("../evil", "0"),
+        ("/etc/passwd", "0"),
+        ("a/../../b", "0"),
+        ("C:\\x", "0"),
+        ("link", "2"),
+        ("hard", "1"),
+        ("dev", "3"),
+    ],
+    ids=["parent", "absolute", "hidden parent", "drive", "link", "hard link", "device"],
+)
+def test_an_archive_with_a_hostile_member_is_refused(tmp_path, name, kind):
+    import io
+    import tarfile
+
+    path = tmp_path / "evil.tar"
+    with tarfile.open(path, "w") as archive:
+        member = tarfile.TarInfo(name)
+        member.type = kind.encode()
+        member.linkname = "/etc/passwd"
+        archive.addfile(member, io.BytesIO(b""))
+    with pytest.raises(UnsafeFile, match=r"evil\.tar: member"):
+        import_surrogates(path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_archive_that_is_cut_off_or_none_is_corrupt(task_folder, tmp_path):
+    whole = write_tar(task_folder.parent, tmp_path / "whole.tar").read_bytes()
+    for n in (0, 100, 1000, len(whole) // 2, whole.rstrip(b"\0").__len__() - 10):
+        (tmp_path / "cut.tar").write_bytes(whole[:n])
+        with pytest.raises((CorruptFile, MissingData), match=r"cut\.tar"):
+            import_surrogates(tmp_path / "cut.tar", tmp_path / "out")
+    assert tar_bytes({"a": b"x"})
+
+
+def test_hostile_files_in_an_archive_execute_nothing(tmp_path):
+    trace = tmp_path / "trace"
+    evil = b"cposix\nsystem\n(S'touch " + str(trace).encode() + b"'\ntR."
+    for name in ("model.pkl.gz", "params.pkl.gz"):
+        files = {
+            "model.pkl.gz": gzip.compress(dumps(pipeline(), 0)),
+            "params.pkl.gz": gzip.compress(dumps(make_params(("latency",)), 0)),
+        }
+        files[name] = evil
+        path = tmp_path / "evil.tar"
+        path.write_bytes(tar_bytes({f"assembled_surrogates/cifar10/latency/{k}": v for k, v in files.items()}))
+        with pytest.raises(UnsafeFile, match=f"{name}: it asks for 'posix.system'.*nothing of it was executed"):
+            import_surrogates(path, tmp_path / "out")
+    assert not trace.exists()
+
+
+def test_tasks_that_were_published_exist():
+    from jahs.published.surrogates import PUBLISHED_TASKS
+
+    assert set(PUBLISHED_TASKS) <= set(TASKS)
