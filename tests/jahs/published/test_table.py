@@ -1,0 +1,328 @@
+"""Published tables become folders of runs; whatever is odd about them is found, listed, and not repaired."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import jahs
+from jahs.cost import n_macs, n_params
+from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, MissingData, UnknownFormat, UnsafeFile
+from jahs.published.frames import read_frame
+from jahs.published.oddities import FINDINGS, ODDITY_COLUMNS
+from jahs.published.table import import_table
+from jahs.runs import read_configs, read_profile, read_protocol, read_runs
+from jahs.schema import CONFIG_KEYS
+from jahs.tables import read_table
+from jahs.tasks import TASKS
+from tests.pickle_writer import dumps
+from tests.published_files import frame_bytes, tar_bytes
+
+TASK = TASKS["colorectal_histology"]
+N_EPOCHS = TASK.max_epoch
+LABELS = (
+    *("FLOPS", "latency", "runtime", "size_MB", "train-forward_duration", "train-backprop_duration"),
+    *(f"{part}-{kind}" for part in ("train", "valid", "test") for kind in ("acc", "loss")),
+)
+
+
+def make_columns(n_models=12, *, seed=0):
+    """Return raw's columns: whole runs of different configs, without anything odd."""
+    configs = jahs.space().sample_columns(n_models, seed=seed)
+    X = jahs.encode(configs, 1)
+    model = np.repeat(np.arange(n_models), N_EPOCHS)
+    epoch = np.tile(np.arange(1, N_EPOCHS + 1), n_models)
+    draw = np.random.default_rng(seed)
+    columns = {("features", key): configs[key][model] for key in CONFIG_KEYS}
+    for key in ("Activation", "Optimizer", "TrivialAugment"):
+        columns["features", key] = columns["features", key].astype(object)
+    for key in ("N", "W", *(f"Op{i}" for i in range(1, 7))):
+        columns["features", key] = columns["features", key].astype(np.int64)
+    columns["features", "Resolution"] = columns["features", "Resolution"].astype(float)
+    columns["features", "epoch"] = epoch
+    noise = draw.normal(0, 0.5, len(epoch))
+    for part in ("train", "valid", "test"):
+        columns["labels", f"{part}-acc"] = np.clip(20 + 50 * epoch / N_EPOCHS + noise, 0, 100)
+        columns["labels", f"{part}-loss"] = 2.0 / epoch + 0.1
+    columns["labels", "runtime"] = 3.5 * epoch + model
+    columns["labels", "latency"] = 0.01 + model / 1000 + epoch / 1e6
+    columns["labels", "train-forward_duration"] = np.full(len(epoch), 0.25)
+    columns["labels", "train-backprop_duration"] = np.full(len(epoch), 0.5)
+    columns["labels", "FLOPS"] = n_macs(X, TASK)[model] / 1e6
+    columns["labels", "size_MB"] = n_params(X, TASK)[model] / 1e6
+    for key, values in (("model_ID", model + 100), ("fidelity_ID", model % 3), ("model_idx", model), ("taskid", model)):
+        columns["sampling_index", key] = values
+    return columns
+
+
+def rows_of(columns, model):
+    return np.flatnonzero(columns["sampling_index", "model_ID"] == 100 + model)
+
+
+def imported(tmp_path, columns, sides=None, labels=None):
+    """Import raw and sides of the split; return the folder, its report and its oddities."""
+    members = {"raw": frame_bytes(columns, labels)}
+    for name, rows in (sides or {}).items():
+        part = {key: values[rows] for key, values in columns.items() if key[0] != "sampling_index"}
+        members[name] = frame_bytes(part, np.asarray(rows))
+    path = tmp_path / "metric_data.tar"
+    path.write_bytes(tar_bytes({f"metric_data/{TASK.name}/{name}.pkl.gz": data for name, data in members.items()}))
+    folder = import_table(path, tmp_path / "out")[TASK.name]
+    return (
+        folder,
+        json.loads((folder / "report.json").read_text()),
+        read_table(folder / "oddities.parquet", ODDITY_COLUMNS),
+    )
+
+
+def found(report):
+    return {name: entry["n_found"] for name, entry in report["findings"].items() if entry["n_found"]}
+
+
+def test_a_table_without_oddities_comes_whole(tmp_path):
+    columns = make_columns()
+    folder, report, oddities = imported(tmp_path, columns)
+    assert found(report) == {}
+    assert len(oddities["finding"]) == 0
+    whole = {"configs": 12, "rows": 12 * N_EPOCHS, "runs": 12}
+    assert report["counts"] == {f"{what}_{done}": n for what, n in whole.items() for done in ("read", "written")}
+    configs, runs, profile = read_configs(folder), read_runs(folder), read_profile(folder)
+    first = [rows_of(columns, k)[0] for k in range(12)]
+    expected = jahs.config_ids({key: columns["features", key][first] for key in CONFIG_KEYS})
+    assert sorted(configs["config_id"].tolist()) == sorted(expected.tolist())
+    assert np.array_equal(jahs.config_ids({key: configs[key] for key in CONFIG_KEYS}), configs["config_id"])
+    for k in range(12):
+        mine = runs["config_id"] == expected[k]
+        assert runs["epoch"][mine].tolist() == list(range(1, N_EPOCHS + 1))
+        for name, published in (("valid_acc", "valid-acc"), ("test_loss", "test-loss"), ("runtime", "runtime")):
+            assert runs[name][mine] == pytest.approx(columns["labels", published][rows_of(columns, k)], rel=1e-6)
+        row = profile["config_id"] == expected[k]
+        assert profile["latency"][row] == pytest.approx(0.01 + k / 1000 + N_EPOCHS / 1e6)
+        assert profile["step_time_s"][row] == pytest.approx(0.75)
+    assert set(runs["status"]) == {"finished"}
+    assert set(runs["seed"]) == {0}
+    protocol = read_protocol(folder)
+    assert protocol.facts["task"]["name"] == TASK.name
+    assert protocol.facts["source"] == "jahs-bench-201"
+    assert set(runs["protocol"]) == {protocol.digest}
+
+
+def test_the_order_of_the_rows_does_not_matter(tmp_path):
+    columns = make_columns(4)
+    order = np.random.default_rng(1).permutation(len(columns["features", "epoch"]))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    one, *_ = imported(tmp_path / "a", columns)
+    other, *_ = imported(tmp_path / "b", {key: values[order] for key, values in columns.items()}, labels=order)
+    assert (one / "runs-0001.parquet").read_bytes() == (other / "runs-0001.parquet").read_bytes()
+
+
+def spoil(columns, finding):
+    """Plant one oddity; return (how many findings, models, rows written of 12 whole runs, the value found)."""
+    features, labels = "features", "labels"
+    two, three = rows_of(columns, 2), rows_of(columns, 3)
+    if finding == "repeated_config":
+        for key in CONFIG_KEYS:
+            columns[features, key][three] = columns[features, key][two]
+        for name in ("FLOPS", "size_MB"):
+            columns[labels, name][three] = columns[labels, name][two]
+        return 1, [103], 12, 102
+    if finding == "same_run":
+        spoil(columns, "repeated_config")
+        columns[labels, "valid-acc"][three] = columns[labels, "valid-acc"][two]
+        return 1, [103], 12, 102
+    if finding in ("flops_label", "size_label"):
+        columns[labels, {"flops_label": "FLOPS", "size_label": "size_MB"}[finding]][two] *= 1.001
+        return 1, [102], 12, None
+    if finding == "nan_row":
+        columns[labels, "valid-acc"][two[[4, 9]]] = np.nan
+        columns[labels, "latency"][three[7]] = np.inf
+        return 3, [102, 103], 12 - 3 / N_EPOCHS, None
+    if finding == "nan_last_row":
+        columns[labels, "valid-loss"][two[-1]] = np.nan
+        return 1, [102], 12 - 1 / N_EPOCHS, N_EPOCHS
+    if finding == "repeated_epoch":
+        columns[features, "epoch"][two[5]] = 5
+        return 1, [102], 11, None
+    if finding == "changing_config":
+        columns[features, "LearningRate"][two[50]] *= 1.01
+        return 1, [102], 11, None
+    if finding == "invalid_config":
+        columns[features, "LearningRate"][two] = 3.0
+        return 1, [102], 11, None
+    if finding == "falling_runtime":
+        columns[labels, "runtime"][two[[10, 50]]] -= 100
+        return 1, [102], 12, 11
+    if finding == "flat_tail":
+        columns[labels, "valid-acc"][two[120:]] = columns[labels, "valid-acc"][two[119]] + 0.05 * (np.arange(80) % 2)
+        return 1, [102], 12, 120
+    assert finding == "constant_run"
+    columns[labels, "valid-acc"][two] = 10.0
+    return 1, [102], 12, None
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [name for name in FINDINGS if name not in ("shared_by_split", "changed_row", "incomplete_run")],
+)
+def test_each_oddity_is_found_once_and_listed(tmp_path, finding):
+    columns = make_columns()
+    n_found, models, n_whole, value = spoil(columns, finding)
+    folder, report, oddities = imported(tmp_path, columns)
+    implied = {"nan_last_row": {"nan_row": 1}, "same_run": {"repeated_config": 1}}.get(finding, {})
+    assert found(report) == {finding: n_found, **implied}
+    entry = report["findings"][finding]
+    assert entry["n_models"] == len(models)
+    assert entry["first_model_ids"] == models
+    assert sum(entry["by_group"].values()) == n_found
+    assert report["counts"]["rows_written"] == round(n_whole * N_EPOCHS) == len(read_runs(folder)["epoch"])
+    mine = oddities["finding"] == finding
+    assert set(oddities["model_id"][mine]) == set(models)
+    if value is not None:
+        assert oddities["value"][mine].tolist() == [value]
+
+
+def test_costs_that_are_labelled_wrong_are_listed_with_the_exact_ones(tmp_path):
+    columns = make_columns()
+    spoil(columns, "flops_label")
+    _, _, oddities = imported(tmp_path, columns)
+    exact = oddities["expected"][0]
+    assert oddities["value"][0] == pytest.approx(1.001 * exact)
+    first = rows_of(columns, 2)[0]
+    config = {key: columns["features", key][[first]] for key in CONFIG_KEYS}
+    assert exact == pytest.approx(n_macs(jahs.encode(config, 1), TASK)[0] / 1e6, rel=1e-12)
+    assert oddities["group"][0] == "N={N:g} W={W:g} Resolution={Resolution:g}".format(
+        **{key: values[0] for key, values in config.items()}
+    )
+
+
+def test_a_run_that_ends_early_is_left_out(tmp_path):
+    columns = make_columns()
+    keep = np.setdiff1d(np.arange(12 * N_EPOCHS), rows_of(columns, 2)[150:])
+    folder, report, oddities = imported(tmp_path, {key: values[keep] for key, values in columns.items()})
+    assert found(report) == {"incomplete_run": 1}
+    assert oddities["value"].tolist() == [150.0]
+    assert report["counts"]["runs_written"] == 11
+    assert len(read_runs(folder)["epoch"]) == 11 * N_EPOCHS
+    assert len(read_configs(folder)["N"]) == len(read_profile(folder)["latency"]) == 11
+
+
+def test_a_repeated_config_becomes_further_seeds(tmp_path):
+    columns = make_columns()
+    spoil(columns, "repeated_config")
+    folder, *_ = imported(tmp_path, columns)
+    runs = read_runs(folder)
+    ids, counts = np.unique(runs["config_id"][runs["epoch"] == 1], return_counts=True)
+    assert sorted(counts) == [1] * 10 + [2]
+    twice = runs["config_id"] == ids[counts.argmax()]
+    assert set(runs["seed"][twice]) == {0, 1}
+    assert len(read_configs(folder)["N"]) == 11
+
+
+def test_configs_on_several_sides_of_the_published_split_are_found(tmp_path):
+    columns = make_columns()
+    spoil(columns, "repeated_config")
+    sides = {
+        "train_set": np.concatenate([rows_of(columns, k) for k in range(3)]),
+        "valid_set": np.concatenate([rows_of(columns, k) for k in (3, 4)]),
+        "test_set": rows_of(columns, 5),
+    }
+    _, report, oddities = imported(tmp_path, columns, sides)
+    assert found(report) == {"repeated_config": 1, "shared_by_split": 2}
+    mine = oddities["finding"] == "shared_by_split"
+    assert oddities["model_id"][mine].tolist() == [102, 103]
+    assert set(oddities["value"][mine]) == {1.0}
+    assert report["published_split"]["train_set"] == {"configs": 3, "rows": 3 * N_EPOCHS}
+    assert report["published_split"]["test_set"] == {"configs": 1, "rows": N_EPOCHS}
+
+
+def test_rows_of_the_split_that_are_not_those_of_raw_are_found(tmp_path):
+    columns = make_columns()
+    path = tmp_path / "metric_data.tar"
+    changed = {key: values.copy()[:100] for key, values in columns.items() if key[0] != "sampling_index"}
+    changed["labels", "valid-acc"][7] += 1
+    members = {"raw": frame_bytes(columns), "train_set": frame_bytes(changed, np.arange(100))}
+    path.write_bytes(tar_bytes({f"metric_data/{TASK.name}/{name}.pkl.gz": data for name, data in members.items()}))
+    folder = import_table(path, tmp_path / "out")[TASK.name]
+    report = json.loads((folder / "report.json").read_text())
+    assert found(report) == {"changed_row": 1}
+    assert read_table(folder / "oddities.parquet", ODDITY_COLUMNS)["value"].tolist() == [7.0]
+
+
+def test_an_import_is_not_done_twice_nor_over_another(tmp_path):
+    imported(tmp_path, make_columns(3))
+    said = []
+    import_table(tmp_path / "metric_data.tar", tmp_path / "out", report=said.append)
+    assert len(said) == 1
+    assert "is there already, from the same files" in said[0]
+    with pytest.raises(InvalidArgument, match="is there already, from other files"):
+        imported(tmp_path, make_columns(3, seed=1))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "fault"),
+    [
+        (lambda c: c.pop(("labels", "runtime")), InvalidTable, "lacks the column labels / runtime"),
+        (lambda c: c.pop(("features", "epoch")), InvalidTable, "lacks the column features / epoch"),
+        (lambda c: c.pop(("sampling_index", "model_ID")), InvalidTable, "lacks the column sampling_index / model_ID"),
+        (lambda c: c.update({("labels", "valid-acc"): c["features", "Activation"]}), InvalidTable, "not numbers"),
+        (lambda c: c.update({("features", "epoch"): c["labels", "runtime"]}), InvalidTable, "should be whole"),
+    ],
+    ids=["no runtime", "no epoch", "no model", "texts", "fractions"],
+)
+def test_a_table_without_what_a_run_needs_is_refused_and_leaves_nothing(tmp_path, change, error, fault):
+    columns = make_columns(2)
+    change(columns)
+    with pytest.raises(error, match=fault):
+        imported(tmp_path, columns)
+    assert list((tmp_path / "out" / "runs").iterdir()) == []
+
+
+def test_files_that_are_missing_are_named(tmp_path):
+    path = tmp_path / "metric_data.tar"
+    with pytest.raises(MissingData, match="does not exist"):
+        import_table(path, tmp_path)
+    path.write_bytes(tar_bytes({"metric_data/cifar10/train_set.pkl.gz": b""}))
+    with pytest.raises(MissingData, match=r"cifar10 has no raw\.pkl\.gz"):
+        import_table(path, tmp_path)
+    with pytest.raises(MissingData, match="holds no table of fashion_mnist"):
+        import_table(path, tmp_path, tasks=["fashion_mnist"])
+
+
+def test_a_hostile_table_executes_nothing_and_leaves_nothing(tmp_path):
+    trace = tmp_path / "trace"
+    evil = b"cposix\nsystem\n(S'touch " + str(trace).encode() + b"'\ntR."
+    path = tmp_path / "metric_data.tar"
+    path.write_bytes(tar_bytes({"metric_data/cifar10/raw.pkl.gz": evil}))
+    with pytest.raises(UnsafeFile, match=r"posix\.system"):
+        import_table(path, tmp_path / "out")
+    assert not trace.exists()
+    assert list((tmp_path / "out" / "runs").iterdir()) == []
+
+
+def test_a_frame_of_many_rows_stays_in_scratch_files(tmp_path, monkeypatch):
+    import io
+
+    import jahs.published.frames as module
+
+    monkeypatch.setattr(module, "_HELD", 1000)
+    columns = make_columns(5)
+    frame = read_frame(io.BytesIO(frame_bytes(columns)), "frame", scratch=tmp_path)
+    for key, values in columns.items():
+        assert np.array_equal(
+            frame.column(*key).take(slice(None)),
+            values.astype(str) if values.dtype == object and key[1] != "TrivialAugment" else values,
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_something_else_than_a_table_is_refused():
+    import io
+
+    for thing in ({"a": 1}, None, [1, 2]):
+        with pytest.raises(UnknownFormat, match="file is not a DataFrame"):
+            read_frame(io.BytesIO(dumps(thing, 4)), "file")
+    with pytest.raises(CorruptFile, match="file ends in the middle"):
+        read_frame(io.BytesIO(b""), "file")
