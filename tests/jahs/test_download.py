@@ -1,0 +1,400 @@
+"""Downloads of large files from a real HTTP server here: resumed where they were cut, whole, or not there."""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import socket
+import tarfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from jahs import download as module
+from jahs.download import DownloadBar, fetch
+from jahs.errors import CorruptFile, DownloadFailed, InvalidArgument, OutOfSpace, UnknownName, UnsafeFile
+from jahs.published.fetching import ARCHIVES, VERSIONS, add_arguments, download_archives, run
+
+CONTENT = os.urandom(300_000)
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Server:
+    """Serves `content` at every address, and misbehaves as told.
+
+    Attributes:
+        content, etag: what is served, and its version (None: the server names none).
+        cuts: after how many bytes each of the next answers breaks off; then answers are whole.
+        ranges: whether ranges are known.
+        status: what every answer says instead of 200.
+        length: what Content-Length says instead of the truth ("": nothing).
+        headers: what is sent besides.
+        asked: (path, Range, If-Range) of every request.
+    """
+
+    def __init__(self):
+        self.content, self.etag, self.cuts, self.ranges = CONTENT, '"1"', [], True
+        self.status, self.length, self.headers, self.asked = None, None, {}, []
+        self.contents = {}
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked = self.headers.get("Range")
+                server.asked.append((self.path, asked, self.headers.get("If-Range")))
+                if server.status is not None:
+                    self.send_error(server.status)
+                    return
+                body = server.contents.get(self.path, server.content)
+                n_all, start = len(body), 0
+                if asked and server.ranges and self.headers.get("If-Range") in (None, server.etag):
+                    start = int(asked.removeprefix("bytes=").removesuffix("-"))
+                    if start >= n_all:
+                        self.send_error(416)
+                        return
+                    self.send_response(206)
+                    self.send_header("Content-Range", f"bytes {start}-{n_all - 1}/{n_all}")
+                else:
+                    self.send_response(200)
+                body = body[start:]
+                if server.length != "":
+                    self.send_header("Content-Length", server.length or str(len(body)))
+                if server.etag is not None:
+                    self.send_header("ETag", server.etag)
+                for name, value in server.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                if server.cuts:
+                    body = body[: server.cuts.pop(0)]
+                with contextlib.suppress(ConnectionError):
+                    self.wfile.write(body)
+
+            def log_message(self, *_args):
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01})
+        self.thread.start()
+
+    def ranges_asked(self):
+        return [asked for _, asked, _ in self.asked]
+
+    def close(self):
+        self.http.shutdown()
+        self.thread.join()
+        self.http.server_close()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "new" / "file.bin"
+
+
+def get(server, path, **arguments):
+    return fetch(f"{server.url}/file.bin", path, pause_s=0.0, **arguments)
+
+
+def left_over(path):
+    return sorted(other.name for other in path.parent.iterdir()) if path.parent.exists() else []
+
+
+WHOLE = ["file.bin", "file.bin.sha256"]
+PART = [".file.bin.part", ".file.bin.part.json"]
+
+
+def test_a_file_comes_whole_with_its_sha256_and_is_not_fetched_again(server, path):
+    said = []
+    found = get(server, path, report=lambda *numbers: said.append(numbers))
+    assert (found.path, found.n_bytes, found.sha256, found.is_new) == (path, len(CONTENT), SHA256, True)
+    assert path.read_bytes() == CONTENT
+    assert path.with_name("file.bin.sha256").read_text() == f"{SHA256}  file.bin\n"
+    assert said[-1] == (len(CONTENT), len(CONTENT))
+    assert left_over(path) == WHOLE
+    assert get(server, path).is_new is False
+    assert len(server.asked) == 1
+
+
+def test_a_connection_that_breaks_is_made_again_and_goes_on(server, path):
+    server.cuts = [100_000, 50_000, 0]
+    assert get(server, path).sha256 == SHA256
+    assert path.read_bytes() == CONTENT
+    assert server.ranges_asked() == [None, "bytes=100000-", "bytes=150000-", "bytes=150000-"]
+    assert {if_range for _, _, if_range in server.asked[1:]} == {'"1"'}
+    assert left_over(path) == WHOLE
+
+
+def test_a_download_that_failed_is_continued_by_the_next_one(server, path):
+    server.cuts = [100_000]
+    with pytest.raises(
+        DownloadFailed,
+        match=r"100000 bytes came, 300000 were announced; 100000 bytes have come; the same command goes on",
+    ):
+        get(server, path, n_attempts=1)
+    assert left_over(path) == PART
+    assert get(server, path).sha256 == SHA256
+    assert server.ranges_asked() == [None, "bytes=100000-"]
+    assert left_over(path) == WHOLE
+
+
+def test_a_server_without_ranges_sends_everything_again(server, path):
+    server.cuts, server.ranges = [100_000], False
+    assert get(server, path).sha256 == SHA256
+    assert server.ranges_asked() == [None, "bytes=100000-"]
+
+
+def test_a_file_that_changed_meanwhile_is_fetched_from_its_beginning(server, path):
+    server.cuts = [100_000]
+    with pytest.raises(DownloadFailed):
+        get(server, path, n_attempts=1)
+    server.content, server.etag = os.urandom(200_000), '"2"'
+    get(server, path)
+    assert path.read_bytes() == server.content
+
+
+@pytest.mark.parametrize("etag", [None, 'W/"1"'], ids=["no version", "a weak version"])
+def test_without_a_version_nothing_is_continued(server, path, etag):
+    server.cuts, server.etag = [100_000], etag
+    assert get(server, path).sha256 == SHA256
+    assert server.ranges_asked() == [None, None]
+
+
+def test_another_address_is_not_continued_with(server, path):
+    server.cuts = [100_000]
+    with pytest.raises(DownloadFailed):
+        get(server, path, n_attempts=1)
+    fetch(f"{server.url}/other.bin", path, pause_s=0.0)
+    assert server.ranges_asked() == [None, None]
+
+
+def test_a_part_that_is_too_long_is_thrown_away(server, path):
+    server.cuts = [100_000]
+    with pytest.raises(DownloadFailed):
+        get(server, path, n_attempts=1)
+    with path.with_name(PART[0]).open("ab") as file:
+        file.write(bytes(300_000))
+    assert get(server, path).sha256 == SHA256
+    assert path.read_bytes() == CONTENT
+
+
+def test_a_part_that_was_damaged_is_found_where_the_sha256_is_known(server, path):
+    server.cuts = [100_000]
+    with pytest.raises(DownloadFailed):
+        get(server, path, n_attempts=1)
+    path.with_name(PART[0]).write_bytes(bytes(100_000))
+    with pytest.raises(DownloadFailed, match=f"sha256 is [0-9a-f]{{64}}, not {SHA256} as published"):
+        get(server, path, sha256=SHA256)
+    assert left_over(path) == []
+    assert get(server, path, sha256=SHA256).sha256 == SHA256
+
+
+def test_a_file_that_was_damaged_later_is_fetched_again(server, path):
+    get(server, path)
+    path.write_bytes(CONTENT[:-1] + b"x")
+    assert get(server, path).is_new is True
+    assert path.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("status", [403, 404, 500, 503])
+def test_an_answer_that_is_an_error_is_said_at_once(server, path, status):
+    server.status = status
+    with pytest.raises(
+        DownloadFailed, match=rf"^{re.escape(server.url)}/file\.bin: the server says {status} .*try again"
+    ):
+        get(server, path)
+    assert len(server.asked) == 1
+    assert left_over(path) == []
+
+
+def test_an_error_in_the_middle_keeps_what_has_come(server, path):
+    server.cuts = [100_000]
+    with pytest.raises(DownloadFailed):
+        get(server, path, n_attempts=1)
+    server.status = 500
+    with pytest.raises(
+        DownloadFailed, match=r"says 500 .*; 100000 bytes have come; the same command goes on from there"
+    ):
+        get(server, path)
+    server.status = None
+    assert get(server, path).sha256 == SHA256
+
+
+@pytest.mark.parametrize(
+    ("length", "fault"),
+    [
+        ("400000", "300000 bytes came, 400000 were announced"),
+        ("", "does not say how long the file is"),
+        ("-5", "does not say how long the file is"),
+        ("many", "does not say how long the file is"),
+        ("99999999999999999999", "does not say how long the file is"),
+    ],
+    ids=["too long", "none", "negative", "no number", "endless"],
+)
+def test_a_server_that_lies_about_the_length_is_found_out(server, path, length, fault):
+    server.length, server.etag = length, None
+    with pytest.raises(DownloadFailed, match=fault):
+        get(server, path, n_attempts=2)
+    assert not path.exists()
+
+
+def test_a_length_that_is_too_short_is_found_by_what_the_file_should_be(server, path):
+    server.length = "1000"
+    with pytest.raises(DownloadFailed, match="sha256 is"):
+        get(server, path, sha256=SHA256)
+    assert left_over(path) == []
+
+
+def test_a_range_that_was_not_asked_for_is_refused(server, path):
+    server.cuts = [100_000]
+    with pytest.raises(DownloadFailed):
+        get(server, path, n_attempts=1)
+    facts = path.with_name(PART[1])
+    facts.write_text(json.dumps({**json.loads(facts.read_text()), "n_bytes": 250_000}))
+    with pytest.raises(
+        DownloadFailed, match="asked for bytes 100000 to 250000, the server sends bytes 100000-299999/300000"
+    ):
+        get(server, path)
+    assert not path.exists()
+
+
+def test_an_encoded_answer_is_refused(server, path):
+    server.headers = {"Content-Encoding": "gzip"}
+    with pytest.raises(DownloadFailed, match="encodes what it was asked to send as it is"):
+        get(server, path)
+
+
+def test_too_little_disk_is_said_before_anything_comes(server, path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(10**6, 1, 250_000))
+    with pytest.raises(OutOfSpace, match="has 250000 bytes free, 17077216 are needed; name another folder with --dir"):
+        get(server, path)
+    assert left_over(path) == []
+
+
+def test_nobody_listening_is_tried_again_and_then_said_in_one_line(path):
+    with pytest.raises(DownloadFailed, match=r"^http://127\.0\.0\.1:1/x: .*refused.*try again") as raised:
+        fetch("http://127.0.0.1:1/x", path, pause_s=0.0)
+    assert "\n" not in str(raised.value)
+
+
+def test_silence_ends_the_wait(path, monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(DownloadFailed, match="timed out"):
+        fetch(f"http://127.0.0.1:{silent.getsockname()[1]}/x", path, n_attempts=2, pause_s=0.0)
+
+
+@pytest.mark.parametrize("address", ["file:///etc/passwd", "ftp://x/y", "example.org", ""])
+def test_other_kinds_of_address_are_refused(path, address):
+    with pytest.raises(InvalidArgument, match="does not begin with http:// or https://"):
+        fetch(address, path)
+
+
+def test_what_a_check_refuses_gets_no_name(server, path):
+    def check(found):
+        assert found.read_bytes() == CONTENT
+        raise UnsafeFile("no")
+
+    with pytest.raises(UnsafeFile, match="no"):
+        get(server, path, check=check)
+    assert left_over(path) == []
+
+
+def test_the_bar_draws_on_a_terminal_and_says_a_line_elsewhere(monkeypatch):
+    quiet = io.StringIO()
+    bar = DownloadBar(quiet)
+    bar("a.tar", 5, 10)
+    bar("a.tar", 10, 10)
+    assert quiet.getvalue() == "a.tar: 10 bytes in 0 s\n"
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    bar = DownloadBar(terminal)
+    bar("a.tar", 0, 10)
+    bar("a.tar", 10, 10)
+    assert terminal.getvalue() == "\r\033[Ka.tar   0%, 0 s left\r\033[Ka.tar 100%, 0 s left\n"
+
+
+def archive(**members):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as made:
+        for name, kind in {"a/b.pkl.gz": tarfile.REGTYPE, **members}.items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, "/etc/passwd"
+            member.size = 4 if kind == tarfile.REGTYPE else 0
+            made.addfile(member, io.BytesIO(b"data"))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def archives(server):
+    server.content = archive()
+    return server
+
+
+def test_both_archives_are_fetched_from_the_folder_of_a_server(archives, tmp_path):
+    found = download_archives(tmp_path, url=f"{archives.url}/v1/")
+    assert [one.path for one in found] == [tmp_path / name for name in ARCHIVES.values()]
+    assert [asked for asked, *_ in archives.asked] == [f"/v1/{name}" for name in ARCHIVES.values()]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("../evil", tarfile.REGTYPE),
+        ("/etc/evil", tarfile.REGTYPE),
+        ("a/link", tarfile.SYMTYPE),
+        ("a/hard", tarfile.LNKTYPE),
+        ("a/device", tarfile.CHRTYPE),
+        ("a/pipe", tarfile.FIFOTYPE),
+    ],
+    ids=["parent", "absolute", "link", "hard link", "device", "pipe"],
+)
+def test_an_archive_with_a_hostile_member_gets_no_name(archives, tmp_path, name, kind):
+    archives.content = archive(**{name: kind})
+    with pytest.raises(UnsafeFile, match=re.escape(f"member {name!r}")):
+        download_archives(tmp_path, what=["table"], url=archives.url)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"<html>sign in</html>", archive()[:514]], ids=["nothing", "a page", "cut off"]
+)
+def test_what_is_no_archive_gets_no_name(archives, tmp_path, content):
+    archives.content = content
+    with pytest.raises(CorruptFile, match=r"is cut off|is not a readable archive"):
+        download_archives(tmp_path, what=["table"], url=archives.url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_says_what_it_did_and_what_comes_next(archives, tmp_path, capsys):
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--json", action="store_true")
+    add_arguments(parser)
+    words = ["jahs-bench-201", "--what", "surrogates", "--dir", str(tmp_path), "--url", archives.url]
+    said = run(parser.parse_args(words)).splitlines()
+    path = tmp_path / "assembled_surrogates.tar"
+    sha256 = hashlib.sha256(archives.content).hexdigest()
+    assert said == [f"{path}: {len(archives.content)} bytes, sha256 {sha256}", f"Next: jahs import {path} --out DIR"]
+    (fact,) = json.loads(run(parser.parse_args([*words, "--json"])))
+    assert fact == {"is_new": False, "n_bytes": len(archives.content), "path": str(path), "sha256": sha256}
+
+
+def test_what_does_not_exist_is_named(tmp_path):
+    with pytest.raises(UnknownName, match="what='datasets' does not exist"):
+        download_archives(tmp_path, what=["datasets"])
+    with pytest.raises(UnknownName, match="version='2' does not exist"):
+        download_archives(tmp_path, version="2")
+    assert VERSIONS[0] == "1.1.0"
