@@ -46,6 +46,8 @@ class DType:
         match state:
             case (3 | 4, "<" | ">" | "|" | "=" as order, None, None, None, int(), int(), int(), *_):
                 self.order = order
+            case (3 | 4, b"<" | b">" | b"|" | b"=" as order, None, None, None, int(), int(), int(), *_):
+                self.order = order.decode()
             case _:
                 raise TypeError("a dtype with fields, or of an unknown version")
 
@@ -134,8 +136,10 @@ def new_array() -> NewArray:
 
 
 def new_dtype(arguments: tuple[object, ...]) -> DType:
-    """numpy.dtype, as pickles call it."""
+    """numpy.dtype, as pickles call it; Python 2's texts are bytes."""
     match arguments:
+        case (bytes(code), *flags) if len(code) < 4:
+            return new_dtype((code.decode("ascii"), *flags))
         case (str(code), *flags) if code in _CODES and len(flags) <= 2 and all(flag in (0, 1) for flag in flags):
             return DType(code)
         case (str(code), *_):

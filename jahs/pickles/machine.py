@@ -166,21 +166,19 @@ class _Machine:
     def unpacked(self, form: struct.Struct) -> None:
         self.stack.append(form.unpack(self.source.read(form.size))[0])
 
-    def payload(self, length: struct.Struct) -> bytes:
-        n_bytes = length.unpack(self.source.read(length.size))[0]
+    def length(self, form: struct.Struct) -> int:
+        n_bytes: int = form.unpack(self.source.read(form.size))[0]
         if n_bytes < 0:
             raise CorruptFile(f"it has a text of {n_bytes} bytes")
-        return self.source.payload(n_bytes)
+        return n_bytes
 
     def text(self, length: struct.Struct) -> None:
-        self.stack.append(str(self.payload(length), "utf-8", "surrogatepass"))
+        self.stack.append(str(self.source.payload(self.length(length)), "utf-8", "surrogatepass"))
 
     def content(self, length: struct.Struct) -> None:
-        if length is _U1 or not self.is_array_state():
-            self.stack.append(self.payload(length))
-            return
-        n_bytes: int = length.unpack(self.source.read(length.size))[0]
-        self.stack.append(self.source.array_bytes(n_bytes))
+        n_bytes = self.length(length)
+        is_array = length is not _U1 and self.is_array_state()
+        self.stack.append((self.source.array_bytes if is_array else self.source.payload)(n_bytes))
 
     def is_array_state(self) -> bool:
         """Whether what comes is the content of an array that is being built: 1, shape, dtype, order."""

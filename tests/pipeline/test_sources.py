@@ -161,9 +161,9 @@ def test_a_hostile_pickle_is_refused_and_not_executed(tmp_path, monkeypatch, pro
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", [b"os\nsystem\n", b"numpy\nload\n", b"builtins\neval\n", b"copyreg\n_reconstructor\n"])
+@pytest.mark.parametrize("name", [b"os\nsystem\n", b"numpy\nload\n", b"builtins\neval\n", b"copyreg\n__newobj__\n"])
 def test_a_batch_that_names_anything_else_is_refused(name):
-    with pytest.raises(UnsafeFile, match=name.decode().strip().replace("\n", " ")):
+    with pytest.raises(UnsafeFile, match=re.escape(name.decode().strip().replace("\n", "."))):
         read_python_batch(python_batch(cifar_rows()["test_batch"], name=name), "batch")
 
 
@@ -174,23 +174,23 @@ _GOOD = python_batch(_ROWS)
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        (b"", "is not a pickle of a CIFAR-10 batch"),
-        (b"BZh91AY", "is not a pickle of a CIFAR-10 batch"),
-        (_GOOD[:-1], "is not a pickle of a CIFAR-10 batch"),
-        (_GOOD[:3000], "is not a pickle of a CIFAR-10 batch"),
+        (b"", "ends in the middle"),
+        (b"\x00BZh91AY", "0x00 is no opcode; is it a pickle"),
+        (_GOOD[:-1], "ends in the middle"),
+        (_GOOD[:3000], "ends in the middle"),
         (b"\x80\x02}.", "does not hold a dict with an array 'data'"),
         (b"\x80\x02K\x01.", "does not hold a dict with an array 'data'"),
-        (b"\x80\x02.", "is not a pickle of a CIFAR-10 batch"),
-        (b"\x80\x02K\x01K\x02.", "is not a pickle of a CIFAR-10 batch"),
-        (b"\x80\x02](K\x01u.", "is not a pickle of a CIFAR-10 batch"),
-        (b"\x80\x02}](K\x01K\x02u.", "is not a pickle of a CIFAR-10 batch"),
-        (b"\x80\x02}]K\x01s.", "is not a pickle of a CIFAR-10 batch"),
-        (b"\x80\x02K\x01K\x02R.", "is not a pickle of a CIFAR-10 batch"),
-        (b"\x80\x02t.", "is not a pickle of a CIFAR-10 batch"),
-        (b"\x80\x02K\x01K\x02(\x86.", "is not a pickle of a CIFAR-10 batch"),
-        (b"\x80\x02h\x05.", "is not a pickle of a CIFAR-10 batch"),
+        (b"\x80\x02.", "ends before it is complete"),
+        (b"\x80\x02K\x01K\x02.", "ends before it is complete"),
+        (b"\x80\x02](K\x01u.", "items are set in a list"),
+        (b"\x80\x02}](K\x01K\x02u.", "items are set in a list"),
+        (b"\x80\x02}]K\x01s.", "list where a single value belongs"),
+        (b"\x80\x02K\x01K\x02R.", "a call with a int"),
+        (b"\x80\x02t.", "is not a pickle that makes sense"),
+        (b"\x80\x02K\x01K\x02(\x86.", "takes more from the stack"),
+        (b"\x80\x02h\x05.", "asks for number 5"),
         (python_batch(_ROWS, labels=[1, 2]), "one row of 3072 for each label"),
-        (python_batch(_ROWS, shape=(2, 3072)), "one row of 3072 for each label"),
+        (python_batch(_ROWS, shape=(2, 3072)), "an array of shape .* in 9216 bytes"),
         (python_batch(_ROWS, shape=(9, 1024)), "one row of 3072 for each label"),
         (python_batch(_ROWS, dtype=b"i1"), "is not an array of bytes"),
         (python_batch(_ROWS, labels=[1, 2, 10]), "labels are not all in 0 to 9"),
