@@ -6,6 +6,7 @@ one row, so that a query builds one row and makes one call.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -37,7 +38,10 @@ _CHUNK: Final = 2**15  # rows at a time, which bounds the memory of features
 
 
 class _Inverse(NamedTuple):
-    """`BoundedTransform.inverse` of one answer, in numbers; a test holds `_bounded` to the same bits."""
+    """`BoundedTransform.inverse` of one answer, in numbers; a test holds `_bounded` to the same bits.
+
+    A scale of 0 stands for no transform: the answer is the target.
+    """
 
     lower: float
     upper: float
@@ -185,7 +189,7 @@ class SurrogateOracle:
         self._plans[order] = plan = _Plan(
             learned=learned,
             inverses=tuple((name, _inverse(model)) for name, model in learned),
-            slopes=tuple(model.transform.slope for _, model in learned),
+            slopes=tuple(1.0 if model.transform is None else model.transform.slope for _, model in learned),
             forests=None if forests == tuple(range(self._n_forests)) else forests,
             exact=exact,
             order=order,
@@ -200,7 +204,8 @@ class SurrogateOracle:
         answers = ask(F, forests=plan.forests)
         found: Numbers = {}
         for i, (name, model) in enumerate(plan.learned):
-            values = model.transform.inverse(answers[:, i])
+            answer = answers[:, i]
+            values = answer.astype(np.float64) if model.transform is None else model.transform.inverse(answer)
             found[name] = values * epochs.astype(np.float64) if model.target == "per_epoch" else values
         return found
 
@@ -230,6 +235,10 @@ class SurrogateOracle:
 
 def _inverse(model: MetricModel) -> _Inverse:
     transform = model.transform
+    is_per_epoch = model.target == "per_epoch"
+    if transform is None:
+        nothing = math.nan
+        return _Inverse(nothing, nothing, nothing, nothing, scale=0.0, is_clipped=False, is_per_epoch=is_per_epoch)
     return _Inverse(
         lower=transform.lower,
         upper=transform.upper,
@@ -237,13 +246,15 @@ def _inverse(model: MetricModel) -> _Inverse:
         width=transform.upper - transform.lower,
         scale=1 - 2 * transform.margin,
         is_clipped=not transform.published,
-        is_per_epoch=model.target == "per_epoch",
+        is_per_epoch=is_per_epoch,
     )
 
 
 def _bounded(inverse: _Inverse, x: float, small: float) -> float:
     """The target that an answer x / slope stands for, given exp(-|x|)."""
     lower, upper, margin, width, scale, is_clipped, _ = inverse
+    if not scale:
+        return x
     y = lower + ((small if x < 0 else 1.0) / (1.0 + small) - margin) * width / scale
     if is_clipped:
         if y < lower:
