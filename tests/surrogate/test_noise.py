@@ -1,0 +1,157 @@
+"""A noise law that is known is found again, and the intervals hold what they promise on configs that were held out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jahs.columns import config_ids
+from jahs.encoding import encode
+from jahs.errors import InvalidTable
+from jahs.metrics import ACCURACIES
+from jahs.noise import NoiseModel
+from jahs.spaces import space
+from jahs.tasks import TASKS
+from surrogate import noise
+from surrogate.dataset import Rows
+from surrogate.noise import Predicted, coverage, cross_validated_coverage, fit_noise, realism
+from tests.jahs.noise_models import noise_model
+from tests.surrogate.landscape import measurements, write_folder
+
+TASK = TASKS["fashion_mnist_mini"]
+TRUTH = noise_model()
+
+
+def trainings(n_configs: int, n_repeated: int, *, seed: int, error: float = 0.0) -> dict[str, Predicted]:
+    """Trainings drawn from the law, the first configs with three seeds; predictions are off by `error` points."""
+    chance = np.random.default_rng(seed)
+    configs = space().sample_columns(n_configs, seed=seed)
+    n_seeds = np.where(np.arange(n_configs) < n_repeated, 3, 1)
+    at = np.repeat(np.arange(n_configs), 12 * n_seeds)
+    of_seed = np.concatenate([np.repeat(np.arange(n), 12) for n in n_seeds])
+    epoch = np.tile(np.arange(1, 13), n_seeds.sum())
+    X, ids = encode({key: values[at] for key, values in configs.items()}, epoch), config_ids(configs)[at]
+    curve = 10 + 85 * chance.beta(6, 2, n_configs)[at] * (1 - np.exp(-epoch / 4))
+    means = {"train_acc": curve - 3, "valid_acc": curve, "test_acc": curve - 0.5, "runtime": 2.0 * epoch}
+    drawn = TRUTH.draw(means, X, ids, of_seed)
+    off = chance.normal(0, error, n_configs)[at]
+    found = {}
+    for metric, mean in means.items():
+        is_used = epoch == 12 if metric == "runtime" else epoch > 0
+        by = 12 if metric == "runtime" else 1
+        rows = Rows(X=X[is_used], y=drawn[metric][is_used] / by, config_id=ids[is_used], seed=of_seed[is_used])
+        predicted = mean / by if metric == "runtime" else np.clip(mean + off, 0, 100)
+        found[metric] = Predicted(rows=rows, mean=predicted[is_used])
+    return found
+
+
+@pytest.fixture(scope="module")
+def fitted() -> NoiseModel:
+    return fit_noise(trainings(200, 120, seed=3, error=2), TASK)
+
+
+def test_ninety_percent_intervals_hold_85_to_95_percent_of_held_out_repeats(fitted: NoiseModel) -> None:
+    found = coverage(fitted, trainings(300, 300, seed=1, error=2))
+    assert {(c.metric, c.kind) for c in found} == {(m, k) for m in noise.NOISY for k in ("seed", "outcome")}
+    for c in found:
+        assert 0.85 <= c.share <= 0.95, c
+        assert c.low < c.share < c.high
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_twenty_repeated_configs_are_enough_for_sensible_intervals(seed: int) -> None:
+    model = fit_noise(trainings(40, 20, seed=seed), TASK)
+    shares = [c.share for c in coverage(model, trainings(200, 200, seed=5))]
+    assert min(shares) >= 0.82
+    assert max(shares) <= 0.98
+
+
+def test_the_law_is_found_again(fitted: NoiseModel) -> None:
+    X = encode(space().sample_columns(500, seed=9), np.arange(500) % 12 + 1)
+    for name in ACCURACIES:
+        for level in (40.0, 60.0, 80.0):
+            y = np.full(500, level)
+            ratio = fitted.accuracies[name]["seed"].of_rows(y, X) / TRUTH.accuracies[name]["seed"].of_rows(y, X)
+            assert 0.75 < float(np.exp(np.log(ratio).mean())) < 1.33, (name, level)
+            assert float(np.log(ratio).std()) < 0.25, (name, level)
+    assert fitted.runtime["seed"].spread == pytest.approx(0.06, rel=0.2)
+    truth = TRUTH.correlation
+    assert fitted.correlation.halving == pytest.approx(truth.halving, abs=0.08)
+    for pair in ("train", "evaluation", "twins"):
+        assert getattr(fitted.correlation, pair) == pytest.approx(getattr(truth, pair), abs=0.1)
+
+
+def test_the_error_of_predictions_widens_outcomes_and_not_draws() -> None:
+    exact, off = (fit_noise(trainings(150, 60, seed=2, error=error), TASK) for error in (0, 6))
+    X = encode(space().sample_columns(50, seed=9), 12)
+    y = np.full(50, 80.0)
+    for kind, least, most in (("seed", 0.8, 1.25), ("outcome", 1.5, 6.0)):
+        ratio = off.accuracies["valid_acc"][kind].of_rows(y, X) / exact.accuracies["valid_acc"][kind].of_rows(y, X)
+        assert least < float(np.median(ratio)) < most
+
+
+def test_every_config_is_held_out_once() -> None:
+    given = trainings(60, 40, seed=6)
+    found = cross_validated_coverage(given, TASK)
+    last = {(c.metric, c.kind): c for c in found if c.epochs == "last"}
+    assert last["valid_acc", "seed"].n_configs == 40
+    assert last["valid_acc", "seed"].n_rows == 80
+    assert last["valid_acc", "outcome"].n_configs == 60
+    assert all(c.share > 0.75 for c in found)
+
+
+def test_an_interval_of_few_configs_is_wide() -> None:
+    few, many = (next(c for c in coverage(TRUTH, trainings(n, n, seed=7)) if c.metric == "runtime") for n in (20, 300))
+    assert few.high - few.low > 3 * (many.high - many.low)
+
+
+def test_draws_differ_as_much_as_trainings(fitted: NoiseModel) -> None:
+    for r in realism(fitted, trainings(300, 300, seed=8)):
+        assert r.drawn_difference == pytest.approx(r.measured_difference, rel=0.25)
+        assert r.drawn_tau == pytest.approx(r.measured_tau, abs=0.1)
+
+
+def test_the_order_of_rows_decides_nothing(fitted: NoiseModel) -> None:
+    given = trainings(40, 20, seed=3)
+    order = {metric: np.random.default_rng(0).permutation(len(p.rows)) for metric, p in given.items()}
+    shuffled = fit_noise({metric: p.take(order[metric]) for metric, p in given.items()}, TASK)
+    assert json.dumps(shuffled.to_dict()) == json.dumps(fit_noise(given, TASK).to_dict())
+
+
+def test_too_few_repeats_are_refused() -> None:
+    with pytest.raises(InvalidTable, match="4 configs were trained with more than one seed; noise needs 5"):
+        fit_noise(trainings(30, 4, seed=0), TASK)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = write_folder(tmp_path_factory.mktemp("data") / "runs", measurements(10))
+    params = {metric: {"n_trees": 20, "max_depth": 4} for metric in noise.NOISY}
+    (path / "params.json").write_text(json.dumps({"format": 1, "metrics": params}))
+    return path
+
+
+def arguments(folder: Path, *more: str) -> list[str]:
+    return [str(folder), "--split", str(folder / "split.json"), "--params", str(folder / "params.json"), *more]
+
+
+def test_the_command_prints_coverage_and_writes_the_model(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert noise.main(arguments(folder, "--folds", "3", "--out", str(tmp_path / "noise.json"))) == 0
+    printed = capsys.readouterr().out
+    assert "| valid_acc | earlier trainings | last | " in printed
+    assert "| runtime | prediction | last | " in printed
+    model = NoiseModel.from_dict(json.loads((tmp_path / "noise.json").read_text()))
+    assert model.task == "digits"
+    assert noise.main(arguments(folder, "--folds", "3", "--part", "test", "--json")) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {c["kind"] for c in found["coverage"]} == {"seed", "outcome"}
+
+
+def test_more_folds_than_configs_end_with_a_message(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert noise.main(arguments(folder, "--folds", "9999")) == 2
+    assert "surrogate.noise: n_folds=9999 is not an integer in 2.." in capsys.readouterr().err
