@@ -23,10 +23,10 @@ from typing import Any, Final
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
 
 from jahs.atomic import write_beside
 from jahs.errors import InvalidTable, JahsError
+from jahs.ranks import kendall_tau
 from jahs.runs import last_rows, read_runs
 from jahs.tables import take
 from jahs.tasks import Task, task
@@ -105,7 +105,7 @@ def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, float]:  # Any: JSON
 
 
 def _tau(pairs: NDArray[np.float64]) -> float:
-    return float(kendalltau(pairs[:, 0], pairs[:, 1]).statistic)
+    return kendall_tau(pairs[:, 0], pairs[:, 1])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

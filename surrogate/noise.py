@@ -33,6 +33,7 @@ from jahs.chance import quantile
 from jahs.errors import InvalidArgument, InvalidTable, JahsError
 from jahs.metrics import ACCURACIES
 from jahs.noise import Kind, NoiseModel
+from jahs.ranks import kendall_tau
 from jahs.schema import CONFIG_KEYS, SPLIT_PARTS
 from jahs.spread import to_line
 from jahs.tables import take
@@ -43,7 +44,7 @@ from surrogate.dataset import Measurements, Rows, assemble, read_measurements
 from surrogate.fit import read_params
 from surrogate.folders import write_json
 from surrogate.model import Settings, fit_surrogate
-from surrogate.scores import first_seed, kendall_tau
+from surrogate.scores import first_seed
 from surrogate.spreads import Deviations, fit_correlation, fit_spreads, fit_time_spread, reach
 
 __all__ = [

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.metrics import ACCURACIES, METRICS
+from jahs.ranks import kendall_tau
 from surrogate.dataset import Rows, group_numbers
 
 __all__ = [
@@ -41,15 +42,6 @@ SPARSE: Final = 0.001
 
 _FEWEST: Final = 3
 _Floats = NDArray[np.float64]
-
-
-def kendall_tau(a: _Floats, b: _Floats) -> float:
-    """Kendall's tau-b; NaN where it is not defined."""
-    from scipy.stats import kendalltau
-
-    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return math.nan
-    return float(kendalltau(a, b, variant="b").statistic)
 
 
 def agreement(metric: str, measured: _Floats, predicted: _Floats) -> Scores:

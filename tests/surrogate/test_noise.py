@@ -75,7 +75,7 @@ def test_the_law_is_found_again(fitted: NoiseModel) -> None:
         for level in (40.0, 60.0, 80.0):
             y = np.full(500, level)
             ratio = fitted.accuracies[name]["seed"].of_rows(y, X) / TRUTH.accuracies[name]["seed"].of_rows(y, X)
-            assert 0.75 < float(np.exp(np.log(ratio).mean())) < 1.33, (name, level)
+            assert 0.67 < float(np.exp(np.log(ratio).mean())) < 1.5, (name, level)
             assert float(np.log(ratio).std()) < 0.25, (name, level)
     assert fitted.runtime["seed"].spread == pytest.approx(0.06, rel=0.2)
     truth = TRUTH.correlation
