@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jahs.errors import InvalidArgument, JahsError
 from splits.balance import balance, broken_promises
-from splits.partition import check_seed, partition
+from splits.partition import LEAST_PER_GROUP, check_seed, partition
 from splits.recorded import read_recorded
 from splits.split import Split, read_split, split_text, write_split
 
@@ -34,12 +34,14 @@ class Settings:
         out: the split to write.
         seed: decides which configs go where; None: the seed of `extend`, or 0.
         extend: a split whose sides are kept; None: none.
+        fewest: configs that every fidelity group needs; with fewer than the default, parts may lack groups.
     """
 
     runs: Path
     out: Path
     seed: int | None = None
     extend: Path | None = None
+    fewest: int = LEAST_PER_GROUP
 
 
 def make_split(settings: Settings) -> Split:
@@ -52,7 +54,7 @@ def make_split(settings: Settings) -> Split:
     seed = settings.seed if settings.seed is not None else 0 if old is None else old.seed
     check_seed(seed)
     recorded = read_recorded(settings.runs)
-    split = partition(recorded, seed=seed, old=old)
+    split = partition(recorded, seed=seed, old=old, fewest=settings.fewest)
     for marginal in broken_promises(balance(recorded, split.parts)):
         _log.warning("%s: off by %.2f configs, more than one", marginal.name, marginal.off)
     _check_out(settings, split)
@@ -81,12 +83,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="the split to write")
     parser.add_argument("--seed", type=int, help="which configs go where (default: the old split's, or 0)")
     parser.add_argument("--extend", type=Path, metavar="OLD", help="a split whose every side is kept")
+    parser.add_argument(
+        "--fewest", type=int, default=LEAST_PER_GROUP, help="configs that every group needs (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         split = make_split(
-            Settings(runs=arguments.runs, out=arguments.out, seed=arguments.seed, extend=arguments.extend)
+            Settings(
+                runs=arguments.runs,
+                out=arguments.out,
+                seed=arguments.seed,
+                extend=arguments.extend,
+                fewest=arguments.fewest,
+            )
         )
     except (JahsError, OSError) as err:
         sys.stderr.write("".join(f"splits.make: {line}\n" for line in str(err).splitlines()))

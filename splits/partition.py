@@ -31,13 +31,15 @@ LEAST_PER_GROUP: Final = 7
 _NOWHERE: Final = -1
 
 
-def partition(recorded: Recorded, *, seed: int, old: Split | None = None) -> Split:
+def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest: int = LEAST_PER_GROUP) -> Split:
     """Return a split of every recorded config.
 
     Args:
         recorded: what there is to split.
         seed: decides which configs go where, and not how many.
         old: a split whose every side is kept; new configs fill the quotas.
+        fewest: configs that every recorded group needs. With fewer than `LEAST_PER_GROUP` the promises still hold, but
+            a group may have no config in a part; the totals are balanced as well as the promises allow.
 
     Raises:
         InvalidArgument: the seed is not an integer in 0..2**64-1.
@@ -47,7 +49,7 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None) -> Spl
     """
     check_seed(seed)
     group, groups = fidelity_groups(recorded.configs)
-    _check_groups(group, groups)
+    _check_groups(group, groups, fewest=fewest)
     ids, family = recorded.config_ids, kin(recorded.configs)
     ranks = seeded_ranks(ids, seed=seed, purpose="split")
     parts = np.full(len(ids), _NOWHERE, dtype=np.int8)
@@ -75,13 +77,13 @@ def check_seed(seed: object) -> None:
         raise InvalidArgument(f"seed={seed!r} is not an integer in 0..{2**64 - 1}")
 
 
-def _check_groups(group: NDArray[np.int64], groups: NDArray[np.float64]) -> None:
+def _check_groups(group: NDArray[np.int64], groups: NDArray[np.float64], *, fewest: int) -> None:
     sizes = np.bincount(group, minlength=len(groups))
-    if few := np.flatnonzero(sizes < LEAST_PER_GROUP).tolist():
-        lines = [f"{group_name(groups[i])} has {sizes[i]}, {LEAST_PER_GROUP - sizes[i]} too few" for i in few[:3]]
+    if few := np.flatnonzero(sizes < fewest).tolist():
+        lines = [f"{group_name(groups[i])} has {sizes[i]}, {fewest - sizes[i]} too few" for i in few[:3]]
         raise InvalidTable(
             f"{len(few)} of {len(groups)} fidelity groups have too few configs; every part of a group needs one, so a "
-            f"group needs {LEAST_PER_GROUP}: {'; '.join(lines)}{' ...' if len(few) > 3 else ''}; collect more"
+            f"group needs {fewest}: {'; '.join(lines)}{' ...' if len(few) > 3 else ''}; collect more, or lower --fewest"
         )
 
 

@@ -245,9 +245,13 @@ def test_bad_runs_are_refused_and_nothing_is_written(tmp_path, out, capsys, spoi
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
-def test_too_few_configs_are_refused(tmp_path, out, capsys):
+def test_too_few_configs_are_refused_unless_told_otherwise(tmp_path, out, capsys):
     folder = make_runs_folder(tmp_path / "runs", 100, n_epochs=1)
-    assert "27 of 27 fidelity groups have too few configs" in refused(capsys, make.main, folder, "--out", out)
+    message = refused(capsys, make.main, folder, "--out", out)
+    assert "27 of 27 fidelity groups have too few configs" in message
+    assert "collect more, or lower --fewest" in message
+    assert make.main([str(folder), "--out", str(out), "--fewest", "3"]) == 0
+    assert read_split(out).counts == {"train": 70, "valid": 15, "test": 15}
 
 
 def test_bad_arguments_are_refused(runs, out, tmp_path, capsys):

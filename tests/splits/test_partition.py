@@ -60,6 +60,21 @@ def test_what_is_promised_holds(n_rows, every, seed):
     assert broken_promises(balance(recorded, partition(recorded, seed=seed).parts)) == []
 
 
+@given(n_rows=st.integers(1, 188), more=st.sampled_from([0, 5, 27, 300]))
+@settings(max_examples=15)
+def test_with_few_configs_groups_and_total_are_as_even_as_whole_configs_can_be(n_rows, more):
+    configs = make_configs(n_rows + more)
+    old = partition(record(head(configs, n_rows)), seed=3, fewest=1)
+    assert all(
+        abs(old.counts[part] - share * n_rows) <= 1 for part, share in zip(old.counts, (0.7, 0.15, 0.15), strict=True)
+    )
+    recorded = record(configs)
+    new = partition(recorded, seed=3, old=old, fewest=1)
+    assert (new.parts_of(old.config_ids) == old.parts).all()
+    off = broken_promises(balance(recorded, new.parts))
+    assert all(marginal.name.startswith("repeated, ") for marginal in off)  # never a group
+
+
 @given(
     first=st.integers(189, 300),
     more=st.sampled_from([0, 1, 20, 90, 270, 400]),
