@@ -9,7 +9,6 @@ models of the cumulative runtime: seconds per epoch times the epoch, and a fores
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.bounds import BoundedTransform
-from jahs.errors import InvalidArgument, JahsError, UnknownName
+from jahs.errors import InvalidArgument, UnknownName
 from jahs.features import FEATURE_SETS, GROUPS, FeatureSet
 from jahs.metrics import ACCURACIES, LEARNED
 from jahs.tasks import Task
 from splits.split import read_split
+from surrogate.command import answer, new_parser
 from surrogate.dataset import Rows, assemble, assemble_cumulative, read_measurements
 from surrogate.folders import write_json
 from surrogate.model import Settings, default_features, fit_surrogate
@@ -147,14 +147,7 @@ def ablation_table(metric: str, outcomes: Sequence[Outcome]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = argparse.ArgumentParser(
-        prog="python -m surrogate.ablation",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m surrogate.ablation runs/ --split split.json --metrics valid_acc runtime",
-    )
-    parser.add_argument("runs", type=Path, help="a folder of runs")
-    parser.add_argument("--split", type=Path, required=True, help="the split of its configs")
+    parser = new_parser("ablation", __doc__, example="runs/ --split split.json --metrics valid_acc runtime")
     parser.add_argument("--metrics", nargs="+", default=["valid_acc"], help="default: valid_acc")
     parser.add_argument("--repeats", type=int, default=3, help="subsets of the training configs (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the subsets (%(default)s)")
@@ -162,7 +155,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--learning-rate", type=float, default=0.1, help="of every forest (%(default)s)")
     parser.add_argument("--out", type=Path, help="a JSON file for the outcomes")
     given = parser.parse_args(argv)
-    try:
+
+    def work() -> str:
         if unknown := [metric for metric in given.metrics if metric not in LEARNED]:
             raise UnknownName.of("metric", unknown[0], LEARNED)
         measured, split = read_measurements(given.runs), read_split(given.split)
@@ -185,14 +179,18 @@ def main(argv: Sequence[str] | None = None) -> int:
                 given.out,
                 {"format": ABLATION_FORMAT, "split": split.digest, "metrics": content, "runtime_models": models},
             )
-    except JahsError as err:
-        sys.stderr.write(f"surrogate.ablation: {err}\n")
-        return 2
-    for metric, outcomes in found.items():
-        sys.stdout.write(ablation_table(metric, outcomes) + "\n\n")
-    for name, scores in models.items():
-        sys.stdout.write(f"runtime at every epoch, {name}: R2 {scores['r2']:.4f}, tau {scores['tau']:.4f}\n")
-    return 0
+        tables = [ablation_table(metric, outcomes) + "\n" for metric, outcomes in found.items()]
+        return "\n".join(
+            [
+                *tables,
+                *(
+                    f"runtime at every epoch, {name}: R2 {scores['r2']:.4f}, tau {scores['tau']:.4f}"
+                    for name, scores in models.items()
+                ),
+            ]
+        )
+
+    return answer("ablation", work)
 
 
 if __name__ == "__main__":

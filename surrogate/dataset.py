@@ -19,12 +19,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.cost import n_macs, n_params
 from jahs.encoding import encode
 from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
+from jahs.hashing import digest_bytes
 from jahs.metrics import ACCURACIES, LEARNED, METRICS
 from jahs.runs import read_configs, read_profile, read_protocol, read_runs
 from jahs.schema import COLUMNS, CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS, SPLIT_PARTS
-from jahs.tables import Table, take
+from jahs.tables import Table, sort_by, take
 from jahs.tasks import Task, task
 from splits.split import Split
 
@@ -33,16 +35,23 @@ __all__ = [
     "Measurements",
     "Rows",
     "assemble",
+    "assemble_answered",
     "assemble_cumulative",
+    "assemble_exact",
     "check_groups",
+    "digest_measurements",
     "group_numbers",
     "read_measurements",
+    "trained_configs",
+    "unmeasured",
 ]
 
 FEWEST: Final = 4
 """Training configs that every fidelity group needs, unless told otherwise."""
 
 _MOST_EXAMPLES: Final = 3
+_ID: Final = ("config_id",)
+_EXACT: Final = {"n_params": n_params, "n_macs": n_macs}
 _GROUP_COLUMNS: Final = [COLUMNS.index(key) for key in ("N", "W", "Resolution")]
 
 
@@ -128,6 +137,47 @@ def assemble(metric: str, measured: Measurements, split: Split) -> dict[str, Row
         if metric == "runtime":
             table = _epoch_times(table)
     return _parts(metric, table, column, measured, split)
+
+
+def unmeasured(measured: Measurements) -> dict[str, str]:
+    """The learned metrics of which there is no measurement, and why."""
+    missing = {}
+    if not len(measured.profile["latency"]):
+        missing["latency"] = "there is no profile yet; python -m pipeline.profile measures it"
+    if not (measured.runs["device"] == "cpu").any():
+        missing["runtime"] = "no run was on a CPU"
+    return missing
+
+
+def trained_configs(measured: Measurements) -> Table:
+    """The configs that have a run, in order of config_id."""
+    return sort_by(take(measured.configs, np.isin(measured.configs["config_id"], measured.runs["config_id"])), _ID)
+
+
+def digest_measurements(measured: Measurements) -> str:
+    """16 hex digits that stand for everything that was measured, however it is divided into files."""
+    tables = trained_configs(measured), measured.runs, sort_by(measured.profile, _ID)
+    columns = [table[name] for table in tables for name in sorted(table)]
+    texts = [
+        "\0".join(values.tolist()).encode() if values.dtype.kind == "U" else values.tobytes() for values in columns
+    ]
+    return digest_bytes(b"".join(texts))
+
+
+def assemble_answered(metric: str, measured: Measurements, split: Split) -> dict[str, Rows]:
+    """Return the rows that a model's answers are compared with: as `assemble`, but of `runtime` cumulative seconds."""
+    return assemble_cumulative(measured, split) if metric == "runtime" else assemble(metric, measured, split)
+
+
+def assemble_exact(metric: str, measured: Measurements, split: Split) -> dict[str, Rows]:
+    """Return a row for each trained config with its exact `n_params` or `n_macs`; raises as `assemble`."""
+    if metric not in _EXACT:
+        raise UnknownName.of("metric", metric, _EXACT)
+    _check_tables(measured, split)
+    ids = trained_configs(measured)["config_id"]
+    table = {"config_id": ids, "seed": np.zeros(len(ids), np.int64), "epoch": np.ones(len(ids), np.int64)}
+    table[metric] = _EXACT[metric](_encoded(measured.configs, table), measured.task)
+    return _parts(metric, table, metric, measured, split)
 
 
 def assemble_cumulative(measured: Measurements, split: Split) -> dict[str, Rows]:

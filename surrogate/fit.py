@@ -1,28 +1,30 @@
 """Fit one model per learned metric on the training part, and write them into a folder.
 
-python -m surrogate.fit RUNS --split SPLIT --out DIR [--metrics ...] [--params FILE]
+python -m surrogate.fit RUNS --split SPLIT --out DIR [--metrics ...] [--params FILE] [--workers 2]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownFormat, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, UnknownName
 from jahs.metrics import LEARNED
+from jahs.tasks import Task
 from splits.split import Split, read_split
+from surrogate.command import add_fewest, add_workers, answer, new_parser
 from surrogate.dataset import FEWEST, Measurements, Rows, assemble, check_groups, read_measurements
 from surrogate.folders import new_folder, write_manifest
-from surrogate.model import Settings, fit_surrogate, write_surrogate
+from surrogate.model import Settings, Surrogate, fit_surrogate, write_surrogate
+from surrogate.processes import check_workers, in_processes
 
-__all__ = ["PARAMS_FORMAT", "fit_all", "main", "read_params"]
+__all__ = ["PARAMS_FORMAT", "diverged_runs", "fit_all", "fit_each", "main", "read_params"]
 
 PARAMS_FORMAT = 1
 
@@ -35,8 +37,9 @@ def fit_all(
     out: Path,
     *,
     metrics: Sequence[str] = LEARNED,
-    settings: dict[str, Settings] | None = None,
+    settings: Mapping[str, Settings] | None = None,
     fewest: int = FEWEST,
+    workers: int = 1,
     command: Sequence[str] = (),
 ) -> dict[str, dict[str, int]]:
     """Fit the metrics' models on the training part and write the folder, whole or not at all.
@@ -53,18 +56,17 @@ def fit_all(
     """
     if unknown := [name for name in metrics if name not in LEARNED]:
         raise UnknownName.of("metric", unknown[0], LEARNED)
+    check_workers(workers)
     with new_folder(out) as folder:
         training: dict[str, Rows] = {}
         for metric in dict.fromkeys(metrics):
             training[metric] = assemble(metric, measured, split)["train"]
             check_groups(metric, training[metric], fewest=fewest)
         counts = {}
-        for number, (metric, rows) in enumerate(training.items(), 1):
-            chosen = (settings or {}).get(metric, Settings())
-            fitted = fit_surrogate(metric, rows, measured.task, settings=chosen)
+        for metric, fitted in fit_each(training, measured.task, settings or {}, workers=workers).items():
             write_surrogate(folder, fitted)
             counts[metric] = fitted.counts
-            _log.info("%d/%d %s: %d rows of %d configs", number, len(training), metric, *fitted.counts.values())
+            _log.info("%s: %d rows of %d configs", metric, *fitted.counts.values())
         write_manifest(
             folder,
             facts={
@@ -72,12 +74,27 @@ def fit_all(
                 "protocol": measured.protocol,
                 "split": split.digest,
                 "models": counts,
-                "diverged_runs": _diverged(measured, split),
+                "diverged_runs": diverged_runs(measured, split),
                 "machines": dict(sorted(_counts(measured.runs["machine"].tolist()).items())),
             },
             command=command,
         )
     return counts
+
+
+def fit_each(
+    training: Mapping[str, Rows], of_task: Task, settings: Mapping[str, Settings], *, workers: int = 1
+) -> dict[str, Surrogate]:
+    """Fit one model for each metric on its rows; a metric without settings has the default ones.
+
+    Fits are spread over processes, the largest first. The number of workers does not change a byte.
+    """
+    by_size = sorted(training, key=lambda metric: -len(training[metric]))
+    calls = [
+        {"metric": m, "rows": training[m], "of_task": of_task, "settings": settings.get(m, Settings())} for m in by_size
+    ]
+    found = dict(zip(by_size, in_processes(fit_surrogate, calls, workers=workers), strict=True))
+    return {metric: found[metric] for metric in training}
 
 
 def read_params(path: Path) -> dict[str, Settings]:
@@ -108,7 +125,7 @@ def read_params(path: Path) -> dict[str, Settings]:
     return settings
 
 
-def _diverged(measured: Measurements, split: Split) -> dict[str, int]:
+def diverged_runs(measured: Measurements, split: Split) -> dict[str, int]:
     """Diverged runs of each part: they count although what follows their divergence is not fitted."""
     is_diverged = measured.runs["status"] == "diverged"
     ids, seeds = measured.runs["config_id"][is_diverged], measured.runs["seed"][is_diverged]
@@ -123,21 +140,15 @@ def _counts(values: Sequence[str]) -> dict[str, int]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = argparse.ArgumentParser(
-        prog="python -m surrogate.fit",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m surrogate.fit runs/ --split split.json --out models/ --metrics valid_acc latency",
-    )
-    parser.add_argument("runs", type=Path, help="a folder of runs")
-    parser.add_argument("--split", type=Path, required=True, help="the split of its configs")
+    parser = new_parser("fit", __doc__, example="runs/ --split split.json --out models/ --metrics valid_acc latency")
     parser.add_argument("--out", type=Path, required=True, help="a folder that is not there yet")
     parser.add_argument("--metrics", nargs="+", default=list(LEARNED), help="default: every learned metric")
     parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
-    parser.add_argument("--fewest", type=int, default=FEWEST, help="training configs every group needs (%(default)s)")
+    add_fewest(parser)
+    add_workers(parser, 1)
     given = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
-    try:
+
+    def work() -> str:
         counts = fit_all(
             read_measurements(given.runs),
             read_split(given.split),
@@ -145,13 +156,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             metrics=given.metrics,
             settings=read_params(given.params) if given.params else None,
             fewest=given.fewest,
+            workers=given.workers,
             command=sys.argv if argv is None else argv,
         )
-    except JahsError as err:
-        sys.stderr.write(f"surrogate.fit: {err}\n")
-        return 2
-    sys.stdout.write(json.dumps(counts, indent=2, sort_keys=True) + "\n")
-    return 0
+        return json.dumps(counts, indent=2, sort_keys=True)
+
+    return answer("fit", work)
 
 
 if __name__ == "__main__":

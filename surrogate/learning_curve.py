@@ -11,7 +11,6 @@ is predicted from the others.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,17 +20,30 @@ from typing import Final
 
 import numpy as np
 
-from jahs.errors import InvalidArgument, JahsError
+from jahs.errors import InvalidArgument
 from jahs.features import FeatureSet, feature_set
 from jahs.tables import Table, take
+from jahs.tasks import Task
 from splits.folds import learning_curve_subsets
 from splits.split import read_split
+from surrogate.command import add_workers, answer, new_parser
 from surrogate.dataset import Measurements, Rows, assemble, read_measurements
 from surrogate.folders import write_json
 from surrogate.model import Settings, fit_surrogate
+from surrogate.processes import check_workers, in_processes
 from surrogate.scores import agreement, first_seed, kendall_tau
 
-__all__ = ["CURVE_FORMAT", "Point", "Prediction", "curve", "curve_text", "extrapolate", "main"]
+__all__ = [
+    "CURVE_FORMAT",
+    "Point",
+    "Prediction",
+    "curve",
+    "curve_text",
+    "extrapolate",
+    "main",
+    "predictions",
+    "sizes_for",
+]
 
 CURVE_FORMAT: Final = 1
 _FEWEST_SIZES: Final = 4
@@ -73,30 +85,79 @@ def curve(
     seeds: Sequence[int],
     settings: Settings,
     features: FeatureSet | None = None,
+    workers: int = 1,
 ) -> list[Point]:
     """Fit on nested subsets of the training configs, balanced over the fidelity groups; score on the validation part.
 
     Raises:
         InvalidArgument: a size is not between 1 and the number of training configs.
     """
+    check_workers(workers)
     train, valid = parts["train"], parts["valid"]
     valid = valid.take(first_seed(valid))
-    is_last = valid.epoch == valid.epoch.max()
-    times = valid.epoch if metric == "runtime" else np.ones(len(valid))
     configs: Table = take(measured.configs, np.isin(measured.configs["config_id"], train.config_id))
-    points = []
+    calls: list[dict[str, object]] = []
     for seed in seeds:
         subsets = learning_curve_subsets(configs, sizes, seed=seed)
-        for size, chosen in zip(sizes, subsets, strict=True):
+        for chosen in subsets:
             rows = train.take(np.isin(train.config_id, configs["config_id"][chosen]))
-            fitted = fit_surrogate(
-                metric, rows, measured.task, settings=replace(settings, seed=seed), features=features
-            )
-            predicted, y = fitted.predict(valid.X), valid.y * times
-            r2 = agreement(metric, y, predicted)["r2"]
-            tau = kendall_tau(y[is_last], predicted[is_last])
-            points.append(Point(n_configs=size, seed=seed, tau=tau, r2=math.nan if r2 is None else r2))
-    return points
+            own = {"rows": rows, "settings": replace(settings, seed=seed)}
+            calls.append({"metric": metric, "valid": valid, "of_task": measured.task, "features": features, **own})
+    return in_processes(_point, calls, workers=workers)
+
+
+def _point(
+    *, metric: str, rows: Rows, valid: Rows, of_task: Task, settings: Settings, features: FeatureSet | None
+) -> Point:
+    fitted = fit_surrogate(metric, rows, of_task, settings=settings, features=features)
+    predicted = fitted.predict(valid.X)
+    y = valid.y * valid.epoch if fitted.target == "per_epoch" else valid.y
+    is_last = valid.epoch == valid.epoch.max()
+    r2 = agreement(metric, y, predicted)["r2"]
+    return Point(
+        n_configs=fitted.counts["configs"],
+        seed=settings.seed,
+        tau=kendall_tau(y[is_last], predicted[is_last]),
+        r2=math.nan if r2 is None else r2,
+    )
+
+
+def sizes_for(n_configs: int, *, n_sizes: int = 6, least: int = 4) -> list[int]:
+    """Sizes up to `n_configs` in equal steps of their logarithm, from a sixteenth of it or `least`; each once."""
+    first = max(least, n_configs / 16)
+    if n_configs < least:
+        return []
+    return sorted(set(np.rint(np.geomspace(first, n_configs, n_sizes)).astype(int).tolist()))
+
+
+def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Prediction], dict[str, str]]:
+    """Predict tau and R2 for a size, and check the law: tau of the largest size from the others.
+
+    Sizes at which a score is not between 0 and 1 are left out of its law, and so are smaller ones.
+
+    Returns:
+        The predictions, and for scores that could not be predicted the reason.
+    """
+    found, reasons = {}, {}
+    largest = max((point.n_configs for point in points), default=0)
+    wanted = {
+        "tau": ("tau", points, n_configs),
+        "r2": ("r2", points, n_configs),
+        f"check: tau at {largest} from smaller sizes": (
+            "tau",
+            [point for point in points if point.n_configs < largest],
+            largest,
+        ),
+    }
+    for name, (score, known, target) in wanted.items():
+        bad = [point.n_configs for point in known if not 0 < getattr(point, score) < 1]
+        usable = [point for point in known if point.n_configs > max(bad, default=0)]
+        try:
+            found[name] = extrapolate(usable, target, score=score)
+        except InvalidArgument as err:
+            left_out = f"; sizes up to {max(bad)} have scores that are not between 0 and 1" if bad else ""
+            reasons[name] = f"{err}{left_out}"
+    return found, reasons
 
 
 def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau", level: float = 0.9) -> Prediction:
@@ -155,14 +216,7 @@ def curve_text(points: Sequence[Point], predictions: Mapping[str, Prediction]) -
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = argparse.ArgumentParser(
-        prog="python -m surrogate.learning_curve",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m surrogate.learning_curve runs/ --split split.json --sizes 100 200 400 800 1400",
-    )
-    parser.add_argument("runs", type=Path, help="a folder of runs")
-    parser.add_argument("--split", type=Path, required=True, help="the split of its configs")
+    parser = new_parser("learning_curve", __doc__, example="runs/ --split split.json --sizes 100 200 400 800 1400")
     parser.add_argument("--metric", default="valid_acc", help="a learned metric (%(default)s)")
     parser.add_argument("--sizes", type=int, nargs="+", required=True, help="numbers of training configs, five or more")
     parser.add_argument("--seeds", type=int, default=5, help="subsets of each size (%(default)s)")
@@ -170,9 +224,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--features", help="a feature set other than the metric's own")
     parser.add_argument("--trees", type=int, default=300, help="in every forest (%(default)s)")
     parser.add_argument("--learning-rate", type=float, default=0.1, help="of every forest (%(default)s)")
+    add_workers(parser, 1)
     parser.add_argument("--out", type=Path, help="a JSON file for the points and predictions")
     given = parser.parse_args(argv)
-    try:
+
+    def work() -> str:
         measured, split = read_measurements(given.runs), read_split(given.split)
         points = curve(
             given.metric,
@@ -182,23 +238,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             seeds=range(given.seeds),
             settings=Settings(n_trees=given.trees, learning_rate=given.learning_rate),
             features=feature_set(given.features) if given.features else None,
+            workers=given.workers,
         )
-        largest = max(given.sizes)
-        smaller = [point for point in points if point.n_configs < largest]
-        predictions = {"tau": extrapolate(points, given.target), "r2": extrapolate(points, given.target, score="r2")}
-        if len({point.n_configs for point in smaller}) >= _FEWEST_SIZES:
-            predictions[f"check: tau at {largest} from smaller sizes"] = extrapolate(smaller, largest)
+        found, reasons = predictions(points, given.target)
+        if "tau" in reasons:
+            raise InvalidArgument(reasons["tau"])
         if given.out:
-            content = {
-                "points": [asdict(p) for p in points],
-                "predictions": {k: asdict(p) for k, p in predictions.items()},
-            }
+            content = {"points": [asdict(p) for p in points], "predictions": {k: asdict(p) for k, p in found.items()}}
             write_json(given.out, {"format": CURVE_FORMAT, "metric": given.metric, "split": split.digest, **content})
-    except JahsError as err:
-        sys.stderr.write(f"surrogate.learning_curve: {err}\n")
-        return 2
-    sys.stdout.write(curve_text(points, predictions) + "\n")
-    return 0
+        return curve_text(points, found)
+
+    return answer("learning_curve", work)
 
 
 if __name__ == "__main__":

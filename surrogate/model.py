@@ -40,7 +40,12 @@ __all__ = [
 
 MODEL_FORMAT: Final = 1
 _HEADROOM: Final = 2.0
-_DEFAULT_FEATURES: Final = {"latency": "latency", "runtime": "epoch_time"}
+_DEFAULT_FEATURES: Final = {
+    "latency": "latency",
+    "runtime": "epoch_time",
+    "n_params": "published",  # every other set holds the exact number itself
+    "n_macs": "published",
+}
 
 Target = Literal["value", "per_epoch"]
 
@@ -155,7 +160,7 @@ def fit_surrogate(
     """Fit a model on rows, with one thread: the same rows and settings give the same bytes.
 
     Args:
-        metric: a learned metric; the rows of `runtime` are seconds per epoch.
+        metric: a learned or exact metric; the rows of `runtime` are seconds per epoch.
         rows: see `surrogate.dataset.assemble`.
         of_task: whose rows they are.
         settings: how the forest is grown.

@@ -5,7 +5,6 @@ python -m surrogate.score RUNS --split SPLIT --models DIR --part {valid,test} --
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,13 +12,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from jahs.errors import InvalidArgument, JahsError, MissingData
+from jahs.errors import InvalidArgument, MissingData
 from jahs.metrics import LEARNED
 from splits.split import Split, read_split
-from surrogate.dataset import Measurements, Rows, assemble, read_measurements
+from surrogate.command import answer, new_parser
+from surrogate.dataset import Measurements, Rows, assemble_answered, read_measurements
 from surrogate.folders import write_json
 from surrogate.model import Surrogate, read_surrogate
-from surrogate.scores import Scores, first_seed, score_rows, tau_interval, within_groups
+from surrogate.scores import (
+    Scores,
+    calibration,
+    first_seed,
+    score_rows,
+    tau_by_epoch,
+    tau_interval,
+    within_groups,
+)
 
 __all__ = ["SCORES_FORMAT", "main", "score_surrogate", "score_table"]
 
@@ -28,11 +36,15 @@ _PARTS: Final = ("valid", "test")
 
 
 def score_surrogate(fitted: Surrogate, parts: Mapping[str, Rows], part: str, *, seed: int = 0) -> dict[str, Any]:
-    """Score a model on a part: every cut, tau within the groups, and a 90 % interval of tau at the last epoch.
+    """Score a model on a part: every cut, tau by epoch and within the groups, and a 90 % interval of tau at the end.
 
-    `runtime` is scored as it is answered: cumulative seconds, at the last epoch that each run reached.
+    Args:
+        fitted: the model.
+        parts: what its answers are compared with, as `assemble_answered` gives it.
+        part: which part; the ceilings come from the repeats of all.
+        seed: of the bootstrap.
     """
-    rows, repeats = _as_answered(fitted.metric, parts[part]), _as_answered(fitted.metric, _joined(parts))
+    rows, repeats = parts[part], _joined(parts)
     if not len(rows):
         raise InvalidArgument(f"{fitted.metric}: the part {part!r} has no rows")
     predicted = fitted.predict(rows.X)
@@ -40,6 +52,8 @@ def score_surrogate(fitted: Surrogate, parts: Mapping[str, Rows], part: str, *, 
     last = rows.take(is_last)
     return {  # Any: scores by cut, and some numbers beside them
         "cuts": score_rows(fitted.metric, rows, predicted, repeats),
+        "tau_by_epoch": tau_by_epoch(fitted.metric, rows, predicted, repeats),
+        "calibration": calibration(rows, predicted),
         "tau_within_groups": within_groups(last, predicted[is_last]),
         "tau_interval": tau_interval(last, predicted[is_last], seed=seed),
         "n_configs": len(np.unique(rows.config_id)),
@@ -67,12 +81,6 @@ def _shown(scores: Scores, name: str) -> str:
     return f"{'-':>7}" if value is None else f"{value:7.4f}"
 
 
-def _as_answered(metric: str, rows: Rows) -> Rows:
-    if metric != "runtime":
-        return rows
-    return Rows(X=rows.X, y=rows.y * rows.epoch, config_id=rows.config_id, seed=rows.seed)
-
-
 def _joined(parts: Mapping[str, Rows]) -> Rows:
     every = list(parts.values())
     return Rows(
@@ -88,37 +96,31 @@ def _score_all(measured: Measurements, split: Split, models: Path, part: str, *,
     if not metrics:
         raise MissingData(f"{models} has no model; python -m surrogate.fit writes them")
     return {
-        metric: score_surrogate(read_surrogate(models, metric), assemble(metric, measured, split), part, seed=seed)
+        metric: score_surrogate(
+            read_surrogate(models, metric), assemble_answered(metric, measured, split), part, seed=seed
+        )
         for metric in metrics
     }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = argparse.ArgumentParser(
-        prog="python -m surrogate.score",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m surrogate.score runs/ --split split.json --models models/ --out scores.json",
-    )
-    parser.add_argument("runs", type=Path, help="a folder of runs")
-    parser.add_argument("--split", type=Path, required=True, help="the split of its configs")
+    parser = new_parser("score", __doc__, example="runs/ --split split.json --models models/ --out scores.json")
     parser.add_argument("--models", type=Path, required=True, help="what surrogate.fit wrote")
     parser.add_argument("--part", choices=_PARTS, default="valid", help="test: once, for the card (%(default)s)")
     parser.add_argument("--out", type=Path, help="a JSON file for every score")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (%(default)s)")
     given = parser.parse_args(argv)
-    try:
+
+    def work() -> str:
         split = read_split(given.split)
         scores = _score_all(read_measurements(given.runs), split, given.models, given.part, seed=given.seed)
-        content = {"format": SCORES_FORMAT, "part": given.part, "split": split.digest, "scores": scores}
         if given.out:
+            content = {"format": SCORES_FORMAT, "part": given.part, "split": split.digest, "scores": scores}
             write_json(given.out, content)
-    except JahsError as err:
-        sys.stderr.write(f"surrogate.score: {err}\n")
-        return 2
-    sys.stdout.write(score_table(scores) + "\n")
-    return 0
+        return score_table(scores)
+
+    return answer("score", work)
 
 
 if __name__ == "__main__":

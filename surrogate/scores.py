@@ -25,11 +25,13 @@ __all__ = [
     "Scores",
     "agreement",
     "best_tenth",
+    "calibration",
     "ceiling",
     "epoch_bands",
     "first_seed",
     "kendall_tau",
     "score_rows",
+    "tau_by_epoch",
     "tau_interval",
     "within_groups",
 ]
@@ -126,6 +128,43 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
     return scored
 
 
+def calibration(rows: Rows, predicted: _Floats, *, n_bins: int = 10) -> list[Scores]:
+    """Means of predictions and measurements by decile of the prediction, first seeds; fewer bins for few rows.
+
+    A calibrated model's means agree in every bin. `spread` is the standard error of the difference, as if rows were
+    independent, which epochs of one config are not.
+    """
+    is_first = first_seed(rows)
+    y, predicted = rows.y[is_first], predicted[is_first]
+    order = np.argsort(predicted, kind="stable")
+    found: list[Scores] = []
+    for at in np.array_split(order, max(1, min(n_bins, len(order) // _FEWEST))):
+        if len(at):
+            error = predicted[at] - y[at]
+            spread = float(error.std(ddof=1)) / math.sqrt(len(at)) if len(at) > 1 else None
+            found.append(
+                {
+                    "n": len(at),
+                    "predicted": float(predicted[at].mean()),
+                    "measured": float(y[at].mean()),
+                    "spread": spread,
+                }
+            )
+    return found
+
+
+def tau_by_epoch(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> list[Scores]:
+    """Kendall's tau of every epoch's rows, first seeds, beside its ceiling."""
+    is_first = first_seed(rows)
+    found: list[Scores] = []
+    for epoch in np.unique(rows.epoch).tolist():
+        is_in = is_first & (rows.epoch == epoch)
+        tau = kendall_tau(rows.y[is_in], predicted[is_in])
+        top = ceiling(metric, repeats.take(repeats.epoch == epoch))["tau"]
+        found.append({"epoch": epoch, "n": int(is_in.sum()), "tau": None if math.isnan(tau) else tau, "ceiling": top})
+    return found
+
+
 def within_groups(rows: Rows, predicted: _Floats) -> float | None:
     """Kendall's tau within fidelity groups, averaged with the number of pairs as weight; first seeds at one epoch."""
     groups = group_numbers(rows.X)
@@ -140,8 +179,10 @@ def within_groups(rows: Rows, predicted: _Floats) -> float | None:
 
 def tau_interval(
     rows: Rows, predicted: _Floats, *, seed: int, level: float = 0.9, n_resamples: int = 200
-) -> tuple[float, float]:
-    """Bootstrap interval of Kendall's tau: whole configs are drawn again, with all their rows."""
+) -> tuple[float, float] | None:
+    """Bootstrap interval of Kendall's tau: whole configs are drawn again, with all their rows; None if undefined."""
+    if not len(rows):
+        return None
     rng = np.random.default_rng(seed)
     _, place = np.unique(rows.config_id, return_inverse=True)
     members = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
@@ -149,7 +190,10 @@ def tau_interval(
     for _ in range(n_resamples):
         at = np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
         taus.append(kendall_tau(rows.y[at], predicted[at]))
-    low, high = np.nanquantile(taus, [(1 - level) / 2, (1 + level) / 2])
+    defined = [tau for tau in taus if not math.isnan(tau)]
+    if not defined:
+        return None
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
@@ -170,7 +214,7 @@ def _cuts(metric: str, rows: Rows) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     if not len(rows):
         return
     is_last = np.ones(len(rows), dtype=np.bool_)
-    if METRICS[metric].by_epoch and metric != "runtime":
+    if METRICS[metric].by_epoch:
         last = int(rows.epoch.max())
         is_last = rows.epoch == last
         yield "last epoch", is_last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -22,11 +23,11 @@ _DEPTHS: Final = (4, 5, 6, 8, 10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """A forest's settings, its nodes and its validation tau."""
+    """A forest's settings, its nodes and its validation tau; None where that is not defined."""
 
     settings: Settings
     n_nodes: int
-    tau: float
+    tau: float | None
 
 
 def sizes(
@@ -43,11 +44,15 @@ def sizes(
         for n_trees in sorted({best.n_trees, *(n for n in _TREES if n < best.n_trees)}):
             tau = kendall_tau(measured, fitted.predict(valid.X, n_trees=n_trees))
             cut = replace(settings, n_trees=n_trees)
-            found.append(Size(settings=cut, n_nodes=sum(nodes[:n_trees]), tau=tau))
+            found.append(Size(settings=cut, n_nodes=sum(nodes[:n_trees]), tau=None if math.isnan(tau) else tau))
     return found
 
 
 def smallest(found: Sequence[Size], *, tolerance: float = TOLERANCE) -> Size:
-    """Return the one with the fewest nodes whose tau is within `tolerance` of the best."""
-    enough = max(size.tau for size in found) - tolerance
-    return min((size for size in found if size.tau >= enough), key=lambda size: (size.n_nodes, -size.tau))
+    """Return the one with the fewest nodes whose tau is within `tolerance` of the best; the largest without any tau."""
+    taus = [size.tau for size in found if size.tau is not None]
+    if not taus:
+        return max(found, key=lambda size: size.n_nodes)
+    enough = max(taus) - tolerance
+    good = [(size.n_nodes, -size.tau, size) for size in found if size.tau is not None and size.tau >= enough]
+    return min(good, key=lambda entry: entry[:2])[2]

@@ -8,8 +8,8 @@ with the settings of the smallest good forests, which `surrogate.fit --params` r
 
 from __future__ import annotations
 
-import argparse
 import logging
+import math
 import multiprocessing
 import os
 import sys
@@ -18,10 +18,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from jahs.errors import InvalidArgument, JahsError, UnknownName
 from jahs.features import FEATURES_VERSION
 from jahs.metrics import LEARNED
 from splits.split import Split, read_split
+from surrogate.command import add_fewest, add_workers, answer, new_parser
 from surrogate.dataset import FEWEST, Measurements, Rows, assemble, check_groups, read_measurements
 from surrogate.fit import PARAMS_FORMAT
 from surrogate.folders import write_json
@@ -39,7 +42,7 @@ from surrogate.search import (
 )
 from surrogate.sizing import sizes, smallest
 
-__all__ = ["HISTORY_FORMAT", "main", "search_metric", "tune_all"]
+__all__ = ["HISTORY_FORMAT", "main", "search_metric", "tune_all", "tuning_text"]
 
 HISTORY_FORMAT: Final = 1
 _THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -76,6 +79,7 @@ def tune_all(
         check_groups(metric, rows["train"], fewest=fewest)
         if not len(rows["valid"]):
             raise InvalidArgument(f"{metric}: the validation part has no rows")
+    of_what = {"task": measured.task.name, "protocol": measured.protocol, "split": split.digest, "optimizer": optimizer}
     found: dict[str, Any] = {}  # Any: JSON
     try:
         with the_only_search(out):
@@ -87,7 +91,7 @@ def tune_all(
                     out / metric, evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees
                 )
                 found[metric] = _summary(metric, measured, rows, done, n_trees=n_trees)
-                write_json(out / "history.json", {"format": HISTORY_FORMAT, "metrics": found})
+                write_json(out / "history.json", {"format": HISTORY_FORMAT, **of_what, "metrics": found})
             chosen = {metric: summary["chosen"]["settings"] for metric, summary in found.items()}
             write_json(out / "params.json", {"format": PARAMS_FORMAT, "metrics": chosen})
     except OSError as err:
@@ -139,13 +143,15 @@ def _summary(
     default = Settings(n_trees=n_trees)
     default_tau = validation_tau(metric, measured.task, rows, default)
     best = max(good, key=lambda evaluation: evaluation.tau or -1.0, default=None)
+    # A tau that is not defined, as of two rows, is beaten by none: then there is nothing to choose by.
     is_better = best is not None and best.tau is not None and best.tau > default_tau
     settings = best.settings if best is not None and is_better else default
     measured_sizes = sizes(metric, measured.task, rows, settings)
     return {
         "evaluations": [as_record(evaluation) for evaluation in done],
-        "default_tau": default_tau,
+        "default_tau": None if math.isnan(default_tau) else default_tau,
         "beats_default": is_better,
+        "n_valid_configs": len(np.unique(rows["valid"].config_id)),
         "sizes": [asdict(size) for size in measured_sizes],
         "chosen": asdict(smallest(measured_sizes)),
     }
@@ -179,24 +185,17 @@ def _check(metrics: Sequence[str], *, evaluations: int, workers: int, optimizer:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = argparse.ArgumentParser(
-        prog="python -m surrogate.tune",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m surrogate.tune runs/ --split split.json --out tuned/ --workers 2",
-    )
-    parser.add_argument("runs", type=Path, help="a folder of runs")
-    parser.add_argument("--split", type=Path, required=True, help="the split of its configs")
+    parser = new_parser("tune", __doc__, example="runs/ --split split.json --out tuned/ --workers 2")
     parser.add_argument("--out", type=Path, required=True, help="a folder, new or of a search to continue")
     parser.add_argument("--metrics", nargs="+", default=list(LEARNED), help="default: every learned metric")
     parser.add_argument("--evaluations", type=int, default=20, help="for each metric (%(default)s)")
-    parser.add_argument("--workers", type=int, default=4, help="processes (%(default)s)")
+    add_workers(parser, 4)
     parser.add_argument("--optimizer", default="pibo", help=f"one of {', '.join(OPTIMIZERS)} (%(default)s)")
     parser.add_argument("--trees", type=int, default=500, help="in every forest (%(default)s)")
-    parser.add_argument("--fewest", type=int, default=FEWEST, help="training configs every group needs (%(default)s)")
+    add_fewest(parser)
     given = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
-    try:
+
+    def work() -> str:
         found = tune_all(
             read_measurements(given.runs),
             read_split(given.split),
@@ -208,16 +207,25 @@ def main(argv: Sequence[str] | None = None) -> int:
             n_trees=given.trees,
             fewest=given.fewest,
         )
-    except JahsError as err:
-        sys.stderr.write(f"surrogate.tune: {err}\n")
-        return 2
+        return tuning_text(found)
+
+    return answer("tune", work)
+
+
+def tuning_text(found: Mapping[str, Any]) -> str:  # Any: JSON
+    """What was chosen for each metric, a line each."""
+    lines = []
     for metric, summary in found.items():
-        chosen = summary["chosen"]
-        sys.stdout.write(
-            f"{metric}: validation tau {chosen['tau']:.4f} with {chosen['settings']['n_trees']} trees of depth "
-            f"{chosen['settings']['max_depth']}; the default has {summary['default_tau']:.4f}\n"
+        chosen, default = summary["chosen"], summary["default_tau"]
+        lines.append(
+            f"{metric}: validation tau {_shown(chosen['tau'])} with {chosen['settings']['n_trees']} trees of depth "
+            f"{chosen['settings']['max_depth']}; the default has {_shown(default)}"
         )
-    return 0
+    return "\n".join(lines)
+
+
+def _shown(tau: float | None) -> str:
+    return "undefined" if tau is None else f"{tau:.4f}"
 
 
 if __name__ == "__main__":
