@@ -11,9 +11,11 @@ per config. Everything is checked before anything is fitted, and what is left ou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -31,7 +33,9 @@ from jahs.tasks import Task, task
 from splits.split import Split
 
 __all__ = [
+    "EXACT",
     "FEWEST",
+    "GROUP_VALUES",
     "Measurements",
     "Rows",
     "assemble",
@@ -40,7 +44,9 @@ __all__ = [
     "assemble_exact",
     "check_groups",
     "digest_measurements",
+    "group_name",
     "group_numbers",
+    "join_rows",
     "read_measurements",
     "trained_configs",
     "unmeasured",
@@ -49,9 +55,11 @@ __all__ = [
 FEWEST: Final = 4
 """Training configs that every fidelity group needs, unless told otherwise."""
 
+EXACT: Final = MappingProxyType({"n_params": n_params, "n_macs": n_macs})
+"""Metrics that are computed, by their function."""
+
 _MOST_EXAMPLES: Final = 3
 _ID: Final = ("config_id",)
-_EXACT: Final = {"n_params": n_params, "n_macs": n_macs}
 _GROUP_COLUMNS: Final = [COLUMNS.index(key) for key in ("N", "W", "Resolution")]
 
 
@@ -93,6 +101,16 @@ class Rows:
     def take(self, rows: NDArray[np.bool_ | np.integer]) -> Rows:
         """Return some rows: positions or a mask."""
         return Rows(X=self.X[rows], y=self.y[rows], config_id=self.config_id[rows], seed=self.seed[rows])
+
+
+def join_rows(several: Sequence[Rows]) -> Rows:
+    """Return the rows of several parts one after another."""
+    return Rows(
+        X=np.concatenate([rows.X for rows in several]),
+        y=np.concatenate([rows.y for rows in several]),
+        config_id=np.concatenate([rows.config_id for rows in several]),
+        seed=np.concatenate([rows.seed for rows in several]),
+    )
 
 
 def read_measurements(folder: Path) -> Measurements:
@@ -171,12 +189,12 @@ def assemble_answered(metric: str, measured: Measurements, split: Split) -> dict
 
 def assemble_exact(metric: str, measured: Measurements, split: Split) -> dict[str, Rows]:
     """Return a row for each trained config with its exact `n_params` or `n_macs`; raises as `assemble`."""
-    if metric not in _EXACT:
-        raise UnknownName.of("metric", metric, _EXACT)
+    if metric not in EXACT:
+        raise UnknownName.of("metric", metric, EXACT)
     _check_tables(measured, split)
     ids = trained_configs(measured)["config_id"]
     table = {"config_id": ids, "seed": np.zeros(len(ids), np.int64), "epoch": np.ones(len(ids), np.int64)}
-    table[metric] = _EXACT[metric](_encoded(measured.configs, table), measured.task)
+    table[metric] = EXACT[metric](_encoded(measured.configs, table), measured.task)
     return _parts(metric, table, metric, measured, split)
 
 
@@ -210,6 +228,11 @@ def group_numbers(X: NDArray[np.float32]) -> NDArray[np.int64]:
     return (places[0] * 9 + places[1] * 3 + places[2]).astype(np.int64)
 
 
+def group_name(number: int) -> str:
+    """A fidelity group's values as text."""
+    return " ".join(f"{key}={value:g}" for key, value in GROUP_VALUES[number].items())
+
+
 def check_groups(metric: str, rows: Rows, *, fewest: int = FEWEST) -> None:
     """Refuse training rows with fewer than `fewest` configs in a fidelity group.
 
@@ -220,10 +243,7 @@ def check_groups(metric: str, rows: Rows, *, fewest: int = FEWEST) -> None:
     counts = np.bincount(group_numbers(rows.X[first]), minlength=27)
     if not (few := np.flatnonzero(counts < fewest)).size:
         return
-    named = [
-        f"N={_VALUES[0][g // 9]:g} W={_VALUES[1][g // 3 % 3]:g} Resolution={_VALUES[2][g % 3]:g} has {counts[g]}"
-        for g in few[:_MOST_EXAMPLES].tolist()
-    ]
+    named = [f"{group_name(g)} has {counts[g]}" for g in few[:_MOST_EXAMPLES].tolist()]
     raise InvalidTable(
         f"{metric}: {len(few)} of 27 fidelity groups have fewer than {fewest} training configs: {', '.join(named)}; "
         "collect more, or lower --fewest"
@@ -231,6 +251,9 @@ def check_groups(metric: str, rows: Rows, *, fewest: int = FEWEST) -> None:
 
 
 _VALUES: Final = ((1.0, 3.0, 5.0), (4.0, 8.0, 16.0), (0.25, 0.5, 1.0))
+
+GROUP_VALUES: Final = tuple({"N": int(N), "W": int(W), "Resolution": R} for N, W, R in product(*_VALUES))
+"""N, W and Resolution of each fidelity group, by its number."""
 
 
 def _check_tables(measured: Measurements, split: Split) -> None:

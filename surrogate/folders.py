@@ -79,7 +79,7 @@ def package_versions() -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """The checkout's commit, with a plus sign if files differ from it; None outside of a checkout."""
+    """The checkout's commit, with a plus sign if code differs from it; None outside of a checkout."""
     git = shutil.which("git")
     if git is None:
         return None
@@ -91,4 +91,5 @@ def commit() -> str | None:
         return found.stdout.strip() if found.returncode == 0 else None
 
     head = ask("rev-parse", "HEAD")
-    return None if head is None else head + ("+" if ask("status", "--porcelain", "--untracked-files=no") else "")
+    changed = ask("status", "--porcelain", "--untracked-files=no", "--", ":/*.py", ":/pyproject.toml")
+    return None if head is None else head + ("+" if changed else "")

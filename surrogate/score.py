@@ -16,7 +16,7 @@ from jahs.errors import InvalidArgument, MissingData
 from jahs.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import answer, new_parser
-from surrogate.dataset import Measurements, Rows, assemble_answered, read_measurements
+from surrogate.dataset import Measurements, Rows, assemble_answered, join_rows, read_measurements
 from surrogate.folders import write_json
 from surrogate.model import Surrogate, read_surrogate
 from surrogate.scores import (
@@ -44,7 +44,7 @@ def score_surrogate(fitted: Surrogate, parts: Mapping[str, Rows], part: str, *, 
         part: which part; the ceilings come from the repeats of all.
         seed: of the bootstrap.
     """
-    rows, repeats = parts[part], _joined(parts)
+    rows, repeats = parts[part], join_rows(list(parts.values()))
     if not len(rows):
         raise InvalidArgument(f"{fitted.metric}: the part {part!r} has no rows")
     predicted = fitted.predict(rows.X)
@@ -79,16 +79,6 @@ def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
 def _shown(scores: Scores, name: str) -> str:
     value = scores.get(name)
     return f"{'-':>7}" if value is None else f"{value:7.4f}"
-
-
-def _joined(parts: Mapping[str, Rows]) -> Rows:
-    every = list(parts.values())
-    return Rows(
-        X=np.concatenate([rows.X for rows in every]),
-        y=np.concatenate([rows.y for rows in every]),
-        config_id=np.concatenate([rows.config_id for rows in every]),
-        seed=np.concatenate([rows.seed for rows in every]),
-    )
 
 
 def _score_all(measured: Measurements, split: Split, models: Path, part: str, *, seed: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument
 from jahs.metrics import ACCURACIES, METRICS
 from jahs.ranks import kendall_tau
-from surrogate.dataset import Rows, group_numbers
+from surrogate.dataset import Rows, group_name, group_numbers
 
 __all__ = [
     "Scores",
@@ -223,11 +223,9 @@ def _cuts(metric: str, rows: Rows) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     is_best = np.zeros(len(rows), dtype=np.bool_)
     is_best[is_last] = best_tenth(metric, rows.take(is_last))
     yield "best tenth", is_best
-    for group in range(27):
-        is_in = (group_numbers(rows.X) == group) & is_last
-        if is_in.any():
-            N, W, resolution = rows.X[np.argmax(is_in)][[2, 12, 10]]
-            yield f"N={N:g} W={W:g} Resolution={resolution:g}", is_in
+    groups = group_numbers(rows.X)
+    for group in np.unique(groups[is_last]).tolist():
+        yield group_name(group), (groups == group) & is_last
 
 
 def _rounded(metric: str, values: _Floats) -> _Floats:

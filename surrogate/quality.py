@@ -1,0 +1,222 @@
+"""What is measured about the models of a release: the content of its quality.json, which `surrogate.card` renders.
+
+Every score is on the test part and of models that were fitted on the training part alone. The release ships models that
+were fitted again, on training and validation part together; their scores on the same test rows stand beside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from jahs.errors import CorruptFile, UnknownFormat
+from jahs.metrics import METRICS
+from jahs.schema import SPLIT_PARTS
+from splits.split import Split
+from surrogate.dataset import FEWEST, GROUP_VALUES, Measurements, Rows, group_numbers, trained_configs
+from surrogate.fit import diverged_runs
+from surrogate.learning_curve import curve, predictions, sizes_for
+from surrogate.model import Settings, Surrogate
+from surrogate.score import score_surrogate
+from surrogate.scores import agreement, first_seed
+from surrogate.tune import HISTORY_FORMAT
+
+__all__ = [
+    "FULL_SIZE",
+    "QUALITY_FORMAT",
+    "REQUIRED",
+    "compared_facts",
+    "curve_facts",
+    "data_facts",
+    "metric_facts",
+    "requirements",
+    "rounded",
+    "search_facts",
+]
+
+QUALITY_FORMAT: Final = 1
+
+FULL_SIZE: Final = 2000
+"""Configs of the collection that the requirements are for."""
+
+REQUIRED: Final = (
+    ("valid_acc", "tau", "last epoch", 0.92),
+    ("runtime", "tau", "last epoch", 0.97),
+    ("latency", "tau", "all", 0.90),
+    ("valid_acc", "r2", "all", 0.95),
+)
+"""Metric, score, cut and the least value: of tau a share of the noise ceiling, of R2 the value itself."""
+
+_FEWEST_TO_JUDGE: Final = 20
+_TRAIN_SHARE: Final = 0.7
+_DIGITS: Final = 6
+_QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+_MOST_POINTS: Final = 1000
+
+Facts: TypeAlias = dict[str, Any]
+"""JSON."""
+
+
+def data_facts(measured: Measurements, split: Split) -> Facts:
+    """How much was measured, and how it is divided over parts and fidelity groups."""
+    configs, runs = trained_configs(measured), measured.runs
+    parts = split.parts_of(configs["config_id"])
+    pairs = np.unique(np.column_stack([runs["config_id"], runs["seed"].astype(np.uint64)]), axis=0)
+    n_seeds = np.unique(pairs[:, 0], return_counts=True)[1]
+    groups = []
+    for values in GROUP_VALUES:
+        is_in = np.logical_and.reduce([configs[key] == value for key, value in values.items()])
+        counts = np.bincount(parts[is_in], minlength=len(SPLIT_PARTS)).tolist()
+        groups.append({**values, **dict(zip(SPLIT_PARTS, counts, strict=True))})
+    machines = runs["machine"][np.append(True, runs["epoch"][1:] <= runs["epoch"][:-1])]
+    return {
+        "configs": len(parts),
+        "parts": split.counts,
+        "runs": len(pairs),
+        "repeated_configs": int((n_seeds > 1).sum()),
+        "rows": len(runs["epoch"]),
+        "profiled_configs": len(measured.profile["latency"]),
+        "max_epoch": measured.task.max_epoch,
+        "diverged_runs": diverged_runs(measured, split),
+        "machines": {name: int((machines == name).sum()) for name in sorted(set(machines.tolist()))},
+        "groups": groups,
+        "small_groups": sum(group["train"] < FEWEST for group in groups),
+        "fewest": FEWEST,
+    }
+
+
+def metric_facts(fitted: Surrogate, refitted: Surrogate, answered: Mapping[str, Rows], *, seed: int) -> Facts:
+    """What one metric's models read, how they were grown, and how they do on the test part.
+
+    Args:
+        fitted: on the training part.
+        refitted: on training and validation part, which is what ships.
+        answered: what answers are compared with, see `surrogate.dataset.assemble_answered`.
+        seed: of the bootstrap.
+    """
+    facts: Facts = {
+        "features": {"name": fitted.features.name, "columns": len(fitted.features.columns)},
+        "settings": asdict(fitted.settings),
+        "nodes": sum(text.count("\n") for text in refitted.booster.get_dump()),
+        "fitted_on": fitted.counts,
+        "refitted_on": refitted.counts,
+        "test": None,
+        "refitted_test": None,
+    }
+    test = answered["test"]
+    if len(test):
+        facts["test"] = score_surrogate(fitted, answered, "test", seed=seed) | _pictures(fitted, test)
+        facts["refitted_test"] = {
+            name: {"model": cut["model"]}
+            for name, cut in score_surrogate(refitted, answered, "test", seed=seed)["cuts"].items()
+            if name in {"all", "last epoch", "best tenth"}
+        }
+    return facts
+
+
+def compared_facts(fitted: Surrogate, test: Rows) -> Facts:
+    """How a model of something that is computed exactly does against the exact values of the test part."""
+    predicted = fitted.predict(test.X)
+    relative = np.abs(predicted / test.y - 1)
+    return {
+        **agreement(fitted.metric, test.y, predicted),
+        "relative_error": {"mean": float(relative.mean()), "most": float(relative.max())} if len(test) else None,
+        "features": {"name": fitted.features.name, "columns": len(fitted.features.columns)},
+    }
+
+
+def search_facts(history: Mapping[str, Any], metric: str, split: Split) -> Facts | None:  # Any: JSON
+    """What the search for a metric's settings tried and chose, or None; `surrogate.tune` wrote the history.
+
+    Raises:
+        UnknownFormat, CorruptFile: it was written by another version, or is no history.
+    """
+    if not history:
+        return None
+    if (found := history.get("format")) != HISTORY_FORMAT:
+        raise UnknownFormat(f"history.json: format {found!r}; this version reads format {HISTORY_FORMAT}")
+    try:
+        summary = history["metrics"].get(metric)
+        return None if summary is None else {**summary, "is_of_this_split": history["split"] == split.digest}
+    except (KeyError, TypeError, AttributeError) as err:
+        raise CorruptFile(f"history.json is no history of a search: {err!r}; tune again") from err
+
+
+def curve_facts(
+    metric: str,
+    measured: Measurements,
+    parts: Mapping[str, Rows],
+    settings: Settings,
+    *,
+    n_seeds: int,
+    workers: int,
+) -> Facts | None:
+    """How the scores on the validation part grow with the training configs, and what the full size would give."""
+    n_train = len(np.unique(parts["train"].config_id))
+    if not n_seeds or not len(parts["valid"]):
+        return None
+    sizes, seeds = sizes_for(n_train), range(n_seeds)
+    points = curve(metric, measured, parts, sizes, seeds=seeds, settings=settings, workers=workers)
+    found, reasons = predictions(points, round(_TRAIN_SHARE * FULL_SIZE))
+    return {
+        "points": [asdict(point) for point in points],
+        "predictions": {name: asdict(prediction) for name, prediction in found.items()},
+        "not_predicted": reasons,
+    }
+
+
+def requirements(metrics: Mapping[str, Facts], *, n_configs: int) -> list[Facts]:
+    """What is required of the full collection, and what was reached; `is_met` is None where it cannot be said.
+
+    It cannot be said of fewer than 20 test rows. Where nothing was repeated, as of latency, no ceiling is known and the
+    share is of 1, which no ceiling exceeds.
+    """
+    found = []
+    for metric, score, cut, least in REQUIRED:
+        entry: Facts = {"metric": metric, "score": score, "cut": cut, "required": least}
+        entry |= {"n": 0, "value": None, "ceiling": None}
+        scores = (metrics.get(metric, {}).get("test") or {"cuts": {}})["cuts"].get(cut)
+        if scores is not None:
+            entry["n"], entry["value"] = scores["model"]["n"], scores["model"][score]
+            entry["ceiling"] = scores["ceiling"][score] if score == "tau" else None
+        value, is_share = entry["value"], score == "tau"
+        entry["reached"] = value / (entry["ceiling"] or 1.0) if value is not None and is_share else value
+        entry["is_met"] = None if value is None or entry["n"] < _FEWEST_TO_JUDGE else entry["reached"] >= least
+        entry["is_due"] = n_configs >= FULL_SIZE
+        found.append(entry)
+    return found
+
+
+def rounded(content: Any) -> Any:  # Any: JSON
+    """The same content with floats of six significant digits, and None for what is no number."""
+    if isinstance(content, dict):
+        return {key: rounded(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [rounded(value) for value in content]
+    if isinstance(content, float):
+        return float(f"{content:.{_DIGITS}g}") if math.isfinite(content) else None
+    return content
+
+
+def _pictures(fitted: Surrogate, test: Rows) -> Facts:
+    """What plots show: measured and predicted values at the last epoch, and the errors of every fidelity group."""
+    last = test.take((test.epoch == test.epoch.max()) & first_seed(test))
+    predicted, groups = fitted.predict(last.X), group_numbers(last.X)
+    error = predicted - last.y
+    if METRICS[fitted.metric].unit == "s":
+        error = error / last.y
+    residuals = [
+        {"group": group, "n": int((groups == group).sum()), "quantiles": _quantiles(error[groups == group])}
+        for group in np.unique(groups).tolist()
+    ]
+    shown = slice(None, None, math.ceil(len(last) / _MOST_POINTS) or 1)
+    points: list[Sequence[float]] = list(zip(*(v[shown].tolist() for v in (last.y, predicted, groups)), strict=True))
+    return {"points": points, "residuals": residuals, "is_relative": METRICS[fitted.metric].unit == "s"}
+
+
+def _quantiles(values: np.ndarray) -> list[float]:
+    return [float(value) for value in np.quantile(values, _QUANTILES)]

@@ -1,0 +1,299 @@
+"""Fit, measure and write what answers for a task: the release folder that `jahs.Benchmark` opens.
+
+python -m surrogate.release RUNS --split SPLIT [--params TUNED/params.json] --out RELEASE
+
+Models are fitted on the training part and scored on the test part, then fitted again on training and validation part;
+the second ones ship, and both scores are kept. A `history.json` beside the settings, as surrogate.tune writes it, goes
+into the release's quality.json. The same measurements, split, settings, seed, commit and package versions give the same
+bytes, wherever the folders are. A release that stands at RELEASE is replaced once the new one is whole and has answered
+the test part as its models do.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+import jahs
+from jahs.errors import CorruptFile, InvalidArgument
+from jahs.features import FeatureBuilder
+from jahs.forest import Forest, forest_from_xgboost
+from jahs.metrics import LEARNED
+from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release, write_release
+from splits.check import check_split
+from splits.recorded import read_recorded
+from splits.split import Split, read_split
+from surrogate.command import add_fewest, add_workers, answer, new_parser
+from surrogate.dataset import (
+    EXACT,
+    FEWEST,
+    Measurements,
+    Rows,
+    assemble,
+    assemble_answered,
+    assemble_exact,
+    check_groups,
+    digest_measurements,
+    join_rows,
+    read_measurements,
+    trained_configs,
+    unmeasured,
+)
+from surrogate.fit import fit_each, read_params
+from surrogate.folders import commit, package_versions
+from surrogate.model import Surrogate
+from surrogate.processes import check_workers
+from surrogate.quality import (
+    QUALITY_FORMAT,
+    Facts,
+    compared_facts,
+    curve_facts,
+    data_facts,
+    metric_facts,
+    requirements,
+    rounded,
+    search_facts,
+)
+
+__all__ = ["MOST_BYTES", "main", "make_release", "pack_models"]
+
+MOST_BYTES: Final = 15_000_000
+"""A release is embedded in the package, so it stays small."""
+
+_FEWEST_CONFIGS: Final = 2
+
+_log = logging.getLogger(__name__)
+
+
+def make_release(
+    runs: Path,
+    split_file: Path,
+    out: Path,
+    *,
+    params: Path | None = None,
+    fewest: int = FEWEST,
+    seed: int = 0,
+    curve_seeds: int = 5,
+    workers: int = 2,
+) -> Facts:
+    """Write a release and return its quality; everything is checked before the first model is fitted.
+
+    Args:
+        runs: a folder of runs.
+        split_file: the split of its configs.
+        out: the release; one that is there is replaced.
+        params: settings that `surrogate.tune` found, its history beside it; None: the default ones.
+        fewest: training configs that every fidelity group needs.
+        seed: of bootstraps, noise and reference points.
+        curve_seeds: subsets of each size of the learning curve; 0: no curve.
+        workers: processes.
+
+    Raises:
+        JahsError: see `surrogate.dataset`, `splits.check`, `surrogate.fit.read_params` and `jahs.release`.
+        InvalidArgument: `out` cannot be written or is something else, or the release is too large to be embedded.
+    """
+    check_workers(workers)
+    split, measured = read_split(split_file), read_measurements(runs)
+    check_split(read_recorded(runs), split)
+    settings, history = ({}, {}) if params is None else (read_params(params), _read_history(params))
+    missing = unmeasured(measured)
+    parts = {metric: assemble(metric, measured, split) for metric in LEARNED if metric not in missing}
+    _check_parts(parts, fewest=fewest)
+    with _beside(out) as beside:
+        fitted = fit_each(_training(parts), measured.task, settings, workers=workers)
+        refitted = fit_each(_training(parts, "valid"), measured.task, settings, workers=workers)
+        quality: Facts = {
+            "format": QUALITY_FORMAT,
+            "task": measured.task.name,
+            "protocol": measured.protocol,
+            "split": split.digest,
+            "data": data_facts(measured, split),
+            "missing": missing,
+            "metrics": {},
+        }
+        for metric, rows in parts.items():
+            _log.info("%s: scoring", metric)
+            facts = metric_facts(
+                fitted[metric], refitted[metric], assemble_answered(metric, measured, split), seed=seed
+            )
+            facts["search"] = search_facts(history, metric, split)
+            chosen = fitted[metric].settings
+            facts["learning_curve"] = curve_facts(metric, measured, rows, chosen, n_seeds=curve_seeds, workers=workers)
+            quality["metrics"][metric] = facts
+        quality["compared"] = _compared(measured, split, workers=workers)
+        quality["requirements"] = requirements(quality["metrics"], n_configs=quality["data"]["configs"])
+        models, forests = pack_models(refitted)
+        whole: dict[str, Any] = {  # Any: the parts of a release
+            "manifest_facts": _manifest_facts(
+                measured, split, params=params, fewest=fewest, seed=seed, curve_seeds=curve_seeds
+            ),
+            "models": models,
+            "forests": forests,
+            "table": RecordedTable(configs=trained_configs(measured), runs=measured.runs, profile=measured.profile),
+            "quality": rounded(quality),
+        }
+        trial = beside / measured.task.name
+        write_release(trial, **whole)
+        _check_trial(trial, refitted, parts)
+        write_release(out, **whole)
+    return quality
+
+
+def pack_models(fitted: Mapping[str, Surrogate]) -> tuple[Models, list[Forest]]:
+    """Return what a release says of its models, and a forest for each set of features that they read."""
+    sets = list(dict.fromkeys(model.features for model in fitted.values()))
+    members = {features: [m for m, model in fitted.items() if model.features == features] for features in sets}
+    forests = [
+        forest_from_xgboost([json.loads(fitted[m].booster.save_raw("json")) for m in members[features]])
+        for features in sets
+    ]
+    models = Models(
+        costs="exact",
+        packs=tuple(Pack(file=f"forests-{i}.npz", features=features) for i, features in enumerate(sets)),
+        metrics={
+            metric: MetricModel(
+                pack=sets.index(model.features),
+                forest=members[model.features].index(metric),
+                transform=model.transform,
+                target=model.target,
+            )
+            for metric, model in fitted.items()
+        },
+        counts={metric: model.counts for metric, model in fitted.items()},
+    )
+    return models, forests
+
+
+def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> NDArray[np.float64]:
+    """What a release's forest answers for encoded rows, by the numpy engine."""
+    model = release.models.metrics[metric]
+    F = FeatureBuilder(release.models.packs[model.pack].features, release.task).build(X)
+    values = model.transform.inverse(release.engines("numpy")[model.pack].predict(F, forests=[model.forest])[:, 0])
+    return values * X[:, -1].astype(np.float64) if model.target == "per_epoch" else values
+
+
+def _check_parts(parts: Mapping[str, Mapping[str, Rows]], *, fewest: int) -> None:
+    faults = []
+    for metric, rows in parts.items():
+        check_groups(metric, rows["train"], fewest=fewest)
+        if (n := len(np.unique(rows["train"].config_id))) < _FEWEST_CONFIGS:
+            faults.append(f"{metric}: {n} training configs; a model needs at least {_FEWEST_CONFIGS}; collect more")
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+
+
+def _training(parts: Mapping[str, Mapping[str, Rows]], *more: str) -> dict[str, Rows]:
+    return {metric: join_rows([rows[part] for part in ("train", *more)]) for metric, rows in parts.items()}
+
+
+def _compared(measured: Measurements, split: Split, *, workers: int) -> Facts:
+    """Models of what is computed exactly, only to show how far a model would be off."""
+    parts = {metric: assemble_exact(metric, measured, split) for metric in EXACT}
+    fitted = fit_each(_training(parts), measured.task, {}, workers=workers)
+    return {metric: compared_facts(model, parts[metric]["test"]) for metric, model in fitted.items()}
+
+
+def _check_trial(folder: Path, fitted: Mapping[str, Surrogate], parts: Mapping[str, Mapping[str, Rows]]) -> None:
+    """Refuse a release that is too large, or that does not answer as the models it was made of."""
+    release = read_release(folder)
+    if (size := sum(path.stat().st_size for path in folder.rglob("*"))) > MOST_BYTES:
+        raise InvalidArgument(f"the release has {size:,} bytes, more than {MOST_BYTES:,}; tune with fewer --trees")
+    for metric, model in fitted.items():
+        X = np.concatenate([rows.X for rows in parts[metric].values()])
+        if not np.array_equal(release_answers(release, metric, X), model.predict(X)):
+            raise CorruptFile(f"{metric}: the forest of {folder.name} does not answer as its model; please report this")
+
+
+def _read_history(params: Path) -> Any:  # Any: JSON
+    path = params.with_name("history.json")
+    if not path.is_file():
+        return {}
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as err:
+        raise CorruptFile(f"{path} cannot be read: {err}; tune again, or remove it") from err
+
+
+def _manifest_facts(
+    measured: Measurements, split: Split, *, params: Path | None, **numbers: int
+) -> dict[str, Any]:  # Any: JSON
+    """What the release is. The command names no folder of this machine: digests say what was in them."""
+    options = [f"--{name.replace('_', '-')} {value}" for name, value in sorted(numbers.items())]
+    given = [] if params is None else ["--params PARAMS"]
+    return {
+        "task": measured.task.name,
+        "version": jahs.__version__,
+        "source": "measured",
+        "protocol": measured.protocol,
+        "measurements": digest_measurements(measured),
+        "split": split.digest,
+        "seed": numbers["seed"],
+        "versions": package_versions(),
+        "commit": commit(),
+        "command": " ".join(["python -m surrogate.release RUNS --split SPLIT", *given, *options, "--out RELEASE"]),
+    }
+
+
+@contextmanager
+def _beside(out: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `out`, so that one that cannot be written is refused before anything is fitted.
+
+    Raises:
+        InvalidArgument: nothing can be written there, or `out` is no release.
+    """
+    if out.exists() and not (out / "manifest.json").is_file() and (not out.is_dir() or any(out.iterdir())):
+        raise InvalidArgument(f"{out} is there and is no release; choose another folder, or empty it")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".trial"))
+    except OSError as err:
+        raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
+    try:
+        yield beside
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    parser = new_parser(
+        "release", __doc__, example="runs/ --split split.json --params tuned/params.json --out release/"
+    )
+    parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
+    parser.add_argument("--out", type=Path, required=True, help="the release; one that is there is replaced")
+    parser.add_argument("--seed", type=int, default=0, help="of bootstraps and reference points (%(default)s)")
+    parser.add_argument(
+        "--curve-seeds", type=int, default=5, help="fits of each size of the learning curve (%(default)s)"
+    )
+    add_fewest(parser)
+    add_workers(parser, 2)
+    given = parser.parse_args(argv)
+
+    def work() -> str:
+        quality = make_release(
+            given.runs,
+            given.split,
+            given.out,
+            params=given.params,
+            fewest=given.fewest,
+            seed=given.seed,
+            curve_seeds=given.curve_seeds,
+            workers=given.workers,
+        )
+        return json.dumps({"configs": quality["data"]["configs"], "metrics": sorted(quality["metrics"])})
+
+    return answer("release", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
