@@ -22,27 +22,29 @@ STYLE: Final = """
 svg text { fill: var(--soft); font: 11px system-ui, sans-serif; }
 svg .name { fill: var(--ink); font-weight: 600; font-size: 12px; }
 svg .grid { stroke: var(--grid); stroke-width: 1; }
-svg .one { --c: var(--one); } svg .two { --c: var(--two); } svg .three { --c: var(--three); } svg .soft { --c: var(--soft); }
+svg .one { --c: var(--one); } svg .two { --c: var(--two); } svg .three { --c: var(--three); }
+svg .soft { --c: var(--soft); }
 svg .dot { fill: var(--c); fill-opacity: .6; } svg .ring { fill: none; stroke: var(--c); stroke-width: 2; }
 svg .line { fill: none; stroke: var(--c); stroke-width: 1.8; } svg .dash { stroke-dasharray: 5 4; stroke-width: 1.4; }
 svg .area { fill: var(--c); fill-opacity: .22; stroke: none; }
 """
 """What a page that holds plots must say; `dot`, `ring`, `line`, `dash` and `area` are the marks."""
 
-_LEFT: Final = 50
-_TOP: Final = 26
+_LEFT: Final = 58
+_TOP: Final = 40
 _RIGHT: Final = 12
 _BOTTOM: Final = 38
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """A range of values on a plot's edge."""
+    """A range of values on a plot's edge; with `is_whole` only whole numbers are marked."""
 
     label: str
     low: float
     high: float
     is_log: bool = False
+    is_whole: bool = False
 
     def share(self, value: float) -> float:
         """How far along the axis a value is; 0 and 1 are the ends, and nothing is drawn beyond them."""
@@ -65,6 +67,7 @@ class Axis:
         raw = (self.high - self.low) / n
         power = 10.0 ** math.floor(math.log10(raw))
         step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * 0.999)
+        step = max(1.0, float(math.ceil(step))) if self.is_whole else step
         first = math.ceil(self.low / step - 1e-9)
         return [k * step for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
@@ -74,6 +77,7 @@ def axis(
     values: Sequence[float],
     *,
     is_log: bool = False,
+    is_whole: bool = False,
     low: float | None = None,
     high: float | None = None,
 ) -> Axis:
@@ -87,14 +91,16 @@ def axis(
         room = 0.06 * (most - least) or 0.05 * abs(most) or 0.05
         ends = least - room, most + room
     start, end = (ends[0] if low is None else low), (ends[1] if high is None else high)
-    return Axis(label=label, low=start, high=end if end > start else start + 1e-9, is_log=is_log)
+    return Axis(label=label, low=start, high=max(end, start + 1e-9), is_log=is_log, is_whole=is_whole)
 
 
 class Panel:
     """A plot under construction: two axes, then marks in the order in which they are drawn."""
 
-    def __init__(self, name: str, x: Axis, y: Axis, *, width: int = 340, height: int = 250, left: int = _LEFT) -> None:
-        self.name, self.x, self.y = name, x, y
+    def __init__(
+        self, name: str, x: Axis, y: Axis, *, width: int = 350, height: int = 260, left: int = _LEFT, kind: str = "plot"
+    ) -> None:
+        self.name, self.x, self.y, self.kind = name, x, y, kind
         self.width, self.height, self.left = width, height, left
         self.marks: list[str] = []
 
@@ -125,13 +131,12 @@ class Panel:
         )
 
     def legend(self, entries: Sequence[tuple[str, str]]) -> None:
-        """Say what the colours mean, on the right of the name."""
-        across = float(self.width - _RIGHT)
-        for text, kind in reversed(entries):
-            across -= 6.2 * len(text)
-            self.marks.append(f'<text x="{across:.1f}" y="14">{escape(text)}</text>')
-            self.marks.append(f'<circle class="dot {kind}" cx="{across - 7:.1f}" cy="10" r="3.5"/>')
-            across -= 20
+        """Say what the colours mean, under the name."""
+        across = float(self.left + 6)
+        for text, kind in entries:
+            self.marks.append(f'<circle class="dot {kind}" cx="{across:.1f}" cy="28" r="3.5"/>')
+            self.marks.append(f'<text x="{across + 8:.1f}" y="32">{escape(text)}</text>')
+            across += 26 + 6 * len(text)
 
     def svg(self, *, rows: Sequence[str] = ()) -> str:
         """The plot as SVG; `rows` name whole numbers on the y axis, from 0 upwards, in place of its ticks."""
@@ -155,8 +160,8 @@ class Panel:
             )
         name = f'<text class="name" x="4" y="14">{escape(self.name)}</text>'
         return (
-            f'<svg role="img" aria-label="{escape(self.name)}" viewBox="0 0 {self.width} {self.height}" '
-            f'width="{self.width}" height="{self.height}" xmlns="http://www.w3.org/2000/svg">'
+            f'<svg class="{self.kind}" role="img" aria-label="{escape(self.name)}" '
+            f'viewBox="0 0 {self.width} {self.height}" width="{self.width}" height="{self.height}" xmlns="http://www.w3.org/2000/svg">'
             f"{name}{''.join(frame)}{''.join(self.marks)}</svg>"
         )
 

@@ -17,7 +17,7 @@ from jahs.atomic import write_beside
 from jahs.errors import InvalidArgument
 from jahs.hashing import sha256_file
 
-__all__ = ["MANIFEST_FORMAT", "commit", "new_folder", "package_versions", "write_json", "write_manifest"]
+__all__ = ["MANIFEST_FORMAT", "commit", "new_folder", "package_versions", "write_json", "write_manifest", "write_text"]
 
 MANIFEST_FORMAT: Final = 1
 _PACKAGES: Final = ("jahs", "numpy", "scikit-learn", "scipy", "xgboost")
@@ -60,14 +60,19 @@ def write_manifest(folder: Path, *, facts: Mapping[str, object], command: Sequen
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Write a JSON file, whole or not at all.
+    """Write a JSON file, whole or not at all; raises as `write_text`."""
+    write_text(path, json.dumps(content, indent=2, sort_keys=True) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all.
 
     Raises:
         InvalidArgument: it cannot be written there.
     """
     try:
         with write_beside(path) as beside:
-            beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+            beside.write_text(text, encoding="utf-8")
     except OSError as err:
         raise InvalidArgument(f"{path} cannot be written: {err.strerror or err}; choose another folder") from err
 

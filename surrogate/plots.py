@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
@@ -10,29 +10,26 @@ from jahs.metrics import METRICS
 from surrogate.dataset import GROUP_VALUES
 from surrogate.drawing import Axis, Panel, axis
 
-__all__ = ["plots_of", "residuals"]
+__all__ = ["plots_of"]
 
 Facts: TypeAlias = Mapping[str, Any]
 """JSON."""
 
 _KINDS: Final = ("three", "two", "one")
-_RESOLUTIONS: Final = (0.25, 0.5, 1.0)
 
 
 def plots_of(metric: str, facts: Facts) -> Iterator[str]:
     """Yield what there is to show of a metric, in the order in which it is read."""
-    drawn: tuple[Callable[[str, Facts], str | None], ...] = (
-        predicted_against_measured,
-        calibration,
-        tau_by_epoch,
-        residuals,
-        learning_curve,
-        search,
-        sizes,
+    found = (
+        predicted_against_measured(metric, facts),
+        residuals(metric, facts),
+        calibration(metric, facts),
+        tau_by_epoch(metric, facts),
+        learning_curve(facts),
+        search(facts),
+        sizes(facts),
     )
-    for draw in drawn:
-        if (svg := draw(metric, facts)) is not None:
-            yield svg
+    yield from (svg for svg in found if svg is not None)
 
 
 def predicted_against_measured(metric: str, facts: Facts) -> str | None:
@@ -48,7 +45,7 @@ def predicted_against_measured(metric: str, facts: Facts) -> str | None:
     panel.line([(x.low, x.low), (x.high, x.high)], "soft", is_dashed=True)
     for k, kind in enumerate(_KINDS):
         panel.dots([(a, b) for a, b, group in points if int(group) % 3 == k], kind)
-    panel.legend([(f"{value:g}", kind) for value, kind in zip(_RESOLUTIONS, _KINDS, strict=True)])
+    panel.legend(list(zip(("Resolution 0.25", "0.5", "1"), _KINDS, strict=True)))
     return panel.svg()
 
 
@@ -85,8 +82,8 @@ def tau_by_epoch(metric: str, facts: Facts) -> str | None:
     if len(lines["tau"]) < 2:
         return None
     values = [value for line in lines.values() for _, value in line]
-    x = axis("epoch", [row["epoch"] for row in test["tau_by_epoch"]])
-    panel = Panel("Kendall's tau by epoch", x, axis("tau", values, high=max(1.0, max(values))))
+    x = axis("epoch", [row["epoch"] for row in test["tau_by_epoch"]], is_whole=True)
+    panel = Panel("Kendall's tau by epoch", x, axis("tau", values, high=1.0))
     panel.line(lines["ceiling"], "two", is_dashed=True)
     panel.line(lines["tau"], "one")
     panel.dots(lines["tau"], "one", radius=3)
@@ -100,15 +97,20 @@ def residuals(metric: str, facts: Facts) -> str | None:
     if test is None:
         return None
     scale, label = (
-        (100, "predicted less measured, %") if test["is_relative"] else (1, f"predicted less measured, {_unit(metric)}")
+        (100, "predicted less measured, %") if test["is_relative"] else (1, "predicted less measured, points")
     )
     groups = test["residuals"]
     reach = max(abs(value) for group in groups for value in group["quantiles"]) * scale * 1.05 or 1.0
     x = Axis(label=label, low=-reach, high=reach)
     names = [_short_name(group["group"]) + f" ({group['n']})" for group in reversed(groups)]
-    height = 70 + 14 * len(groups)
+    height = 532 if len(groups) > 12 else 260
     panel = Panel(
-        "Errors by group (configs)", x, Axis(label="", low=-0.7, high=len(groups) - 0.3), height=height, left=104
+        "Errors by group (configs)",
+        x,
+        Axis(label="", low=-0.7, high=len(groups) - 0.3),
+        height=height,
+        left=104,
+        kind="tall plot" if height > 260 else "plot",
     )
     panel.line([(0, -0.7), (0, len(groups) - 0.3)], "soft", is_dashed=True)
     for row, group in enumerate(reversed(groups)):
@@ -119,7 +121,7 @@ def residuals(metric: str, facts: Facts) -> str | None:
     return panel.svg(rows=names)
 
 
-def learning_curve(metric: str, facts: Facts) -> str | None:
+def learning_curve(facts: Facts) -> str | None:
     """Validation tau by training configs, and what the power law says for the full collection."""
     found = facts["learning_curve"]
     if not found or not (points := [(p["n_configs"], p["tau"]) for p in found["points"] if p["tau"] is not None]):
@@ -141,7 +143,7 @@ def learning_curve(metric: str, facts: Facts) -> str | None:
     return panel.svg()
 
 
-def search(metric: str, facts: Facts) -> str | None:
+def search(facts: Facts) -> str | None:
     """Validation tau of each evaluation of the search, the best so far, and the default."""
     found = facts["search"]
     tried = [] if found is None else [(e["number"], e["tau"]) for e in found["evaluations"] if e["tau"] is not None]
@@ -151,7 +153,7 @@ def search(metric: str, facts: Facts) -> str | None:
     values = [tau for _, tau in tried] + ([] if default is None else [default])
     middle = sorted(values)[len(values) // 2]
     low = max(min(values), middle - 3 * (max(values) - middle + 0.01))  # one bad setting must not flatten all others
-    x = axis("evaluation", [n for n, _ in tried])
+    x = axis("evaluation", [n for n, _ in tried], is_whole=True)
     panel = Panel("Search, validation tau", x, axis("tau", [low, max(values)]))
     if default is not None:
         panel.line([(x.low, default), (x.high, default)], "soft", is_dashed=True)
@@ -162,7 +164,7 @@ def search(metric: str, facts: Facts) -> str | None:
     return panel.svg()
 
 
-def sizes(metric: str, facts: Facts) -> str | None:
+def sizes(facts: Facts) -> str | None:
     """Validation tau by the size of the forest; the ring is the one that ships."""
     found = facts["search"]
     measured = [] if found is None else [(s["n_nodes"], s["tau"]) for s in found["sizes"] if s["tau"] is not None]

@@ -1,0 +1,324 @@
+"""Show the quality of a release: as Markdown, and as one HTML page with plots that needs no network.
+
+python -m surrogate.card RELEASE            # Markdown, on the terminal
+python -m surrogate.card RELEASE --out DIR  # DIR/quality.md and DIR/quality.html
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+from jahs.metrics import METRICS
+from jahs.release import Release, read_release
+from surrogate.command import answer
+from surrogate.folders import write_text
+from surrogate.pages import Block, Heading, Paragraph, Plots, Rows, as_html, as_markdown
+from surrogate.plots import plots_of
+from surrogate.quality import FULL_SIZE, QUALITY_FORMAT
+
+__all__ = ["card", "main", "write_card"]
+
+Facts: TypeAlias = Mapping[str, Any]
+"""JSON."""
+
+_CUTS: Final = ("all", "last epoch", "best tenth")
+_ORDER: Final = ("valid_acc", "test_acc", "train_acc", "runtime", "latency")
+_SCORES: Final = ("rows", "R2", "tau", "ceiling of tau", "sparse tau", "its ceiling", "RMSE", "ceiling", "MAE", "bias")
+
+
+def card(release: Release) -> list[Block]:
+    """The card of a release, from its quality.json and manifest.
+
+    Raises:
+        MissingData: the release has no quality.json.
+        UnknownFormat, CorruptFile: it was written by another version, or is not one.
+    """
+    quality = release.quality
+    if quality is None:
+        raise MissingData(f"{release.path} has no quality.json; python -m surrogate.release writes releases that have")
+    if not isinstance(quality, dict) or quality.get("format") != QUALITY_FORMAT:
+        found = quality.get("format") if isinstance(quality, dict) else None
+        raise UnknownFormat(
+            f"{release.path / 'quality.json'}: format {found!r}; this version reads format {QUALITY_FORMAT}"
+        )
+    try:
+        return [*_opening(release, quality), *_metrics(quality), *_closing(release, quality)]
+    except (KeyError, TypeError, AttributeError, IndexError) as err:
+        raise CorruptFile(f"{release.path / 'quality.json'} lacks what a card shows: {err!r}; release again") from err
+
+
+def write_card(release: Release, out: Path) -> tuple[Path, Path]:
+    """Write quality.md and quality.html into a folder, made if it does not exist.
+
+    Raises:
+        InvalidArgument: it cannot be written.
+    """
+    blocks = card(release)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
+    paths = out / "quality.md", out / "quality.html"
+    write_text(paths[0], as_markdown(blocks))
+    write_text(paths[1], as_html(blocks, title=f"{release.task.title}: quality of the surrogates"))
+    return paths
+
+
+def _opening(release: Release, quality: Facts) -> Iterator[Block]:
+    data, task = quality["data"], release.task
+    yield Heading(1, f"Quality of the surrogates of {task.name}")
+    parts = ", ".join(f"{n} {part}" for part, n in data["parts"].items())
+    yield Paragraph(
+        f"Fitted to **{data['configs']} configs** ({parts}) of {task.title}, {data['runs']} trainings of up to "
+        f"{data['max_epoch']} epochs, {data['repeated_configs']} configs with more than one seed, "
+        f"{sum(data['diverged_runs'].values())} trainings that diverged. Scores are on the test configs, by models "
+        "that were fitted on the training configs alone; a config counts with its first seed. What ships is fitted on "
+        "training and validation configs together."
+    )
+    for line in _warnings(quality):
+        yield Paragraph(f"**Beware:** {line}")
+    yield Heading(2, "At a glance")
+    yield Rows(
+        (
+            "metric",
+            "test configs",
+            "R2, all",
+            "tau, last epoch",
+            "90 % interval",
+            "ceiling",
+            "within groups",
+            "MAE",
+            "tau, as shipped",
+        ),
+        [_glance(metric, facts) for metric, facts in _of_metrics(quality)],
+    )
+    yield Paragraph(
+        "The ceiling is Kendall's tau between two trainings of the same config with different seeds, from all "
+        "repeated configs in rows of the same kind. A model that knew every mean could exceed it, since it has noise "
+        "on one side only. “As shipped” is the model that was fitted again, on the same test configs."
+    )
+    yield Heading(2, f"What is required at {FULL_SIZE:,} configs")
+    yield Rows(
+        ("metric", "score", "rows", "cut", "value", "ceiling", "reached", "required", ""),
+        [_required(entry) for entry in quality["requirements"]],
+    )
+
+
+def _warnings(quality: Facts) -> Iterator[str]:
+    data = quality["data"]
+    if data["configs"] < FULL_SIZE:
+        yield (
+            f"{data['configs']} configs, not the {FULL_SIZE:,} that the requirements are for. Scores of so few test "
+            "configs are coarse; look at the intervals."
+        )
+    if data["small_groups"]:
+        empty = sum(not group["train"] for group in data["groups"])
+        yield (
+            f"{data['small_groups']} of {len(data['groups'])} fidelity groups have fewer than {data['fewest']} "
+            f"training configs, {empty} have none. Answers there are carried over from other groups."
+        )
+    for metric, reason in quality["missing"].items():
+        yield f"there is no model of {metric}: {reason}."
+    for metric, facts in _of_metrics(quality):
+        search = facts["search"]
+        if search is None:
+            yield f"{metric} was not tuned; it has the default settings."
+        elif not search["beats_default"]:
+            yield f"the search for {metric} found nothing better than the default settings, which ship (cut to size)."
+        if search is not None and not search["is_of_this_split"]:
+            yield f"the settings of {metric} were searched on another, older split."
+
+
+def _glance(metric: str, facts: Facts) -> list[str]:
+    test = facts["test"]
+    if test is None:
+        return [metric, "0", *["–"] * 7]
+    last = test["cuts"].get("last epoch", test["cuts"]["all"])
+    shipped = facts["refitted_test"].get("last epoch", facts["refitted_test"]["all"])
+    interval = test["tau_interval"]
+    return [
+        metric,
+        str(test["n_configs"]),
+        _score(test["cuts"]["all"]["model"]["r2"]),
+        _score(last["model"]["tau"]),
+        "–" if interval is None else f"{_score(interval[0])} to {_score(interval[1])}",
+        _score(last["ceiling"]["tau"]),
+        _score(test["tau_within_groups"]),
+        _amount(last["model"]["mae"], metric),
+        _score(shipped["model"]["tau"]),
+    ]
+
+
+def _required(entry: Facts) -> list[str]:
+    is_share = entry["score"] == "tau"
+    ceiling = (
+        _score(entry["ceiling"]) if is_share and entry["ceiling"] is not None else "none known" if is_share else "–"
+    )
+    return [
+        entry["metric"],
+        f"{entry['score']} by ceiling" if is_share else entry["score"],
+        str(entry["n"]),
+        entry["cut"],
+        _score(entry["value"]),
+        ceiling,
+        _score(entry["reached"]),
+        f"{entry['required']:.2f}",
+        _mark(entry),
+    ]
+
+
+def _mark(entry: Facts) -> str:
+    if entry["is_met"] is None:
+        return "cannot be said yet"
+    return "reached" if entry["is_met"] else "**not reached**" if entry["is_due"] else "not reached yet"
+
+
+def _of_metrics(quality: Facts) -> list[tuple[str, Facts]]:
+    return sorted(quality["metrics"].items(), key=lambda item: _ORDER.index(item[0]))
+
+
+def _metrics(quality: Facts) -> Iterator[Block]:
+    for metric, facts in _of_metrics(quality):
+        yield Heading(2, metric)
+        yield Paragraph(f"{METRICS[metric].description} {_made(facts)}")
+        yield Plots(tuple(plots_of(metric, facts)))
+        yield from _search(facts["search"])
+        yield from _curve(facts["learning_curve"])
+        if facts["test"] is not None:
+            cuts = facts["test"]["cuts"]
+            groups = [name for name in cuts if name.startswith("N=")]
+            heads = ("cut", *_SCORES)
+            rows = [_cut(metric, name, cut) for name, cut in cuts.items() if name not in groups]
+            yield Rows(heads, rows, title="Scores by cut")
+            yield Rows(heads, [_cut(metric, name, cuts[name]) for name in groups], title="Scores by fidelity group")
+
+
+def _made(facts: Facts) -> str:
+    settings, counts = facts["settings"], facts["refitted_on"]
+    return (
+        f"A forest of {settings['n_trees']} trees of depth {settings['max_depth']} ({facts['nodes']:,} nodes) over "
+        f"{facts['features']['columns']} columns (“{facts['features']['name']}”), learning rate "
+        f"{settings['learning_rate']:.3g}, fitted to {counts['rows']:,} rows of {counts['configs']:,} configs."
+    )
+
+
+def _search(found: Facts | None) -> Iterator[Block]:
+    if found is None:
+        return
+    chosen, largest = found["chosen"], max(found["sizes"], key=lambda size: size["n_nodes"])
+    verdict = "beats" if found["beats_default"] else "does not beat"
+    yield Paragraph(
+        f"Search: {len(found['evaluations'])} evaluations on {found['n_valid_configs']} validation configs. The best "
+        f"{verdict} the default's tau of {_score(found['default_tau'])}. Of its forests up to {largest['n_nodes']:,} "
+        f"nodes (tau {_score(largest['tau'])}) the smallest within 0.002 of the best ships: "
+        f"{chosen['settings']['n_trees']} trees of depth {chosen['settings']['max_depth']}, tau "
+        f"{_score(chosen['tau'])}."
+    )
+
+
+def _curve(found: Facts | None) -> Iterator[Block]:
+    if found is None:
+        return
+    n_sizes = len({point["n_configs"] for point in found["points"]})
+    known = sorted(
+        found["predictions"].items(), key=lambda item: ("tau", "r2").index(item[0]) if len(item[0]) < 4 else 9
+    )
+    lines = [
+        f"{name}: {_score(p['value'])} with {p['n_configs']:,} training configs, {100 * p['level']:.0f} % interval "
+        f"{_score(p['low'])} to {_score(p['high'])}"
+        for name, p in known
+    ]
+    lines += [f"{name}: not predicted, {reason}" for name, reason in found["not_predicted"].items()]
+    yield Paragraph(
+        f"Learning curve: {n_sizes} sizes, {len(found['points'])} fits, scored on the validation configs. "
+        f"{'; '.join(lines)}."
+    )
+
+
+def _cut(metric: str, name: str, cut: Facts) -> list[str]:
+    model, top = cut["model"], cut["ceiling"]
+    return [
+        name,
+        str(model["n"]),
+        _score(model["r2"]),
+        _score(model["tau"]),
+        _score(top["tau"]),
+        _score(model["sparse_tau"]),
+        _score(top["sparse_tau"]),
+        _amount(model["rmse"], metric),
+        _amount(top["rmse"], metric),
+        _amount(model["mae"], metric),
+        _amount(model["bias"], metric, is_signed=True),
+    ]
+
+
+def _closing(release: Release, quality: Facts) -> Iterator[Block]:
+    yield Heading(2, "What is computed, not learned")
+    yield Paragraph(
+        "Parameters and multiply-adds are exact functions of the config. Models of them, fitted as JAHS-Bench-201 does "
+        "it and used nowhere, show what learning them would cost."
+    )
+    rows = []
+    for metric, found in quality["compared"].items():
+        error = found["relative_error"]
+        shares = ["–", "–"] if error is None else [f"{100 * error[key]:.2f} %" for key in ("mean", "most")]
+        rows.append([metric, str(found["n"]), _score(found["r2"]), _score(found["tau"]), *shares])
+    yield Rows(("metric", "test configs", "R2", "tau", "mean error", "largest error"), rows)
+    data = quality["data"]
+    yield Heading(2, "Where the data are")
+    yield Rows(
+        ("N", "W", "Resolution", "train", "valid", "test"),
+        [[f"{group[key]:g}" for key in ("N", "W", "Resolution", "train", "valid", "test")] for group in data["groups"]],
+        title="Configs in each fidelity group",
+    )
+    yield Rows(
+        ("machine", "trainings"),
+        [[name, str(n)] for name, n in data["machines"].items()],
+        title="Where runs were trained",
+    )
+    facts = release.manifest.facts
+    yield Heading(2, "Where this comes from")
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(facts.get("versions", {}).items()))
+    named = ("protocol", "measurements", "split", "seed", "commit", "command")
+    listed = [[name, f"`{facts[name]}`"] for name in named if facts.get(name) is not None]
+    yield Rows(("what", "value"), [*listed, ["versions", versions]])
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _amount(value: float | None, metric: str, *, is_signed: bool = False) -> str:
+    sign = "+" if is_signed else ""
+    unit = METRICS[metric].unit
+    return "–" if value is None else f"{value:{sign}.3g} {'points' if unit == '%' else unit}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    parser = argparse.ArgumentParser(
+        prog="python -m surrogate.card",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: python -m surrogate.card jahs/releases/fashion_mnist_mini --out card/",
+    )
+    parser.add_argument("release", type=Path, help="a release folder")
+    parser.add_argument("--out", type=Path, help="a folder for quality.md and quality.html")
+    given = parser.parse_args(argv)
+
+    def work() -> str:
+        release = read_release(given.release)
+        if given.out is None:
+            return as_markdown(card(release))
+        return "\n".join(str(path) for path in write_card(release, given.out))
+
+    return answer("card", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

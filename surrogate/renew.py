@@ -1,0 +1,165 @@
+"""Renew a task's release from what is recorded: split, search, release and card, one after the other.
+
+python -m surrogate.renew RUNS --split SPLIT --recorded DIR --searches DIR --out RELEASE --card DIR
+
+SPLIT is made, or extended so that every old config keeps its side, and left alone if no config came. Settings are
+searched anew for the new rows, in a folder below --searches that belongs to them: stop it and give the same command
+again, and the search goes on. What the search found goes to --recorded (params.json, history.json), which `--evaluations
+0` takes as it is. `make release` gives the folders of this repository.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from jahs.metrics import LEARNED
+from jahs.release import read_release
+from splits.make import Settings as SplitSettings
+from splits.make import make_split
+from splits.recorded import read_recorded
+from splits.split import Split, read_split
+from surrogate.card import write_card
+from surrogate.command import add_workers, answer, new_parser
+from surrogate.dataset import Measurements, assemble, digest_measurements, read_measurements, unmeasured
+from surrogate.folders import write_text
+from surrogate.quality import Facts
+from surrogate.release import make_release
+from surrogate.tune import tune_all
+
+__all__ = ["Settings", "main", "renew"]
+
+_FOUND: Final = ("params.json", "history.json")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `renew` does; one field per flag.
+
+    Attributes:
+        runs: a folder of runs.
+        split: their split, extended or made.
+        recorded: where the settings that a search found are kept.
+        searches: where searches work; needed until they have ended.
+        out: the release.
+        card: a folder for quality.md and quality.html.
+        evaluations: of each metric's search; 0: take the recorded settings, or the default ones.
+        trees: in every forest that is searched.
+        fewest: configs that every fidelity group needs, in all and for training.
+        seed: of a new split, and of the release.
+        workers: processes.
+    """
+
+    runs: Path
+    split: Path
+    recorded: Path
+    searches: Path
+    out: Path
+    card: Path
+    evaluations: int = 20
+    trees: int = 500
+    fewest: int = 0
+    seed: int = 0
+    workers: int = 2
+
+
+def renew(settings: Settings) -> Facts:
+    """Do every step, and return the release's quality.
+
+    Raises:
+        JahsError: see the steps. What earlier steps have written stays.
+    """
+    split = _renew_split(settings)
+    measured = read_measurements(settings.runs)
+    _log.info("split %s: %s", split.digest, ", ".join(f"{n} {part}" for part, n in split.counts.items()))
+    if settings.evaluations:
+        _search(settings, measured, split)
+    params = settings.recorded / _FOUND[0]
+    quality = make_release(
+        settings.runs,
+        settings.split,
+        settings.out,
+        params=params if params.is_file() else None,
+        fewest=settings.fewest,
+        seed=settings.seed,
+        workers=settings.workers,
+    )
+    write_card(read_release(settings.out), settings.card)
+    return quality
+
+
+def _renew_split(settings: Settings) -> Split:
+    is_there = settings.split.exists()
+    if is_there:
+        old = read_split(settings.split)
+        if np.array_equal(old.config_ids, read_recorded(settings.runs).config_ids):
+            return old
+    settings.split.parent.mkdir(parents=True, exist_ok=True)
+    return make_split(
+        SplitSettings(
+            runs=settings.runs,
+            out=settings.split,
+            seed=None if is_there else settings.seed,
+            extend=settings.split if is_there else None,
+            fewest=settings.fewest,
+        )
+    )
+
+
+def _search(settings: Settings, measured: Measurements, split: Split) -> None:
+    """Search the metrics that can be scored on validation rows, and record what was found."""
+    missing = unmeasured(measured)
+    metrics = [m for m in LEARNED if m not in missing and len(assemble(m, measured, split)["valid"])]
+    if not metrics:
+        _log.info("there are no validation rows, so nothing is searched")
+        return
+    folder = settings.searches / f"{measured.task.name}-{digest_measurements(measured)}-{split.digest}"
+    tune_all(
+        measured,
+        split,
+        folder,
+        metrics=metrics,
+        evaluations=settings.evaluations,
+        workers=settings.workers,
+        n_trees=settings.trees,
+        fewest=settings.fewest,
+    )
+    settings.recorded.mkdir(parents=True, exist_ok=True)
+    for name in _FOUND:
+        write_text(settings.recorded / name, (folder / name).read_text(encoding="utf-8"))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    example = "runs/ --split split.json --recorded found/ --searches build/ --out release/ --card card/"
+    parser = new_parser("renew", __doc__, example=example)
+    parser.add_argument("--recorded", type=Path, required=True, help="a folder for the settings that were found")
+    parser.add_argument("--searches", type=Path, required=True, help="a folder for searches to work in")
+    parser.add_argument("--out", type=Path, required=True, help="the release; one that is there is replaced")
+    parser.add_argument("--card", type=Path, required=True, help="a folder for quality.md and quality.html")
+    parser.add_argument("--evaluations", type=int, default=20, help="for each metric; 0: as recorded (%(default)s)")
+    parser.add_argument("--trees", type=int, default=500, help="in every forest that is searched (%(default)s)")
+    parser.add_argument("--fewest", type=int, default=0, help="configs that every group needs (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of a new split and of the release (%(default)s)")
+    add_workers(parser, 2)
+    given = parser.parse_args(argv)
+
+    def work() -> str:
+        quality = renew(Settings(**vars(given)))
+        unmet = [f"{r['metric']} {r['score']}" for r in quality["requirements"] if r["is_met"] is False]
+        state = f"; not reached: {', '.join(unmet)}" if unmet else ""
+        return f"{given.out}: {', '.join(quality['metrics'])} from {quality['data']['configs']} configs{state}"
+
+    return answer("renew", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
