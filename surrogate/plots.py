@@ -22,7 +22,7 @@ def plots_of(metric: str, facts: Facts) -> Iterator[str]:
     """Yield what there is to show of a metric, in the order in which it is read."""
     found = (
         predicted_against_measured(metric, facts),
-        residuals(metric, facts),
+        residuals(facts),
         calibration(metric, facts),
         tau_by_epoch(metric, facts),
         learning_curve(facts),
@@ -91,7 +91,7 @@ def tau_by_epoch(metric: str, facts: Facts) -> str | None:
     return panel.svg()
 
 
-def residuals(metric: str, facts: Facts) -> str | None:
+def residuals(facts: Facts) -> str | None:
     """Errors at the last epoch for each fidelity group: all, the middle half, the median."""
     test = facts["test"]
     if test is None:

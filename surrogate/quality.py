@@ -22,7 +22,7 @@ from surrogate.fit import diverged_runs
 from surrogate.learning_curve import curve, predictions, sizes_for
 from surrogate.model import Settings, Surrogate
 from surrogate.score import score_surrogate
-from surrogate.scores import agreement, first_seed
+from surrogate.scores import agreement, first_seed, score_rows
 from surrogate.tune import HISTORY_FORMAT
 
 __all__ = [
@@ -54,6 +54,7 @@ REQUIRED: Final = (
 _FEWEST_TO_JUDGE: Final = 20
 _TRAIN_SHARE: Final = 0.7
 _DIGITS: Final = 6
+_REFITTED: Final = ("all", "last epoch", "best tenth")
 _QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MOST_POINTS: Final = 1000
 
@@ -110,11 +111,8 @@ def metric_facts(fitted: Surrogate, refitted: Surrogate, answered: Mapping[str, 
     test = answered["test"]
     if len(test):
         facts["test"] = score_surrogate(fitted, answered, "test", seed=seed) | _pictures(fitted, test)
-        facts["refitted_test"] = {
-            name: {"model": cut["model"]}
-            for name, cut in score_surrogate(refitted, answered, "test", seed=seed)["cuts"].items()
-            if name in {"all", "last epoch", "best tenth"}
-        }
+        scored = score_rows(fitted.metric, test, refitted.predict(test.X), test.take(np.zeros(len(test), np.bool_)))
+        facts["refitted_test"] = {name: {"model": scored[name]["model"]} for name in _REFITTED if name in scored}
     return facts
 
 

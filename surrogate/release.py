@@ -109,6 +109,7 @@ def make_release(
     missing = unmeasured(measured)
     parts = {metric: assemble(metric, measured, split) for metric in LEARNED if metric not in missing}
     _check_parts(parts, fewest=fewest)
+    searches = {metric: search_facts(history, metric, split) for metric in parts}
     with _beside(out) as beside:
         fitted = fit_each(_training(parts), measured.task, settings, workers=workers)
         refitted = fit_each(_training(parts, "valid"), measured.task, settings, workers=workers)
@@ -126,7 +127,7 @@ def make_release(
             facts = metric_facts(
                 fitted[metric], refitted[metric], assemble_answered(metric, measured, split), seed=seed
             )
-            facts["search"] = search_facts(history, metric, split)
+            facts["search"] = searches[metric]
             chosen = fitted[metric].settings
             facts["learning_curve"] = curve_facts(metric, measured, rows, chosen, n_seeds=curve_seeds, workers=workers)
             quality["metrics"][metric] = facts

@@ -4,8 +4,8 @@ python -m surrogate.renew RUNS --split SPLIT --recorded DIR --searches DIR --out
 
 SPLIT is made, or extended so that every old config keeps its side, and left alone if no config came. Settings are
 searched anew for the new rows, in a folder below --searches that belongs to them: stop it and give the same command
-again, and the search goes on. What the search found goes to --recorded (params.json, history.json), which `--evaluations
-0` takes as it is. `make release` gives the folders of this repository.
+again, and the search goes on. What the search found goes to --recorded (params.json, history.json), which
+`--evaluations 0` takes as it is. `make release` gives the folders of this repository.
 """
 
 from __future__ import annotations

@@ -1,0 +1,122 @@
+"""How long all metrics take to fit on 100,000 rows, and in how much memory: `python -m tests.benchmarks.bench_fit`.
+
+Rows are made up, as many as 2,800 configs with three seeds in every tenth and 30 epochs give: 100,000 for each
+accuracy, one per run for `runtime`, one per config for `latency`. Every forest has 500 trees of depth 6, each fit one
+thread. CPU time says what the work costs, wall time what one waits on an idle machine. With `--evaluations N` a search
+of one accuracy is timed too, which `surrogate.tune` does for each metric.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+import jahs
+from jahs.features import FeatureBuilder
+from jahs.tasks import TASKS
+from surrogate.dataset import Rows
+from surrogate.fit import fit_each
+from surrogate.model import Settings, default_features
+from surrogate.search import history, start_search
+from surrogate.tune import search_metric
+
+N_CONFIGS = 2_800
+N_EPOCHS = 30
+ACCURACIES = ("train_acc", "valid_acc", "test_acc")
+TASK = TASKS["cifar10"]
+
+
+def made_up(n_configs: int, *, n_epochs: int) -> dict[str, Rows]:
+    """Rows of every metric that depend on the config and on noise, so that trees grow to their full depth."""
+    rng = np.random.default_rng(0)
+    columns = jahs.space().sample_columns(n_configs, seed=0)
+    n_runs = np.where(np.arange(n_configs) % 10 == 0, 3, 1)
+    config = np.repeat(np.arange(n_configs), n_runs)
+    seed = np.arange(len(config)) - np.repeat(np.cumsum(n_runs) - n_runs, n_runs)
+    every = {name: values[config] for name, values in columns.items()}
+    X = jahs.encode(
+        {name: values.repeat(n_epochs) for name, values in every.items()},
+        np.tile(np.arange(1, n_epochs + 1), len(config)),
+    )
+    ids = config.astype(np.uint64)
+    hidden = FeatureBuilder(default_features("valid_acc"), TASK).build(X).astype(np.float64)
+    score = (np.log1p(np.abs(hidden)) @ rng.normal(size=hidden.shape[1])) / 20 + rng.normal(0, 0.3, len(X))
+    accuracy = 100 / (1 + np.exp(-score))
+    rows = {
+        metric: Rows(
+            X=X, y=np.clip(accuracy + shift, 0, 100), config_id=ids.repeat(n_epochs), seed=seed.repeat(n_epochs)
+        )
+        for shift, metric in enumerate(ACCURACIES)
+    }
+    last = X[:, -1] == n_epochs
+    seconds = np.exp(score[last])
+    rows["runtime"] = Rows(X=X[last], y=seconds, config_id=ids, seed=seed)
+    rows["latency"] = rows["runtime"].take(seed == 0)
+    return rows
+
+
+def search_seconds(rows: Rows, *, evaluations: int, workers: int) -> tuple[float, list[float]]:
+    """Wall seconds of a search, and CPU seconds of each evaluation."""
+    is_valid = rows.config_id % np.uint64(5) == 0
+    parts = {"train": rows.take(~is_valid), "valid": rows.take(is_valid)}
+    facts = {"metric": "valid_acc", "task": TASK.name, "n_trees": 500}
+    with tempfile.TemporaryDirectory() as folder:
+        start_search(Path(folder) / "valid_acc", facts, parts)
+        start = time.perf_counter()
+        search_metric(
+            Path(folder) / "valid_acc", evaluations=evaluations, workers=workers, optimizer="pibo", n_trees=500
+        )
+        took = time.perf_counter() - start
+        return took, [evaluation.seconds or 0.0 for evaluation in history(Path(folder) / "valid_acc")]
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process and of those that it started, living or ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    living = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
+    return time.process_time() + ended.ru_utime + ended.ru_stime + sum(t.user + t.system for t in living)
+
+
+def most_resident() -> float:
+    """Largest resident memory of this process and of its living workers together, in GB; shared pages count twice."""
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peaks = [Path(f"/proc/{process.pid}/status") for process in psutil.Process().children(recursive=True)]
+    lines = [line for path in peaks for line in path.read_text().splitlines() if line.startswith("VmHWM")]
+    return (own + sum(int(line.split()[1]) * 1024 for line in lines)) / 1e9
+
+
+def main() -> None:
+    """Print one line per number of processes, then the search."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, nargs="+", default=[2, 1])
+    parser.add_argument("--evaluations", type=int, default=0)
+    given = parser.parse_args()
+    rows = made_up(N_CONFIGS, n_epochs=N_EPOCHS)
+    n_rows = {metric: len(found) for metric, found in rows.items()}
+    print(f"xgboost, Python {platform.python_version()}, {os.cpu_count()} cores; rows: {n_rows}")
+    for workers in given.workers:
+        start, cpu = time.perf_counter(), cpu_seconds()
+        fit_each(rows, TASK, dict.fromkeys(rows, Settings()), workers=workers)
+        took, cpu = time.perf_counter() - start, cpu_seconds() - cpu
+        print(
+            f"all metrics, {workers} processes: {took:6.1f} s, {cpu:6.1f} s of CPU, "
+            f"{cpu / workers:.1f} s of CPU per process; {most_resident():.2f} GB resident"
+        )
+    if given.evaluations:
+        took, each = search_seconds(rows["valid_acc"], evaluations=given.evaluations, workers=max(given.workers))
+        print(
+            f"search of valid_acc, {len(each)} evaluations: {took:.1f} s; CPU seconds of each: mean "
+            f"{np.mean(each):.1f}, largest {max(each):.1f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""Releases: the same bytes twice, answers of the models they were made of, honest with few data, whole or absent."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jahs.encoding import encode
+from jahs.release import read_release
+from jahs.runs import read_runs
+from jahs.spaces import space
+from jahs.tables import take
+from surrogate import release
+from surrogate.dataset import Measurements, assemble
+from surrogate.release import make_release, release_answers
+from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
+
+MEASURED = measurements(10)
+SETTINGS = {metric: {"n_trees": 12, "max_depth": 3} for metric in ("train_acc", "valid_acc", "test_acc", "runtime")}
+OPTIONS = ["--workers", "1", "--curve-seeds", "1"]
+
+
+def write_params(folder: Path) -> Path:
+    folder.mkdir()
+    size = {"settings": {**SETTINGS["runtime"]}, "n_nodes": 100, "tau": 0.9}
+    summary = {
+        "evaluations": [{"number": 1, "settings": SETTINGS["runtime"], "tau": 0.9, "seconds": 1.0}],
+        "default_tau": 0.8,
+        "beats_default": True,
+        "n_valid_configs": 54,
+        "sizes": [size],
+        "chosen": size,
+    }
+    history = {"format": 1, "task": TASK.name, "split": split_of(MEASURED).digest, "metrics": {"runtime": summary}}
+    (folder / "params.json").write_text(json.dumps({"format": 1, "metrics": SETTINGS}))
+    (folder / "history.json").write_text(json.dumps(history))
+    return folder / "params.json"
+
+
+def some_configs(measured: Measurements, n: int) -> Measurements:
+    """The same measurements as if only the first configs had been trained."""
+    ids = measured.configs["config_id"][:n]
+    return replace(
+        measured,
+        configs=take(measured.configs, np.isin(measured.configs["config_id"], ids)),
+        runs=take(measured.runs, np.isin(measured.runs["config_id"], ids)),
+        profile=take(measured.profile, np.isin(measured.profile["config_id"], ids)),
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("data") / "runs", MEASURED)
+
+
+@pytest.fixture(scope="module")
+def made(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    params = write_params(folder / "tuned")
+    assert release.main([*arguments(runs, folder / "one"), *OPTIONS, "--params", str(params)]) == 0
+    return folder
+
+
+def arguments(runs: Path, out: Path) -> list[str]:
+    return [str(runs), "--split", str(runs / "split.json"), "--out", str(out)]
+
+
+def test_the_same_input_gives_the_same_bytes_wherever_the_folders_are(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    runs = write_folder(tmp_path / "below" / "elsewhere", MEASURED)
+    params = write_params(tmp_path / "found")
+    make_release(runs, runs / "split.json", tmp_path / "two", params=params, curve_seeds=1, workers=1)
+    names = sorted(path.name for path in (made / "one").iterdir())
+    assert {"manifest.json", "models.json", "forests-0.npz", "quality.json", "table.npz"} <= set(names)
+    assert names == sorted(path.name for path in (tmp_path / "two").iterdir())
+    for name in names:
+        assert (made / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+
+
+def test_a_release_answers_within_the_metrics_bounds_and_time_only_passes(made: Path) -> None:
+    found = read_release(made / "one")
+    found.verify()
+    X = encode(space().sample_columns(300, seed=5), TASK.max_epoch)
+    X_before = X.copy()
+    X_before[:, -1] -= 1
+    assert tuple(found.models.metrics) == ("train_acc", "valid_acc", "test_acc", "latency", "runtime")
+    for metric in ("train_acc", "valid_acc", "test_acc"):
+        answers = release_answers(found, metric, X)
+        assert ((answers >= 0) & (answers <= 100)).all()
+        assert np.ptp(answers) > 5
+    assert (release_answers(found, "runtime", X) > release_answers(found, "runtime", X_before)).all()
+    assert (release_answers(found, "latency", X) > 0).all()
+    assert (release_answers(found, "latency", X) == release_answers(found, "latency", X_before)).all()
+
+
+def test_models_that_ship_know_the_validation_part_and_both_scores_are_kept(made: Path) -> None:
+    found = read_release(made / "one")
+    parts = assemble("valid_acc", MEASURED, split_of(MEASURED))
+    facts = found.quality["metrics"]["valid_acc"]
+    assert facts["fitted_on"]["rows"] == len(parts["train"])
+    assert facts["refitted_on"]["rows"] == len(parts["train"]) + len(parts["valid"])
+    assert found.models.counts["valid_acc"] == facts["refitted_on"]
+    once, again = facts["test"]["cuts"], facts["refitted_test"]["last epoch"]
+    assert once["last epoch"]["model"]["n"] == again["model"]["n"] == len(np.unique(parts["test"].config_id))
+    assert once["last epoch"]["model"]["tau"] != again["model"]["tau"]
+    assert once["last epoch"]["ceiling"]["n"] > 0
+
+
+def test_settings_that_were_found_are_used_and_their_search_is_kept(made: Path) -> None:
+    metrics = read_release(made / "one").quality["metrics"]
+    assert metrics["valid_acc"]["settings"]["n_trees"] == 12
+    assert metrics["latency"]["settings"]["n_trees"] == 500
+    assert metrics["runtime"]["search"]["default_tau"] == 0.8
+    assert metrics["runtime"]["search"]["is_of_this_split"]
+    assert metrics["valid_acc"]["search"] is None
+
+
+def test_the_recorded_table_is_what_was_measured(runs: Path, made: Path) -> None:
+    table = read_release(made / "one").table
+    assert table.runs["valid_acc"].tolist() == read_runs(runs)["valid_acc"].tolist()
+    assert (np.diff(table.configs["config_id"].astype(object)) > 0).all()
+    assert len(table.profile["latency"]) == len(MEASURED.profile["latency"])
+
+
+def test_exact_costs_are_modelled_for_comparison_only(made: Path) -> None:
+    found = read_release(made / "one")
+    assert "n_params" not in found.models.metrics
+    assert 0.5 < found.quality["compared"]["n_params"]["r2"] < 1
+    assert found.quality["compared"]["n_macs"]["relative_error"]["most"] > 0
+
+
+def test_few_configs_without_a_profile_make_a_release_that_says_so(tmp_path: Path) -> None:
+    measured = some_configs(MEASURED, 40)
+    measured = replace(measured, profile=take(measured.profile, np.zeros(len(measured.profile["latency"]), bool)))
+    runs = write_folder(tmp_path / "runs", measured)
+    quality = make_release(
+        runs, runs / "split.json", tmp_path / "release", params=write_params(tmp_path / "t"), fewest=0, workers=1
+    )
+    assert "there is no profile yet" in quality["missing"]["latency"]
+    assert "latency" not in read_release(tmp_path / "release").models.metrics
+    assert quality["data"]["configs"] == 40
+    assert quality["data"]["small_groups"] == 27
+    assert [entry["is_met"] for entry in quality["requirements"]][:3] == [None] * 3
+    assert not any(entry["is_due"] for entry in quality["requirements"])
+
+
+def test_a_test_part_without_configs_is_no_score(tmp_path: Path) -> None:
+    measured = some_configs(MEASURED, 27)
+    runs = write_folder(tmp_path / "runs", measured)
+    quality = make_release(
+        runs, runs / "split.json", tmp_path / "release", params=write_params(tmp_path / "t"), fewest=0, workers=1
+    )
+    assert quality["data"]["parts"] == {"train": 27, "valid": 0, "test": 0}
+    assert quality["metrics"]["valid_acc"]["test"] is None
+    assert quality["metrics"]["valid_acc"]["learning_curve"] is None
+
+
+def spoil_nan(measured: Measurements) -> Measurements:
+    values = measured.runs["valid_acc"].copy()
+    values[[3, 9]] = np.nan
+    return replace(measured, runs={**measured.runs, "valid_acc": values})
+
+
+def spoil_twice(measured: Measurements) -> Measurements:
+    runs = take(measured.runs, np.append(np.arange(len(measured.runs["epoch"])), [0]))
+    runs["valid_acc"][-1] += 1
+    return replace(measured, runs=runs)
+
+
+def spoil_protocol(measured: Measurements) -> Measurements:
+    return replace(measured, runs={**measured.runs, "protocol": np.full(len(measured.runs["epoch"]), "no")})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (spoil_nan, "valid_acc: 2 of"),
+        (spoil_twice, "1 runs were recorded with two different outcomes"),
+        (spoil_protocol, "has rows of no"),
+        (lambda m: some_configs(m, 60), "fidelity groups have fewer than 4 training configs"),
+    ],
+    ids=["nan", "duplicates", "protocols", "few"],
+)  # fmt: skip
+def test_bad_tables_are_refused_and_leave_nothing(
+    spoil: object, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert callable(spoil)
+    measured = spoil(MEASURED)
+    runs = write_folder(tmp_path / "runs", measured)
+    assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS]) == 2
+    assert message in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_missing_columns_are_refused(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import pyarrow.parquet as pq
+
+    folder = write_folder(tmp_path / "runs", MEASURED)
+    path = folder / "runs-0001.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["test_acc", "device"]), path)
+    assert release.main([*arguments(folder, tmp_path / "release"), *OPTIONS]) == 2
+    assert "lacks the columns test_acc, device" in capsys.readouterr().err
+    assert not (tmp_path / "release").exists()
+
+
+def test_a_config_on_both_sides_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configs = {name: values.copy() for name, values in MEASURED.configs.items()}
+    order = np.argsort(configs["config_id"])
+    parts = split_of(MEASURED).parts
+    a, b = order[np.flatnonzero(parts == 0)[0]], order[np.flatnonzero(parts == 2)[0]]
+    for name in set(configs) - {"config_id", "config_index"}:
+        configs[name][b] = configs[name][a]
+    runs = write_folder(tmp_path / "runs", replace(MEASURED, configs=configs))
+    assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS]) == 2
+    assert "several sides" in capsys.readouterr().err
+    assert not (tmp_path / "release").exists()
+
+
+def test_what_is_no_release_is_not_replaced(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("1")
+    (tmp_path / "file").write_text("")
+    for name, message in (("thesis", "is there and is no release"), ("file/below", "cannot be written")):
+        assert release.main([*arguments(runs, tmp_path / name), *OPTIONS]) == 2
+        assert message in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["chapter.txt", "file", "thesis"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_read_only_folder_is_refused(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o500)
+    assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS]) == 2
+    assert "cannot be written: Permission denied" in capsys.readouterr().err
+
+
+def test_a_release_stays_as_it_is_if_the_new_one_is_too_large_or_answers_otherwise(
+    runs: Path, made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path.name: path.read_bytes() for path in (made / "one").iterdir()}
+    options = [*OPTIONS, "--params", str(made / "tuned" / "params.json"), "--seed", "1"]
+    monkeypatch.setattr(release, "MOST_BYTES", 1000)
+    assert release.main([*arguments(runs, made / "one"), *options]) == 2
+    assert "more than 1,000; tune with fewer --trees" in capsys.readouterr().err
+    monkeypatch.undo()
+    monkeypatch.setattr(release, "release_answers", lambda found, metric, X: np.zeros(len(X)))
+    assert release.main([*arguments(runs, made / "one"), *options]) == 2
+    assert "does not answer as its model" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in (made / "one").iterdir()} == before
+    assert sorted(path.name for path in made.iterdir()) == ["one", "tuned"]
+
+
+def test_a_history_of_another_version_is_refused(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    params = write_params(tmp_path / "tuned")
+    options = [*OPTIONS, "--params", str(params)]
+    for text, message in (
+        ('{"format": 9}', "history.json: format 9; this version reads format 1"),
+        ("{", "cannot be read"),
+    ):
+        params.with_name("history.json").write_text(text)
+        assert release.main([*arguments(runs, tmp_path / "release"), *options]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "release").exists()
