@@ -23,13 +23,14 @@ from jahs.bounds import BoundedTransform
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.features import FEATURE_SETS, GROUPS, FeatureSet
 from jahs.metrics import ACCURACIES, LEARNED
+from jahs.ranks import kendall_tau
 from jahs.tasks import Task
 from splits.split import read_split
 from surrogate.command import answer, new_parser
 from surrogate.dataset import Rows, assemble, assemble_cumulative, read_measurements
 from surrogate.folders import write_json
 from surrogate.model import Settings, default_features, fit_surrogate
-from surrogate.scores import Scores, agreement, first_seed, kendall_tau
+from surrogate.scores import Scores, agreement, first_seed
 
 __all__ = ["ABLATION_FORMAT", "Outcome", "ablate", "ablation_table", "compare_runtime_models", "main", "variants"]
 

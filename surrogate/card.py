@@ -269,6 +269,17 @@ def _closing(release: Release, quality: Facts) -> Iterator[Block]:
         shares = ["–", "–"] if error is None else [f"{100 * error[key]:.2f} %" for key in ("mean", "most")]
         rows.append([metric, str(found["n"]), _score(found["r2"]), _score(found["tau"]), *shares])
     yield Rows(("metric", "test configs", "R2", "tau", "mean error", "largest error"), rows)
+    yield from _noise(quality["noise"])
+    references = quality["references"]
+    yield Heading(2, "References in several objectives")
+    if "reason" in references:
+        yield Paragraph(f"There are none: {references['reason']}.")
+    else:
+        yield Paragraph(
+            "The best known trade-offs of this release, each with a frozen reference point for the hypervolume: "
+            + "; ".join(f"{', '.join(front['metrics'])} ({front['configs']} configs)" for front in references["fronts"])
+            + "."
+        )
     data = quality["data"]
     yield Heading(2, "Where the data are")
     yield Rows(
@@ -287,6 +298,61 @@ def _closing(release: Release, quality: Facts) -> Iterator[Block]:
     named = ("protocol", "measurements", "split", "seed", "commit", "command")
     listed = [[name, f"`{facts[name]}`"] for name in named if facts.get(name) is not None]
     yield Rows(("what", "value"), [*listed, ["versions", versions]])
+
+
+def _noise(noise: Facts) -> Iterator[Block]:
+    yield Heading(2, "Noise between trainings")
+    if "reason" in noise:
+        yield Paragraph(f"There is no model of it, so queries with a seed are refused: {noise['reason']}.")
+        return
+    yield Paragraph(
+        f"Fitted to {noise['counts']['repeated_configs']} configs with several seeds. The shares say how many held-out "
+        "measurements the 90 % intervals hold: around earlier trainings of the same config (what a query with a seed "
+        "draws), and around the prediction (the model's error included)."
+    )
+    if "not_held_out" in noise:
+        yield Paragraph(f"**Beware:** no share was measured: {noise['not_held_out']}.")
+    rows = [
+        [
+            found["metric"],
+            {"seed": "earlier trainings", "outcome": "prediction"}[found["kind"]],
+            found["epochs"],
+            part,
+            str(found["n_configs"]),
+            f"{100 * found['share']:.1f} %",
+            f"{100 * found['low']:.0f} to {100 * found['high']:.0f} %",
+            f"{100 * found['width']:.1f} %" if found["metric"] == "runtime" else f"{found['width']:.2f} points",
+        ]
+        for part in ("folds", "test")
+        for found in noise[part]
+    ]
+    heads = (
+        "metric",
+        "around",
+        "epochs",
+        "held out",
+        "configs",
+        "inside 90 %",
+        "interval of the share",
+        "median width",
+    )
+    yield Rows(heads, rows)
+    yield Rows(
+        ("metric, last epoch", "configs", "tau of two trainings", "of two draws", "mean difference", "of two draws"),
+        [
+            [
+                found["metric"],
+                str(found["n_configs"]),
+                *(_score(found[key]) for key in ("measured_tau", "drawn_tau")),
+                *(_difference(found[key], found["metric"]) for key in ("measured_difference", "drawn_difference")),
+            ]
+            for found in noise["realism"]
+        ],
+    )
+
+
+def _difference(value: float, metric: str) -> str:
+    return f"{100 * value:.2f} %" if metric == "runtime" else f"{value:.2f} points"
 
 
 def _score(value: float | None) -> str:

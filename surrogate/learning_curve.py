@@ -22,6 +22,7 @@ import numpy as np
 
 from jahs.errors import InvalidArgument
 from jahs.features import FeatureSet, feature_set
+from jahs.ranks import kendall_tau
 from jahs.tables import Table, take
 from jahs.tasks import Task
 from splits.folds import learning_curve_subsets
@@ -31,7 +32,7 @@ from surrogate.dataset import Measurements, Rows, assemble, read_measurements
 from surrogate.folders import write_json
 from surrogate.model import Settings, fit_surrogate
 from surrogate.processes import check_workers, in_processes
-from surrogate.scores import agreement, first_seed, kendall_tau
+from surrogate.scores import agreement, first_seed
 
 __all__ = [
     "CURVE_FORMAT",

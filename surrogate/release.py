@@ -64,6 +64,7 @@ from surrogate.quality import (
     rounded,
     search_facts,
 )
+from surrogate.supplements import noise_of, references_of
 
 __all__ = ["MOST_BYTES", "main", "make_release", "pack_models"]
 
@@ -111,43 +112,52 @@ def make_release(
     _check_parts(parts, fewest=fewest)
     searches = {metric: search_facts(history, metric, split) for metric in parts}
     with _beside(out) as beside:
-        fitted = fit_each(_training(parts), measured.task, settings, workers=workers)
-        refitted = fit_each(_training(parts, "valid"), measured.task, settings, workers=workers)
-        quality: Facts = {
-            "format": QUALITY_FORMAT,
-            "task": measured.task.name,
-            "protocol": measured.protocol,
-            "split": split.digest,
-            "data": data_facts(measured, split),
-            "missing": missing,
-            "metrics": {},
-        }
+        fitted, refitted = (
+            fit_each(_training(parts, *more), measured.task, settings, workers=workers) for more in ((), ("valid",))
+        )
+        quality = _quality(measured, split, missing, workers=workers)
         for metric, rows in parts.items():
             _log.info("%s: scoring", metric)
-            facts = metric_facts(
-                fitted[metric], refitted[metric], assemble_answered(metric, measured, split), seed=seed
-            )
-            facts["search"] = searches[metric]
-            chosen = fitted[metric].settings
-            facts["learning_curve"] = curve_facts(metric, measured, rows, chosen, n_seeds=curve_seeds, workers=workers)
+            answered = assemble_answered(metric, measured, split)
+            facts = metric_facts(fitted[metric], refitted[metric], answered, seed=seed) | {"search": searches[metric]}
+            own = fitted[metric].settings
+            facts["learning_curve"] = curve_facts(metric, measured, rows, own, n_seeds=curve_seeds, workers=workers)
             quality["metrics"][metric] = facts
-        quality["compared"] = _compared(measured, split, workers=workers)
         quality["requirements"] = requirements(quality["metrics"], n_configs=quality["data"]["configs"])
         models, forests = pack_models(refitted)
+        own_settings = {metric: model.settings for metric, model in fitted.items()}
+        noise, quality["noise"] = noise_of(measured, split, own_settings, seed=seed)
+        numbers = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds}
         whole: dict[str, Any] = {  # Any: the parts of a release
-            "manifest_facts": _manifest_facts(
-                measured, split, params=params, fewest=fewest, seed=seed, curve_seeds=curve_seeds
-            ),
+            "manifest_facts": _manifest_facts(measured, split, has_params=params is not None, numbers=numbers),
             "models": models,
             "forests": forests,
+            "noise": noise,
             "table": RecordedTable(configs=trained_configs(measured), runs=measured.runs, profile=measured.profile),
-            "quality": rounded(quality),
         }
         trial = beside / measured.task.name
         write_release(trial, **whole)
-        _check_trial(trial, refitted, parts)
+        _check_answers(trial, refitted, parts)
+        whole["references"], quality["references"] = references_of(trial, measured.task.name, seed=seed)
+        whole["quality"] = rounded(quality)
+        write_release(trial, **whole)
+        _check_size(trial)
         write_release(out, **whole)
     return quality
+
+
+def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *, workers: int) -> Facts:
+    """What quality.json says before any metric is scored."""
+    return {
+        "format": QUALITY_FORMAT,
+        "task": measured.task.name,
+        "protocol": measured.protocol,
+        "split": split.digest,
+        "data": data_facts(measured, split),
+        "missing": dict(missing),
+        "metrics": {},
+        "compared": _compared(measured, split, workers=workers),
+    }
 
 
 def pack_models(fitted: Mapping[str, Surrogate]) -> tuple[Models, list[Forest]]:
@@ -204,11 +214,14 @@ def _compared(measured: Measurements, split: Split, *, workers: int) -> Facts:
     return {metric: compared_facts(model, parts[metric]["test"]) for metric, model in fitted.items()}
 
 
-def _check_trial(folder: Path, fitted: Mapping[str, Surrogate], parts: Mapping[str, Mapping[str, Rows]]) -> None:
-    """Refuse a release that is too large, or that does not answer as the models it was made of."""
-    release = read_release(folder)
+def _check_size(folder: Path) -> None:
     if (size := sum(path.stat().st_size for path in folder.rglob("*"))) > MOST_BYTES:
         raise InvalidArgument(f"the release has {size:,} bytes, more than {MOST_BYTES:,}; tune with fewer --trees")
+
+
+def _check_answers(folder: Path, fitted: Mapping[str, Surrogate], parts: Mapping[str, Mapping[str, Rows]]) -> None:
+    """Refuse a release that does not answer as the models it was made of, bit for bit."""
+    release = read_release(folder)
     for metric, model in fitted.items():
         X = np.concatenate([rows.X for rows in parts[metric].values()])
         if not np.array_equal(release_answers(release, metric, X), model.predict(X)):
@@ -226,11 +239,11 @@ def _read_history(params: Path) -> Any:  # Any: JSON
 
 
 def _manifest_facts(
-    measured: Measurements, split: Split, *, params: Path | None, **numbers: int
+    measured: Measurements, split: Split, *, has_params: bool, numbers: Mapping[str, int]
 ) -> dict[str, Any]:  # Any: JSON
     """What the release is. The command names no folder of this machine: digests say what was in them."""
     options = [f"--{name.replace('_', '-')} {value}" for name, value in sorted(numbers.items())]
-    given = [] if params is None else ["--params PARAMS"]
+    given = ["--params PARAMS"] if has_params else []
     return {
         "task": measured.task.name,
         "version": jahs.__version__,

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from jahs.ranks import kendall_tau
 from jahs.tasks import Task
 from surrogate.dataset import Rows
 from surrogate.model import Settings, fit_surrogate
-from surrogate.scores import kendall_tau
 
 __all__ = ["TOLERANCE", "Size", "sizes", "smallest"]
 
