@@ -39,7 +39,7 @@ def word(key: int, counter: int) -> int:
 def words(keys: NDArray[np.uint64], counters: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
     """Return `word` of each key and counter."""
     step = np.uint64(counters * _GOLDEN & _MASK) if isinstance(counters, int) else counters * _GOLDEN_64
-    z = keys + step
+    z: NDArray[np.uint64] = keys + step
     z ^= z >> np.uint64(30)
     z *= _FIRST_64
     z ^= z >> np.uint64(27)
@@ -60,7 +60,8 @@ def run_keys(salt: int, config_ids: NDArray[np.uint64], seeds: NDArray[np.uint64
 
 def normals(of_words: NDArray[np.uint64], piece: int) -> NDArray[np.float64]:
     """Return one of the four normal numbers of each word: the entry of `normal_table` at a piece of 16 bits."""
-    return normal_table()[((of_words >> np.uint64(16 * piece)) & np.uint64(0xFFFF)).astype(np.intp)]
+    entries = ((of_words >> np.uint64(16 * piece)) & np.uint64(0xFFFF)).astype(np.intp)
+    return np.asarray(normal_table()[entries])
 
 
 @cache

@@ -189,6 +189,7 @@ def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> ND
     """What a release's forest answers for encoded rows, by the numpy engine."""
     model = release.models.metrics[metric]
     F = FeatureBuilder(release.models.packs[model.pack].features, release.task).build(X)
+    assert model.transform is not None, "this room writes a transform for every model"
     values = model.transform.inverse(release.engines("numpy")[model.pack].predict(F, forests=[model.forest])[:, 0])
     return values * X[:, -1].astype(np.float64) if model.target == "per_epoch" else values
 
