@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
@@ -101,7 +102,7 @@ class Benchmark:
         self.space = Space()
         known = self._oracle.metrics
         self._names = tuple(known) if metrics is None else read_metrics(metrics, known)
-        self.metrics: Mapping[str, Metric] = {name: known[name] for name in self._names}
+        self.metrics: Mapping[str, Metric] = MappingProxyType({name: known[name] for name in self._names})
 
     def __repr__(self) -> str:
         return f"<Benchmark {self.task.name}, {self.kind}, {self._opened.description}>"

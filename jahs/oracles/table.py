@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +37,12 @@ _OF_RUNS: Final = ("train_acc", "valid_acc", "test_acc", "runtime", "train_loss"
 _MOST_LISTED: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """One recorded run: where its rows begin, the epochs that count, and whether it ended before its time."""
+class _Run(NamedTuple):
+    """One recorded run: its rows that count, the first and one past the last, and whether it ended before its time."""
 
     seed: int
     first: int
-    epochs: tuple[int, ...]
+    end: int
     is_diverged: bool
 
 
@@ -60,6 +58,7 @@ class TableOracle:
         if not len(runs["epoch"]):
             raise InvalidTable("the table has no recorded run; nothing can be answered from it")
         self._runs = _index(runs)
+        self._epochs = runs["epoch"].astype(np.int64)
         self.max_epoch = min(task.max_epoch, int(runs["epoch"].max()))
         self._values = {name: runs[name].astype(np.float64) for name in _OF_RUNS}
         every_id = table.configs["config_id"].tolist()
@@ -84,10 +83,10 @@ class TableOracle:
         """Whether every config, or every row of a run, has this metric: a latency takes a profile, a runtime a CPU."""
         if name in self._of_config:
             return len(self._of_config[name]) == len(self._runs)
-        rows = [
-            row for runs in self._runs.values() for run in runs for row in range(run.first, run.first + len(run.epochs))
-        ]
-        return name in self._values and bool(np.isfinite(self._values[name][rows]).all())
+        values = self._values.get(name)
+        return values is not None and all(
+            np.isfinite(values[run.first : run.end]).all() for runs in self._runs.values() for run in runs
+        )
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
         """Return what was recorded of one config at one epoch; see `Oracle.query`.
@@ -141,10 +140,26 @@ class TableOracle:
         if runs is None:
             raise NotRecorded(self._miss(codes))
         chosen = runs if seed is None else [runs[seed % len(runs)]]
-        ended = [run for run in chosen if epoch not in run.epochs]
-        if ended:
-            raise NotRecorded(_too_far(config_id, epoch, chosen, ended))
-        return [run.first + run.epochs.index(epoch) for run in chosen]
+        rows = [self._row(run, epoch) for run in chosen]
+        if ended := [run for run, row in zip(chosen, rows, strict=True) if row is None]:
+            raise NotRecorded(self._too_far(config_id, epoch, len(chosen), ended))
+        return [row for row in rows if row is not None]
+
+    def _row(self, run: _Run, epoch: int) -> int | None:
+        """The row of a run's epoch, None if it has none."""
+        row = run.first + int(np.searchsorted(self._epochs[run.first : run.end], epoch))
+        return row if row < run.end and self._epochs[row] == epoch else None
+
+    def _too_far(self, config_id: int, epoch: int, n_chosen: int, ended: Sequence[_Run]) -> str:
+        """Say why a recorded config has no such epoch."""
+        run = ended[0]
+        whose = f"run with seed {run.seed}" if n_chosen == 1 else f"{len(ended)} of {n_chosen} runs"
+        epochs = self._epochs[run.first : run.end].tolist()
+        shown = ", ".join(map(str, epochs)) or "none"
+        if len(epochs) > 1 and epochs[-1] - epochs[0] == len(epochs) - 1:
+            shown = f"{epochs[0]}..{epochs[-1]}"
+        why = " and then diverged" if run.is_diverged else ""
+        return f"epoch {epoch} of config {config_id:016x} is not recorded: the {whose} measured epochs {shown}{why}"
 
     def _miss(self, codes: NDArray[np.float64]) -> str:
         """Name the recorded config that differs in the fewest and smallest steps."""
@@ -171,22 +186,11 @@ def _index(runs: Table) -> dict[int, list[_Run]]:
     ids, seeds = runs["config_id"], runs["seed"]
     starts = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])))
     ends = np.append(starts[1:], len(ids)).tolist()
-    epochs = runs["epoch"].tolist()
     is_diverged = (runs["status"] == "diverged").tolist()
     found: dict[int, list[_Run]] = {}
     for first, end in zip(starts.tolist(), ends, strict=True):
         # The last row of a diverged run is the epoch in which it diverged.
         last = end - 1 if is_diverged[end - 1] else end
-        run = _Run(int(seeds[first]), first, tuple(epochs[first:last]), is_diverged[end - 1])
+        run = _Run(int(seeds[first]), first, last, is_diverged[end - 1])
         found.setdefault(int(ids[first]), []).append(run)
     return found
-
-
-def _too_far(config_id: int, epoch: int, chosen: Sequence[_Run], ended: Sequence[_Run]) -> str:
-    """Say why a recorded config has no such epoch."""
-    whose = f"run with seed {ended[0].seed}" if len(chosen) == 1 else f"{len(ended)} of {len(chosen)} runs"
-    shown = ", ".join(map(str, ended[0].epochs)) or "none"
-    if len(ended[0].epochs) > 1 and ended[0].epochs[-1] - ended[0].epochs[0] == len(ended[0].epochs) - 1:
-        shown = f"{ended[0].epochs[0]}..{ended[0].epochs[-1]}"
-    why = " and then diverged" if ended[0].is_diverged else ""
-    return f"epoch {epoch} of config {config_id:016x} is not recorded: the {whose} measured epochs {shown}{why}"
