@@ -59,7 +59,7 @@ def make_trees(n_trees: int, *, seed: int, depth: int = 3) -> list[dict[str, Any
                 "categories_nodes": [],
                 "categories_segments": [],
                 "categories_sizes": [],
-                "default_left": [False] * n_nodes,
+                "default_left": [True] * n_nodes,
                 "id": number,
                 "left_children": [2 * k + 1 for k in inner] + [-1] * (n_nodes - n_inner),
                 "loss_changes": [0.0] * n_nodes,
@@ -89,7 +89,7 @@ def make_handle(trees: list[dict[str, Any]]) -> bytes:
             "feature_types": [],
             "gradient_booster": {
                 "model": {
-                    "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees))},
+                    "gbtree_model_param": {"num_trees": str(len(trees)), "size_leaf_vector": "0"},
                     "tree_info": [0] * len(trees),
                     "trees": trees,
                 },
