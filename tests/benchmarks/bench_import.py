@@ -5,8 +5,8 @@
 Makes files in JAHS-Bench-201's format with trees of random shape (500 a model, up to depth 14, 571,000 nodes a model:
 4 million a task of seven metrics, 12 million in all), imports them, opens one task in a fresh process, and asks it for
 all metrics of random configs. `--official` asks the same models with pandas, scikit-learn and XGBoost of today, in the
-way the published code does: one row as a DataFrame, one pipeline after the other. Times are of the CPU, with one thread;
-each step is a process of its own, so that its peak of memory is its own.
+way the published code does: one row as a DataFrame, one pipeline after the other. Times are of the CPU, with one
+thread; each step is a process of its own, so that its peak of memory is its own.
 """
 
 from __future__ import annotations

@@ -1,0 +1,88 @@
+"""The command `jahs import`, from the files to what it prints."""
+
+import argparse
+import json
+
+import pytest
+
+import jahs
+from jahs.errors import InvalidArgument, MissingData
+from jahs.published.importing import add_arguments, run
+from tests.jahs.published.test_surrogates import cases
+from tests.published_files import METRICS, tar_bytes, write_surrogates, write_tar
+
+
+def command(*words):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--json", action="store_true")
+    add_arguments(parser)
+    return run(parser.parse_args([str(word) for word in words]))
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("published")
+    write_surrogates(folder)
+    write_surrogates(folder, task="fashion_mnist", n_trees=3)
+    return write_tar(folder / "assembled_surrogates", folder / "assembled_surrogates.tar")
+
+
+def test_surrogates_become_releases_that_a_benchmark_answers_from(archive, tmp_path, capsys):
+    said = command(archive, "--out", tmp_path).splitlines()
+    assert said == [
+        *(f"{task}: {tmp_path / task}" for task in ("cifar10", "fashion_mnist")),
+        f'Next: jahs.Benchmark("cifar10", release="{tmp_path}")',
+    ]
+    assert len(capsys.readouterr().err.splitlines()) == 2 * (len(METRICS) + 1)
+    bench = jahs.Benchmark("cifar10", release=tmp_path, engine="numpy")
+    configs, epochs = cases()
+    found = bench.query_many(configs, each_at=epochs)
+    result = bench.query(configs[3], at=epochs[3])
+    assert result.as_dict() == {name: values[3] for name, values in found.items()}
+    assert result.costs == "published"
+    assert set(bench(configs[3], nepochs=epochs[3])[epochs[3]]) == set(METRICS)
+    path = bench.trajectory(configs[3])
+    assert path["valid_acc"][epochs[3] - 1] == result.valid_acc
+    with pytest.raises(MissingData, match=r"seed=1: .*no noise\.json"):
+        bench.query(configs[3], seed=1)
+
+
+def test_one_task_one_metric_and_the_mode_of_costs_can_be_chosen(archive, tmp_path):
+    words = ("--task", "fashion_mnist", "--metric", "runtime", "--metric", "latency", "--costs", "repaired")
+    found = json.loads(command(archive, "--out", tmp_path, *words, "--json"))
+    assert found == {"fashion_mnist": str(tmp_path / "fashion_mnist")}
+    bench = jahs.Benchmark("fashion_mnist", release=tmp_path, engine="numpy")
+    assert list(bench.metrics) == ["latency", "runtime", "n_params", "n_macs"]
+    assert bench.query(bench.sample(seed=0)).costs == "repaired"
+
+
+def test_what_is_neither_or_both_is_refused(archive, tmp_path):
+    with pytest.raises(MissingData, match=r"holds no model\.pkl\.gz and no raw\.pkl\.gz; see: jahs download"):
+        command(tmp_path, "--out", tmp_path)
+    both = tmp_path / "both.tar"
+    both.write_bytes(tar_bytes({"cifar10/raw.pkl.gz": b"", "cifar10/latency/model.pkl.gz": b""}))
+    with pytest.raises(InvalidArgument, match="holds surrogates and tables"):
+        command(both, "--out", tmp_path)
+    both.write_bytes(tar_bytes({"cifar10/raw.pkl.gz": b""}))
+    with pytest.raises(InvalidArgument, match="--metric runtime: a table is imported with all of its metrics"):
+        command(both, "--out", tmp_path, "--metric", "runtime")
+
+
+def test_a_table_becomes_runs_and_the_odd_is_said(tmp_path):
+    pytest.importorskip("pyarrow")
+    from tests.jahs.published.test_table import TASK, make_columns, spoil
+    from tests.published_files import frame_bytes
+
+    columns = make_columns(4)
+    spoil(columns, "nan_row")
+    path = tmp_path / "metric_data.tar"
+    path.write_bytes(tar_bytes({f"metric_data/{TASK.name}/raw.pkl.gz": frame_bytes(columns)}))
+    said = command(path, "--out", tmp_path).splitlines()
+    folder = tmp_path / "runs" / TASK.name
+    assert said[:2] == [
+        f"{TASK.name}: {folder}",
+        f"{TASK.name}: 797 of 800 rows, 4 of 4 runs, 4 of 4 configs",
+    ]
+    assert [line.split()[:2] for line in said[2:]] == [["nan_row", "3"]]
+    bench = jahs.Benchmark(TASK.name, kind="table", release=folder)
+    assert 0 < bench.query(bench.sample(seed=0), at=200).valid_acc < 100
