@@ -17,7 +17,7 @@ class Limits:
         n_payload: bytes of one text, byte string or array that are held in memory.
         n_steps: opcodes followed; an empty container counts as several. An item of a long column of texts or bools
             that repeat is not counted: it takes one byte.
-        depth: open marks, and pickles within arrays.
+        depth: open marks.
         ratio: decompressed by compressed bytes, once 32 MB have come.
         scratch: folder in which longer arrays are put, as files that vanish with them; None: they are refused.
     """

@@ -44,9 +44,10 @@ def read_pickle(
         limits: what it may cost.
 
     Returns:
-        None, bools, numbers, texts, bytes (Python 2's strings, too), lists, tuples, dicts, frozensets, numpy's numbers
-        and arrays (`CodedArray` for long columns of texts), and a `Record` for whatever else was allowed. Parts may be
-        shared, so that walking through all of it can take for ever: take out what is wanted by its path.
+        None, bools, numbers, texts, bytes (Python 2's strings, too), lists, tuples, dicts, sets, slices, numpy's
+        numbers and arrays (`CodedArray` for long columns of texts), and a `Record` for whatever else was allowed. Parts
+        may be shared, so that to walk through all of it, to compare or to show it can take for ever: take what is
+        wanted by its path, and look at its type first.
 
     Raises:
         UnsafeFile: it asks for more than data, or for more than the limits allow.

@@ -91,7 +91,6 @@ class Recorder:
         repeated = np.flatnonzero(models.is_valid & (models.seed > 0))
         self.oddities.note("repeated_config", repeated, models.model_id[_first_of_config(models)[repeated]])
         self.n_rows = {"read": len(raw), "written": 0}
-        self._n_runs = 0
         self._kept: list[Ints] = []
         self._profiles: list[Table] = []
 
