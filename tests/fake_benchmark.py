@@ -35,6 +35,7 @@ class FakeBenchmark:
         self.n_queries = 0
 
     def sample(self, n=None, *, seed):
+        assert seed is None or 0 <= seed < 2**63
         return self.space.sample(n, seed=seed)
 
     def query(self, config, *, at=None, seed=None, metrics=None):

@@ -118,5 +118,5 @@ def _random_configs(view: Visible, seed: int) -> Iterator[Config]:
     n, block = 32, 0
     while True:
         child = np.random.SeedSequence([seed, 1, block]).generate_state(1, np.uint64)
-        yield from view.sample(n, seed=int(child[0]))
+        yield from view.sample(n, seed=int(child[0] >> np.uint64(1)))
         n, block = min(2 * n, _LARGEST_BLOCK), block + 1

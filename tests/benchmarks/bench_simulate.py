@@ -30,7 +30,9 @@ def open_release(folder):
     import jahs
     from tests.releases import make_release
 
-    return jahs.Benchmark("fashion_mnist_mini", release=make_release(folder / "release"))
+    return jahs.Benchmark(
+        "fashion_mnist_mini", release=make_release(folder / "release", task="fashion_mnist_mini", n_trees=500, depth=6)
+    )
 
 
 def main() -> None:

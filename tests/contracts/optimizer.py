@@ -65,7 +65,7 @@ class OptimizerContract:
         return Simulation(view, **settings).run(optimizer)
 
     def test_works_at_every_view(self, optimizer, view):
-        trials = self.run(optimizer(view, seed=0), view)
+        trials = self.run(optimizer(view, seed=0), view, workers=1)
         assert len(trials) == self.n_trials
         assert len({str(t.config) for t in trials}) > 5
         assert any(t.fidelity == {"epoch": 9, **view.full} for t in trials)

@@ -141,6 +141,14 @@ def test_a_stopped_trial_can_be_taken_up_again():
     assert times(trials) == [(0, 0, 0.0, 6.0, "stopped"), (1, 0, 6.0, 18.0, "finished")]
 
 
+def test_epochs_that_a_continued_training_has_passed_are_not_reported_again():
+    seen = []
+    plan = Plan(at(SLIM, 4), at(SLIM, 9, reports=(2, 4, 6)))
+    plan.should_stop = lambda trial: seen.append((trial.end, trial.fidelity["epoch"]))
+    Simulation(VIEW, 1, budget=100.0).run(plan)
+    assert seen == [(6.0, 6)]
+
+
 def test_pruning_works_with_many_objectives():
     class Pruned(Plan):
         def should_stop(self, trial):

@@ -1,0 +1,53 @@
+"""The simulation with a real benchmark: a small made-up release, its views and its noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jahs
+from jahs.hashing import sha256_file
+from jahs.simulate import Proposal, Simulation, read_log
+from jahs.views import View
+from tests.jahs.simulate.chaos import Chaos
+from tests.releases import make_release
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    release = make_release(tmp_path_factory.mktemp("release") / "digits")
+    return jahs.Benchmark("digits", release=release, engine="numpy")
+
+
+def test_trials_have_the_answers_of_the_benchmark(bench):
+    trials = Simulation(bench, 3, n_trials=30).run(Chaos(View(bench), seed=0, has_seeds=False))
+    for trial in trials:
+        if trial.metrics:
+            found = bench.query(trial.config, at=trial.fidelity["epoch"], seed=trial.seed).as_dict()
+            assert {name: found[name] for name in trial.metrics} == dict(trial.metrics)
+
+
+def test_sizes_are_taken_from_the_fidelity(bench):
+    view = bench.view(fidelities=("epoch", "N", "Resolution"))
+    config = view.sample(seed=0)
+    small = Proposal(config=config, at={"N": 1, "Resolution": 0.25})
+    trials = Simulation(view, 1, n_trials=2).run(lambda told: [small, config][len(told)])
+    assert trials[0].metrics["runtime"] == bench.query({**config, "N": 1, "Resolution": 0.25}).runtime
+    assert trials[1].metrics["runtime"] == bench.query(config).runtime
+    assert trials[1].end - trials[1].start == pytest.approx(trials[1].metrics["runtime"])
+
+
+def test_the_header_names_the_release(bench, tmp_path):
+    Simulation(bench, n_trials=3, log=tmp_path / "log").run(lambda told: bench.sample(seed=len(told)))
+    header = read_log(tmp_path / "log").header
+    assert header["task"] == "digits"
+    assert header["release"] == sha256_file(bench.release / "manifest.json")
+
+
+def test_a_log_does_not_depend_on_how_queries_are_batched(bench, tmp_path):
+    for n_ahead in (1, 16):
+        optimizer = Chaos(View(bench), seed=1, n_ahead=n_ahead, rests=0.0, has_seeds=False)
+        optimizer.should_stop = lambda trial: False
+        Simulation(bench, 2, n_trials=60, log=tmp_path / str(n_ahead)).run(optimizer)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "16").read_bytes()
+    assert np.isfinite([t.metrics["runtime"] for t in read_log(tmp_path / "1").trials if t.metrics]).all()
