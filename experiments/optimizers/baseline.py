@@ -61,7 +61,7 @@ class Baseline(ABC):
         # Any: each optimiser has a dataclass of its own.
         self.view: Final = view
         self.settings: Final[Mapping[str, object]] = {
-            "seed": seed,
+            "seed": int(seed),
             "objectives": tuple(objectives),
             **asdict(settings),
         }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from jahs.errors import JahsError, OptimizerFailed
+from jahs.parameters import show
 from jahs.simulate.answers import Answers, Job
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.settings import Thinking
@@ -69,7 +71,13 @@ class Driver:
             raise OptimizerFailed(f"{type(optimizer).__name__} has no ask and tell, and is not a function")
         self._optimizer: Final[Optimizer] = optimizer if is_optimizer else _CallbackOptimizer(optimizer)  # type: ignore[assignment,arg-type]  # just checked
         self.name: Final = str(getattr(self._optimizer, "name", type(self._optimizer).__name__))
-        self.settings: Final[Mapping[str, object]] = dict(getattr(self._optimizer, "settings", {}))
+        self.settings: Final[Mapping[str, object]] = getattr(self._optimizer, "settings", {})
+        try:
+            json.dumps(dict(self.settings), allow_nan=False)
+        except (TypeError, ValueError) as err:
+            raise OptimizerFailed(
+                f"{self.name}: settings={show(self.settings)} is not a mapping of JSON: {err}"
+            ) from err
         self._answers = answers
         self._cluster = cluster
         self._thinking = thinking

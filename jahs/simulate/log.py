@@ -38,13 +38,14 @@ class Log:
     ending: Mapping[str, object] | None
 
 
-def read_log(path: Path) -> Log:
+def read_log(path: Path | str) -> Log:
     """Return what a log holds; a last line that was cut short is left out.
 
     Raises:
         CorruptFile: a line is not what it should be; says which, and why.
         UnknownFormat: the log is of another version.
     """
+    path = Path(path)
     lines = _whole_lines(path)
     header = _read_header(path, next(lines, b""))
     trials: list[Trial] = []
@@ -63,7 +64,7 @@ def read_log(path: Path) -> Log:
     return Log(header=header, trials=trials, ending=ending)
 
 
-def read_trials(path: Path) -> list[Trial]:
+def read_trials(path: Path | str) -> list[Trial]:
     """Return the trials of a log in the order in which they ended; raises as `read_log`."""
     return read_log(path).trials
 

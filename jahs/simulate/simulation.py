@@ -67,7 +67,7 @@ class Simulation:
         thinking: Thinking = "free",
         evaluation_seed: int | None = None,
         metrics: Sequence[str] | None = None,
-        log: Path | None = None,
+        log: Path | str | None = None,
         facts: Mapping[str, object] | None = None,
     ) -> None:
         self.settings: Final = Settings(
@@ -82,7 +82,8 @@ class Simulation:
             thinking=thinking,
             evaluation_seed=evaluation_seed,
         )
-        if log is not None and thinking == "measured" and log.exists():
+        self._log = None if log is None else Path(log)
+        if self._log is not None and thinking == "measured" and self._log.exists() and self._log.stat().st_size:
             raise InvalidArgument(
                 f"{log} exists, and a run whose thinking is measured cannot be resumed; give a new path"
             )
@@ -90,7 +91,6 @@ class Simulation:
         self._answers = Answers(self._view, metrics=metrics, evaluation_seed=evaluation_seed)
         self._hidden = frozenset(filter(is_hidden, self._answers.metrics))
         self._cluster = Cluster(self.settings, max_epoch=oracle.max_epoch)
-        self._log = log
         self._facts = dict(facts or {})
         self._writer: LogWriter | None = None
         self._state: Literal["new", "open", "over"] = "new"
@@ -233,12 +233,10 @@ class Simulation:
         return trials
 
     def _seen(self, trial: Trial) -> Trial:
-        """The trial as optimisers see it."""
-        if not self._hidden:
-            return trial
+        """The trial as optimisers see it, a copy that is theirs."""
         return Trial(  # faster than dataclasses.replace
             trial=trial.trial,
-            config=trial.config,
+            config=trial.config.copy(),
             fidelity=trial.fidelity,
             seed=trial.seed,
             metrics={name: value for name, value in trial.metrics.items() if name not in self._hidden},

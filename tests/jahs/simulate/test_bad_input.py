@@ -103,6 +103,13 @@ def test_what_is_no_optimiser_is_refused():
         simulation().run(3)
 
 
+def test_settings_that_a_log_cannot_hold_are_refused():
+    optimizer = Scripted()
+    optimizer.settings = {"view": VIEW}
+    with pytest.raises(OptimizerFailed, match=r"scripted: settings=.* is not a mapping of JSON"):
+        simulation().run(optimizer)
+
+
 def test_an_error_of_the_benchmark_is_not_blamed_on_the_optimiser():
     broken = FakeBenchmark(max_epoch=6)
     broken.query_many = lambda configs, **_: {"runtime": [0.0] * len(configs)}

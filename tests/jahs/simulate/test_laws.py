@@ -6,7 +6,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jahs.simulate import Simulation
@@ -35,19 +35,17 @@ SETTINGS = st.fixed_dictionaries(
 @st.composite
 def runs(draw, **fixed):
     """A simulation's settings, its optimiser and its trials."""
-    settings = {**draw(SETTINGS), **{name: draw(values) for name, values in fixed.items()}}
+    chosen = {**draw(SETTINGS), **{name: draw(values) for name, values in fixed.items()}}
     if draw(st.booleans()):
-        settings["speeds"] = draw(
-            st.lists(st.floats(0.25, 4.0), min_size=settings["workers"], max_size=settings["workers"])
-        )
+        chosen["speeds"] = draw(st.lists(st.floats(0.25, 4.0), min_size=chosen["workers"], max_size=chosen["workers"]))
     optimizer = Chaos(VIEW, seed=draw(st.integers(0, 10**6)), n_ahead=draw(st.sampled_from([1, 7])))
-    return settings, optimizer, Simulation(VIEW, **settings).run(optimizer)
+    return chosen, optimizer, Simulation(VIEW, **chosen).run(optimizer)
 
 
 @given(runs())
 def test_a_worker_never_does_two_things_at_once(run):
-    settings, _, trials = run
-    for worker in range(settings["workers"]):
+    chosen, _, trials = run
+    for worker in range(chosen["workers"]):
         mine = sorted((t for t in trials if t.worker == worker), key=lambda t: t.trial)
         assert all(a.end <= b.start for a, b in pairwise(mine))
 
@@ -64,29 +62,29 @@ def test_time_never_runs_backwards(run):
 
 @given(runs())
 def test_every_trial_has_one_number_and_one_end(run):
-    settings, _, trials = run
+    chosen, _, trials = run
     assert sorted(t.trial for t in trials) == list(range(len(trials)))
-    assert len(trials) <= settings["n_trials"]
+    assert len(trials) <= chosen["n_trials"]
 
 
 @given(runs())
 def test_nothing_is_known_after_the_budget_and_what_was_running_is_unfinished(run):
-    settings, optimizer, trials = run
+    chosen, optimizer, trials = run
     cut = [t for t in trials if t.status == "unfinished"]
-    budget = settings["budget"]
+    budget = chosen["budget"]
     if budget is None:
         assert not cut
         return
     assert all(t.end <= budget and t.start < budget for t in trials)
     assert all(t.end == budget for t in cut)
-    assert len(cut) <= settings["workers"]
+    assert len(cut) <= chosen["workers"]
     assert [t.trial for t in optimizer.told] == [t.trial for t in trials if t.status != "unfinished"]
 
 
 @given(runs(thinking=st.just("free")))
 def test_the_work_done_is_what_the_trainings_cost(run):
-    settings, optimizer, trials = run
-    speeds = settings.get("speeds") or [1.0] * settings["workers"]
+    chosen, optimizer, trials = run
+    speeds = chosen.get("speeds") or [1.0] * chosen["workers"]
     reached = [*optimizer.reported, *(t for t in trials if t.status == "finished")]
     for trial in (t for t in trials if t.status == "finished"):
         work = (trial.end - trial.start) * speeds[trial.worker]
@@ -101,7 +99,7 @@ def test_the_work_done_is_what_the_trainings_cost(run):
         # What is reached at the very moment at which a trial starts may come before or after the start.
         now = (seen.metrics["runtime"] for seen in shorter if seen.end == trial.start)
         paid = {before, *(runtime for runtime in now if runtime > before)}
-        if settings["continuation"] == "scratch":
+        if chosen["continuation"] == "scratch":
             paid = {0.0}
         assert any(work == pytest.approx(trial.metrics["runtime"] - base, rel=1e-9, abs=1e-6) for base in paid)
 
@@ -123,19 +121,20 @@ def test_an_optimiser_never_sees_a_metric_of_the_test_images(run):
 
 
 @given(SETTINGS, st.integers(0, 1000), st.sampled_from([2, 16]))
-def test_what_is_asked_ahead_changes_no_result(settings, seed, n_ahead):
+def test_what_is_asked_ahead_changes_no_result(chosen, seed, n_ahead):
     found = []
     for ahead in (1, n_ahead):
         optimizer = Chaos(VIEW, seed=seed, n_ahead=ahead, rests=0.0)
         optimizer.should_stop = lambda trial: False  # what follows must not depend on when it was asked
-        found.append(Simulation(VIEW, **settings | {"thinking": "free"}).run(optimizer))
+        found.append(Simulation(VIEW, **chosen | {"thinking": "free"}).run(optimizer))
     assert found[0] == found[1]
 
 
+@settings(max_examples=20)
 @given(SETTINGS, st.integers(0, 1000))
-def test_the_same_seeds_write_the_same_bytes(tmp_path_factory, settings, seed):
+def test_the_same_seeds_write_the_same_bytes(tmp_path_factory, chosen, seed):
     folder = tmp_path_factory.mktemp("logs")
     for name in ("a", "b"):
-        Simulation(VIEW, **settings, log=folder / name).run(Chaos(VIEW, seed=seed))
+        Simulation(VIEW, **chosen, log=folder / name).run(Chaos(VIEW, seed=seed))
     assert (folder / "a").read_bytes() == (folder / "b").read_bytes()
     assert json.loads((folder / "a").read_text().splitlines()[-1])["ended"] in ("budget", "n_trials", "optimizer")

@@ -55,7 +55,7 @@ def test_every_line_has_the_keys_of_a_trial(whole):
 
 
 def test_a_log_that_was_cut_anywhere_is_resumed_to_the_same_bytes(tmp_path, whole):
-    cuts = sorted({0, 1, len(whole.splitlines()[0]) + 1, *range(0, len(whole), len(whole) // 23), len(whole) - 1})
+    cuts = sorted({0, 1, len(whole.splitlines()[0]) + 1, *range(0, len(whole), len(whole) // 11), len(whole) - 1})
     for cut in [*cuts, len(whole)]:
         path = tmp_path / f"{cut}.jsonl"
         path.write_bytes(whole[:cut])
