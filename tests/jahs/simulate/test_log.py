@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +65,32 @@ def test_a_log_that_was_cut_anywhere_is_resumed_to_the_same_bytes(tmp_path, whol
         path.write_bytes(whole[:cut])
         simulate(path)
         assert path.read_bytes() == whole
+
+
+SLOW_RUN = """
+import sys, time
+from tests.jahs.simulate.test_log import VIEW, Chaos, Simulation
+
+class Slow(Chaos):
+    def tell(self, trial):
+        time.sleep(0.02)
+
+Simulation(VIEW, workers=3, n_trials=200, log=sys.argv[1]).run(Slow(VIEW, seed=1))
+"""
+
+
+def test_a_run_that_was_killed_is_resumed_to_the_same_bytes(tmp_path):
+    log, other = tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
+    process = subprocess.Popen([sys.executable, "-c", SLOW_RUN, str(log)], cwd=Path(__file__).parents[3])
+    while process.poll() is None and (not log.exists() or log.read_bytes().count(b"\n") < 20):
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    n_lines = log.read_bytes().count(b"\n")
+    for path in (log, other):
+        Simulation(VIEW, workers=3, n_trials=200, log=path).run(Chaos(VIEW, seed=1))
+    assert 20 <= n_lines < 200
+    assert log.read_bytes() == other.read_bytes()
 
 
 def test_a_cut_line_is_not_read(tmp_path, whole):

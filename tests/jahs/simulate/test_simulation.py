@@ -224,6 +224,21 @@ def test_an_optimiser_that_waits_is_asked_again_after_the_next_result():
     ]
 
 
+def test_a_short_run_asks_ahead_for_few_proposals_that_it_never_starts():
+    asked = []
+
+    class Eager(Plan):
+        n_ahead = 10_000
+
+        def ask(self, n):
+            asked.append(n)
+            return [at(SLIM, 1)] * n
+
+    trials = Simulation(VIEW, 2, budget=50.0).run(Eager())
+    assert asked[:4] == [2, 2, 4, 8]
+    assert len(trials) <= sum(asked) <= 3 * len(trials)
+
+
 def test_whoever_drives_gets_the_same_as_an_optimiser():
     plan = [at(SLIM, 2), at(WIDE, 9, reports=(3,)), at(SLIM, 5), at(HUGE, 1)]
     driven = Simulation(VIEW, 2, budget=20.0)
