@@ -26,7 +26,7 @@ from jahs.cost import n_macs, n_params
 from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.feature_sets import FEATURE_SETS, FEATURES_VERSION, FORMULAS, GROUPS, TRENDS, FeatureSet, feature_set
 from jahs.parameters import PARAMETERS
-from jahs.schema import COLUMNS, OPS
+from jahs.schema import COLUMNS, CONFIG_KEYS, OPS
 from jahs.tasks import Task
 
 __all__ = [
@@ -53,12 +53,15 @@ _CHUNK: Final = 2**13  # rows at a time, so that a formula's arrays stay in the 
 _OF_CELL: Final = frozenset(name for names in CELL_FEATURES.values() for name in names)
 _COSTS: Final = ("n_params", "n_macs")
 _OF_CLASS: Final = "_of_class"  # suffix of what is read from the cell that represents the class
-_KEYS: Final = ("Activation", "LearningRate", "N", "Resolution", "TrivialAugment", "W", "WeightDecay")
+# What formulas may name. LearningRate and WeightDecay stand twice in a row of arguments: as given, and as the float32
+# that the encoded matrix holds, which is what features are made of.
 _ARGUMENTS: Final = (
-    *_KEYS, "epoch", "schedule_spent", "schedule_now", *_COSTS, *(f"{name}{_OF_CLASS}" for name in _COSTS)
+    *(f"given_{key}" if key in {"LearningRate", "WeightDecay"} else key for key in CONFIG_KEYS),
+    "LearningRate", "WeightDecay", "epoch", "schedule_spent", "schedule_now",
+    *_COSTS, *(f"{name}{_OF_CLASS}" for name in _COSTS),
 )  # fmt: skip
-
-# The float32 nearest to LearningRate and WeightDecay, which is what the encoded matrix holds.
+_RATE, _DECAY = CONFIG_KEYS.index("LearningRate"), CONFIG_KEYS.index("WeightDecay")
+# To the nearest float32.
 _ROUND: Final = Struct("=2f")
 
 # Any: floats for one row, float64 arrays for many; the arithmetic is the same.
@@ -72,11 +75,8 @@ class Column(NamedTuple):
     is_canonical: bool
 
 
-class Place(NamedTuple):
-    """Where a config stands in the look-up tables: its cell's number and its (N, W, Resolution)."""
-
-    cell: int
-    size: int
+Place: TypeAlias = tuple[int, int]
+"""Where a config stands in the look-up tables: its cell's number, and its (N, W, Resolution) among all 27."""
 
 
 def joint_columns(sets: Sequence[FeatureSet]) -> tuple[tuple[Column, ...], list[list[int]]]:
@@ -110,59 +110,74 @@ class RowBuilder:
 
     def __init__(self, columns: Iterable[Column], task: Task) -> None:
         self.columns = tuple(columns)
-        cells = {flag: cell_features(canonical=flag) for flag in {column.is_canonical for column in self.columns}}
-        self._copied = [i for i, column in enumerate(self.columns) if column.name in _OF_CELL]
-        self._cell_rows = _table([cells[flag][name] for name, flag in self._columns(self._copied)], np.float32)
-        self._computed = [i for i, column in enumerate(self.columns) if column.name not in _OF_CELL]
+        flags = {column.is_canonical for column in self.columns}
+        cells = {flag: cell_features(canonical=flag) for flag in flags}
+        first, end = _copied_run(self.columns)
+        self._copied = slice(first, end)
+        self._computed = [*range(first), *range(end, len(self.columns))]
         self._varying = [i for i in self._computed if self.columns[i].name in TRENDS]
+        self._cell_rows = _table([cells[flag][name] for name, flag in self.columns[first:end]], np.float32)
+        self._cell_bytes, self._width = self._cell_rows.tobytes(), 4 * (end - first)
         facts = sorted({fact for i in self._computed for fact in _facts(self.columns[i])})
         self._facts = _table([cells[flag][name] for name, flag in facts], np.float64)
+        self._fact_rows = list(map(tuple, self._facts.tolist()))
         arguments = (*_ARGUMENTS, *(_argument(name, is_canonical=flag) for name, flag in facts))
-        self._formulas = _formulas(self._columns(self._computed), arguments)
-        self._varying_formulas = _formulas(self._columns(self._varying), arguments)
-        self._pack = _packer(len(self.columns), self._copied).pack_into
-        self._to_copy: slice | list[int] = self._copied
-        if self._copied and self._copied[-1] - self._copied[0] == len(self._copied) - 1:
-            self._to_copy = slice(self._copied[0], self._copied[-1] + 1)
+        self._formulas = _formulas([self.columns[i] for i in self._computed], arguments)
+        self._varying_formulas = _formulas([self.columns[i] for i in self._varying], arguments)
+        self._n_before = first
+        self._before, self._behind = Struct(f"={first}f"), Struct(f"={len(self.columns) - end}f")
         self._costs = _cost_table(task)
-        self._cost_rows = [[tuple(pair) for pair in of_size] for of_size in self._costs.tolist()]
-        self._pairs = {flag: _convolution_pairs(canonical=flag) for flag in (False, True in cells)}
-        self._own, self._of_class = self._pairs[False].tobytes(), self._pairs[True in cells].tobytes()
+        self._cost_rows = [list(map(tuple, of_size)) for of_size in self._costs.tolist()]
+        # Costs are those of the cell as it is; a canonical column reads those of the cell that represents its class.
+        self._pairs = tuple(_convolution_pairs(canonical=flag) for flag in (False, True in flags))
+        self._own, self._of_class = (pairs.tobytes() for pairs in self._pairs)
         self._size_of = {size: i for i, size in enumerate(_SIZES)}
         self._spent, self._now = _schedule(task.max_epoch)
         self._schedule = np.array([self._spent, self._now])  # (2, max_epoch + 1)
-
-    def _columns(self, places: Sequence[int]) -> list[Column]:
-        return [self.columns[i] for i in places]
 
     def place(self, codes: Sequence[float]) -> Place:
         """Return where a config stands, given its `jahs.configs.config_codes`."""
         _, _, n, op1, op2, op3, op4, op5, op6, _, resolution, _, w, _ = codes
         cell = ((((op1 * 5 + op2) * 5 + op3) * 5 + op4) * 5 + op5) * 5 + op6
-        return Place(int(cell), self._size_of[n, w, resolution])
+        return int(cell), self._size_of[n, w, resolution]
 
     def costs(self, place: Place) -> tuple[float, float]:
         """Return the exact parameters and multiply-adds of a config."""
-        return self._cost_rows[place.size][self._own[place.cell]]
+        cell, size = place
+        return self._cost_rows[size][self._own[cell]]
 
     def costs_many(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the exact parameters and multiply-adds of encoded configs, (n, 2)."""
         cells, sizes = _places(X)
-        return self._costs[sizes, self._pairs[False][cells]]
+        return self._costs[sizes, self._pairs[0][cells]]
+
+    def pack(self, codes: Sequence[float], epoch: int, place: Place) -> bytes:
+        """Return the features of one config as packed float32; the fast path of a query."""
+        cell, size = place
+        costs = self._cost_rows[size]
+        values = self._formulas(
+            *codes, *_ROUND.unpack(_ROUND.pack(codes[_RATE], codes[_DECAY])), epoch, self._spent[epoch],
+            self._now[epoch], *costs[self._own[cell]], *costs[self._of_class[cell]], *self._fact_rows[cell],
+        )  # fmt: skip
+        copied = self._cell_bytes[cell * self._width : (cell + 1) * self._width]
+        before = self._n_before
+        if before == len(values):
+            return self._before.pack(*values) + copied
+        return self._before.pack(*values[:before]) + copied + self._behind.pack(*values[before:])
 
     def build_one(self, codes: Sequence[float], epoch: int, place: Place) -> NDArray[np.float32]:
-        """Return the features, (1, n_columns), of one config; the fast path of a query."""
-        values = self._formulas(*self._arguments(codes, place, float(epoch), self._spent[epoch], self._now[epoch]))
-        row = np.empty((1, len(self.columns)), np.float32)
-        self._pack(row.data, 0, *values)
-        row[0, self._to_copy] = self._cell_rows[place.cell]
-        return row
+        """Return the features, (1, n_columns), of one config."""
+        return np.frombuffer(self.pack(codes, epoch, place), np.float32)[None]
 
     def build_walk(self, codes: Sequence[float], epochs: NDArray[np.int64], place: Place) -> NDArray[np.float32]:
         """Return the features, (n_epochs, n_columns), of one config at several epochs."""
         F = np.repeat(self.build_one(codes, int(epochs[0]), place), len(epochs), axis=0)
-        schedule = self._schedule[:, epochs]
-        values = self._varying_formulas(*self._arguments(codes, place, epochs.astype(np.float64), *schedule))
+        own = self._cost_rows[place[1]]
+        rounded = _ROUND.unpack(_ROUND.pack(codes[_RATE], codes[_DECAY]))
+        values = self._varying_formulas(
+            *codes, *rounded, epochs.astype(np.float64), *self._schedule[:, epochs], *own[self._own[place[0]]],
+            *own[self._of_class[place[0]]], *self._fact_rows[place[0]],
+        )  # fmt: skip
         for i, column in zip(self._varying, values, strict=True):
             F[:, i] = column
         return F
@@ -176,24 +191,16 @@ class RowBuilder:
 
     def _fill(self, F: NDArray[np.float32], X: NDArray[np.float32]) -> None:
         cells, sizes = _places(X)
-        keys = X.T[[COLUMNS.index(key) for key in _KEYS]].astype(np.float64)
+        codes = X[:, :-1].T.astype(np.float64)
         epochs = X[:, -1].astype(np.int64)
-        costs = (self._costs[sizes, self._pairs[flag][cells]].T for flag in (False, True in self._pairs))
-        facts = self._facts[cells].T
-        epoch_facts = epochs.astype(np.float64), *self._schedule[:, epochs]
-        values = self._formulas(*keys, *epoch_facts, *(cost for pair in costs for cost in pair), *facts)
-        F[:, self._to_copy] = self._cell_rows[cells]
+        costs = (cost for pairs in self._pairs for cost in self._costs[sizes, pairs[cells]].T)
+        values = self._formulas(
+            *codes, codes[_RATE], codes[_DECAY], epochs.astype(np.float64), *self._schedule[:, epochs], *costs,
+            *self._facts[cells].T,
+        )  # fmt: skip
+        F[:, self._copied] = self._cell_rows[cells]
         for i, column in zip(self._computed, values, strict=True):
             F[:, i] = column
-
-    def _arguments(self, codes: Sequence[float], place: Place, *epoch_facts: Any) -> tuple[Any, ...]:
-        """Values of `_ARGUMENTS`, then facts of the cell; `epoch_facts` are epoch, schedule_spent and schedule_now."""
-        activation, rate, n, *_, resolution, augment, w, decay = codes
-        rate, decay = _ROUND.unpack(_ROUND.pack(rate, decay))
-        costs = self._cost_rows[place.size]
-        own, of_class = costs[self._own[place.cell]], costs[self._of_class[place.cell]]
-        facts = self._facts[place.cell].tolist()
-        return (activation, rate, n, resolution, augment, w, decay, *epoch_facts, *own, *of_class, *facts)
 
 
 class FeatureBuilder:
@@ -275,9 +282,13 @@ def _formulas(columns: Sequence[Column], arguments: Sequence[str]) -> _Formulas:
     return function
 
 
-def _packer(n_columns: int, copied: Sequence[int]) -> Struct:
-    """Writes the computed columns of a row as float32, each in its place; the others stay for the copy."""
-    return Struct("=" + "".join("4x" if i in copied else "f" for i in range(n_columns)))
+def _copied_run(columns: Sequence[Column]) -> tuple[int, int]:
+    """Where the longest run of columns that are looked up by the cell begins, and one past its end."""
+    best = start = 0, 0
+    for i, column in enumerate(columns):
+        start = (start[0] if column.name in _OF_CELL else i + 1, i + 1)
+        best = max(best, start, key=lambda run: run[1] - run[0])
+    return best
 
 
 def _schedule(max_epoch: int) -> tuple[list[float], list[float]]:

@@ -9,7 +9,7 @@ import numpy as np
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.forest.flat import Float32s, Forest
 
-__all__ = ["check_forests", "check_rows", "not_a_number"]
+__all__ = ["check_forests", "check_packed", "check_rows", "not_a_number"]
 
 
 def check_rows(forest: Forest, X: Float32s) -> None:
@@ -18,6 +18,13 @@ def check_rows(forest: Forest, X: Float32s) -> None:
     if not isinstance(X, np.ndarray) or X.dtype != np.float32 or X.ndim != 2 or X.shape[1] != forest.n_features:
         given = f"{X.dtype} of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
         raise InvalidArgument(f"X is {given}; it must be a numpy array, float32 of shape (n_rows, {forest.n_features})")
+
+
+def check_packed(forest: Forest, row: bytes) -> None:
+    """Refuse anything but one packed row of the forest's features."""
+    if type(row) is not bytes or len(row) != 4 * forest.n_features:
+        given = f"{len(row)} bytes" if isinstance(row, bytes) else type(row).__name__
+        raise InvalidArgument(f"row is {given}; it must be bytes, {forest.n_features} packed float32")
 
 
 def check_forests(forest: Forest, forests: Sequence[int] | None) -> Sequence[int]:

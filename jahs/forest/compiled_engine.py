@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import MissingDependency
-from jahs.forest.checks import check_forests, check_rows, not_a_number
+from jahs.forest.checks import check_forests, check_packed, check_rows, not_a_number
 from jahs.forest.flat import Float32s, Forest, Int64s, left_steps, tree_depths
 from jahs.forest.kernels import BLOCK, LANES, NOT_A_NUMBER, NOT_MONOTONE
 from jahs.forest.native_code import native_kernels
@@ -71,8 +71,8 @@ class CompiledEngine:
     def predict(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
         """(n_rows, n_forests) answers to (n_rows, n_features) rows; see `Engine.predict`."""
         check_rows(self.forest, X)
-        if len(X) == 1:
-            return self._predict_row(X, None if forests is None else tuple(forests))
+        if len(X) == 1:  # finding out addresses would cost more than a forest, so each choice of forests keeps them
+            return np.array([self.answer_row(X.tobytes(), forests=forests)], np.float32)
         chosen = self._choice(forests)
         X = np.ascontiguousarray(X)
         out = np.empty((len(X), chosen.size), np.float32)
@@ -102,30 +102,31 @@ class CompiledEngine:
             return self.predict(X, forests=forests)
         return np.ascontiguousarray(out.T)
 
-    def _predict_row(self, X: Float32s, forests: tuple[int, ...] | None) -> Float32s:
-        """One row: the case where finding out addresses would cost more than a forest, so each choice keeps them."""
+    def answer_row(self, row: bytes, *, forests: Sequence[int] | None = None) -> list[float]:
+        """The answers to one packed row; see `Engine.answer_row`."""
+        chosen = None if forests is None else tuple(forests)
         try:
-            row, out, arguments = self._local.rows[forests][0]
+            out, arguments = self._local.rows[chosen][0]
         except (AttributeError, KeyError):
-            row, out, arguments = self._prepare_row(forests)
-        row[:] = X
-        if self._native.answer_rows(*arguments) == NOT_A_NUMBER:
-            raise not_a_number(X)
-        answer: Float32s = out.copy()
-        return answer
+            out, arguments = self._prepare_row(chosen)
+        check_packed(self.forest, row)
+        if self._native.answer_rows(row, *arguments) == NOT_A_NUMBER:
+            raise not_a_number(np.frombuffer(row, np.float32)[None])
+        answers: list[float] = out.tolist()
+        return answers
 
-    def _prepare_row(self, forests: tuple[int, ...] | None) -> tuple[Float32s, Float32s, tuple[int, ...]]:
+    def _prepare_row(self, forests: tuple[int, ...] | None) -> tuple[Float32s, tuple[int, ...]]:
+        """Where one row's answers will be, and what the kernel takes besides the row."""
         chosen = self._choice(forests)
-        row = np.empty((1, self.forest.n_features), np.float32)
-        out = np.empty((1, chosen.size), np.float32)
+        out = np.empty(chosen.size, np.float32)
         goes = np.empty(self.forest.n_splits + 1, np.uint8)
-        head = (_address(row), *row.shape, _address(chosen), chosen.size)
+        head = (1, self.forest.n_features, _address(chosen), chosen.size)
         arguments = (*head, *self._forest_addresses, _address(goes), _address(out))
         known = self._local.__dict__.setdefault("rows", {})
         if len(known) >= MAX_CHOICES:
             known.clear()
-        known[forests] = (row, out, arguments), (chosen, goes)  # the latter to be kept alive
-        return row, out, arguments
+        known[forests] = (out, arguments), (chosen, goes)  # the latter to be kept alive
+        return out, arguments
 
     def _choice(self, forests: Sequence[int] | None) -> Int64s:
         return self._chosen if forests is None else np.array(check_forests(self.forest, forests), np.int64)

@@ -42,6 +42,10 @@ class Engine(Protocol):
         """
         ...
 
+    def answer_row(self, row: bytes, *, forests: Sequence[int] | None = None) -> list[float]:
+        """Answer one row of packed float32, in the machine's byte order: `predict` without arrays."""
+        ...
+
     def predict_walk(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
         """The same answers as `predict`, meant for rows along which each column rises, falls or stays.
 

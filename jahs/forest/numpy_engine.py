@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.forest.checks import check_forests, check_rows, not_a_number
+from jahs.forest.checks import check_forests, check_packed, check_rows, not_a_number
 from jahs.forest.flat import Float32s, Forest, Int64s, left_steps, tree_depths
 
 __all__ = ["NumpyEngine"]
@@ -57,6 +57,12 @@ class NumpyEngine:
                 out[first : first + n_rows, column] = np.add.accumulate(values[:, begin:end], axis=1)[:, -1]
                 begin = end
         return out
+
+    def answer_row(self, row: bytes, *, forests: Sequence[int] | None = None) -> list[float]:
+        """The answers to one packed row; see `Engine.answer_row`."""
+        check_packed(self.forest, row)
+        answers: list[float] = self.predict(np.frombuffer(row, np.float32)[None], forests=forests)[0].tolist()
+        return answers
 
     def predict_walk(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
         """The same as `predict`."""

@@ -6,7 +6,6 @@ one row, so that a query builds one row and makes one call.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.bounds import BoundedTransform
 from jahs.columns import ids_of_codes
 from jahs.configs import Config
 from jahs.errors import MissingData
@@ -28,7 +28,7 @@ from jahs.release.reading import Release
 from jahs.schema import COLUMNS
 from jahs.spaces import space
 
-__all__ = ["EXACT", "SurrogateOracle"]
+__all__ = ["EXACT", "Inverse", "SurrogateOracle", "inverse_of", "invert_row"]
 
 EXACT: Final = ("n_params", "n_macs")
 """The metrics that are computed, in the order of `RowBuilder.costs`."""
@@ -37,19 +37,51 @@ _FEW: Final = 6  # rows that are answered faster one by one
 _CHUNK: Final = 2**15  # rows at a time, which bounds the memory of features
 
 
-class _Inverse(NamedTuple):
-    """`BoundedTransform.inverse` of one answer, in numbers; a test holds `_bounded` to the same bits.
+class Inverse(NamedTuple):
+    """A `BoundedTransform` in the numbers that its inverse takes; a scale of 0 stands for no transform."""
 
-    A scale of 0 stands for no transform: the answer is the target.
-    """
-
+    slope: float
     lower: float
     upper: float
     margin: float
     width: float
     scale: float
     is_clipped: bool
-    is_per_epoch: bool
+
+
+def inverse_of(transform: BoundedTransform | None) -> Inverse:
+    """Return the numbers of a transform; without one, the answer is the target."""
+    if transform is None:
+        return Inverse(slope=1.0, lower=0.0, upper=0.0, margin=0.0, width=0.0, scale=0.0, is_clipped=False)
+    return Inverse(
+        slope=transform.slope,
+        lower=transform.lower,
+        upper=transform.upper,
+        margin=transform.margin,
+        width=transform.upper - transform.lower,
+        scale=1 - 2 * transform.margin,
+        is_clipped=not transform.published,
+    )
+
+
+def invert_row(inverses: Sequence[Inverse], answers: Sequence[float]) -> list[float]:
+    """Return `BoundedTransform.inverse` of one answer of each transform, the same bits, without an array for each.
+
+    numpy's exponential, as for many rows; floats give the same bits for the rest, and faster.
+    """
+    x = [inverse[0] * answer for inverse, answer in zip(inverses, answers, strict=True)]
+    targets = []
+    for (_, lower, upper, margin, width, scale, is_clipped), logit, small in zip(
+        inverses, x, np.exp([-abs(logit) for logit in x]).tolist(), strict=True
+    ):
+        if not scale:
+            targets.append(logit)
+            continue
+        y = lower + ((small if logit < 0 else 1.0) / (1.0 + small) - margin) * width / scale
+        if is_clipped:
+            y = lower if y < lower else upper if y > upper else y
+        targets.append(y)
+    return targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +90,8 @@ class _Plan:
 
     Attributes:
         learned: (name, model) of the metrics that forests answer.
-        inverses: (name, numbers of its transform) of the same.
-        slopes: of their transforms.
+        targets: (name, whether it is learned per epoch) of the same.
+        inverses: their transforms.
         forests: their places in the joint forest; None for all, in order.
         exact: (name, place in `RowBuilder.costs`) of the metrics that are computed.
         order: all names as asked for.
@@ -67,8 +99,8 @@ class _Plan:
     """
 
     learned: tuple[tuple[str, MetricModel], ...]
-    inverses: tuple[tuple[str, _Inverse], ...]
-    slopes: tuple[float, ...]
+    targets: tuple[tuple[str, bool], ...]
+    inverses: tuple[Inverse, ...]
     forests: tuple[int, ...] | None
     exact: tuple[tuple[str, int], ...]
     order: tuple[str, ...]
@@ -114,14 +146,9 @@ class SurrogateOracle:
         place = self._rows.place(codes)
         values: dict[str, float] = {}
         if self._engine is not None and plan.learned:
-            row = self._rows.build_one(codes, epoch, place)
-            answers = self._engine.predict(row, forests=plan.forests)[0].tolist()
-            x = [slope * answer for slope, answer in zip(plan.slopes, answers)]  # noqa: B905  # microseconds count
-            # numpy's exponential, as for many rows; floats give the same bits for the rest, and faster.
-            small = np.exp([-abs(logit) for logit in x]).tolist()
-            for (name, inverse), logit, tail in zip(plan.inverses, x, small):  # noqa: B905  # as above
-                value = _bounded(inverse, logit, tail)
-                values[name] = value * epoch if inverse.is_per_epoch else value
+            answers = self._engine.answer_row(self._rows.pack(codes, epoch, place), forests=plan.forests)
+            for (name, is_per_epoch), target in zip(plan.targets, invert_row(plan.inverses, answers), strict=True):
+                values[name] = target * epoch if is_per_epoch else target
             if seed is not None:
                 encoded = np.array((*codes, epoch), dtype=np.float32).tolist()
                 config_id = int(ids_of_codes(np.array([codes]))[0])
@@ -188,8 +215,8 @@ class SurrogateOracle:
         exact = tuple((name, EXACT.index(name)) for name in order if name in EXACT and name not in self._models)
         self._plans[order] = plan = _Plan(
             learned=learned,
-            inverses=tuple((name, _inverse(model)) for name, model in learned),
-            slopes=tuple(1.0 if model.transform is None else model.transform.slope for _, model in learned),
+            targets=tuple((name, model.target == "per_epoch") for name, model in learned),
+            inverses=tuple(inverse_of(model.transform) for _, model in learned),
             forests=None if forests == tuple(range(self._n_forests)) else forests,
             exact=exact,
             order=order,
@@ -231,34 +258,3 @@ class SurrogateOracle:
                 f"seed={seed}: {self._release!r} has no noise.json to draw a training from; leave seed out for the mean"
             )
         return self._release.noise
-
-
-def _inverse(model: MetricModel) -> _Inverse:
-    transform = model.transform
-    is_per_epoch = model.target == "per_epoch"
-    if transform is None:
-        nothing = math.nan
-        return _Inverse(nothing, nothing, nothing, nothing, scale=0.0, is_clipped=False, is_per_epoch=is_per_epoch)
-    return _Inverse(
-        lower=transform.lower,
-        upper=transform.upper,
-        margin=transform.margin,
-        width=transform.upper - transform.lower,
-        scale=1 - 2 * transform.margin,
-        is_clipped=not transform.published,
-        is_per_epoch=is_per_epoch,
-    )
-
-
-def _bounded(inverse: _Inverse, x: float, small: float) -> float:
-    """The target that an answer x / slope stands for, given exp(-|x|)."""
-    lower, upper, margin, width, scale, is_clipped, _ = inverse
-    if not scale:
-        return x
-    y = lower + ((small if x < 0 else 1.0) / (1.0 + small) - margin) * width / scale
-    if is_clipped:
-        if y < lower:
-            return lower
-        if y > upper:
-            return upper
-    return y

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -15,13 +16,20 @@ from jahs.cell import canonical_keys
 from jahs.cell_features import CELL_FEATURES, NO_PATH, cell_features
 from jahs.cost import n_macs, n_params
 from jahs.errors import InvalidArgument, InvalidFidelity, UnknownName
-from jahs.features import FEATURE_SETS, GROUPS, TRENDS, FeatureBuilder, FeatureSet, feature_set
+from jahs.features import FEATURE_SETS, FEATURES_VERSION, GROUPS, TRENDS, FeatureBuilder, FeatureSet, feature_set
 from jahs.schema import COLUMNS
 from jahs.tasks import TASKS
 
 TASK = replace(TASKS["fashion_mnist_mini"], max_epoch=30)
 BUILDERS = {name: FeatureBuilder(found, TASK) for name, found in FEATURE_SETS.items()}
 OPS = slice(3, 9)
+GOLDEN = {
+    "published": "0c35d4961abeaa0b",
+    "accuracy": "1a00418ffe9dcaa0",
+    "accuracy_as_is": "2b65c165f81a5427",
+    "latency": "7a42f42f641cbb79",
+    "epoch_time": "65ec0217edabc78b",
+}
 
 every_set = pytest.mark.parametrize("name", FEATURE_SETS)
 
@@ -44,6 +52,15 @@ def test_a_row_has_the_same_bits_alone_and_in_a_batch(name: str) -> None:
     assert np.isfinite(F).all()
     assert F.tobytes() == np.array([BUILDERS[name].build_one(row) for row in X]).tobytes()
     assert F[7:9].tobytes() == BUILDERS[name].build(X[7:9]).tobytes()
+
+
+@every_set
+def test_the_values_are_those_of_this_version(name: str) -> None:
+    """A release holds thresholds for these very bits: whoever changes one raises FEATURES_VERSION."""
+    columns = jahs.space().sample_columns(2000, seed=5)
+    F = BUILDERS[name].build(jahs.encode(columns, np.arange(2000) % TASK.max_epoch + 1))
+    assert FEATURES_VERSION == 1
+    assert sha256(F.astype("<f4").tobytes()).hexdigest()[:16] == GOLDEN[name]
 
 
 def test_the_published_set_is_the_one_hot_encoding_in_its_order() -> None:

@@ -109,6 +109,24 @@ def test_rows_of_the_wrong_kind_are_refused(kind, method):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_packed_row_has_the_bits_of_a_row(kind):
+    rng = np.random.default_rng(5)
+    engine = opened(random_forest(rng, trees=(4, 9, 0)), kind)
+    for chosen in (None, (2, 0), [1], ()):
+        for row in random_rows(rng, 5):
+            expected = engine.predict(np.repeat(row[None], 2, axis=0), forests=chosen)[0]
+            assert engine.answer_row(row.tobytes(), forests=chosen) == expected.tolist()
+            assert engine.predict(row[None], forests=chosen).tobytes() == expected.tobytes()
+    with pytest.raises(UnknownName, match="forests"):
+        engine.answer_row(row.tobytes(), forests=(7,))
+    with pytest.raises(InvalidArgument, match="NaN"):
+        engine.answer_row(np.full(4, np.nan, np.float32).tobytes())
+    for wrong in (b"", b"123", row, row.tobytes() + b"\0", bytearray(row.tobytes()), None):
+        with pytest.raises(InvalidArgument, match=r"row is .* 4 packed float32"):
+            engine.answer_row(wrong)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_threads_share_an_engine(kind):
     rng = np.random.default_rng(5)
     engine = opened(random_forest(rng, trees=(30, 30)), kind)
