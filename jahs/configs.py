@@ -19,6 +19,7 @@ __all__ = [
     "config_codes",
     "config_id",
     "digest",
+    "id_of_codes",
     "key_faults",
     "many_faults",
     "unknown_key_faults",
@@ -142,7 +143,12 @@ def config_id(config: Mapping[str, object]) -> int:
         >>> f"{config_id(jahs.space().default()):016x}"
         '80b25de12143d180'
     """
-    return digest(_PACK(*config_codes(config)))
+    return id_of_codes(config_codes(config))
+
+
+def id_of_codes(codes: Iterable[float]) -> int:
+    """Return the id of the config that has these `config_codes`."""
+    return digest(_PACK(*codes))
 
 
 def digest(packed: bytes | memoryview[int]) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jahs.bounds import BoundedTransform
 from jahs.columns import ids_of_codes
-from jahs.configs import Config
+from jahs.configs import Config, id_of_codes
 from jahs.errors import MissingData
 from jahs.features import RowBuilder, joint_columns
 from jahs.forest import EngineKind, join_forests, open_engine
@@ -151,8 +151,7 @@ class SurrogateOracle:
                 values[name] = target * epoch if is_per_epoch else target
             if seed is not None:
                 encoded = np.array((*codes, epoch), dtype=np.float32).tolist()
-                config_id = int(ids_of_codes(np.array([codes]))[0])
-                values = self._noise(seed).draw_one(values, encoded, config_id, seed)
+                values = self._noise(seed).draw_one(values, encoded, id_of_codes(codes), seed)
         if plan.exact:
             costs = self._rows.costs(place)
             for name, i in plan.exact:

@@ -25,26 +25,11 @@ from jahs.oracles import SurrogateOracle
 from jahs.oracles.surrogate import inverse_of, invert_row
 from jahs.release import MetricModel, Models, read_release, write_release
 from tests.contracts.oracle import OracleContract, is_same
+from tests.jahs.noise_models import noise_model
 from tests.releases import METRICS, make_release
 
 ENGINES = ["numpy", "compiled"] if importlib.util.find_spec("numba") else ["numpy"]
 ROOT = Path(__file__).resolve().parents[3]
-
-
-class MadeUpNoise:
-    """Adds to every accuracy a number that its config and seed decide, and scales the runtime."""
-
-    def draw(self, means, X, config_ids, seed):
-        shift = (config_ids % np.uint64(97)).astype(float) / 97 + np.asarray(seed) % 7
-        return {
-            n: v * (1 + shift / 100) if n == "runtime" else v if n == "latency" else np.minimum(v + shift, 100.0)
-            for n, v in means.items()
-        }
-
-    def draw_one(self, means, x, config_id, seed):
-        arrays = {name: np.array([value]) for name, value in means.items()}
-        drawn = self.draw(arrays, np.array([x], np.float32), np.array([config_id], np.uint64), seed)
-        return {name: values.item() for name, values in drawn.items()}
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +51,16 @@ class TestSurrogate(OracleContract):
         return SurrogateOracle(read_release(folder), engine=engine)
 
 
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory):
+    noise = noise_model("fashion_mnist_mini").to_dict()
+    return make_release(tmp_path_factory.mktemp("noisy") / "r", task="fashion_mnist_mini", noise=noise)
+
+
 class TestSurrogateWithNoise(OracleContract):
     @pytest.fixture
-    def oracle(self, folder):
-        release = read_release(folder)
-        release.__dict__["noise"] = MadeUpNoise()
-        return SurrogateOracle(release, engine="numpy")
+    def oracle(self, noisy):
+        return SurrogateOracle(read_release(noisy), engine="numpy")
 
     def test_a_seed_changes_the_accuracies_and_the_runtime_alone(self, oracle, codes):
         epochs = np.full(len(codes), 2)
@@ -150,6 +139,19 @@ def test_the_laws_of_a_release_hold_for_100_000_random_configs(folder):
     assert is_same(alone, {name: values[rows] for name, values in before.items()})
 
 
+def test_the_laws_hold_for_drawn_trainings_too(noisy):
+    oracle = SurrogateOracle(read_release(noisy))
+    codes = codes_of(jahs.space().sample_columns(20_000, seed=2))
+    epochs, seeds = np.arange(len(codes)) % 11 + 1, np.arange(len(codes)) % 5
+    names = ("train_acc", "valid_acc", "test_acc", "runtime", "latency")
+    before, after = (oracle.query_many(codes, e, seed=seeds, metrics=names) for e in (epochs, epochs + 1))
+    assert (after["runtime"] > before["runtime"]).all()
+    assert before["latency"].tobytes() == after["latency"].tobytes()
+    for name in names[:3]:
+        assert ((after[name] >= 0) & (after[name] <= 100)).all()
+        assert (after[name] != oracle.query_many(codes, epochs + 1, seed=None, metrics=(name,))[name]).mean() > 0.9
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_engines_give_the_same_bits(folder, configs, engine):
     codes, epochs = codes_of(configs), np.arange(40) % 12 + 1
@@ -161,20 +163,21 @@ def test_the_engines_give_the_same_bits(folder, configs, engine):
 
 @settings(max_examples=20)
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 30))
-def test_how_a_batch_is_cut_does_not_matter(folder_of_session, seed, size):
-    oracle = folder_of_session
+def test_how_a_batch_is_cut_does_not_matter(noisy_oracle, seed, size):
+    oracle = noisy_oracle
     codes = codes_of(jahs.space().sample_columns(60, seed=seed))
     epochs = np.random.default_rng(seed).integers(1, 13, 60)
-    whole = oracle.query_many(codes, epochs, seed=None, metrics=("valid_acc", "runtime"))
-    for first in range(0, 60, size):
-        part = slice(first, first + size)
-        found = oracle.query_many(codes[part], epochs[part], seed=None, metrics=("valid_acc", "runtime"))
-        assert is_same(found, {name: values[part] for name, values in whole.items()})
+    for draw in (None, seed):
+        whole = oracle.query_many(codes, epochs, seed=draw, metrics=("valid_acc", "runtime"))
+        for first in range(0, 60, size):
+            part = slice(first, first + size)
+            found = oracle.query_many(codes[part], epochs[part], seed=draw, metrics=("valid_acc", "runtime"))
+            assert is_same(found, {name: values[part] for name, values in whole.items()})
 
 
 @pytest.fixture(scope="module")
-def folder_of_session(folder):
-    return SurrogateOracle(read_release(folder), engine="numpy")
+def noisy_oracle(noisy):
+    return SurrogateOracle(read_release(noisy), engine="numpy")
 
 
 def test_threads_get_the_answers_that_one_gets(folder, configs):
