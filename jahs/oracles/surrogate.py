@@ -248,7 +248,7 @@ class SurrogateOracle:
         """Draw the noise if there is a seed, add what is exact, and put everything into the order asked for."""
         if seed is not None and learned and codes is not None:
             learned = self._noise(seed).draw(learned, X, ids_of_codes(codes), seed)
-        exact = {} if costs is None else {name: costs[:, i] for name, i in plan.exact}
+        exact = {} if costs is None else {name: costs[:, i].copy() for name, i in plan.exact}
         return {name: learned[name] if name in learned else exact[name] for name in plan.order}
 
     def _noise(self, seed: Seeds) -> Any:  # Any: a jahs.noise.NoiseModel, which is read where there is one

@@ -16,7 +16,17 @@ from jahs.cell import canonical_keys
 from jahs.cell_features import CELL_FEATURES, NO_PATH, cell_features
 from jahs.cost import n_macs, n_params
 from jahs.errors import InvalidArgument, InvalidFidelity, UnknownName
-from jahs.features import FEATURE_SETS, FEATURES_VERSION, GROUPS, TRENDS, FeatureBuilder, FeatureSet, feature_set
+from jahs.features import (
+    FEATURE_SETS,
+    FEATURES_VERSION,
+    GROUPS,
+    TRENDS,
+    FeatureBuilder,
+    FeatureSet,
+    RowBuilder,
+    feature_set,
+    joint_columns,
+)
 from jahs.schema import COLUMNS
 from jahs.tasks import TASKS
 
@@ -107,6 +117,36 @@ def test_the_cell_as_it_is_tells_cells_of_one_class_apart() -> None:
     assert (BUILDERS["accuracy"].build(X)[0] == BUILDERS["accuracy"].build(X)[1]).all()
     for name in ("accuracy_as_is", "latency", "epoch_time", "published"):
         assert (BUILDERS[name].build(X)[0] != BUILDERS[name].build(X)[1]).any()
+
+
+def test_several_sets_built_side_by_side_have_the_columns_of_each() -> None:
+    sets = [FEATURE_SETS[name] for name in ("accuracy", "latency", "epoch_time", "accuracy_as_is")]
+    columns, places = joint_columns(sets)
+    assert len(columns) == len(set(columns)) < sum(len(one.columns) for one in sets)
+    rows, X = RowBuilder(columns, TASK), encoded(200, seed=8)
+    F = rows.build(X)
+    for one, place in zip(sets, places, strict=True):
+        assert F[:, place].tobytes() == BUILDERS[one.name].build(X).tobytes()
+    codes = X[7, :-1].astype(float).tolist()
+    there = rows.place(codes)
+    assert rows.build_one(codes, int(X[7, -1]), there).tobytes() == F[7].tobytes()
+    assert (rows.costs_many(X) == np.column_stack([n_params(X, TASK), n_macs(X, TASK)])).all()
+    assert rows.costs(there) == (n_params(X, TASK)[7], n_macs(X, TASK)[7])
+    epochs = np.array([1, 2, 9, 30])
+    walk = [rows.build_one(codes, epoch, there)[0] for epoch in epochs.tolist()]
+    assert rows.build_walk(codes, epochs, there).tobytes() == np.array(walk).tobytes()
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32 - 1), n_columns=st.integers(1, 73))
+def test_columns_may_stand_in_any_order(seed: int, n_columns: int) -> None:
+    features = FEATURE_SETS["accuracy"]
+    order = np.random.default_rng(seed).permutation(len(features.columns))[:n_columns]
+    mixed = FeatureSet(name="mixed", columns=tuple(features.columns[i] for i in order), is_canonical=True)
+    builder, X = FeatureBuilder(mixed, TASK), encoded(20, seed=seed)
+    F = builder.build(X)
+    assert F.tobytes() == np.ascontiguousarray(BUILDERS["accuracy"].build(X)[:, order]).tobytes()
+    assert F.tobytes() == np.array([builder.build_one(row) for row in X]).tobytes()
 
 
 @every_set
