@@ -2,8 +2,9 @@
 nadir points, and the frozen reference point of the hypervolume.
 
 The combinations are the validation accuracy with one or two costs. A front is the best that is known of a release, not
-what is possible: random configs first, then every neighbour of what is on a front, again and again. The reference
-point lies a tenth of the front's range beyond its nadir, rounded up to three digits; volumes are comparable wherever
+what is possible: random configs first, then every neighbour of what is on a front, again and again. In each objective
+the reference point lies a tenth of the front's range beyond its nadir, or at the median of the random configs where
+that is larger, so that ordinary results count too; it is rounded up to three digits. Volumes are comparable wherever
 the release is the same, because nothing in it depends on the method that is measured.
 """
 
@@ -246,7 +247,7 @@ def build_references(bench: Queryable, *, n_configs: int, seed: int, n_rounds: i
     at = [[names.index(name) for name in own] for own in _combinations_of(names)]
     asked = bench.space.sample_columns(n_configs, seed=seed)
     known, F = {name: values[:0] for name, values in asked.items()}, np.empty((0, len(names)))
-    seen = np.empty(0, dtype=np.uint64)
+    seen, ordinary = np.empty(0, dtype=np.uint64), np.empty(0)
     for _ in range(n_rounds + 1):
         ids, first = np.unique(config_ids(asked), return_index=True)
         is_unseen = ~np.isin(ids, seen)
@@ -255,12 +256,14 @@ def build_references(bench: Queryable, *, n_configs: int, seed: int, n_rounds: i
         seen = np.concatenate([seen, ids[is_unseen]])
         new = _take(asked, first[is_unseen])
         n_known = len(F)
-        F = np.concatenate([F, objective_matrix(bench.query_many(new, metrics=names), objectives)])
+        answers = objective_matrix(bench.query_many(new, metrics=names), objectives)
+        ordinary = ordinary if n_known else np.median(answers, axis=0)  # of the random configs, the first ones asked
+        F = np.concatenate([F, answers])
         on_front = np.unique(np.concatenate([_front_rows(F[:, columns]) for columns in at]))
         known, F = _take({name: np.concatenate([known[name], new[name]]) for name in known}, on_front), F[on_front]
         asked = _neighbors(bench.space, _take(known, on_front >= n_known))
     facts = {"epoch": bench.max_epoch, "n_asked": len(seen), "n_configs": n_configs, "n_rounds": n_rounds, "seed": seed}
-    return _assemble(known, F, objectives, facts=facts)
+    return _assemble(known, F, objectives, ordinary=ordinary, facts=facts)
 
 
 def _assemble(
@@ -268,6 +271,7 @@ def _assemble(
     F: _Floats,
     objectives: Sequence[Objective],
     *,
+    ordinary: _Floats,  # (n_objectives,): what half of all configs reach
     facts: Mapping[str, Any],  # Any: JSON
 ) -> References:
     """The references that evaluated configs make up, of which only those on a front are kept."""
@@ -277,8 +281,10 @@ def _assemble(
         at = [names.index(name) for name in own]
         chosen = _front_rows(F[:, at])
         front = F[chosen][:, at]
-        if (front.min(axis=0) < front.max(axis=0)).all():  # else one config is best in everything: no trade-off
-            fronts[own] = chosen, _reference_point(front, [objectives[j] for j in at])
+        if (
+            len(front) > 1 and (front.min(axis=0) < front.max(axis=0)).all()
+        ):  # else one config is best in everything: no trade-off
+            fronts[own] = chosen, _reference_point(front, ordinary[at], [objectives[j] for j in at])
     if not fronts:
         raise InvalidArgument(f"none of {len(F)} configs trades {MAIN} for any of {', '.join(names[1:])}")
     kept = np.unique(np.concatenate([chosen for chosen, _ in fronts.values()]))
@@ -316,9 +322,9 @@ def _front_rows(F: _Floats) -> _Rows:
     return on_front[first]
 
 
-def _reference_point(front: _Floats, objectives: Sequence[Objective]) -> _Floats:
+def _reference_point(front: _Floats, ordinary: _Floats, objectives: Sequence[Objective]) -> _Floats:
     ideal, nadir = front.min(axis=0), front.max(axis=0)
-    beyond = (nadir + _MARGIN * (nadir - ideal)).tolist()
+    beyond = np.maximum(nadir + _MARGIN * (nadir - ideal), ordinary).tolist()
     return np.array([min(_round_up(value), each.upper) for value, each in zip(beyond, objectives, strict=True)])
 
 

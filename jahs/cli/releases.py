@@ -109,5 +109,6 @@ def _requirement(facts: Mapping[str, Any]) -> str:
     share = " of what a second training reaches" if facts["score"] == "tau" else ""
     reached = "nothing to judge by" if facts.get("reached") is None else f"{facts['reached']:.3f}"
     verdict = {True: "met", False: "not met", None: "open"}[facts.get("is_met")]
+    verdict += "" if facts.get("is_due", True) else ", not due yet"
     what = f"{facts['metric']} {facts['score']} ({facts['cut']})"
     return f"  {what}: {reached}, {facts['required']:g}{share} is required: {verdict}"
