@@ -54,7 +54,7 @@ def _find_bench(arguments: argparse.Namespace) -> Benchmark | None:
         if arguments.release is not None:
             raise
         return None
-    return Benchmark(arguments.task, "surrogate", release=folder)
+    return Benchmark(arguments.task, "surrogate", release=folder, engine="numpy")
 
 
 def _format_config(shown: Demo) -> str:

@@ -43,14 +43,14 @@ Run = Callable[..., str]
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("releases")
     plain = make_release(folder / "plain", task=TASK)
-    references = build_references(Benchmark(TASK, release=plain), n_configs=300, seed=0, n_rounds=1)
+    references = build_references(Benchmark(TASK, release=plain, engine="numpy"), n_configs=300, seed=0, n_rounds=1)
     whole = {"references": references.to_dict(), "quality": QUALITY, "table": make_table(TASK, 30)}
     return make_release(folder / "whole", task=TASK, **whole)
 
 
 @pytest.fixture
 def bench(release: Path) -> Benchmark:
-    return Benchmark(TASK, release=release)
+    return Benchmark(TASK, release=release, engine="numpy")
 
 
 @pytest.fixture
