@@ -261,9 +261,11 @@ class View:
         """Every config as columns, with the keys that the view fixes, none of them contradicted."""
         fixed = self._fixed
         if isinstance(configs, Mapping):
-            n_rows = len(next(iter(configs.values()))) if configs else 0
-            rest = {name: np.full(n_rows, value, COLUMN_DTYPES[name]) for name, value in fixed.items()}
+            shape = np.shape(next(iter(configs.values()), ()))  # of no dimensions: one config, which is refused
+            rest = {name: np.full(shape[:1], value, COLUMN_DTYPES[name]) for name, value in fixed.items()}
             columns = validate_columns({**rest, **configs})
+        elif not isinstance(configs, Iterable):
+            raise InvalidArgument(f"configs={show(configs)} is not an iterable of configs or a mapping of columns")
         else:
             clean = validate_many([{**fixed, **one} if isinstance(one, Mapping) else one for one in configs])
             columns = {name: np.array([one[name] for one in clean], COLUMN_DTYPES[name]) for name in CONFIG_KEYS}

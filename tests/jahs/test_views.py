@@ -157,6 +157,16 @@ def test_no_configs_give_empty_columns() -> None:
         assert view().query_many(empty, at=[1, 2])["valid_acc"].shape == (0, 2)
 
 
+def test_one_config_or_a_number_is_not_many_configs() -> None:
+    mf = view()
+    whole = mf.sample(seed=0)
+    for one in (whole, {key: whole[key] for key in mf.space.searched}):
+        with pytest.raises(InvalidArgument, match="configs is one config, not columns; give a list of configs"):
+            mf.query_many(one)
+    with pytest.raises(InvalidArgument, match="configs=5 is not an iterable of configs"):
+        mf.query_many(5)
+
+
 def test_a_trajectory_stays_at_one_size() -> None:
     mf = view()
     config = mf.sample(seed=1)
