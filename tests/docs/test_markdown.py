@@ -17,7 +17,18 @@ import jahs
 from jahs.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = (".", "docs", "docs/decisions", "docs/guides", "jahs", "pipeline", "splits", "surrogate", "experiments")
+FOLDERS = (
+    ".",
+    "docs",
+    "docs/data",
+    "docs/decisions",
+    "docs/guides",
+    "jahs",
+    "pipeline",
+    "splits",
+    "surrogate",
+    "experiments",
+)
 FILES = [path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.md"))]
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

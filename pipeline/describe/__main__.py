@@ -1,0 +1,66 @@
+"""Write the page about a folder of runs: `python -m pipeline.describe RUNS --out docs/data`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from jahs.atomic import write_beside
+from jahs.errors import InvalidArgument, JahsError
+from pipeline.describe.measured import read_measured
+from pipeline.describe.page import describe
+
+__all__ = ["main", "write_page"]
+
+_log = logging.getLogger(__name__)
+
+
+def write_page(runs: Path, out: Path) -> list[Path]:
+    """Write `<task>.md` and `<task>/*.svg` into a folder, replacing those of an older page; return their paths.
+
+    Raises:
+        JahsError: the runs cannot be read, or the folder cannot be written.
+    """
+    measured = read_measured(runs)
+    try:
+        (out / measured.task.name).mkdir(parents=True, exist_ok=True)
+        files = describe(measured)
+        paths = [out / name for name in sorted(files)]
+        for old in (out / measured.task.name).glob("*.svg"):
+            if old not in paths:
+                old.unlink()
+        for name, content in sorted(files.items()):
+            with write_beside(out / name) as beside:
+                beside.write_text(content, encoding="utf-8")
+    except OSError as err:
+        raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
+    return paths
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipeline.describe",
+        description="Write a page that says what a folder of runs holds: protocol, counts, cost, plots, noise.",
+        epilog="example: python -m pipeline.describe pipeline/recorded/fashion_mnist_mini --out docs/data",
+    )
+    parser.add_argument("runs", type=Path, metavar="RUNS", help="a folder of runs")
+    parser.add_argument("--out", type=Path, required=True, help="folder of pages, such as docs/data")
+    given = parser.parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        paths = write_page(given.runs, given.out)
+    except JahsError as err:
+        _log.error("pipeline.describe: %s", err)
+        return 2
+    total = sum(path.stat().st_size for path in paths)
+    sys.stdout.write(json.dumps({"files": [str(path) for path in paths], "bytes": total}, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Whether cheap trainings order configs as expensive ones do: between epochs, and between values of N, W, Resolution.
+
+A config is trained in one fidelity group only, so no config has two values of N. What is compared instead is what the
+configs of each value teach: an additive model of validation accuracy (cell operations, logarithms of the rates up to
+the third power, activation, augmentation, and the group they are in) is fitted to the configs of one value and orders
+the same 2,000 random configs. The tau of two such orders says whether the same choices are good at both values. It
+cannot say how far single configs change their places, since an additive model knows no interactions; and it is too low
+where configs are few. How much too low shows the tau between models of two halves of the configs of *one* value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.columns import Columns
+from jahs.parameters import PARAMETERS
+from jahs.ranks import kendall_tau
+from jahs.schema import OPS
+from jahs.spaces import space
+from jahs.tables import take
+from pipeline.describe.measured import Measured
+
+__all__ = ["FEWEST", "FIDELITIES", "EpochAgreement", "epoch_agreement", "value_agreement"]
+
+FIDELITIES: Final = ("N", "W", "Resolution")
+FEWEST: Final = 60
+"""Configs that each value needs to be compared."""
+
+_N_ASKED: Final = 2000
+_N_HALVINGS: Final = 10
+_RIDGE: Final = 3.0
+_FEWEST_OF_GROUP: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EpochAgreement:
+    """Kendall's tau of validation accuracy between each epoch and the last.
+
+    Attributes:
+        overall: over all configs.
+        within: within fidelity groups, averaged by numbers of pairs; NaN where no group has four configs.
+    """
+
+    overall: NDArray[np.float64]
+    within: NDArray[np.float64]
+
+
+def epoch_agreement(measured: Measured) -> EpochAgreement:
+    """Return the agreement of every epoch with the last one."""
+    curves, last = measured.curves["valid_acc"], measured.final
+    overall, within = [], []
+    groups = [members for g in range(27) if len(members := np.flatnonzero(measured.group == g)) >= _FEWEST_OF_GROUP]
+    for values in curves.T:
+        overall.append(kendall_tau(values, last))
+        taus = [(len(m) * (len(m) - 1), kendall_tau(values[m], last[m])) for m in groups]
+        known = [(pairs, tau) for pairs, tau in taus if not np.isnan(tau)]
+        total = sum(pairs for pairs, _ in known)
+        within.append(sum(pairs * tau for pairs, tau in known) / total if total else np.nan)
+    return EpochAgreement(overall=np.array(overall), within=np.array(within))
+
+
+def value_agreement(measured: Measured, key: str, *, seed: int = 0) -> NDArray[np.float64] | None:
+    """Return tau between the values of a fidelity, (3, 3), with halves of one on the diagonal; None for few configs."""
+    choices = PARAMETERS[key].choices
+    members = [np.flatnonzero(measured.configs[key] == choice) for choice in choices]
+    if min(map(len, members)) < FEWEST:
+        return None
+    asked = _features(space().sample_columns(_N_ASKED, seed=seed))
+    answers = [asked @ _fit(measured, chosen) for chosen in members]
+    found = np.full((len(choices), len(choices)), np.nan)
+    for i, j in combinations(range(len(choices)), 2):
+        found[i, j] = found[j, i] = kendall_tau(answers[i], answers[j])
+    chance = np.random.default_rng(seed)
+    for i, chosen in enumerate(members):
+        taus = []
+        for _ in range(_N_HALVINGS):
+            order = chance.permutation(chosen)
+            halves = [asked @ _fit(measured, order[half::2]) for half in (0, 1)]
+            taus.append(kendall_tau(*halves))
+        found[i, i] = float(np.mean(taus))
+    return found
+
+
+def _fit(measured: Measured, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Coefficients of the features in a ridge regression that also knows the group of each config."""
+    F = _features(dict(take(measured.configs, rows)))
+    of_group = (measured.group[rows][:, None] == np.arange(27)).astype(np.float64)
+    X, y = np.hstack([F, of_group]), measured.final[rows]
+    coefficients = np.linalg.solve(X.T @ X + _RIDGE * np.eye(X.shape[1]), X.T @ (y - y.mean()))
+    return np.asarray(coefficients[: F.shape[1]])
+
+
+def _features(configs: Columns) -> NDArray[np.float64]:
+    """What the additive model reads, (n_configs, 40)."""
+    columns = [configs[key] == choice for key in (*OPS, "Activation") for choice in PARAMETERS[key].choices]
+    columns.append(configs["TrivialAugment"])
+    for key in ("LearningRate", "WeightDecay"):
+        rate = np.log10(configs[key].astype(np.float64))
+        low, high = np.log10(PARAMETERS[key].lower), np.log10(PARAMETERS[key].upper)
+        centred = (2 * rate - low - high) / (high - low)
+        columns += [centred**power for power in (1, 2, 3)]
+    return np.column_stack(columns).astype(np.float64)

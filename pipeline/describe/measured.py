@@ -1,0 +1,168 @@
+"""What a folder of runs holds, arranged for tables and plots."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.cost import n_macs
+from jahs.encoding import encode
+from jahs.errors import InvalidTable
+from jahs.metrics import ACCURACIES
+from jahs.ranks import kendall_tau
+from jahs.runs import Protocol, last_rows, read_configs, read_profile, read_protocol, read_runs
+from jahs.schema import CONFIG_KEYS
+from jahs.tables import Table, sort_by, take
+from jahs.tasks import Task, task
+from pipeline.sampling import FIDELITY_GROUPS
+
+__all__ = ["NOISY", "Measured", "SeedNoise", "read_measured", "seed_noise"]
+
+NOISY: Final = (*ACCURACIES, "train_loss", "valid_loss", "test_loss", "runtime")
+"""The metrics whose noise between seeds is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measured:
+    """A folder of runs.
+
+    Attributes:
+        task, protocol: what was trained.
+        runs: every row, sorted by config, seed and epoch.
+        last: the last row of every run.
+        profile: the quiet profile; no rows if there is none yet.
+        configs: of every config with a run that finished, its row of the config table, sorted by id.
+        group: of each, the position of its fidelity group in `FIDELITY_GROUPS`.
+        macs: of each, the multiply-adds.
+        curves: of each, every metric of `NOISY` by epoch, (n_configs, max_epoch), of the first seed that finished.
+        group_of_any: the group of every config with a run, finished or not, by its id.
+    """
+
+    task: Task
+    protocol: Protocol
+    runs: Table
+    last: Table
+    profile: Table
+    configs: Table
+    group: NDArray[np.int64]
+    macs: NDArray[np.float64]
+    curves: dict[str, NDArray[np.float64]]
+    group_of_any: dict[int, int]
+
+    @property
+    def n_configs(self) -> int:
+        """How many configs have a run, finished or not."""
+        return len(self.group_of_any)
+
+    @property
+    def final(self) -> NDArray[np.float64]:
+        """Validation accuracy of each config of `configs` at the last epoch."""
+        return self.curves["valid_acc"][:, -1]
+
+    @property
+    def seconds(self) -> NDArray[np.float64]:
+        """Core-seconds of each run on a CPU, finished or not."""
+        seconds = self.last["runtime"].astype(np.float64)
+        return seconds[np.isfinite(seconds)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedNoise:
+    """How far two trainings of a config differ at the last epoch.
+
+    Attributes:
+        metric: of what.
+        n_configs: configs with two finished runs.
+        tau: Kendall's tau between two seeds, averaged over the pairs of seeds by how many configs they share.
+        mean_difference: mean absolute difference; of runtimes in percent.
+    """
+
+    metric: str
+    n_configs: int
+    tau: float
+    mean_difference: float
+
+
+def read_measured(path: Path) -> Measured:
+    """Read a folder of runs.
+
+    Raises:
+        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: as `jahs.runs`.
+        InvalidTable: no run has finished, or a config with runs is not in the config table.
+        UnknownName: its task does not exist.
+    """
+    protocol = read_protocol(path)
+    chosen = task(protocol.facts["task"]["name"])
+    runs, configs = read_runs(path), sort_by(read_configs(path), ("config_id",))
+    if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
+        raise InvalidTable(f"{path}: {len(strange)} configs have runs but are not in configs.parquet")
+    last = last_rows(runs)
+    finished = take(last, last["status"] == "finished")
+    if not len(finished["seed"]):
+        raise InvalidTable(f"{path}: no run has finished yet; collect some first")
+    ids, first = np.unique(finished["config_id"], return_index=True)
+    at = np.isin(runs["config_id"], ids) & (runs["status"] == "finished")
+    of_first = dict(zip(ids.tolist(), finished["seed"][first].tolist(), strict=True))
+    at &= runs["seed"] == np.array([of_first.get(i, -1) for i in runs["config_id"].tolist()])
+    curves = take(runs, at)
+    n_epochs = int(finished["epoch"].max())
+    if len(curves["epoch"]) != len(ids) * n_epochs:
+        raise InvalidTable(f"{path}: finished runs differ in their number of epochs; python -m pipeline.collect verify")
+    trained = take(configs, np.isin(configs["config_id"], runs["config_id"]))
+    group_of_any = dict(zip(trained["config_id"].tolist(), _groups(trained).tolist(), strict=True))
+    used = take(configs, np.isin(configs["config_id"], ids))
+    return Measured(
+        task=chosen,
+        protocol=protocol,
+        runs=runs,
+        last=last,
+        profile=read_profile(path),
+        configs=used,
+        group=_groups(used),
+        macs=np.asarray(n_macs(encode({key: used[key] for key in CONFIG_KEYS}, 1), chosen), dtype=np.float64),
+        curves={name: curves[name].astype(np.float64).reshape(len(ids), n_epochs) for name in NOISY},
+        group_of_any=group_of_any,
+    )
+
+
+def seed_noise(measured: Measured) -> list[SeedNoise]:
+    """Return the noise of every metric; empty where no two runs of a config finished."""
+    finished = take(measured.last, measured.last["status"] == "finished")
+    seeds = np.unique(finished["seed"]).tolist()
+    found = []
+    for metric in NOISY:
+        kept = take(finished, np.isfinite(finished[metric]))
+        taus, differences = [], []
+        shared: Counter[int] = Counter()
+        for a, b in combinations(seeds, 2):
+            of_a, of_b = take(kept, kept["seed"] == a), take(kept, kept["seed"] == b)
+            ids, at_a, at_b = np.intersect1d(of_a["config_id"], of_b["config_id"], return_indices=True)
+            x, y = of_a[metric][at_a].astype(np.float64), of_b[metric][at_b].astype(np.float64)
+            shared.update(ids.tolist())
+            differences.append(100 * np.abs(np.log(x / y)) if metric == "runtime" else np.abs(x - y))
+            if not np.isnan(tau := kendall_tau(x, y)):
+                taus.append((len(ids), tau))
+        if not shared:
+            continue
+        weight = sum(n for n, _ in taus)
+        found.append(
+            SeedNoise(
+                metric=metric,
+                n_configs=len(shared),
+                tau=sum(n * tau for n, tau in taus) / weight if weight else float("nan"),
+                mean_difference=float(np.concatenate(differences).mean()),
+            )
+        )
+    return found
+
+
+def _groups(configs: Table) -> NDArray[np.int64]:
+    positions = {group: i for i, group in enumerate(FIDELITY_GROUPS)}
+    values = zip(*(configs[key].tolist() for key in ("N", "W", "Resolution")), strict=True)
+    return np.array([positions[value] for value in values], dtype=np.int64)

@@ -1,0 +1,235 @@
+"""The plots of the page, one function each; matplotlib is imported when the first one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.metrics import ACCURACIES
+from jahs.parameters import PARAMETERS, Parameter
+from jahs.pareto import pareto_front
+from jahs.schema import OPS
+from jahs.tables import take
+from jahs.tasks import RESOLUTIONS
+from pipeline.describe.agreement import FIDELITIES, EpochAgreement
+from pipeline.describe.drawing import BLUE, GREEN, GREY, RED, SEQUENCE, figure, in_style
+from pipeline.describe.measured import Measured
+from pipeline.sampling import FIDELITY_GROUPS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "accuracy_against_work",
+    "distributions",
+    "epochs_against_last",
+    "learning_curves",
+    "marginal_effects",
+    "seed_against_seed",
+    "values_against_values",
+]
+
+_PARTS: Final = {"train_acc": "training", "valid_acc": "validation", "test_acc": "testing"}
+_OP_NAMES: Final = ("identity", "zero", "conv 3×3", "conv 1×1", "avg pool")
+_SUPERSCRIPT: Final = str.maketrans("-012345", "⁻⁰¹²³⁴⁵")
+_MOST_STEPS: Final = 200
+_N_BINS: Final = 9
+_FEWEST_OF_BIN: Final = 3
+_Floats = NDArray[np.float64]
+
+
+@in_style
+def learning_curves(measured: Measured) -> Figure:
+    """Validation accuracy by epoch: a panel for each N and W, a line and a band for each Resolution."""
+    sizes = list(dict.fromkeys((n, w) for n, w, _ in FIDELITY_GROUPS))
+    drawn, axes = figure(3, 3, width=8.4, height=6.8, share_x=True, share_y=True)
+    epochs = np.arange(1, measured.curves["valid_acc"].shape[1] + 1)
+    for (n, w), ax in zip(sizes, axes, strict=True):
+        for resolution, colour in zip(RESOLUTIONS, SEQUENCE, strict=True):
+            curves = measured.curves["valid_acc"][measured.group == FIDELITY_GROUPS.index((n, w, resolution))]
+            if not len(curves):
+                continue
+            low, middle, high = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
+            ax.fill_between(epochs, low, high, color=colour, alpha=0.18, linewidth=0)
+            ax.plot(epochs, middle, color=colour, label=f"Resolution {resolution:g}")
+        ax.set_title(f"N = {n}, W = {w}")
+        ax.set_ylim(0, 100)
+    for ax in axes[6:]:
+        ax.set_xlabel("epoch")
+    for ax in axes[::3]:
+        ax.set_ylabel("validation accuracy, %")
+    _legend_once(axes)
+    return drawn
+
+
+@in_style
+def distributions(measured: Measured) -> Figure:
+    """The share of configs up to each accuracy at the last epoch: of all three, and by N, W and Resolution."""
+    drawn, axes = figure(1, 4, width=10.6, height=3.0, share_y=True)
+    for metric, colour in zip(ACCURACIES, SEQUENCE, strict=True):
+        _steps(axes[0], measured.curves[metric][:, -1], colour, _PARTS[metric])
+    axes[0].set_title("all configs")
+    for key, ax in zip(FIDELITIES, axes[1:], strict=True):
+        for choice, colour in zip(PARAMETERS[key].choices, SEQUENCE, strict=True):
+            _steps(ax, measured.final[measured.configs[key] == choice], colour, f"{key} = {choice:g}")
+        ax.set_title(f"validation, by {key}")
+    for ax in axes:
+        ax.set_xlabel("accuracy, %")
+        ax.set_xlim(0, 100)
+        ax.set_ylim(0, 1)
+        ax.legend(loc="upper left")
+    axes[0].set_ylabel("share of configs")
+    return drawn
+
+
+@in_style
+def marginal_effects(measured: Measured) -> Figure:
+    """Validation accuracy at the last epoch by the value of each parameter: median, middle half, middle 80 %."""
+    keys = ("LearningRate", "WeightDecay", "Activation", "TrivialAugment", *FIDELITIES, *OPS)
+    drawn, axes = figure(4, 4, width=10.6, height=9.2, share_y=True)
+    for key, ax in zip(keys, axes, strict=False):
+        parameter = PARAMETERS[key]
+        if parameter.kind == "float":
+            _binned(ax, parameter, measured.configs[key].astype(np.float64), measured.final)
+        else:
+            names = list(_OP_NAMES) if key in OPS else [str(choice) for choice in parameter.choices]
+            groups = [measured.final[measured.configs[key] == choice] for choice in parameter.choices]
+            _boxes(ax, np.arange(len(groups), dtype=np.float64), groups)
+            ax.set_xticks(range(len(names)), names, rotation=30 if key in OPS else 0)
+            ax.set_xlim(-0.6, len(names) - 0.4)
+        ax.set_title(key)
+        ax.set_ylim(0, 100)
+    for ax in axes[len(keys) :]:
+        ax.set_axis_off()
+    for ax in axes[::4]:
+        if ax.axison:
+            ax.set_ylabel("validation accuracy, %")
+    return drawn
+
+
+@in_style
+def accuracy_against_work(measured: Measured) -> Figure:
+    """Validation accuracy at the last epoch against multiply-adds, with the configs that none beats in both."""
+    drawn, (ax,) = figure(1, 1, width=7.6, height=4.6)
+    for resolution, colour in zip(RESOLUTIONS, SEQUENCE, strict=True):
+        chosen = measured.configs["Resolution"] == np.float32(resolution)
+        ax.plot(
+            measured.macs[chosen],
+            measured.final[chosen],
+            linestyle="",
+            marker="o",
+            markersize=3.4,
+            markeredgewidth=0,
+            color=colour,
+            alpha=0.7,
+            label=f"Resolution {resolution:g}",
+        )
+    x, error = pareto_front(np.column_stack([measured.macs, 100 - measured.final])).T
+    label = f"Pareto front, {len(x)} configs"
+    ax.step(x, 100 - error, where="post", color=RED, linewidth=1.4, marker="o", markersize=3.6, label=label)
+    ax.set_xscale("log")
+    ax.set_xlabel("multiply-adds of one image")
+    ax.set_ylabel("validation accuracy, %")
+    ax.set_ylim(0, 100)
+    ax.legend(loc="lower right")
+    return drawn
+
+
+@in_style
+def epochs_against_last(agreement: EpochAgreement) -> Figure:
+    """Kendall's tau between each epoch and the last."""
+    drawn, (ax,) = figure(1, 1, width=6.4, height=3.4)
+    epochs = np.arange(1, len(agreement.overall) + 1)
+    lines = ((agreement.overall, BLUE, "all configs"), (agreement.within, GREEN, "within fidelity groups"))
+    for values, colour, label in lines:
+        if np.isfinite(values).any():
+            ax.plot(epochs, values, color=colour, marker="o", markersize=3.6, label=label)
+    ax.set_xlabel("epoch")
+    ax.set_ylabel("Kendall's tau with the last epoch")
+    every = np.concatenate([agreement.overall, agreement.within])
+    ax.set_ylim(min(0.0, float(np.min(every, where=np.isfinite(every), initial=0.0))), 1.02)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="lower right")
+    return drawn
+
+
+@in_style
+def values_against_values(taus: Mapping[str, _Floats]) -> Figure:
+    """Kendall's tau between the orders that additive models of two values give; of two halves on the diagonal."""
+    drawn, axes = figure(1, len(taus), width=3.2 * len(taus), height=3.1)
+    for (key, values), ax in zip(taus.items(), axes, strict=True):
+        names = [f"{choice:g}" for choice in PARAMETERS[key].choices]
+        ax.pcolormesh(values, cmap="Blues", vmin=0, vmax=1)
+        ax.grid(visible=False)
+        ax.invert_yaxis()
+        ax.set_aspect("equal")
+        ax.set_xticks(np.arange(len(names)) + 0.5, names)
+        ax.set_yticks(np.arange(len(names)) + 0.5, names)
+        ax.set_title(key)
+        for (i, j), tau in np.ndenumerate(values):
+            ax.text(
+                j + 0.5, i + 0.5, f"{tau:.2f}", ha="center", va="center", color="#ffffff" if tau > 0.55 else "#10304f"
+            )
+    return drawn
+
+
+@in_style
+def seed_against_seed(measured: Measured) -> Figure:
+    """Every accuracy at the last epoch of two trainings of one config, seeds 0 and 1."""
+    drawn, axes = figure(1, 3, width=9.0, height=3.3)
+    finished = take(measured.last, measured.last["status"] == "finished")
+    of_a, of_b = (take(finished, finished["seed"] == seed) for seed in (0, 1))
+    _, at_a, at_b = np.intersect1d(of_a["config_id"], of_b["config_id"], return_indices=True)
+    for metric, ax in zip(ACCURACIES, axes, strict=True):
+        ax.plot([0, 100], [0, 100], color=GREY, linewidth=0.8)
+        ax.plot(of_a[metric][at_a], of_b[metric][at_b], linestyle="", marker="o", markersize=3.6, alpha=0.6, color=BLUE)
+        ax.set_title(f"{_PARTS[metric]} accuracy, %")
+        ax.set_xlim(0, 100)
+        ax.set_ylim(0, 100)
+        ax.set_aspect("equal")
+        ax.set_xlabel("seed 0")
+    axes[0].set_ylabel("seed 1")
+    return drawn
+
+
+def _steps(ax: Axes, values: _Floats, colour: str, label: str) -> None:
+    if len(values):
+        shares = np.linspace(0, 1, min(len(values), _MOST_STEPS) + 1)
+        x = np.quantile(values, shares, method="inverted_cdf")
+        ax.step(
+            np.append(0, np.append(x, 100)), np.append(0, np.append(shares, 1)), where="post", color=colour, label=label
+        )
+
+
+def _boxes(ax: Axes, places: _Floats, groups: list[_Floats], *, width: float = 0.5) -> None:
+    """Medians as ticks on bars of the middle half, with lines for the middle 80 %."""
+    for place, values in zip(places.tolist(), groups, strict=True):
+        if len(values) < _FEWEST_OF_BIN:
+            continue
+        lowest, low, middle, high, highest = np.quantile(values, [0.1, 0.25, 0.5, 0.75, 0.9])
+        ax.vlines(place, lowest, highest, color=BLUE, linewidth=1)
+        ax.bar(place, high - low, width, bottom=low, color=BLUE, alpha=0.45, linewidth=0)
+        ax.hlines(middle, place - width / 2, place + width / 2, color=RED, linewidth=2)
+
+
+def _binned(ax: Axes, parameter: Parameter, x: _Floats, y: _Floats) -> None:
+    """The same in bins of equal width on a log scale."""
+    edges = np.linspace(np.log10(parameter.lower), np.log10(parameter.upper), _N_BINS + 1)
+    of_bin = np.clip(np.searchsorted(edges, np.log10(x), side="right") - 1, 0, _N_BINS - 1)
+    step = float(edges[1] - edges[0])
+    _boxes(ax, (edges[:-1] + edges[1:]) / 2, [y[of_bin == i] for i in range(_N_BINS)], width=0.7 * step)
+    decades = np.arange(edges[0], edges[-1] + 0.5).tolist()
+    ax.set_xticks(decades, ["10" + str(round(decade)).translate(_SUPERSCRIPT) for decade in decades])
+    ax.set_xlim(edges[0], edges[-1])
+
+
+def _legend_once(axes: list[Axes]) -> None:
+    """Explain the lines once, in the last panel that has any."""
+    for ax in reversed(axes):
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(loc="lower right")
+            return

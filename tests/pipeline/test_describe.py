@@ -1,0 +1,187 @@
+"""The page says what the folder holds, is the same every time, and works with few runs and without a profile."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jahs.runs import last_rows, read_runs
+from jahs.schema import RUN_COLUMNS
+from jahs.tables import take, write_table
+from pipeline.describe.__main__ import main, write_page
+from pipeline.describe.agreement import epoch_agreement, value_agreement
+from pipeline.describe.measured import Measured, read_measured, seed_noise
+from pipeline.describe.plots import accuracy_against_work, learning_curves, seed_against_seed
+from tests.building import make_runs_folder
+
+pytestmark = pytest.mark.slow
+
+PLOTS = {"accuracies", "curves", "effects", "epochs", "fidelities", "seeds", "work"}
+DIVERGED = (1, 2, 10)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_runs_folder(tmp_path_factory.mktemp("data") / "runs", 216, diverged=DIVERGED)
+
+
+@pytest.fixture(scope="module")
+def measured(runs: Path) -> Measured:
+    return read_measured(runs)
+
+
+@pytest.fixture(scope="module")
+def out(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("pages") / "data"
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert main([str(runs), "--out", str(out)]) == 0
+    told = json.loads(printed.getvalue())
+    assert told["bytes"] == sum(Path(path).stat().st_size for path in told["files"])
+    assert told["bytes"] < 1_000_000
+    return out
+
+
+def page_of(out: Path) -> str:
+    return (out / "digits.md").read_text(encoding="utf-8")
+
+
+def change(folder: Path, name: str, values: np.ndarray) -> None:
+    """Replace a column of a folder's runs; values in the order of `read_runs`."""
+    table = {**read_runs(folder), name: values}
+    typed = {key: table[key] if dtype == "string" else table[key].astype(dtype) for key, dtype in RUN_COLUMNS.items()}
+    write_table(folder / "runs-0001.parquet", typed, RUN_COLUMNS)
+
+
+def test_the_page_says_how_much_was_measured(out: Path, runs: Path) -> None:
+    page = page_of(out)
+    last = last_rows(read_runs(runs))
+    assert "| configs | 216: 194 with 1 seed, 22 with 3 seeds |" in page
+    assert "| configs with a finished run | 213 |" in page
+    assert "| runs | 260 |" in page
+    assert "| diverged runs | 5, 1.9 % of all |" in page
+    assert f"| cost | {last['runtime'].sum() / 3600:.1f} core-hours |" in page
+    assert "| test | cpu | 0 | 260 |" in page
+    assert "CPU time of 216 configs on an otherwise idle test, torch 0; medians of 5 repeats." in page
+    assert len(re.findall(r"^\| [135] \| (?:4|8|16) \| [\d.]+ \| 8 \|", page, re.MULTILINE)) == 27
+
+
+def test_every_plot_is_linked_and_every_link_leads_to_a_plot(out: Path) -> None:
+    linked = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page_of(out))
+    assert {Path(link).stem for link in linked} == PLOTS
+    assert sorted(out / link for link in linked) == sorted(out.glob("digits/*"))
+
+
+def test_the_same_runs_give_the_same_bytes(out: Path, runs: Path) -> None:
+    again = read_measured(runs)
+    for name, plot in (("curves", learning_curves), ("work", accuracy_against_work), ("seeds", seed_against_seed)):
+        assert plot(again) == (out / f"digits/{name}.svg").read_text(encoding="utf-8"), name
+
+
+def test_plots_are_small_vectors_without_a_date_that_follow_the_readers_colours(out: Path) -> None:
+    for path in out.glob("digits/*.svg"):
+        text = path.read_text(encoding="utf-8")
+        assert ET.fromstring(text).tag.endswith("svg")
+        assert "prefers-color-scheme:dark" in text
+        assert not re.search(r"\b20\d\d-\d\d|matplotlib v|dc:date", text)
+        assert "data:image" not in text
+        assert len(text) < 250_000
+
+
+def test_labels_keep_their_digits_where_coordinates_are_shortened(out: Path) -> None:
+    labels = re.findall(r"<text[^>]*>([^<]*)</text>", (out / "digits/effects.svg").read_text(encoding="utf-8"))
+    assert {"10⁻⁵", "10⁻³", "conv 3×3", "Hardswish", "TrivialAugment", "0.25", "16"} <= set(labels)
+
+
+def test_one_run_makes_a_page_that_says_what_is_missing_and_old_plots_go(tmp_path: Path) -> None:
+    folder = make_runs_folder(tmp_path / "runs", 1, repeat_every=1)
+    table = read_runs(folder)
+    write_table(folder / "runs-0001.parquet", take(table, table["seed"] == 0), RUN_COLUMNS)
+    (folder / "profile.parquet").unlink()
+    (tmp_path / "out/digits").mkdir(parents=True)
+    (tmp_path / "out/digits/old.svg").write_text("")
+    (tmp_path / "out/notes.md").write_text("mine")
+    paths = write_page(folder, tmp_path / "out")
+    page = page_of(tmp_path / "out")
+    assert "1 config of the joint space, 1 training from" in page
+    assert "The quiet profile (`latency`, `step_time_s`) is not there yet: `python -m pipeline.profile`" in page
+    assert "Every value needs 60 configs" in page
+    assert "No config has two finished runs" in page
+    assert {path.stem for path in (tmp_path / "out/digits").iterdir()} == PLOTS - {"fidelities", "seeds"}
+    assert (tmp_path / "out/notes.md").read_text() == "mine"
+    assert all(path.is_file() for path in paths)
+
+
+def test_a_folder_in_which_nothing_finished_is_refused(tmp_path: Path) -> None:
+    folder = make_runs_folder(tmp_path / "runs", 2, diverged=(0, 1))
+    assert main([str(folder), "--out", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()
+    assert main([str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
+
+
+def test_a_place_that_cannot_be_written_is_refused(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert main([str(runs), "--out", str(tmp_path / "file")]) == 2
+
+
+def test_noise_between_seeds_is_what_was_planted(tmp_path: Path) -> None:
+    folder = make_runs_folder(tmp_path / "runs", 6, repeat_every=2)
+    table = read_runs(folder)
+    place = np.unique(table["config_id"], return_inverse=True)[1]
+    change(folder, "valid_acc", 10.0 * place + table["seed"])
+    change(folder, "test_acc", np.where(table["seed"] == 1, 90 - 10.0 * place, 10.0 * place))
+    change(folder, "runtime", np.exp(0.1 * table["seed"]) * table["epoch"])
+    noise = {found.metric: found for found in seed_noise(read_measured(folder))}
+    assert noise["valid_acc"].tau == 1
+    assert noise["valid_acc"].n_configs == 3
+    assert noise["valid_acc"].mean_difference == pytest.approx(4 / 3)  # 1, 1 and 2 between three seeds
+    assert noise["test_acc"].tau == pytest.approx(-1 / 3)  # -1, -1 and 1
+    assert noise["runtime"].mean_difference == pytest.approx(100 * 0.4 / 3, rel=1e-4)
+    assert np.isnan(noise["runtime"].tau)
+
+
+def test_a_diverged_seed_has_no_part_in_the_noise(tmp_path: Path) -> None:
+    folder = make_runs_folder(tmp_path / "runs", 3, repeat_every=1, diverged=(1,))
+    assert {found.n_configs for found in seed_noise(read_measured(folder))} == {2}
+
+
+def test_epochs_agree_with_the_last_as_their_orders_do(measured: Measured) -> None:
+    n_epochs = measured.curves["valid_acc"].shape[1]
+    planted = np.repeat(measured.final[:, None], n_epochs, axis=1)
+    planted[:, 0] = -measured.final
+    found = epoch_agreement(replace(measured, curves={**measured.curves, "valid_acc": planted}))
+    assert found.overall.tolist() == [-1.0] + [1.0] * (n_epochs - 1)
+    assert found.within.tolist() == pytest.approx([-1.0] + [1.0] * (n_epochs - 1))
+
+
+def test_values_that_prefer_the_same_configs_agree_and_others_do_not(measured: Measured) -> None:
+    alike = value_agreement(measured, "N")
+    assert alike is not None
+    assert alike[0, 1] > 0.6
+    final = measured.curves["valid_acc"].copy()
+    chosen = measured.configs["N"] == 5
+    final[chosen, -1] = 100 - final[chosen, -1]
+    turned = value_agreement(replace(measured, curves={**measured.curves, "valid_acc": final}), "N")
+    assert turned is not None
+    assert turned[0, 1] == alike[0, 1]
+    assert turned[0, 2] < -0.6
+    assert turned[2, 2] == pytest.approx(alike[2, 2])
+    assert np.array_equal(turned, turned.T)
+
+
+def test_a_first_seed_that_diverged_is_replaced_by_the_next(tmp_path: Path) -> None:
+    folder = make_runs_folder(tmp_path / "runs", 2, repeat_every=1)
+    table = read_runs(folder)
+    is_bad = (table["seed"] == 0) & (table["config_id"] == table["config_id"][0])
+    change(folder, "status", np.where(is_bad, "diverged", "finished"))
+    found = read_measured(folder)
+    second = table["valid_acc"][(table["seed"] == 1) & (table["config_id"] == table["config_id"][0])]
+    assert np.array_equal(found.curves["valid_acc"][0], second.astype(np.float64))
