@@ -18,7 +18,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from jahs.spread import (
     SIZE_COLUMNS,
     Correlation,
     Spread,
+    SpreadTables,
     TimeSpread,
     from_line,
     from_line_one,
@@ -83,7 +84,7 @@ class NoiseModel:
     _salt: int = field(init=False, repr=False, compare=False)
     _loadings: list[tuple[float, ...]] = field(init=False, repr=False, compare=False)
     _weights: list[tuple[float, ...]] = field(init=False, repr=False, compare=False)
-    _tables: dict[str, Any] = field(init=False, repr=False, compare=False)  # Any: see Spread.tables
+    _tables: dict[str, SpreadTables] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse what does not fit together, every fault at once, and prepare the tables of the correlation."""
@@ -162,42 +163,24 @@ class NoiseModel:
         if not 1 <= epoch <= self.max_epoch:
             raise self._beyond(epoch)
         table, key = normal_list(), run_key(self._salt, config_id, seed)
-        of_run = word(key, 0)
         out = dict(means)
         if (time := means.get("runtime")) is not None:
             if math.isnan(time):
                 raise InvalidArgument("runtime: 1 of 1 predictions are NaN")
-            out["runtime"] = time * _factor(self.runtime["seed"], table[of_run & 0xFFFF])
-        of_epoch = None
-        for name, (own, common, fresh, shift) in _ROLES.items():
-            y = means.get(name)
-            if y is None:
+            out["runtime"] = time * _factor(self.runtime["seed"], table[word(key, 0) & 0xFFFF])
+        place = None
+        for name, (own, common, fresh, piece) in _ROLES.items():
+            if (y := means.get(name)) is None:
                 continue
-            if of_epoch is None:
+            if place is None:
+                place = _place(x)
                 of_epoch, weights = word(key, _EPOCH_WORDS + epoch), self._weights[epoch - 1]
-                slow = 0.0
-                for k, loading in enumerate(self._loadings[epoch - 1], 1):
-                    if k % PIECES == 0:
-                        of_run = word(key, k // PIECES)
-                    slow += loading * table[of_run >> 16 * (k % PIECES) & 0xFFFF]
-                size, rate = (x[_N], x[_W], x[_RESOLUTION]), x[RATE_COLUMN]
-                at = min(max(bisect_right(RATES, rate) - 1, 0), len(RATES) - 2)
-                share = min(max((rate - RATES[at]) / (RATES[at + 1] - RATES[at]), 0.0), 1.0)
+                slow = self._slow_one(key, epoch)
             g = weights[own] * slow
             if common is not None:
                 g += weights[common] * table[of_epoch & 0xFFFF]
-            g += weights[fresh] * table[of_epoch >> 16 * shift & 0xFFFF]
-            if math.isnan(y):
-                raise InvalidArgument(f"{name}: 1 of 1 predictions are NaN")
-            y = 0.0 if y < 0.0 else 100.0 if y > 100.0 else y
-            levels, epochs, sizes, rates, tail, scale = self._tables[name]
-            place = y * PER_LEVEL
-            cell = min(int(place), len(LEVELS) - 2)
-            sigma = (levels[cell] + (levels[cell + 1] - levels[cell]) * (place - cell)) * epochs[epoch - 1]
-            sigma = min(sigma * sizes[size] * (rates[at] + (rates[at + 1] - rates[at]) * share), MOST)
-            z = to_line_one(y)
-            z = z + 1.5 * sigma * sigma * z / (1.0 + z * z)
-            out[name] = from_line_one(z + sigma * (g * (1.0 + tail * g * g) * scale))
+            g += weights[fresh] * table[of_epoch >> 16 * piece & 0xFFFF]
+            out[name] = _moved_one(name, self._tables[name], y, place, g)
         return out
 
     def interval(
@@ -217,11 +200,13 @@ class NoiseModel:
         ends: dict[str, tuple[_Floats, _Floats]] = {}
         for name in means:
             if name == "runtime":
-                spread = self.runtime[of]
-                ends[name] = means[name] * _factor(spread, -g), means[name] * _factor(spread, g)
+                spread, is_mean = self.runtime[of], of == "seed"
+                low, high = (means[name] * _factor(spread, side * g, is_mean=is_mean) for side in (-1, 1))
+                ends[name] = low, high
             elif name in ACCURACIES:
                 y, of_row = _within(name, means[name]), np.full(len(X), g)
-                low, high = (_moved(self.accuracies[name][of], y, X, side * of_row) for side in (-1, 1))
+                spread_of = self.accuracies[name][of]
+                low, high = (_moved(spread_of, y, X, side * of_row, is_mean=of == "seed") for side in (-1, 1))
                 ends[name] = low, high
         return ends
 
@@ -294,6 +279,14 @@ class NoiseModel:
             slow = slow + table[epoch, k] * normals(of_run, (k + 1) % PIECES)
         return slow
 
+    def _slow_one(self, key: int, epoch: int) -> float:
+        slow, table, of_run = 0.0, normal_list(), word(key, 0)
+        for k, loading in enumerate(self._loadings[epoch - 1], 1):
+            if k % PIECES == 0:
+                of_run = word(key, k // PIECES)
+            slow += loading * table[of_run >> 16 * (k % PIECES) & 0xFFFF]
+        return slow
+
     def _beyond(self, epoch: int) -> InvalidFidelity:
         return InvalidFidelity(f"epoch={epoch} is not in 1..{self.max_epoch}, where the noise of {self.task} is known")
 
@@ -307,13 +300,40 @@ def _one_seed(seed: object) -> int | None:
     raise InvalidArgument(f"seed={seed!r} is not an integer in -2**63..2**63 - 1, nor an array of one for each row")
 
 
-def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats) -> _Floats:
-    """Move predictions by standard normal numbers."""
+def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is_mean: bool = True) -> _Floats:
+    """Move predictions by standard normal numbers; they become the mean, or else the median."""
     sigma = spread.of_rows(y, X)
     z = to_line(y)
-    # Bending back to accuracies pulls the mean towards the middle; to second order by as much as this takes away.
-    z = z + 1.5 * sigma * sigma * z / (1.0 + z * z)
+    if is_mean:  # bending back to accuracies pulls towards the middle, to second order by as much as is added here
+        z = z + 1.5 * sigma * sigma * z / (1.0 + z * z)
     return from_line(z + sigma * (g * (1.0 + spread.tail * g * g) * tail_scale(spread.tail)))
+
+
+_Place: TypeAlias = tuple[int, tuple[float, float, float], int, float]
+
+
+def _place(x: Sequence[float]) -> _Place:
+    """Where a row is in the tables of a spread: epoch, size, the learning rate's knot and its share of the way on."""
+    rate = x[RATE_COLUMN]
+    at = min(max(bisect_right(RATES, rate) - 1, 0), len(RATES) - 2)
+    share = min(max((rate - RATES[at]) / (RATES[at + 1] - RATES[at]), 0.0), 1.0)
+    return int(x[-1]) - 1, (x[_N], x[_W], x[_RESOLUTION]), at, share
+
+
+def _moved_one(name: str, tables: SpreadTables, y: float, place: _Place, g: float) -> float:
+    """Return `_moved` of one prediction, the same bits."""
+    if math.isnan(y):
+        raise InvalidArgument(f"{name}: 1 of 1 predictions are NaN")
+    y = 0.0 if y < 0.0 else 100.0 if y > 100.0 else y
+    levels, epochs, sizes, rates, tail, scale = tables
+    epoch, size, at, share = place
+    knot = y * PER_LEVEL
+    cell = min(int(knot), len(LEVELS) - 2)
+    sigma = (levels[cell] + (levels[cell + 1] - levels[cell]) * (knot - cell)) * epochs[epoch]
+    sigma = min(sigma * sizes[size] * (rates[at] + (rates[at + 1] - rates[at]) * share), MOST)
+    z = to_line_one(y)
+    z = z + 1.5 * sigma * sigma * z / (1.0 + z * z)
+    return from_line_one(z + sigma * (g * (1.0 + tail * g * g) * scale))
 
 
 def _factors(spread: TimeSpread, g: _Floats) -> _Floats:
@@ -323,10 +343,11 @@ def _factors(spread: TimeSpread, g: _Floats) -> _Floats:
     return np.asarray(root * root / (1.0 + 0.5 * spread.spread * spread.spread))
 
 
-def _factor(spread: TimeSpread, g: float) -> float:
+def _factor(spread: TimeSpread, g: float, *, is_mean: bool = True) -> float:
+    """Return one of `_factors`, or one of those with median 1."""
     a = 0.5 * spread.spread * (g * (1.0 + spread.tail * g * g) * tail_scale(spread.tail))
     root = math.sqrt(1.0 + a * a) + a
-    return root * root / (1.0 + 0.5 * spread.spread * spread.spread)
+    return root * root / (1.0 + 0.5 * spread.spread * spread.spread) if is_mean else root * root
 
 
 def _within(name: str, y: _Floats) -> _Floats:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import product
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ __all__ = [
     "SIZE_COLUMNS",
     "Correlation",
     "Spread",
+    "SpreadTables",
     "TimeSpread",
     "from_line",
     "from_line_one",
@@ -60,6 +61,11 @@ _MIDDLE: Final = 50.0
 _HALF: Final = 51.0
 _RATES: Final = np.array(RATES)
 _Floats = NDArray[np.float64]
+
+SpreadTables: TypeAlias = tuple[
+    list[float], list[float], dict[tuple[float, float, float], float], list[float], float, float
+]
+"""What `Spread.tables` returns."""
 
 
 def to_line(y: _Floats) -> _Floats:
@@ -118,11 +124,11 @@ class Spread:
         if faults:
             raise InvalidArgument("\n".join(faults))
 
-    def tables(self) -> tuple[list[float], list[float], dict[tuple[float, ...], float], list[float], float, float]:
+    def tables(self) -> SpreadTables:
         """Return level, epoch, size by (N, W, Resolution) and rate; then tail and what gives it unit variance."""
         sizes = {
-            tuple(size): n * w * r
-            for size, (n, w, r) in zip(product(*_CODES), product(self.N, self.W, self.Resolution), strict=True)
+            (a, b, c): n * w * r
+            for (a, b, c), (n, w, r) in zip(product(*_CODES), product(self.N, self.W, self.Resolution), strict=True)
         }
         return list(self.level), list(self.epoch), sizes, list(self.rate), self.tail, tail_scale(self.tail)
 

@@ -16,8 +16,10 @@ from jahs.noise import NoiseModel
 from jahs.spaces import space
 from jahs.tasks import TASKS
 from surrogate import noise
+from surrogate.coverage import coverage, realism
 from surrogate.dataset import Rows
-from surrogate.noise import Predicted, coverage, cross_validated_coverage, fit_noise, realism
+from surrogate.noise import cross_validated_coverage, fit_noise
+from surrogate.predicted import NOISY, Predicted
 from tests.jahs.noise_models import noise_model
 from tests.surrogate.landscape import measurements, write_folder
 
@@ -55,7 +57,7 @@ def fitted() -> NoiseModel:
 
 def test_ninety_percent_intervals_hold_85_to_95_percent_of_held_out_repeats(fitted: NoiseModel) -> None:
     found = coverage(fitted, trainings(300, 300, seed=1, error=2))
-    assert {(c.metric, c.kind) for c in found} == {(m, k) for m in noise.NOISY for k in ("seed", "outcome")}
+    assert {(c.metric, c.kind) for c in found} == {(m, k) for m in NOISY for k in ("seed", "outcome")}
     for c in found:
         assert 0.85 <= c.share <= 0.95, c
         assert c.low < c.share < c.high
@@ -129,7 +131,7 @@ def test_too_few_repeats_are_refused() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = write_folder(tmp_path_factory.mktemp("data") / "runs", measurements(10))
-    params = {metric: {"n_trees": 20, "max_depth": 4} for metric in noise.NOISY}
+    params = {metric: {"n_trees": 20, "max_depth": 4} for metric in NOISY}
     (path / "params.json").write_text(json.dumps({"format": 1, "metrics": params}))
     return path
 
