@@ -9,8 +9,8 @@ from pathlib import Path
 
 from jahs.errors import InvalidArgument, MissingData
 from jahs.metrics import METRICS
-from jahs.published.sources import open_files
-from jahs.published.surrogates import PUBLISHED_TASKS, import_surrogates
+from jahs.published.sources import PUBLISHED_TASKS, open_files
+from jahs.published.surrogates import import_surrogates
 from jahs.published.table import REPORT, import_table
 
 __all__ = ["add_arguments", "run"]

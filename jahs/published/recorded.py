@@ -31,7 +31,7 @@ __all__ = ["Recorder", "published_protocol"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_ROWS_AT_ONCE: Final = 1_000_000
+_ROWS_AT_ONCE: Final = 200_000
 _MACHINE: Final = {
     "device": "cpu",
     "machine": "Intel Xeon Platinum 8174 (as published)",

@@ -13,10 +13,10 @@ from typing import BinaryIO, Final
 
 from jahs.archives import checked_members, open_archive
 from jahs.errors import CorruptFile, MissingData
-from jahs.tasks import TASKS
 
-__all__ = ["PublishedFile", "open_files"]
+__all__ = ["PUBLISHED_TASKS", "PublishedFile", "open_files"]
 
+PUBLISHED_TASKS: Final = ("cifar10", "colorectal_histology", "fashion_mnist")
 _CHUNK: Final = 1 << 20
 
 
@@ -39,7 +39,7 @@ class PublishedFile:
     @property
     def task(self) -> str | None:
         """The task that its path names, the innermost one."""
-        return next((part for part in reversed(self.folder) if part in TASKS), None)
+        return next((part for part in reversed(self.folder) if part in PUBLISHED_TASKS), None)
 
     def sha256(self) -> str:
         """The sha256 of its bytes."""

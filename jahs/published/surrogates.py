@@ -22,15 +22,14 @@ from jahs.forest import forest_from_xgboost
 from jahs.metrics import METRICS, metric
 from jahs.published.models import Headers, PublishedModel, read_headers, read_model
 from jahs.published.parts import read_part, write_part
-from jahs.published.sources import PublishedFile, open_files
+from jahs.published.sources import PUBLISHED_TASKS, PublishedFile, open_files
 from jahs.release import Costs, MetricModel, Models, Pack, read_release, write_release
-from jahs.tasks import TASKS, task
+from jahs.tasks import task
 
-__all__ = ["PUBLISHED_TASKS", "import_surrogates"]
+__all__ = ["import_surrogates"]
 
 _log = logging.getLogger(__name__)
 
-PUBLISHED_TASKS: Final = ("cifar10", "colorectal_histology", "fashion_mnist")
 _MODEL: Final = "model.pkl.gz"
 _PARAMS: Final = "params.pkl.gz"
 _CITATION: Final = (
@@ -122,7 +121,9 @@ def _by_task(files: list[PublishedFile], path: Path, wanted: list[str] | None) -
             raise MissingData(f"{file.where} stands without its {_PARAMS}")
         name = file.task or (wanted[0] if wanted is not None and len(wanted) == 1 else None)
         if name is None:
-            raise InvalidArgument(f"{file.where}: its path does not name a task; give one of {', '.join(TASKS)}")
+            raise InvalidArgument(
+                f"{file.where}: its path does not name a task; give one of {', '.join(PUBLISHED_TASKS)}"
+            )
         if wanted is None or name in wanted:
             found.setdefault(name, []).append(_Entry(model=file, params=params[file.folder]))
     if missing := [name for name in wanted or () if name not in found]:
@@ -177,10 +178,17 @@ def _key(headers: Headers) -> str:
 
 
 def _is_there(release: Path, asked: dict[str, Any]) -> bool:
+    """Whether this very release is there and whole; a damaged one is made again, another one is not replaced."""
     try:
         found = read_release(release)
-        if found.facts.get("imported") != asked:
-            return False
+    except JahsError:
+        return False
+    if found.facts.get("imported") != asked:
+        raise InvalidArgument(
+            f"{release} is there already, from other files or with other --metric or --costs; choose another folder, "
+            "or delete it"
+        )
+    try:
         found.verify()
     except JahsError:
         return False

@@ -20,8 +20,7 @@ from jahs.hashing import digest_facts
 from jahs.published.frames import Frame, read_frame
 from jahs.published.oddities import ODDITY_COLUMNS
 from jahs.published.recorded import Recorder, published_protocol
-from jahs.published.sources import PublishedFile, open_files
-from jahs.published.surrogates import PUBLISHED_TASKS
+from jahs.published.sources import PUBLISHED_TASKS, PublishedFile, open_files
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 from jahs.tables import write_table
 from jahs.tasks import task

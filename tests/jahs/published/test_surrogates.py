@@ -196,6 +196,17 @@ def test_a_damaged_release_is_made_again(task_folder, tmp_path):
     read_release(release).verify()
 
 
+def test_another_release_is_not_replaced(task_folder, tmp_path):
+    release = import_surrogates(task_folder, tmp_path)["cifar10"]
+    before = (release / "manifest.json").read_bytes()
+    for words in ({"metrics": ["runtime"]}, {"costs": "repaired"}):
+        with pytest.raises(
+            InvalidArgument, match="is there already, from other files or with other --metric or --costs"
+        ):
+            import_surrogates(task_folder, tmp_path, **words)
+    assert (release / "manifest.json").read_bytes() == before
+
+
 def test_what_does_not_exist_is_named(task_folder, tmp_path):
     with pytest.raises(MissingData, match="does not exist; see: jahs download"):
         import_surrogates(tmp_path / "no.tar", tmp_path)
@@ -419,6 +430,6 @@ def test_hostile_files_in_an_archive_execute_nothing(tmp_path):
 
 
 def test_tasks_that_were_published_exist():
-    from jahs.published.surrogates import PUBLISHED_TASKS
+    from jahs.published.sources import PUBLISHED_TASKS
 
     assert set(PUBLISHED_TASKS) <= set(TASKS)
