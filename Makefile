@@ -1,13 +1,16 @@
-# Two commands, on a machine with python3, its venv module and make:
+# Three commands, on a machine with python3, its venv module and make:
 #
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
+#   make release  from pipeline/recorded/TASK to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
 #
 # Another interpreter: make test PYTHON=python3.12. Set-up is done again only when the pins, pyproject.toml, the
 # interpreter or the place of the checkout have changed: a stamp in the environment carries their digest.
 
 PYTHON ?= python3
 JOBS ?= 2
+TASK ?= fashion_mnist_mini
+EVALUATIONS ?= 20
 
 # Results are measured on one core, and two test processes must not fight over two.
 export OMP_NUM_THREADS = 1
@@ -21,7 +24,7 @@ TEST := .venv-test
 DEMO_READY := $(DEMO)/.ready-$(call digest,$(CORE_PINS))
 TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
 
-.PHONY: help demo test format clean
+.PHONY: help demo test release format clean
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -37,6 +40,11 @@ test: $(TEST_READY)
 	$(TEST)/bin/mypy --python-version 3.14
 	$(TEST)/bin/lint-imports
 	$(TEST)/bin/python -m pytest --numprocesses $(JOBS)
+
+release: $(TEST_READY)
+	$(TEST)/bin/python -m surrogate.renew pipeline/recorded/$(TASK) --split splits/recorded/$(TASK).json \
+	    --recorded surrogate/recorded/$(TASK) --searches build/searches --out jahs/releases/$(TASK) \
+	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --workers $(JOBS)
 
 format: $(TEST_READY)
 	$(TEST)/bin/ruff format .

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
 from jahs.metrics import METRICS
 from jahs.release import Release, read_release
+from jahs.schema import SPLIT_PARTS
 from surrogate.command import answer
 from surrogate.folders import write_text
 from surrogate.pages import Block, Heading, Paragraph, Plots, Rows, as_html, as_markdown
@@ -72,7 +73,7 @@ def write_card(release: Release, out: Path) -> tuple[Path, Path]:
 def _opening(release: Release, quality: Facts) -> Iterator[Block]:
     data, task = quality["data"], release.task
     yield Heading(1, f"Quality of the surrogates of {task.name}")
-    parts = ", ".join(f"{n} {part}" for part, n in data["parts"].items())
+    parts = ", ".join(f"{data['parts'][part]} {part}" for part in SPLIT_PARTS)
     yield Paragraph(
         f"Fitted to **{data['configs']} configs** ({parts}) of {task.title}, {data['runs']} trainings of up to "
         f"{data['max_epoch']} epochs, {data['repeated_configs']} configs with more than one seed, "
@@ -104,7 +105,7 @@ def _opening(release: Release, quality: Facts) -> Iterator[Block]:
     )
     yield Heading(2, f"What is required at {FULL_SIZE:,} configs")
     yield Rows(
-        ("metric", "score", "rows", "cut", "value", "ceiling", "reached", "required", ""),
+        ("metric", "score", "cut", "test configs", "value", "ceiling", "reached", "required", ""),
         [_required(entry) for entry in quality["requirements"]],
     )
 
@@ -124,14 +125,13 @@ def _warnings(quality: Facts) -> Iterator[str]:
         )
     for metric, reason in quality["missing"].items():
         yield f"there is no model of {metric}: {reason}."
-    for metric, facts in _of_metrics(quality):
-        search = facts["search"]
-        if search is None:
-            yield f"{metric} was not tuned; it has the default settings."
-        elif not search["beats_default"]:
-            yield f"the search for {metric} found nothing better than the default settings, which ship (cut to size)."
-        if search is not None and not search["is_of_this_split"]:
-            yield f"the settings of {metric} were searched on another, older split."
+    searches = [(metric, facts["search"]) for metric, facts in _of_metrics(quality)]
+    if names := [metric for metric, search in searches if search is None]:
+        yield f"not tuned, with default settings: {', '.join(names)}."
+    if names := [metric for metric, search in searches if search is not None and not search["beats_default"]]:
+        yield f"the search found nothing better than the default settings, which ship, cut to size: {', '.join(names)}."
+    if names := [metric for metric, search in searches if search is not None and not search["is_of_this_split"]]:
+        yield f"settings searched on an older split, with fewer configs: {', '.join(names)}."
 
 
 def _glance(metric: str, facts: Facts) -> list[str]:
@@ -162,8 +162,8 @@ def _required(entry: Facts) -> list[str]:
     return [
         entry["metric"],
         f"{entry['score']} by ceiling" if is_share else entry["score"],
-        str(entry["n"]),
         entry["cut"],
+        str(entry["n_configs"]),
         _score(entry["value"]),
         ceiling,
         _score(entry["reached"]),

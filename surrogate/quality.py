@@ -170,21 +170,22 @@ def curve_facts(
 def requirements(metrics: Mapping[str, Facts], *, n_configs: int) -> list[Facts]:
     """What is required of the full collection, and what was reached; `is_met` is None where it cannot be said.
 
-    It cannot be said of fewer than 20 test rows. Where nothing was repeated, as of latency, no ceiling is known and the
-    share is of 1, which no ceiling exceeds.
+    It cannot be said of fewer than 20 test configs. Where nothing was repeated, as of latency, no ceiling is known and
+    the share is of 1, which no ceiling exceeds.
     """
     found = []
     for metric, score, cut, least in REQUIRED:
         entry: Facts = {"metric": metric, "score": score, "cut": cut, "required": least}
-        entry |= {"n": 0, "value": None, "ceiling": None}
-        scores = (metrics.get(metric, {}).get("test") or {"cuts": {}})["cuts"].get(cut)
-        if scores is not None:
-            entry["n"], entry["value"] = scores["model"]["n"], scores["model"][score]
+        entry |= {"n_configs": 0, "value": None, "ceiling": None, "is_due": n_configs >= FULL_SIZE}
+        test = metrics.get(metric, {}).get("test")
+        if test and cut in test["cuts"]:
+            scores = test["cuts"][cut]
+            entry["n_configs"], entry["value"] = test["n_configs"], scores["model"][score]
             entry["ceiling"] = scores["ceiling"][score] if score == "tau" else None
-        value, is_share = entry["value"], score == "tau"
-        entry["reached"] = value / (entry["ceiling"] or 1.0) if value is not None and is_share else value
-        entry["is_met"] = None if value is None or entry["n"] < _FEWEST_TO_JUDGE else entry["reached"] >= least
-        entry["is_due"] = n_configs >= FULL_SIZE
+        value = entry["value"]
+        entry["reached"] = value / (entry["ceiling"] or 1.0) if value is not None else None
+        is_known = value is not None and entry["n_configs"] >= _FEWEST_TO_JUDGE
+        entry["is_met"] = entry["reached"] >= least if is_known else None
         found.append(entry)
     return found
 

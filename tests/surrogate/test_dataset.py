@@ -8,11 +8,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from jahs.cost import n_macs
 from jahs.encoding import encode
 from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
 from jahs.schema import CONFIG_KEYS
 from jahs.tables import Table, take
-from surrogate.dataset import Measurements, assemble, assemble_cumulative, check_groups, group_numbers
+from surrogate.dataset import (
+    Measurements,
+    assemble,
+    assemble_answered,
+    assemble_cumulative,
+    assemble_exact,
+    check_groups,
+    digest_measurements,
+    group_name,
+    group_numbers,
+    unmeasured,
+)
 from tests.surrogate.landscape import EPOCHS, measurements, split_of
 
 MEASURED = measurements()
@@ -140,6 +152,41 @@ def test_configs_that_the_split_or_the_table_lacks_are_refused_together() -> Non
         InvalidTable, match=r"runs: 1 configs are not in the config table(.|\n)*3 configs are not in the"
     ):
         assemble("valid_acc", replace(MEASURED, configs=configs), fewer)
+
+
+def test_answers_about_runtime_are_compared_with_cumulative_seconds() -> None:
+    answered = assemble_answered("runtime", MEASURED, SPLIT)["test"]
+    assert set(answered.epoch.tolist()) == set(EPOCHS)
+    assert answered.y.tolist() == assemble_cumulative(MEASURED, SPLIT)["test"].y.tolist()
+    rows = assemble("valid_acc", MEASURED, SPLIT)["test"]
+    assert assemble_answered("valid_acc", MEASURED, SPLIT)["test"].y.tolist() == rows.y.tolist()
+
+
+def test_exact_costs_are_one_row_a_trained_config() -> None:
+    parts = assemble_exact("n_macs", MEASURED, SPLIT)
+    assert sum(map(len, parts.values())) == len(np.unique(MEASURED.runs["config_id"]))
+    assert parts["train"].y.tolist() == n_macs(parts["train"].X, MEASURED.task).tolist()
+    with pytest.raises(UnknownName, match=r"metric='latency' does not exist.*n_params, n_macs"):
+        assemble_exact("latency", MEASURED, SPLIT)
+
+
+def test_metrics_without_a_measurement_are_named_with_the_reason() -> None:
+    assert unmeasured(MEASURED) == {}
+    elsewhere = {**MEASURED.runs, "device": np.full(len(MEASURED.runs["epoch"]), "an accelerator")}
+    nothing = take(MEASURED.profile, np.zeros(len(MEASURED.profile["latency"]), dtype=bool))
+    assert set(unmeasured(replace(MEASURED, runs=elsewhere, profile=nothing))) == {"latency", "runtime"}
+
+
+def test_a_digest_stands_for_what_was_measured() -> None:
+    assert digest_measurements(measurements()) == digest_measurements(measurements())
+    assert digest_measurements(set_value("valid_acc", [0], 1.0)) != digest_measurements(measurements())
+    assert digest_measurements(set_value("machine", [0], "another")) != digest_measurements(measurements())
+
+
+def test_groups_are_named_by_their_numbers() -> None:
+    rows = assemble("valid_acc", MEASURED, SPLIT)["train"]
+    for x, number in zip(rows.X[:40], group_numbers(rows.X[:40]).tolist(), strict=True):
+        assert group_name(number) == f"N={x[2]:g} W={x[12]:g} Resolution={x[10]:g}"
 
 
 def test_a_metric_that_is_not_learned_is_refused() -> None:

@@ -66,6 +66,12 @@ def made(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fitting noise takes longer than everything else."""
+    monkeypatch.setattr(release, "noise_of", lambda *_, seed: (None, {"reason": f"left out, seed {seed}"}))
+
+
 def arguments(runs: Path, out: Path) -> list[str]:
     return [str(runs), "--split", str(runs / "split.json"), "--out", str(out)]
 
@@ -127,6 +133,14 @@ def test_the_recorded_table_is_what_was_measured(runs: Path, made: Path) -> None
     assert len(table.profile["latency"]) == len(MEASURED.profile["latency"])
 
 
+def test_noise_and_references_come_with_it(made: Path) -> None:
+    found = read_release(made / "one")
+    assert found.noise.task == TASK.name
+    assert {share["metric"] for share in found.quality["noise"]["folds"]} >= {"valid_acc", "runtime"}
+    assert ["valid_acc", "latency"] in [front["metrics"] for front in found.quality["references"]["fronts"]]
+    assert found.references["format"] == 1
+
+
 def test_exact_costs_are_modelled_for_comparison_only(made: Path) -> None:
     found = read_release(made / "one")
     assert "n_params" not in found.models.metrics
@@ -145,15 +159,24 @@ def test_few_configs_without_a_profile_make_a_release_that_says_so(tmp_path: Pat
     assert "latency" not in read_release(tmp_path / "release").models.metrics
     assert quality["data"]["configs"] == 40
     assert quality["data"]["small_groups"] == 27
-    assert [entry["is_met"] for entry in quality["requirements"]][:3] == [None] * 3
+    assert [entry["is_met"] for entry in quality["requirements"]] == [None] * 4
     assert not any(entry["is_due"] for entry in quality["requirements"])
+    assert "4 configs were trained with more than one seed; noise needs 5" in quality["noise"]["reason"]
+    assert read_release(tmp_path / "release").noise is None
 
 
+@pytest.mark.usefixtures("without_noise")
 def test_a_test_part_without_configs_is_no_score(tmp_path: Path) -> None:
-    measured = some_configs(MEASURED, 27)
+    measured = some_configs(MEASURED, 27)  # one in each group, and the first seven of a group are for training
     runs = write_folder(tmp_path / "runs", measured)
     quality = make_release(
-        runs, runs / "split.json", tmp_path / "release", params=write_params(tmp_path / "t"), fewest=0, workers=1
+        runs,
+        runs / "split.json",
+        tmp_path / "release",
+        params=write_params(tmp_path / "t"),
+        fewest=0,
+        curve_seeds=0,
+        workers=1,
     )
     assert quality["data"]["parts"] == {"train": 27, "valid": 0, "test": 0}
     assert quality["metrics"]["valid_acc"]["test"] is None
@@ -238,11 +261,12 @@ def test_a_read_only_folder_is_refused(runs: Path, tmp_path: Path, capsys: pytes
     assert "cannot be written: Permission denied" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("without_noise")
 def test_a_release_stays_as_it_is_if_the_new_one_is_too_large_or_answers_otherwise(
     runs: Path, made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {path.name: path.read_bytes() for path in (made / "one").iterdir()}
-    options = [*OPTIONS, "--params", str(made / "tuned" / "params.json"), "--seed", "1"]
+    options = ["--workers", "1", "--curve-seeds", "0", "--params", str(made / "tuned" / "params.json"), "--seed", "1"]
     monkeypatch.setattr(release, "MOST_BYTES", 1000)
     assert release.main([*arguments(runs, made / "one"), *options]) == 2
     assert "more than 1,000; tune with fewer --trees" in capsys.readouterr().err

@@ -8,15 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from jahs.ranks import kendall_tau
 from surrogate.dataset import Rows, assemble
 from surrogate.scores import (
     agreement,
     best_tenth,
+    calibration,
     ceiling,
     epoch_bands,
     first_seed,
-    kendall_tau,
     score_rows,
+    tau_by_epoch,
     tau_interval,
     within_groups,
 )
@@ -126,3 +128,35 @@ def test_the_interval_holds_tau_and_the_same_seed_gives_it_again() -> None:
     low, high = tau_interval(last, predicted, seed=0)
     assert low < kendall_tau(last.y, predicted) < high
     assert (low, high) == tau_interval(last, predicted, seed=0)
+
+
+def test_the_interval_of_nothing_and_of_constant_answers_is_not_defined() -> None:
+    nothing = TRAIN.take(np.zeros(len(TRAIN), dtype=bool))
+    assert tau_interval(nothing, nothing.y, seed=0) is None
+    assert tau_interval(TRAIN, np.zeros(len(TRAIN)), seed=0) is None
+
+
+def test_a_calibrated_prediction_has_equal_means_in_every_decile() -> None:
+    chance = np.random.default_rng(0)
+    first = TRAIN.take(first_seed(TRAIN))
+    predicted = first.y + chance.normal(0, 0.5, len(first))
+    bins = calibration(first, predicted)
+    assert len(bins) == 10
+    assert sum(int(found["n"] or 0) for found in bins) == len(first)
+    for found in bins:
+        assert abs((found["predicted"] or 0) - (found["measured"] or 0)) < 5 * (found["spread"] or 0)
+    off = calibration(first, first.y + 7)
+    assert all((found["predicted"] or 0) - (found["measured"] or 0) == pytest.approx(7) for found in off)
+
+
+def test_few_rows_have_fewer_bins_and_none_have_none() -> None:
+    assert [found["n"] for found in calibration(TRAIN.take(np.arange(7)), TRAIN.y[:7])] == [4, 3]
+    assert calibration(TRAIN.take(np.arange(0)), TRAIN.y[:0]) == []
+
+
+def test_each_epoch_has_its_own_tau_and_ceiling() -> None:
+    found = tau_by_epoch("valid_acc", TRAIN, TRAIN.y, TRAIN)
+    assert [row["epoch"] for row in found] == list(EPOCHS)
+    assert all(row["tau"] == 1 for row in found)
+    at_end = ceiling("valid_acc", TRAIN.take(TRAIN.epoch == EPOCHS[-1]))["tau"]
+    assert found[-1]["ceiling"] == at_end

@@ -1,0 +1,203 @@
+"""The card: it says what is wrong before what is right, and its page needs nothing but itself."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from jahs.errors import CorruptFile, MissingData, UnknownFormat
+from jahs.release import read_release, write_release
+from surrogate import card
+from surrogate.pages import Heading, Paragraph, Rows, as_html, as_markdown
+
+SCORES = {"n": 30, "r2": 0.9, "tau": 0.8, "sparse_tau": 0.79, "rmse": 3.0, "mae": 2.0, "bias": 0.1}
+CUT = {"model": SCORES, "ceiling": dict.fromkeys(SCORES, 0.9)}
+SIZE = {"settings": {"n_trees": 100, "max_depth": 4}, "n_nodes": 900, "tau": 0.81}
+LAW = {"n_configs": 1400, "value": 0.9, "low": 0.8, "high": 0.95, "level": 0.9, "exponent": -0.3}
+METRIC: dict[str, Any] = {
+    "features": {"name": "accuracy", "columns": 73},
+    "settings": {"n_trees": 100, "max_depth": 4, "learning_rate": 0.1},
+    "nodes": 900,
+    "fitted_on": {"rows": 10, "configs": 5},
+    "refitted_on": {"rows": 12, "configs": 6},
+    "test": {
+        "cuts": {"all": CUT, "last epoch": CUT, "epochs 1-1": CUT, "best tenth": CUT, "N=1 W=4 Resolution=0.25": CUT},
+        "tau_by_epoch": [{"epoch": e, "n": 30, "tau": 0.7 + e / 100, "ceiling": 0.9} for e in range(1, 5)],
+        "calibration": [{"n": 10, "predicted": v, "measured": v + 1, "spread": 0.5} for v in (20.0, 50.0, 80.0)],
+        "tau_within_groups": 0.7,
+        "tau_interval": [0.7, 0.86],
+        "n_configs": 30,
+        "points": [[20.0, 25.0, 0], [50.0, 45.0, 13], [80.0, 82.0, 26]],
+        "residuals": [{"group": g, "n": 1, "quantiles": [-2.0, -1.0, 0.0, 1.0, 2.0]} for g in (0, 13, 26)],
+        "is_relative": False,
+    },
+    "refitted_test": {"all": {"model": SCORES}, "last epoch": {"model": SCORES}},
+    "search": {
+        "evaluations": [{"number": n, "tau": 0.7 + n / 100, "settings": {}, "seconds": 1.0} for n in range(1, 6)],
+        "default_tau": 0.78,
+        "beats_default": True,
+        "is_of_this_split": True,
+        "n_valid_configs": 30,
+        "sizes": [SIZE, {**SIZE, "n_nodes": 2000}],
+        "chosen": SIZE,
+    },
+    "learning_curve": {
+        "points": [{"n_configs": n, "seed": 0, "tau": 0.5 + n / 1000, "r2": 0.5} for n in (50, 100, 200)],
+        "predictions": {"tau": LAW, "check: tau at 200 from smaller sizes": {**LAW, "n_configs": 200}},
+        "not_predicted": {"r2": "1 sizes; a curve and its spread need at least 4"},
+    },
+}  # fmt: skip
+QUALITY: dict[str, Any] = {
+    "format": 1,
+    "data": {
+        "configs": 200,
+        "parts": {"train": 140, "valid": 30, "test": 30},
+        "runs": 240,
+        "repeated_configs": 20,
+        "rows": 2880,
+        "max_epoch": 12,
+        "diverged_runs": {"train": 3, "valid": 0, "test": 1},
+        "machines": {"a <fast> processor": 240},
+        "groups": [{"N": 1, "W": 4, "Resolution": 0.25, "train": 0, "valid": 1, "test": 0}],
+        "small_groups": 1,
+        "fewest": 4,
+    },
+    "missing": {"latency": "there is no profile yet"},
+    "metrics": {"runtime": {**METRIC, "search": None}, "valid_acc": METRIC},
+    "compared": {"n_macs": {**SCORES, "relative_error": {"mean": 0.1, "most": 0.5}}},
+    "noise": {"reason": "2 configs were trained with more than one seed"},
+    "references": {"fronts": [{"metrics": ["valid_acc", "n_macs"], "configs": 12}]},
+    "requirements": [
+        {
+            "metric": "valid_acc", "score": "tau", "cut": "last epoch", "required": 0.92, "n_configs": 30, "value": 0.8,
+            "ceiling": 0.9, "reached": 0.889, "is_met": False, "is_due": False,
+        },
+        {
+            "metric": "latency", "score": "tau", "cut": "all", "required": 0.9, "n_configs": 0, "value": None,
+            "ceiling": None, "reached": None, "is_met": None, "is_due": False,
+        },
+    ],
+}  # fmt: skip
+
+
+def write(folder: Path, quality: dict[str, Any] | None) -> Path:
+    write_release(folder / "release", manifest_facts={"task": "digits", "commit": "abc"}, quality=quality)
+    return folder / "release"
+
+
+def changed(change: Any) -> dict[str, Any]:
+    quality = copy.deepcopy(QUALITY)
+    change(quality)
+    return quality
+
+
+def markdown(folder: Path, quality: dict[str, Any]) -> str:
+    return as_markdown(card.card(read_release(write(folder, quality))))
+
+
+def test_the_count_of_configs_and_every_weakness_come_first(tmp_path: Path) -> None:
+    text = markdown(tmp_path, QUALITY)
+    opening = text[: text.index("## At a glance")]
+    for part in (
+        "**200 configs** (140 train, 30 valid, 30 test)",
+        "200 configs, not the 2,000",
+        "1 of 1 fidelity groups have fewer than 4 training configs, 1 have none",
+        "no model of latency: there is no profile yet",
+        "not tuned, with default settings: runtime.",
+    ):
+        assert part in opening
+    assert "| valid_acc | tau by ceiling | last epoch | 30 | 0.800 | 0.900 | 0.889 | 0.92 | not reached yet |" in text
+    assert "| latency | tau by ceiling | all | 0 | – | none known | – | 0.90 | cannot be said yet |" in text
+    assert text.index("## valid_acc") < text.index("## runtime")
+
+
+def test_a_search_that_found_nothing_better_is_named(tmp_path: Path) -> None:
+    def change(quality: dict[str, Any]) -> None:
+        quality["metrics"]["valid_acc"]["search"] |= {"beats_default": False, "is_of_this_split": False}
+
+    text = markdown(tmp_path, changed(change))
+    assert "found nothing better than the default settings, which ship, cut to size: valid_acc." in text
+    assert "settings searched on an older split, with fewer configs: valid_acc." in text
+
+
+def test_what_was_due_and_not_reached_stands_out(tmp_path: Path) -> None:
+    def change(quality: dict[str, Any]) -> None:
+        quality["requirements"][0]["is_due"] = True
+
+    assert "| **not reached** |" in markdown(tmp_path, changed(change))
+
+
+def test_the_page_is_whole_by_itself_and_light_and_dark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "card"
+    assert card.main([str(write(tmp_path, QUALITY)), "--out", str(out)]) == 0
+    assert capsys.readouterr().out.split() == [str(out / "quality.md"), str(out / "quality.html")]
+    page = (out / "quality.html").read_text(encoding="utf-8")
+    assert not re.search(r"<script|src=|href=|@import|url\(", page)
+    assert set(re.findall(r"https?://[^\"]+", page)) == {"http://www.w3.org/2000/svg"}
+    assert "prefers-color-scheme: dark" in page
+    assert "a &lt;fast&gt; processor" in page
+    plots = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    names = [ET.fromstring(plot).attrib["aria-label"] for plot in plots]
+    assert names[:7] == [
+        "Predicted and measured",
+        "Errors by group (configs)",
+        "Calibration, means by decile",
+        "Kendall's tau by epoch",
+        "Learning curve, validation tau",
+        "Search, validation tau",
+        "Size of the forest, validation tau",
+    ]
+    assert len(plots) == 12  # runtime was not searched
+
+
+def test_the_same_release_gives_the_same_card(tmp_path: Path) -> None:
+    release = read_release(write(tmp_path, QUALITY))
+    assert card.card(release) == card.card(read_release(release.path))
+
+
+def test_a_metric_without_a_test_part_has_no_scores(tmp_path: Path) -> None:
+    def change(quality: dict[str, Any]) -> None:
+        quality["metrics"]["valid_acc"] |= {"test": None, "refitted_test": None, "learning_curve": None}
+
+    text = markdown(tmp_path, changed(change))
+    assert "| valid_acc | 0 | – |" in text
+
+
+def test_a_release_without_quality_or_of_another_format_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, quality, error, message in (
+        ("a", None, MissingData, "has no quality.json"),
+        ("b", {**QUALITY, "format": 2}, UnknownFormat, "format 2; this version reads format 1"),
+        ("c", {"format": 1}, CorruptFile, "lacks what a card shows: KeyError"),
+    ):
+        (tmp_path / name).mkdir()
+        folder = write(tmp_path / name, quality)
+        with pytest.raises(error, match=message):
+            card.card(read_release(folder))
+        assert card.main([str(folder)]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write(tmp_path, QUALITY)
+    (tmp_path / "file").write_text("")
+    assert card.main([str(folder), "--out", str(tmp_path / "file" / "card")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_text_is_shown_as_it_is_in_both_forms() -> None:
+    blocks = [Heading(2, "a < b"), Paragraph("**bold** `code` & more"), Rows(("x", "y"), [["1|2", "<b>"]], title="t")]
+    page, text = as_html(blocks, title="<"), as_markdown(blocks)
+    assert "<h2>a &lt; b</h2>" in page
+    assert "<strong>bold</strong> <code>code</code> &amp; more" in page
+    assert "<details><summary>t</summary>" in page
+    assert "<td>&lt;b&gt;</td>" in page
+    assert "| 1\\|2 | <b> |" in text
+    assert json.dumps(text).isascii()

@@ -1,0 +1,63 @@
+"""What is required is judged where it can be, and beside the ceiling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jahs.errors import CorruptFile, UnknownFormat
+from surrogate.quality import data_facts, requirements, rounded, search_facts
+from tests.surrogate.landscape import measurements, split_of
+
+MEASURED = measurements(10)
+SPLIT = split_of(MEASURED)
+
+
+def scored(tau: float, ceiling: float | None, *, r2: float = 0.96, n_configs: int = 300) -> dict[str, Any]:
+    cut = {"model": {"tau": tau, "r2": r2}, "ceiling": {"tau": ceiling, "r2": 0.99}}
+    return {"test": {"cuts": {"all": cut, "last epoch": cut}, "n_configs": n_configs}}
+
+
+def judged(metrics: dict[str, Any], *, n_configs: int = 2000) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(entry["metric"], entry["score"]): entry for entry in requirements(metrics, n_configs=n_configs)}
+
+
+def test_tau_is_required_as_a_share_of_its_ceiling_and_r2_as_it_is() -> None:
+    found = judged({"valid_acc": scored(0.81, 0.88), "runtime": scored(0.94, 0.98), "latency": scored(0.91, None)})
+    assert found["valid_acc", "tau"]["reached"] == pytest.approx(0.81 / 0.88)
+    assert [found[key]["is_met"] for key in found] == [True, False, True, True]
+    assert all(entry["is_due"] for entry in found.values())
+    assert not judged({"valid_acc": scored(0.8, 0.88, r2=0.949)})["valid_acc", "r2"]["is_met"]
+
+
+def test_nothing_is_claimed_of_few_configs_or_of_what_was_not_measured() -> None:
+    found = judged({"valid_acc": scored(1.0, 0.9, n_configs=19), "runtime": {"test": None}}, n_configs=120)
+    assert [entry["is_met"] for entry in found.values()] == [None] * 4
+    assert not any(entry["is_due"] for entry in found.values())
+
+
+def test_counts_are_those_of_the_tables() -> None:
+    facts = data_facts(MEASURED, SPLIT)
+    assert facts["configs"] == sum(facts["parts"].values()) == 270
+    assert facts["runs"] == sum(facts["machines"].values()) == len(np.unique(MEASURED.runs["config_id"])) + 2 * 54
+    assert facts["repeated_configs"] == 54
+    assert [(g["train"], g["valid"], g["test"]) for g in facts["groups"]] == [(7, 2, 1)] * 27
+    assert facts["small_groups"] == 0
+
+
+def test_what_is_no_number_is_none_and_numbers_are_short() -> None:
+    content = {"a": [1.23456789, float("nan"), (2, "x")], "b": {"c": float("inf"), "d": 123456789.0, "e": True}}
+    assert rounded(content) == {"a": [1.23457, None, [2, "x"]], "b": {"c": None, "d": 123457000.0, "e": True}}
+
+
+def test_a_history_belongs_to_its_split_or_says_so() -> None:
+    history = {"format": 1, "split": "another", "metrics": {"runtime": {"default_tau": 0.5}}}
+    assert search_facts(history, "runtime", SPLIT) == {"default_tau": 0.5, "is_of_this_split": False}
+    assert search_facts(history, "latency", SPLIT) is None
+    assert search_facts({}, "latency", SPLIT) is None
+    with pytest.raises(UnknownFormat, match="format 2; this version reads format 1"):
+        search_facts({"format": 2}, "runtime", SPLIT)
+    with pytest.raises(CorruptFile, match="no history of a search"):
+        search_facts({"format": 1}, "runtime", SPLIT)

@@ -1,0 +1,95 @@
+"""One command from recorded runs to a release and its card: old sides stay, nothing changes without new data."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jahs.release import read_release
+from splits.split import read_split
+from surrogate import release, renew
+from surrogate.dataset import Measurements
+from surrogate.model import Settings
+from surrogate.quality import rounded
+from surrogate.release import make_release
+from tests.surrogate.landscape import measurements, write_folder
+from tests.surrogate.test_release import SETTINGS, some_configs
+
+MEASURED = measurements(4)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "noise_of", lambda *_, seed: (None, {"reason": f"left out, seed {seed}"}))
+    monkeypatch.setattr(renew, "make_release", partial(make_release, curve_seeds=0))
+
+
+def write_runs(folder: Path, measured: Measurements) -> Path:
+    runs = write_folder(folder, measured)
+    (runs / "split.json").unlink()
+    return runs
+
+
+def arguments(folder: Path, runs: Path, *more: str) -> list[str]:
+    places = {"split": "s/split.json", "recorded": "found", "searches": "build", "out": "r/release", "card": "d/card"}
+    options = [text for name, place in places.items() for text in (f"--{name}", str(folder / place))]
+    return [str(runs), *options, "--workers", "1", *more]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_old_sides_stay_and_nothing_changes_without_new_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "found").mkdir()
+    settings = {**SETTINGS, "latency": SETTINGS["runtime"]}
+    (tmp_path / "found" / "params.json").write_text(json.dumps({"format": 1, "metrics": settings}))
+    few = write_runs(tmp_path / "few", some_configs(MEASURED, 30))
+    assert renew.main(arguments(tmp_path, few, "--evaluations", "0")) == 0
+    assert "from 30 configs" in capsys.readouterr().out
+    first, old = files(tmp_path), read_split(tmp_path / "s" / "split.json")
+    assert {"s/split.json", "r/release/manifest.json", "d/card/quality.md", "d/card/quality.html"} < first.keys()
+    assert "**30 configs** (21 train" in first["d/card/quality.md"].decode()
+    assert renew.main(arguments(tmp_path, few, "--evaluations", "0")) == 0
+    assert files(tmp_path) == first
+
+    more = write_runs(tmp_path / "more", MEASURED)
+    assert renew.main(arguments(tmp_path, more, "--evaluations", "0")) == 0
+    new = read_split(tmp_path / "s" / "split.json")
+    assert new.extends == old.digest
+    assert len(new.config_ids) == 108
+    assert np.array_equal(new.parts_of(old.config_ids), old.parts)
+    assert read_release(tmp_path / "r" / "release").quality["data"]["configs"] == 108
+
+
+@pytest.mark.slow
+def test_what_a_search_finds_is_recorded_and_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renew, "LEARNED", ("runtime",))
+    runs = write_runs(tmp_path / "runs", MEASURED)
+    options = ["--evaluations", "1", "--trees", "5", "--seed", "3"]
+    assert renew.main(arguments(tmp_path, runs, *options)) == 0
+    found = json.loads((tmp_path / "found" / "params.json").read_text())["metrics"]
+    history = json.loads((tmp_path / "found" / "history.json").read_text())
+    quality = read_release(tmp_path / "r" / "release").quality
+    assert history["split"] == read_split(tmp_path / "s" / "split.json").digest == quality["split"]
+    facts = quality["metrics"]["runtime"]
+    assert Settings.from_dict(facts["settings"]) == Settings.from_dict(rounded(found["runtime"]))
+    assert facts["search"]["is_of_this_split"]
+    assert len(facts["search"]["evaluations"]) == 1
+    assert facts["search"]["chosen"]["tau"] >= max(size["tau"] for size in facts["search"]["sizes"]) - 0.0021
+    assert quality["metrics"]["valid_acc"]["search"] is None
+
+
+def test_bad_runs_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = write_runs(tmp_path / "runs", some_configs(MEASURED, 30))
+    (runs / "protocol.json").unlink()
+    assert renew.main(arguments(tmp_path, runs)) == 2
+    assert "is not a folder of runs" in capsys.readouterr().err
+    assert not (tmp_path / "r").exists()
+    assert not (tmp_path / "s" / "split.json").exists()
