@@ -99,7 +99,7 @@ def test_python_blocks_run_and_print_what_the_page_says(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if any("jahs.Benchmark(" in code for code, _ in python_blocks(read(file))) and not jahs.releases():
+    if any("Benchmark(" in code for code, _ in python_blocks(read(file))) and not jahs.releases():
         pytest.skip("no release is embedded, and JAHS_DATA_DIR names none")
     for printed, expected in run_blocks(read(file)):
         assert expected is None or printed == expected
