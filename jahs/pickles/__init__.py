@@ -11,7 +11,7 @@ refused by name. Memory, work and depth are bounded, whatever a file claims.
 
 from jahs.pickles.arrays import CodedArray
 from jahs.pickles.limits import Limits
-from jahs.pickles.machine import read_pickle
 from jahs.pickles.names import NUMPY_NAMES, PYTHON_NAMES, Record, Use
+from jahs.pickles.reading import read_pickle
 
 __all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "CodedArray", "Limits", "Record", "Use", "read_pickle"]

@@ -9,7 +9,20 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "CodedArray", "DType", "NewArray", "ObjectItems", "Run", "new_array", "new_dtype", "new_scalar"]
+__all__ = [
+    "Array",
+    "CodedArray",
+    "DType",
+    "NewArray",
+    "ObjectItems",
+    "Run",
+    "array_from",
+    "build_array",
+    "new_array",
+    "new_dtype",
+    "new_scalar",
+    "read_shape",
+]
 
 Array: TypeAlias = NDArray[Any]  # Any: the dtype is what the file says
 
@@ -175,3 +188,17 @@ def array_from(content: NDArray[np.uint8] | bytes, made: DType, shape: tuple[int
         content = np.frombuffer(content, np.uint8)
     # A view as bytes of a scratch file stays in that file.
     return content.view(made.dtype).reshape(shape, order="F" if is_fortran else "C")
+
+
+def build_array(state: object) -> Array | CodedArray:
+    """Return the array that a pickle's state describes."""
+    match state:
+        case (1, shape, DType(is_object=True), bool(is_fortran), ObjectItems() as items):
+            return items.finish(read_shape(shape), is_fortran=is_fortran)
+        case (1, shape, DType(is_object=True), bool(is_fortran), list(few)):  # as protocol 0 writes it
+            items = ObjectItems()
+            items.extend(few)
+            return items.finish(read_shape(shape), is_fortran=is_fortran)
+        case (1, shape, DType(is_object=False) as made, bool(is_fortran), bytes() | np.ndarray() as content):
+            return array_from(content, made, read_shape(shape), is_fortran=is_fortran)
+    raise TypeError("an array with something else than its content")

@@ -6,25 +6,33 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from pickletools import opcodes
-from typing import BinaryIO, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, UnsafeFile
-from jahs.pickles.arrays import CodedArray, DType, NewArray, ObjectItems, Run, array_from, read_shape
+from jahs.pickles.arrays import (
+    CodedArray,
+    DType,
+    NewArray,
+    ObjectItems,
+    Run,
+    array_from,
+    build_array,
+    read_shape,
+)
 from jahs.pickles.limits import Limits
-from jahs.pickles.names import NUMPY_NAMES, PYTHON_NAMES, Name, Record, Use, plain_name
+from jahs.pickles.names import Name, Record, Use, plain_name
 from jahs.pickles.plain import check_keys, scalars
 from jahs.pickles.source import Source
 
-__all__ = ["read_pickle"]
+__all__ = ["follow"]
 
 _WRAPPER: Final = "joblib.numpy_pickle.NumpyArrayWrapper"
 _PARTIAL: Final = "functools.partial"
 _NEWEST_PROTOCOL: Final = 5
 _LONGEST_INTEGER: Final = 16  # bytes
-_LONGEST_REASON: Final = 200  # Python's own messages may quote all that there is
 _CONTAINER: Final = 4  # steps that an empty container counts as
 # Runs of one opcode in a long column of objects, each followed by the next one's opcode (h, j) or by nothing.
 _RUN_OF_GETS: Final = re.compile(rb"(?:[\x00-\xff]h){64,}")
@@ -32,45 +40,9 @@ _RUN_OF_LONG_GETS: Final = re.compile(rb"(?:[\x00-\xff]{4}j){64,}")
 _RUN_OF_BOOLS: Final = re.compile(rb"[\x88\x89]{64,}")
 
 
-def read_pickle(
-    file: BinaryIO, *, where: str, names: Mapping[str, Use] | None = None, limits: Limits | None = None
-) -> object:
-    """Return what a pickle or joblib file describes; nothing of it is executed.
-
-    Args:
-        file: open for reading bytes; plain, or compressed with gzip.
-        where: what to call it in messages.
-        names: what it may name besides `PYTHON_NAMES` and `NUMPY_NAMES`.
-        limits: what it may cost.
-
-    Returns:
-        None, bools, numbers, texts, bytes (Python 2's strings, too), lists, tuples, dicts, sets, slices, numpy's
-        numbers and arrays (`CodedArray` for long columns of texts), and a `Record` for whatever else was allowed. Parts
-        may be shared, so that to walk through all of it, to compare or to show it can take for ever: take what is
-        wanted by its path, and look at its type first.
-
-    Raises:
-        UnsafeFile: it asks for more than data, or for more than the limits allow.
-        CorruptFile: it is cut off, or contradicts itself.
-    """
-    limits = limits or Limits()
-    source: Source | None = None
-    try:
-        source = Source(file, limits)
-        machine = _Machine(source, {**PYTHON_NAMES, **NUMPY_NAMES, **(names or {})}, limits, _Budget(limits.n_steps))
-        found = machine.run()
-        source.finish()
-    except UnsafeFile as err:
-        raise UnsafeFile(f"{where}: {err}; nothing of it was executed") from err
-    except CorruptFile as err:
-        raise CorruptFile(f"{where}: {err}") from err
-    except EOFError as err:
-        raise CorruptFile(f"{where} ends in the middle") from err
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error) as err:
-        near = source.position if source else 0
-        said = str(err)[:_LONGEST_REASON]
-        raise CorruptFile(f"{where} is not a pickle that makes sense, somewhere before byte {near}: {said}") from err
-    return found
+def follow(source: Source, names: Mapping[str, Use], limits: Limits) -> object:
+    """Follow a pickle's opcodes to its end; return the one object that it leaves. Raises as `read_pickle`, and more."""
+    return _Machine(source, names, limits, _Budget(limits.n_steps)).run()
 
 
 class _Budget:
@@ -236,9 +208,7 @@ class _Machine:
             self.memo_keys.setdefault(id(item), []).append(key)
 
     def get(self, key: int) -> None:
-        if key not in self.memo:
-            raise CorruptFile(f"it asks for number {key}, which it has not remembered")
-        self.stack.append(self.memo[key])
+        self.stack.append(self.recall(key))
 
     def get_short(self) -> None:
         if run := self.run_of(_RUN_OF_GETS):
@@ -317,7 +287,7 @@ class _Machine:
         target, state = self.pop(2)
         match target:
             case NewArray():
-                self.replace(target, _array(state))
+                self.replace(target, build_array(state))
             case Record(name="joblib.numpy_pickle.NumpyArrayWrapper", state=None):
                 self.replace(target, self.joblib_array(state))
             case Record(state=None):
@@ -355,19 +325,6 @@ class _Machine:
             self.source.read(self.source.read(1)[0])
         content = self.source.array_bytes(n_items * made.dtype.itemsize)
         return array_from(content, made, shape, is_fortran=order == "F")
-
-
-def _array(state: object) -> object:
-    match state:
-        case (1, shape, DType(is_object=True), bool(is_fortran), ObjectItems() as items):
-            return items.finish(read_shape(shape), is_fortran=is_fortran)
-        case (1, shape, DType(is_object=True), bool(is_fortran), list(few)):  # as protocol 0 writes it
-            items = ObjectItems()
-            items.extend(few)
-            return items.finish(read_shape(shape), is_fortran=is_fortran)
-        case (1, shape, DType(is_object=False) as made, bool(is_fortran), bytes() | np.ndarray() as content):
-            return array_from(content, made, read_shape(shape), is_fortran=is_fortran)
-    raise TypeError("an array with something else than its content")
 
 
 def _dtype(item: object) -> DType:

@@ -80,7 +80,12 @@ def read_headers(file: BinaryIO, where: str) -> Headers:
     found = Headers(
         metrics=_index(labels, where),
         features=_index(features, where),
-        hyperparams={str(key): value for key, value in hyper.items() if isinstance(value, int | float | str)},
+        hyperparams={
+            key: value
+            for key, value in hyper.items()
+            if isinstance(key, str)
+            and (isinstance(value, int | str) or (type(value) is float and math.isfinite(value)))
+        },
     )
     if sorted(found.features) != sorted(COLUMNS):
         raise UnknownFormat(f"{where}: features {', '.join(found.features)}; {', '.join(COLUMNS)} are read")

@@ -152,9 +152,10 @@ def _import_task(
     entries = [entry for entry in entries if entry.model.where in headers]
     if not entries:
         raise MissingData(f"{name}: no model of {', '.join(sorted(chosen or ()))}")
-    sources = {_key(headers[entry.model.where]): entry.model.sha256() for entry in entries}
-    if len(sources) != len(entries):
+    answered = [m for found in headers.values() for m in found.metrics]
+    if len(set(answered)) != len(answered):
         raise InvalidArgument(f"{name}: several models of one metric; import from one folder of models at a time")
+    sources = {_key(headers[entry.model.where]): entry.model.sha256() for entry in entries}
     asked = {"models": sources, "metrics": None if chosen is None else sorted(chosen), "costs": costs}
     if _is_there(release, asked):
         report(f"{name}: {release} is there already, from the same files")

@@ -196,6 +196,14 @@ def test_a_damaged_release_is_made_again(task_folder, tmp_path):
     read_release(release).verify()
 
 
+def test_two_models_of_one_metric_are_not_mixed(task_folder, tmp_path):
+    files = {path.name: path.read_bytes() for path in (task_folder / "runtime").iterdir()}
+    path = tmp_path / "two.tar"
+    path.write_bytes(tar_bytes({f"{k}/cifar10/runtime/{name}": data for k in "ab" for name, data in files.items()}))
+    with pytest.raises(InvalidArgument, match="cifar10: several models of one metric"):
+        import_surrogates(path, tmp_path / "out")
+
+
 def test_another_release_is_not_replaced(task_folder, tmp_path):
     release = import_surrogates(task_folder, tmp_path)["cifar10"]
     before = (release / "manifest.json").read_bytes()

@@ -1,0 +1,57 @@
+"""Reading one file: what it describes, or one clear error."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import BinaryIO, Final
+
+from jahs.errors import CorruptFile, UnsafeFile
+from jahs.pickles.limits import Limits
+from jahs.pickles.machine import follow
+from jahs.pickles.names import NUMPY_NAMES, PYTHON_NAMES, Use
+from jahs.pickles.source import Source
+
+__all__ = ["read_pickle"]
+
+_LONGEST_REASON: Final = 200  # Python's own messages may quote all that there is
+
+
+def read_pickle(
+    file: BinaryIO, *, where: str, names: Mapping[str, Use] | None = None, limits: Limits | None = None
+) -> object:
+    """Return what a pickle or joblib file describes; nothing of it is executed.
+
+    Args:
+        file: open for reading bytes; plain, or compressed with gzip.
+        where: what to call it in messages.
+        names: what it may name besides `PYTHON_NAMES` and `NUMPY_NAMES`.
+        limits: what it may cost.
+
+    Returns:
+        None, bools, numbers, texts, bytes (Python 2's strings, too), lists, tuples, dicts, sets, slices, numpy's
+        numbers and arrays (`CodedArray` for long columns of texts), and a `Record` for whatever else was allowed. Parts
+        may be shared, so that to walk through all of it, to compare or to show it can take for ever: take what is
+        wanted by its path, and look at its type first.
+
+    Raises:
+        UnsafeFile: it asks for more than data, or for more than the limits allow.
+        CorruptFile: it is cut off, or contradicts itself.
+    """
+    limits = limits or Limits()
+    source: Source | None = None
+    try:
+        source = Source(file, limits)
+        found = follow(source, {**PYTHON_NAMES, **NUMPY_NAMES, **(names or {})}, limits)
+        source.finish()
+    except UnsafeFile as err:
+        raise UnsafeFile(f"{where}: {err}; nothing of it was executed") from err
+    except CorruptFile as err:
+        raise CorruptFile(f"{where}: {err}") from err
+    except EOFError as err:
+        raise CorruptFile(f"{where} ends in the middle") from err
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error) as err:
+        near = source.position if source else 0
+        said = str(err)[:_LONGEST_REASON]
+        raise CorruptFile(f"{where} is not a pickle that makes sense, somewhere before byte {near}: {said}") from err
+    return found
