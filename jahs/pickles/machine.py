@@ -166,7 +166,8 @@ class _Machine:
 
     def empty_list(self) -> None:
         self.budget.spend(_CONTAINER)
-        is_column = self.is_array_state() and _dtype(self.stack[-2]).is_object
+        made = self.stack[-2] if self.is_array_state() else None
+        is_column = isinstance(made, DType) and made.is_object
         self.stack.append(ObjectItems() if is_column else [])
 
     def empty(self, kind: type[dict[object, object]] | type[set[object]]) -> None:
@@ -325,11 +326,6 @@ class _Machine:
             self.source.read(self.source.read(1)[0])
         content = self.source.array_bytes(n_items * made.dtype.itemsize)
         return array_from(content, made, shape, is_fortran=order == "F")
-
-
-def _dtype(item: object) -> DType:
-    assert isinstance(item, DType)
-    return item
 
 
 def _whole_number(text: bytes) -> int:
