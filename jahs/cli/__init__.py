@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import jahs
-from jahs.cli import ask, look, plots, releases, tour
+from jahs.cli import ask, look, plots, published, releases, tour
 from jahs.cli.arguments import Command, Commands
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, NotRecorded, UnknownName
 
@@ -21,7 +21,7 @@ __all__ = ["main"]
 
 _MISTAKES: Final = (InvalidArgument, InvalidConfig, InvalidFidelity, NotRecorded, UnknownName)
 
-_ROOMS: Final = (tour, look, ask, plots, releases)
+_ROOMS: Final = (tour, look, ask, plots, releases, published)
 """Where commands are defined, in the order in which --help lists them; each has `add_commands`."""
 
 

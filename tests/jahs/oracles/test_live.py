@@ -27,10 +27,17 @@ def checkout(tmp_path):
 @pytest.fixture
 def no_pipeline(monkeypatch):
     """Nobody has imported a pipeline yet, and none is found."""
-    for name in [name for name in sys.modules if name.split(".")[0] == "pipeline"]:
-        monkeypatch.delitem(sys.modules, name)
+    kept = take_out_pipeline()
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.setattr(sys, "path_importer_cache", {})
+    yield
+    take_out_pipeline()
+    sys.modules.update(kept)
+
+
+def take_out_pipeline():
+    """Forget every module of it, and return them."""
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "pipeline"}
 
 
 def test_a_jahs_outside_of_a_checkout_says_so(tmp_path, no_pipeline):
