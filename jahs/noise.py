@@ -52,7 +52,7 @@ __all__ = ["NOISE_FORMAT", "NoiseModel"]
 NOISE_FORMAT: Final = 1
 _MOST_EPOCHS: Final = 10_000
 _EPOCH_WORDS: Final = 16  # words before this one belong to the whole training
-_FEW: Final = 8
+_FEW: Final = 24  # rows, up to which one by one is faster
 # Which of an epoch's weights are an accuracy's slow, common and new part; which piece of its word is the new part.
 _ROLES: Final = {"train_acc": (0, None, 1, 1), "valid_acc": (2, 3, 4, 2), "test_acc": (2, 3, 4, 3)}
 _N, _W, _RESOLUTION = SIZE_COLUMNS
