@@ -196,7 +196,7 @@ class References:
                 f"references of format {found!r}; this version of jahs reads format {REFERENCES_FORMAT}"
             )
         try:
-            given = {name: np.array(content["configs"][name], dtype=COLUMN_DTYPES[name]) for name in CONFIG_KEYS}
+            given = {name: np.array(content["configs"][name]) for name in CONFIG_KEYS}
             columns = validate_columns(given)
             objectives = read_objectives(content["minimised"])
             metrics = tuple(objective.metric.name for objective in objectives)
