@@ -16,18 +16,11 @@ from jahs.benchmark import Benchmark
 from jahs.errors import InvalidArgument, InvalidTable
 from jahs.references import build_references
 from splits.split import Split
+from surrogate.coverage import coverage, realism
 from surrogate.dataset import Measurements, unmeasured
 from surrogate.model import Settings
-from surrogate.noise import (
-    NOISY,
-    Predicted,
-    coverage,
-    cross_validated_coverage,
-    fit_noise,
-    fold_predictions,
-    join_predicted,
-    realism,
-)
+from surrogate.noise import cross_validated_coverage, fit_noise
+from surrogate.predicted import NOISY, Predicted, fold_predictions, join_predicted
 from surrogate.scores import first_seed
 
 __all__ = ["noise_of", "references_of"]

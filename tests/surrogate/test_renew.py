@@ -69,6 +69,7 @@ def test_old_sides_stay_and_nothing_changes_without_new_data(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_what_a_search_finds_is_recorded_and_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renew, "LEARNED", ("runtime",))
     runs = write_runs(tmp_path / "runs", MEASURED)
