@@ -1,0 +1,162 @@
+"""Who is better than whom: ranks over time, pairwise Wilcoxon tests with Holm's correction, critical differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from experiments.analysis.logs import Floats
+from experiments.analysis.summaries import LEVEL, N_RESAMPLES, Interval, percentile_interval
+from jahs.errors import InvalidArgument
+
+__all__ = ["Comparison", "Pair", "compare", "holm", "mean_ranks", "rank_agreement", "ranks", "wilcoxon_p"]
+
+_FEWEST_BLOCKS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A two-sided Wilcoxon signed-rank test of two arms, and its p-value after Holm's correction."""
+
+    one: int
+    other: int
+    p: float
+    p_holm: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """What a critical-difference diagram shows.
+
+    Attributes:
+        mean_ranks: 1 is best, (n_arms,).
+        friedman_p: that all arms are alike; NaN with fewer than three arms.
+        pairs: every pair of arms.
+        cliques: largest groups of neighbours in rank without a significant pair, best first; none of a single arm.
+        alpha: level of significance.
+        n_blocks: how many (task, seed).
+    """
+
+    mean_ranks: Floats
+    friedman_p: float
+    pairs: tuple[Pair, ...]
+    cliques: tuple[tuple[int, ...], ...]
+    alpha: float
+    n_blocks: int
+
+
+def ranks(values: Floats) -> Floats:
+    """Rank (n_arms, ...) along the arms, 1 for the smallest, ties shared; an arm without a result (NaN) ranks last."""
+    return np.asarray(stats.rankdata(np.where(np.isnan(values), np.inf, values), axis=0), dtype=np.float64)
+
+
+def mean_ranks(values: Floats) -> Floats:
+    """Mean rank over blocks of (n_arms, n_blocks, ...), as (n_arms, ...)."""
+    return np.asarray(ranks(values).mean(axis=1))
+
+
+def wilcoxon_p(one: Floats, other: Floats) -> float:
+    """Two-sided p-value of the signed-rank test on paired values; 1 if no pair differs. Ties with zero are split."""
+    difference = one - other
+    if not np.any(difference):
+        return 1.0
+    # Exact for few blocks without ties, as scipy decides; zeros are counted on both sides.
+    return float(stats.wilcoxon(difference, zero_method="zsplit").pvalue)
+
+
+def holm(p_values: Floats) -> Floats:
+    """Holm's step-down correction, (n,) to (n,)."""
+    order = np.argsort(p_values, kind="stable")
+    adjusted = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
+    result = np.empty(len(p_values))
+    result[order] = np.minimum(adjusted, 1.0)
+    return result
+
+
+def compare(values: Floats, *, alpha: float = 0.05) -> Comparison:
+    """Compare arms on paired blocks.
+
+    Args:
+        values: (n_arms, n_blocks), less is better, NaN where an arm has no result.
+        alpha: level of significance.
+
+    Raises:
+        InvalidArgument: fewer than two arms or blocks.
+    """
+    n_arms, n_blocks = values.shape
+    if n_arms < 2 or n_blocks < _FEWEST_BLOCKS:
+        raise InvalidArgument(f"values: {n_arms} arms and {n_blocks} blocks; a comparison needs two of each")
+    block_ranks = ranks(values)
+    of_arm = block_ranks.mean(axis=1)
+    # An arm without a result lost its block, by as much as the worst result of any.
+    worst = np.nanmax(values) if not np.all(np.isnan(values)) else 0.0
+    filled = np.where(np.isnan(values), worst, values)
+    numbers = list(combinations(range(n_arms), 2))
+    p_values = np.array([wilcoxon_p(filled[i], filled[j]) for i, j in numbers])
+    pairs = tuple(
+        Pair(one=i, other=j, p=float(p), p_holm=float(corrected))
+        for (i, j), p, corrected in zip(numbers, p_values, holm(p_values), strict=True)
+    )
+    return Comparison(
+        mean_ranks=of_arm,
+        friedman_p=_friedman_p(block_ranks),
+        pairs=pairs,
+        cliques=_cliques(of_arm, {(pair.one, pair.other) for pair in pairs if pair.p_holm < alpha}),
+        alpha=alpha,
+        n_blocks=n_blocks,
+    )
+
+
+def rank_agreement(
+    one: Floats, other: Floats, *, level: float = LEVEL, n_resamples: int = N_RESAMPLES, seed: int = 0
+) -> Interval:
+    """Kendall's tau-b between the arms' orders by mean final value in two worlds, with a bootstrap interval.
+
+    Args:
+        one, other: final values in each world, (n_arms, n_seeds); seeds are resampled in each world on its own.
+        level, n_resamples, seed: of the bootstrap.
+    """
+    rng = np.random.default_rng(seed)
+    means = []
+    for world in (one, other):
+        picks = rng.integers(0, world.shape[1], size=(n_resamples, world.shape[1]))
+        means.append(np.concatenate([world.mean(axis=1)[None], world[:, picks].mean(axis=2).T]))
+    found = _tau(*means)
+    return percentile_interval(float(found[0]), found[1:], level=level)
+
+
+def _tau(one: Floats, other: Floats) -> Floats:
+    """Kendall's tau-b of each pair of rows, (n, n_arms) to (n,); 0 where one row orders nothing."""
+    i, j = np.triu_indices(one.shape[1], k=1)
+    signs = [np.sign(world[:, i] - world[:, j]) for world in (one, other)]
+    n_ordered = np.sqrt(np.prod([np.abs(sign).sum(axis=1) for sign in signs], axis=0))
+    return np.asarray((signs[0] * signs[1]).sum(axis=1) / np.maximum(n_ordered, 1.0))
+
+
+def _friedman_p(block_ranks: Floats) -> float:
+    n_arms = len(block_ranks)
+    if n_arms < 3:
+        return float("nan")
+    if np.all(block_ranks == block_ranks[0]):
+        return 1.0
+    return float(stats.friedmanchisquare(*block_ranks).pvalue)
+
+
+def _cliques(of_arm: Floats, differ: set[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    order: NDArray[np.intp] = np.argsort(of_arm, kind="stable")
+    cliques: list[tuple[int, ...]] = []
+    last_end = 0
+    for begin in range(len(order)):
+        end = begin + 1
+        while end < len(order) and not any(
+            (min(i, int(order[end])), max(i, int(order[end]))) in differ for i in order[begin:end].tolist()
+        ):
+            end += 1
+        if end - begin > 1 and end > last_end:
+            cliques.append(tuple(order[begin:end].tolist()))
+            last_end = end
+    return tuple(cliques)

@@ -1,0 +1,80 @@
+"""What was known when: step functions that are filled forward from the time at which a result is known.
+
+JAHS-Bench-201's scripts fill backward first, which credits every improvement one evaluation too early. Here a value
+holds from the end of its trial on, never before; before the first result there is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.analysis.logs import Floats, TrialLog
+
+__all__ = ["Incumbents", "Steps", "incumbents", "on_grid", "union_grid"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Steps:
+    """A right-continuous step function of time: `values[i]` holds from `times[i]` until `times[i + 1]`.
+
+    Attributes:
+        times: increasing, (k,).
+        values: (k,).
+    """
+
+    times: Floats
+    values: Floats
+
+    def at(self, times: Floats) -> Floats:
+        """The value at each time, NaN before the first."""
+        if not len(self.times):
+            return np.full(np.shape(times), np.nan)
+        place = np.searchsorted(self.times, times, side="right") - 1
+        return np.where(place < 0, np.nan, self.values[np.maximum(place, 0)])
+
+    def scaled(self, by: float) -> Steps:
+        """The same function of time divided by `by`."""
+        return Steps(times=self.times / by, values=self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Incumbents:
+    """Which trials were the best so far: `rows[i]` of the log from `steps.times[i]` on."""
+
+    steps: Steps
+    rows: NDArray[np.intp]
+
+
+def incumbents(log: TrialLog, *, objective: str = "valid_acc") -> Incumbents:
+    """The best result so far by validation, among trials that finished at the highest fidelity.
+
+    A lucky epoch or a smaller network never counts, nor does a trial without this metric, which diverged. Of equal
+    results the one that was known first stays; of results known at the same time, only the best is a step.
+    """
+    known = log.minimised(objective) if log.is_full.any() else np.full(len(log), np.nan)
+    rows = np.flatnonzero(log.is_full & ~np.isnan(known))
+    values, times = known[rows], log.end[rows]
+    best = np.minimum.accumulate(values) if len(rows) else values
+    is_better = np.ones(len(rows), dtype=np.bool_)
+    is_better[1:] = best[1:] < best[:-1]
+    at = np.flatnonzero(is_better)
+    is_last = np.ones(len(at), dtype=np.bool_)
+    is_last[:-1] = times[at[1:]] > times[at[:-1]]
+    at = at[is_last]
+    return Incumbents(steps=Steps(times=times[at], values=values[at]), rows=rows[at])
+
+
+def on_grid(functions: Sequence[Steps], grid: Floats) -> Floats:
+    """All functions at the times of a grid, (n_functions, n_times)."""
+    return np.stack([function.at(grid) for function in functions]) if functions else np.empty((0, len(grid)))
+
+
+def union_grid(*groups: Sequence[Steps], until: float) -> Floats:
+    """Every time at which any function steps, up to and including `until`, which is always the last one."""
+    times = [function.times for group in groups for function in group]
+    found = np.unique(np.concatenate([*times, [until]]))
+    return found[found <= until]

@@ -1,0 +1,89 @@
+"""Ranks, tests and critical differences."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from experiments.analysis.ranks import compare, holm, mean_ranks, rank_agreement, ranks, wilcoxon_p
+from jahs.errors import InvalidArgument
+
+
+def test_ties_share_ranks_and_no_result_ranks_last():
+    assert ranks(np.array([[3.0, np.nan], [1.0, 2.0], [3.0, np.nan]])).tolist() == [[2.5, 2.5], [1, 1], [2.5, 2.5]]
+
+
+def test_ranks_over_time():
+    values = np.array([[[5.0, 1.0], [5.0, 1.0]], [[4.0, 2.0], [6.0, 2.0]]])  # (arms, seeds, times)
+    assert mean_ranks(values).tolist() == [[1.5, 1.0], [1.5, 2.0]]
+
+
+def test_holm_on_paper():
+    # 0.01 * 4, 0.02 * 3, 0.03 * 2, 0.20 * 1, and never below the one before.
+    assert holm(np.array([0.03, 0.01, 0.20, 0.02])).tolist() == pytest.approx([0.06, 0.04, 0.20, 0.06])
+    assert holm(np.array([0.9, 0.8])).tolist() == [1.0, 1.0]
+
+
+def test_wilcoxon_on_paper():
+    # Six pairs, one better in each: two of 2**6 outcomes are as extreme.
+    one = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert wilcoxon_p(one, one + np.array([1, 2, 3, 4, 5, 6.5])) == pytest.approx(2 / 64)
+    assert wilcoxon_p(one, one) == 1.0
+
+
+def arms(n_blocks=20):
+    rng = np.random.default_rng(1)
+    base = rng.normal(0, 1, n_blocks)
+    return np.stack([base + shift + rng.normal(0, 0.1, n_blocks) for shift in (0.0, 0.02, 1.0, 2.0)])
+
+
+def test_arms_that_cannot_be_told_apart_form_a_clique():
+    found = compare(arms())
+    assert found.cliques == ((0, 1),) or found.cliques == ((1, 0),)
+    assert found.mean_ranks[2:].tolist() == [3, 4]
+    assert found.mean_ranks.sum() == pytest.approx(10)
+    assert found.friedman_p == pytest.approx(stats.friedmanchisquare(*arms()).pvalue)
+    p = {(pair.one, pair.other): pair for pair in found.pairs}
+    assert p[0, 1].p_holm > 0.05 > p[0, 2].p_holm
+    assert p[2, 3].p == pytest.approx(stats.wilcoxon(arms()[2], arms()[3]).pvalue)
+
+
+def test_cliques_may_overlap_and_a_smaller_one_inside_is_not_named():
+    # 0 and 2 differ clearly; 1 lies between and differs from neither.
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 1, 60)
+    values = np.stack([np.zeros(60) + 0.01 * rng.normal(size=60), noise + 0.3, np.full(60, 0.6)])
+    found = compare(values)
+    differ = {(pair.one, pair.other) for pair in found.pairs if pair.p_holm < 0.05}
+    assert (0, 2) in differ
+    for clique in found.cliques:
+        assert not any((min(i, j), max(i, j)) in differ for i in clique for j in clique if i != j)
+    assert len(set(found.cliques)) == len(found.cliques)
+
+
+def test_alike_arms_are_one_clique_and_nothing_is_significant():
+    found = compare(np.ones((3, 5)))
+    assert found.cliques == ((0, 1, 2),)
+    assert found.friedman_p == 1.0
+    assert all(pair.p_holm == 1 for pair in found.pairs)
+
+
+def test_an_arm_without_results_is_last():
+    values = np.array([[1.0, 1, 1, 1, 1, 1], [2, 2, 2, 2, 2, 2.5], [np.nan] * 6])
+    found = compare(values)
+    assert found.mean_ranks.tolist() == [1, 2, 3]
+
+
+def test_one_arm_or_one_block_is_refused():
+    with pytest.raises(InvalidArgument, match="1 arms and 5 blocks"):
+        compare(np.ones((1, 5)))
+    with pytest.raises(InvalidArgument, match="2 arms and 1 blocks"):
+        compare(np.ones((2, 1)))
+
+
+def test_agreement_of_one_order_is_1_and_of_the_reverse_is_minus_1():
+    world = np.arange(4.0)[:, None] + np.zeros((4, 6))
+    assert rank_agreement(world, world * 3 + 1, n_resamples=50).value == 1
+    assert rank_agreement(world, -world, n_resamples=50).value == -1
+    noisy = np.random.default_rng(0).normal(0, 1, (4, 6))
+    found = rank_agreement(world, noisy, n_resamples=200)
+    assert found.low < found.high

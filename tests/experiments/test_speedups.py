@@ -1,0 +1,59 @@
+"""Speed-ups on paper."""
+
+import numpy as np
+import pytest
+
+from experiments.analysis.speedups import geometric_mean, speedup
+from experiments.analysis.steps import Steps
+from jahs.errors import InvalidArgument
+
+
+def steps(*pairs):
+    return Steps(
+        times=np.array([t for t, _ in pairs], dtype=float), values=np.array([v for _, v in pairs], dtype=float)
+    )
+
+
+def test_a_speedup_on_paper():
+    # The slow arm's mean is 10 from time 80 on; the fast one's is 9 from time 4 on, and 12 before.
+    slow = [steps((10, 20), (80, 8)), steps((20, 30), (60, 12))]
+    fast = [steps((2, 14), (4, 8)), steps((1, 10))]
+    found = speedup(fast, slow, budget=100.0, guess=90.0, n_resamples=200)
+    assert found.target == 10
+    assert (found.slow_time, found.fast_time) == (80, 4)
+    assert found.interval.value == 20
+    assert not found.is_bound
+    assert found.interval.low <= 20 <= found.interval.high
+
+
+def test_a_target_that_is_not_reached_gives_a_bound():
+    found = speedup([steps((1, 50))], [steps((25, 10))], budget=100.0, guess=90.0, n_resamples=20)
+    assert found.is_bound
+    assert found.interval.value == 0.25
+
+
+def test_what_comes_after_the_budget_does_not_count():
+    found = speedup([steps((10, 20))], [steps((40, 20), (200, 1))], budget=100.0, guess=90.0, n_resamples=20)
+    assert found.target == 20
+    assert found.interval.value == 4
+
+
+def test_before_its_first_result_a_seed_knows_no_more_than_a_guess():
+    # A mean over those that have a result would reach 20 at time 1.
+    found = speedup([steps((1, 20)), steps((30, 20))], [steps((60, 20))], budget=100.0, guess=90.0, n_resamples=20)
+    assert found.fast_time == 30
+
+
+def test_geometric_mean_over_tasks():
+    one = speedup([steps((1, 5))], [steps((4, 5))], budget=10.0, guess=90.0, n_resamples=20)
+    two = speedup([steps((1, 5))], [steps((9, 5))], budget=10.0, guess=90.0, n_resamples=20)
+    found = geometric_mean([one, two])
+    assert found.value == pytest.approx(6)
+    assert (found.low, found.high) == pytest.approx((6, 6))
+    with pytest.raises(InvalidArgument, match="none"):
+        geometric_mean([])
+
+
+def test_an_arm_without_seeds_is_refused():
+    with pytest.raises(InvalidArgument, match="at least one seed"):
+        speedup([], [steps((1, 2))], budget=1.0, guess=90.0)
