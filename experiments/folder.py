@@ -1,0 +1,189 @@
+"""The folder of a study: what was declared, with what it is run, and one log for each finished cell.
+
+    DIR/study.json                       the declaration, the releases by sha256, the budget of each task
+    DIR/<task>/<arm>/seed-0000.jsonl     one trial log each (`jahs.simulate`), whole or absent
+    DIR/report/                          what `python -m experiments.report DIR` makes of them
+
+Tasks, arms and seeds may be added later; everything that decides what a cell does may not change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from experiments.studies.study import Cell, Study
+from jahs.atomic import write_beside
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat
+
+__all__ = [
+    "STUDY_FORMAT",
+    "StudyFolder",
+    "TaskFacts",
+    "is_finished",
+    "is_running",
+    "open_or_make",
+    "read_folder",
+    "remove_parts",
+]
+
+STUDY_FORMAT: Final = 1
+_FILE: Final = "study.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFacts:
+    """What a study knows about one of its tasks.
+
+    Attributes:
+        release: sha256 of the release's manifest.
+        version, source: of the release, for people.
+        mean_runtime_s: mean runtime of a full evaluation over random configs; the unit of time on every axis.
+        budget_s: simulated seconds of one cell.
+    """
+
+    release: str
+    version: str
+    source: str
+    mean_runtime_s: float
+    budget_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyFolder:
+    """A folder that was opened.
+
+    Attributes:
+        path: where it is.
+        declaration: `Study.to_dict()` of the study that was run.
+        tasks: by name.
+        arms: names of those that were asked for, in the order of the study.
+        n_seeds: the largest number of seeds that was asked for.
+        made_with: commit, versions and the command.
+    """
+
+    path: Path
+    declaration: Mapping[str, Any]  # Any: JSON
+    tasks: Mapping[str, TaskFacts]
+    arms: tuple[str, ...]
+    n_seeds: int
+    made_with: Mapping[str, Any]  # Any: JSON
+
+
+def open_or_make(
+    path: Path, study: Study, *, tasks: Mapping[str, TaskFacts], arms: Iterable[str], n_seeds: int, made_with: object
+) -> StudyFolder:
+    """Make the folder, or check that it is of the same study and add tasks, arms and seeds to it.
+
+    Raises:
+        ProtocolMismatch: it holds another study, or the same one with another release or budget.
+        InvalidArgument: it holds other files, or cannot be written.
+    """
+    wanted, known = set(arms), dict(tasks)
+    if (path / _FILE).exists():
+        old = read_folder(path)
+        _check_same(old, study, tasks)
+        wanted |= set(old.arms)
+        known = {**old.tasks, **tasks}
+        n_seeds = max(n_seeds, old.n_seeds)
+    elif path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise InvalidArgument(f"{path} is there already and holds no study; give a new folder, or remove it")
+    content = {
+        "format": STUDY_FORMAT,
+        "study": study.to_dict(),
+        "tasks": {name: _to_dict(facts) for name, facts in known.items()},
+        "arms": [arm.name for arm in study.arms if arm.name in wanted],
+        "n_seeds": n_seeds,
+        "made_with": made_with,
+    }
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with write_beside(path / _FILE) as beside:
+            beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    except OSError as err:
+        raise InvalidArgument(f"{path} cannot be written: {err.strerror or err}; choose another folder") from err
+    return read_folder(path)
+
+
+def read_folder(path: Path) -> StudyFolder:
+    """Open the folder of a study.
+
+    Raises:
+        MissingData: it is none.
+        CorruptFile, UnknownFormat: its study.json cannot be read, or is of another version.
+    """
+    recorded = path / _FILE
+    if not recorded.is_file():
+        raise MissingData(f"{path} is no study: it has no {_FILE}; python -m experiments.run makes one")
+    try:
+        content = json.loads(recorded.read_bytes())
+        if content["format"] != STUDY_FORMAT:
+            raise UnknownFormat(f"{recorded}: format {content['format']!r}; this version reads {STUDY_FORMAT}")
+        return StudyFolder(
+            path=path,
+            declaration=content["study"],
+            tasks={name: TaskFacts(**facts) for name, facts in content["tasks"].items()},
+            arms=tuple(content["arms"]),
+            n_seeds=content["n_seeds"],
+            made_with=content["made_with"],
+        )
+    except (ValueError, KeyError, TypeError) as err:
+        if isinstance(err, UnknownFormat):
+            raise
+        raise CorruptFile(f"{recorded} cannot be read: {err!r}") from err
+
+
+def is_finished(path: Path, cell: Cell) -> bool:
+    """Whether a cell's log is there; logs are renamed into their places when they are whole."""
+    return (path / cell.path).exists()
+
+
+def remove_parts(path: Path) -> int:
+    """Remove what killed processes left unfinished; return how many files. Those of running processes stay."""
+    n_removed = 0
+    for part in path.rglob(".*.part"):
+        pid = part.name.rsplit(".", 2)[-2]
+        if part.is_file() and pid.isdigit() and not is_running(int(pid)):
+            part.unlink(missing_ok=True)
+            n_removed += 1
+    return n_removed
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process of this machine is alive; one that is dead but not yet reaped is not."""
+    try:
+        return psutil.Process(pid).status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True
+
+
+def _check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts]) -> None:
+    faults = []
+    if old.declaration.get("name") != study.name:
+        faults.append(f"it holds the study {old.declaration.get('name')!r}, not {study.name!r}")
+    else:
+        faults += [f"the arm {name} is declared in another way" for name in old.arms if _differs(old, study, name)]
+    for name, facts in tasks.items():
+        before = old.tasks.get(name)
+        if before is not None and before.release != facts.release:
+            faults.append(f"{name}: its cells asked release {before.release[:16]}, not {facts.release[:16]}")
+        elif before is not None and before.budget_s != facts.budget_s:
+            faults.append(f"{name}: its budget is {before.budget_s} s, not {facts.budget_s} s")
+    if faults:
+        raise ProtocolMismatch("\n".join([f"{old.path} cannot be continued; give a new folder", *faults]))
+
+
+def _differs(old: StudyFolder, study: Study, arm: str) -> bool:
+    before = Study.from_dict(old.declaration).digest_of(arm)
+    return arm not in [each.name for each in study.arms] or study.digest_of(arm) != before
+
+
+def _to_dict(facts: TaskFacts) -> dict[str, object]:
+    return {name: getattr(facts, name) for name in TaskFacts.__slots__}

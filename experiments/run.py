@@ -1,0 +1,306 @@
+"""Run a study: every arm on every task with every seed, in parallel, into a folder that survives anything.
+
+    python -m experiments.run joint --seeds 30 --workers 2 --out out/joint
+    python -m experiments.run joint --family model-free --out out/joint
+    python -m experiments.run --list
+
+Stopped at any moment, by Ctrl-C or kill -9, it goes on where it was when started again: a finished cell is one log,
+written beside and renamed. More seeds, tasks or arms may be asked for later. Then `python -m experiments.report DIR`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import logging
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final, Literal
+
+from joblib import Parallel, delayed, parallel_config
+from joblib.externals.loky.process_executor import (  # type: ignore[import-untyped]  # ships no types
+    TerminatedWorkerError,
+)
+
+from experiments.benches import mean_runtime, open_benchmark, release_facts
+from experiments.cells import Job, Outcome, run_cell
+from experiments.folder import StudyFolder, TaskFacts, is_finished, open_or_make, remove_parts
+from experiments.optimizers import OPTIMIZERS
+from experiments.studies import STUDIES, find_study
+from experiments.studies.study import Arm, Study
+from experiments.worlds import build_worlds, worlds_path, write_worlds
+from jahs.errors import InvalidArgument, JahsError, MissingData, MissingDependency, UnknownName
+from jahs.release import read_release
+from pipeline.progress import Progress
+from surrogate.folders import commit, package_versions
+
+__all__ = ["Settings", "main", "run"]
+
+_log = logging.getLogger(__name__)
+_MOST_SHOWN: Final = 5
+_MOST_RESTARTS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `run` does; one field per flag.
+
+    Attributes:
+        study: name of the study.
+        out: folder of the study, made if it does not exist.
+        seeds: seeds 0, 1, 2 and so on; None: as many as the study declares.
+        workers: processes, each on one core.
+        task: names of tasks; empty: those that the study declares.
+        arms: patterns of names of arms; empty: all.
+        family: only arms of this family.
+        release: folder of a release, or of one per task; None: where `jahs` finds them.
+        backend: "loky" for this machine, "dask" for a cluster that shares the folder.
+        scheduler: address of a Dask scheduler.
+    """
+
+    study: str
+    out: Path
+    seeds: int | None = None
+    workers: int = 2
+    task: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+    family: Literal["model-free", "model-based"] | None = None
+    release: Path | None = None
+    backend: Literal["loky", "dask"] = "loky"
+    scheduler: str | None = None
+
+    def check(self) -> Study:
+        """Return the study, refusing every fault at once."""
+        faults = [
+            f"{name}={value} is not at least 1"
+            for name, value in (("seeds", self.seeds), ("workers", self.workers))
+            if value is not None and value < 1
+        ]
+        if self.backend == "dask" and self.scheduler is None:
+            faults.append("backend=dask needs the address of a scheduler: --scheduler tcp://HOST:8786")
+        if faults:
+            raise InvalidArgument("\n".join(faults))
+        return find_study(self.study)
+
+    def choose(self, study: Study) -> tuple[Arm, ...]:
+        """Return the arms that were asked for, in the order of the study.
+
+        Raises:
+            UnknownName: a pattern is that of no arm.
+            MissingDependency: the packages of some arms are not installed.
+        """
+        names = [arm.name for arm in study.arms]
+        for pattern in self.arms:
+            if not fnmatch.filter(names, pattern):
+                raise UnknownName.of("arms", pattern, names)
+        chosen = [
+            arm
+            for arm in study.arms
+            if (not self.arms or any(fnmatch.fnmatchcase(arm.name, pattern) for pattern in self.arms))
+            and self.family in (None, arm.family)
+        ]
+        if not chosen:
+            raise InvalidArgument(f"no arm of {study.name} is {self.family} and one of {', '.join(self.arms)}")
+        lacking = {arm.name: packages for arm in chosen if (packages := _lacking(arm.optimizer))}
+        if lacking:
+            lines = [f"{name} needs {', '.join(packages)}" for name, packages in lacking.items()]
+            raise MissingDependency(
+                "\n".join([*lines, "install what is missing, or leave these arms out with --family or --arms"])
+            )
+        return tuple(chosen)
+
+
+def run(settings: Settings) -> int:
+    """Run every cell that is not there yet; return how many.
+
+    Raises:
+        JahsError: bad settings, no release, a folder of another study; nothing was run.
+    """
+    study = settings.check()
+    arms = settings.choose(study)
+    tasks = {name: _task_facts(study, name, settings.release) for name in settings.task or study.tasks}
+    folder = open_or_make(
+        settings.out,
+        study,
+        tasks=tasks,
+        arms=[arm.name for arm in arms],
+        n_seeds=settings.seeds or study.n_seeds,
+        made_with={"commit": commit(), "versions": package_versions(), "command": shlex.join(_command(settings))},
+    )
+    # On a cluster, processes of other machines may still be writing.
+    if settings.backend == "loky" and (n_removed := remove_parts(folder.path)):
+        _log.info("removed %d unfinished logs of a run that was killed", n_removed)
+    if any(arm.world != "release" for arm in arms):
+        _prepare_worlds(folder.path, tasks, settings.release)
+    jobs = list(_jobs(settings, study, folder, arms=arms, tasks=tasks))
+    failed = _run_all(settings, folder.path, jobs)
+    if failed:
+        shown = "\n".join(f"{outcome.cell.path}: {outcome.fault}" for outcome in failed[:_MOST_SHOWN])
+        raise JahsError(f"{len(failed)} of {len(jobs)} cells failed; run again to try them again\n{shown}")
+    return len(jobs)
+
+
+def _lacking(optimizer: str) -> list[str]:
+    """Requirements of an optimiser of which there is no installed package."""
+    lacking = []
+    for requirement in OPTIMIZERS[optimizer].needs:
+        try:
+            version(re.split(r"[^\w.-]", requirement, maxsplit=1)[0])
+        except PackageNotFoundError:  # noqa: PERF203  # a handful
+            lacking.append(requirement)
+    return lacking
+
+
+def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
+    bench = open_benchmark(task, release)
+    facts = release_facts(bench)
+    if study.noise == "seeded" and not facts.has_noise:
+        raise MissingData(f"{task}: {study.name} draws training noise, and {bench.release} has no noise.json")
+    unit = mean_runtime(bench)
+    return TaskFacts(
+        release=facts.sha256,
+        version=facts.version,
+        source=facts.source,
+        mean_runtime_s=unit,
+        budget_s=unit * study.n_evaluations,
+    )
+
+
+def _prepare_worlds(path: Path, tasks: Iterable[str], release: Path | None) -> None:
+    """Build the worlds of each task that has none yet; they are a function of the release."""
+    for name in tasks:
+        if not worlds_path(path, name).exists():
+            bench = open_benchmark(name, release)
+            assert bench.release is not None
+            _log.info("fitting the surrogates that leave out for %s", name)
+            write_worlds(worlds_path(path, name), build_worlds(read_release(bench.release).table, bench.task))
+
+
+def _jobs(
+    settings: Settings, study: Study, folder: StudyFolder, *, arms: Sequence[Arm], tasks: dict[str, TaskFacts]
+) -> Iterator[Job]:
+    """Yield every cell that is not finished."""
+    digests = {arm.name: study.digest_of(arm.name) for arm in arms}
+    for cell in study.cells(tasks=[*tasks], arms=[arm.name for arm in arms], n_seeds=settings.seeds or study.n_seeds):
+        if not is_finished(folder.path, cell):
+            yield Job(
+                cell=cell,
+                arm=study.arm(cell.arm),
+                out=folder.path.absolute(),
+                release=settings.release and settings.release.absolute(),
+                budget_s=folder.tasks[cell.task].budget_s,
+                workers=study.workers,
+                is_noisy=study.noise == "seeded",
+                facts={
+                    "release": tasks[cell.task].release,
+                    "study": study.name,
+                    "arm_digest": digests[cell.arm],
+                },
+            )
+
+
+def _run_all(settings: Settings, path: Path, jobs: Sequence[Job]) -> list[Outcome]:
+    """Run every job, also where workers are killed; return what failed."""
+    progress = Progress(len(jobs), settings.study)
+    failed: list[Outcome] = []
+    for restart in range(_MOST_RESTARTS + 1):
+        left = [job for job in jobs if not is_finished(path, job.cell)]
+        ended, failed = len(jobs) - len(left), []
+        try:
+            for outcome in _run_jobs(settings, left):
+                ended += 1
+                failed += [outcome] if outcome.fault else []
+                progress.update(ended, outcome.line)
+            break
+        except TerminatedWorkerError:
+            _log.warning("a worker was killed; its cell is run again")
+            if restart == _MOST_RESTARTS:
+                raise
+    progress.close()
+    return failed
+
+
+def _run_jobs(settings: Settings, jobs: Sequence[Job]) -> Iterator[Outcome]:
+    """Yield what became of each cell, as they end."""
+    if settings.backend == "dask":
+        from distributed import Client
+
+        with Client(settings.scheduler), parallel_config(backend="dask", wait_for_workers_timeout=60):  # type: ignore[no-untyped-call]
+            yield from Parallel(return_as="generator_unordered", batch_size=1)(delayed(run_cell)(job) for job in jobs)
+        return
+    if settings.workers == 1 or len(jobs) == 1:
+        yield from map(run_cell, jobs)
+        return
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    yield from Parallel(
+        n_jobs=settings.workers, return_as="generator_unordered", batch_size=1, pre_dispatch="2 * n_jobs"
+    )(delayed(run_cell)(job) for job in jobs)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    if arguments == ["--list"]:
+        print(_listing())  # noqa: T201
+        return 0
+    settings = _parse(arguments)
+    try:
+        n_run = run(settings)
+    except KeyboardInterrupt:
+        _log.info("stopped; every finished cell is kept, start again to go on")
+        return 130
+    except JahsError as err:
+        _log.error("%s", err)
+        return 2
+    print(json.dumps({"study": settings.study, "out": str(settings.out), "cells_run": n_run}))  # noqa: T201
+    return 0
+
+
+def _listing() -> str:
+    lines = []
+    for study in STUDIES.values():
+        lines.append(f"{study.name}: {study.question} ({study.n_seeds} seeds, {', '.join(study.tasks)})")
+        lines += [f"    {arm.name}  [{arm.family}]" for arm in study.arms]
+    return "\n".join(lines)
+
+
+def _command(settings: Settings) -> list[str]:
+    """The command line that these settings are, without paths and processes: they decide nothing."""
+    flags = ["python", "-m", "experiments.run", settings.study]
+    flags += ["--seeds", str(settings.seeds)] if settings.seeds else []
+    for name, values in (("--task", settings.task), ("--arms", settings.arms)):
+        flags += [part for value in values for part in (name, value)]
+    return flags + (["--family", settings.family] if settings.family else [])
+
+
+def _parse(arguments: Sequence[str]) -> Settings:
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.run",
+        description="Run a study, or go on with one.",
+        epilog="Example: python -m experiments.run joint --family model-free --seeds 30 --workers 2 --out out/joint. "
+        "--list alone lists the studies and their arms.",
+    )
+    parser.add_argument("study", help=", ".join(STUDIES))
+    parser.add_argument("--out", type=Path, required=True, help="folder of the study, made if it does not exist")
+    parser.add_argument("--seeds", type=int, help="seeds 0, 1, 2 and so on (default: what the study declares)")
+    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    parser.add_argument("--task", action="append", default=[], help="a task; may be given again (default: the study's)")
+    parser.add_argument("--arms", action="append", default=[], help="pattern of names of arms; may be given again")
+    parser.add_argument("--family", choices=("model-free", "model-based"), help="only arms of this family")
+    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    parser.add_argument("--backend", choices=("loky", "dask"), default="loky")
+    parser.add_argument("--scheduler", help="address of a Dask scheduler, with --backend dask")
+    given = vars(parser.parse_args(arguments))
+    return Settings(**{**given, "task": tuple(given["task"]), "arms": tuple(given["arms"])})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

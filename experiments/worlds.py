@@ -1,0 +1,306 @@
+"""Two worlds over the same recorded configs: what was measured, and what surrogates that never saw them answer.
+
+    DIR/worlds/<task>.npz    configs, and for each world and metric an array (n_configs, n_epochs)
+
+Every proposal is answered as the nearest recorded config, in both worlds the same one, so that every optimiser can
+search them unchanged and only the answers differ. The configs are those with a finished run on a CPU; where there are
+several seeds, the recorded answer is their mean.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from jahs.atomic import write_beside
+from jahs.columns import Configs
+from jahs.configs import Config
+from jahs.encoding import encode
+from jahs.errors import CorruptFile, InvalidArgument, MissingData
+from jahs.fidelities import read_budget, read_epoch, read_epochs
+from jahs.metrics import METRICS, Metric
+from jahs.parameters import PARAMETERS
+from jahs.queryable import At
+from jahs.release import RecordedTable
+from jahs.results import Result
+from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
+from jahs.spaces import Space
+from jahs.tables import Table, take
+from jahs.tasks import Task, task
+from splits.folds import k_folds
+from splits.split import Split
+from surrogate.dataset import Measurements, Rows, assemble
+from surrogate.model import Settings, fit_surrogate
+
+__all__ = [
+    "METRIC_NAMES",
+    "WORLD_NAMES",
+    "World",
+    "Worlds",
+    "build_worlds",
+    "open_world",
+    "read_worlds",
+    "worlds_path",
+    "write_worlds",
+]
+
+Floats = NDArray[np.float64]
+WorldName = Literal["table", "left_out"]
+
+METRIC_NAMES: Final = ("valid_acc", "test_acc", "runtime")
+WORLD_NAMES: Final[tuple[WorldName, ...]] = ("table", "left_out")
+_WORLDS_FORMAT: Final = 1
+_FEWEST: Final = 50
+_SETTINGS: Final = Settings(n_trees=300, learning_rate=0.1)
+_BLOCK: Final = 256  # proposals compared with every recorded config at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Worlds:
+    """What both worlds answer.
+
+    Attributes:
+        task: of what.
+        X: encoded configs, (n_configs, 14).
+        answers: by world and metric, (n_configs, n_epochs).
+        n_folds: into how many the configs were divided.
+    """
+
+    task: Task
+    X: NDArray[np.float32]
+    answers: Mapping[WorldName, Mapping[str, Floats]]
+    n_folds: int
+
+    def agreement(self, metric: str) -> tuple[float, float]:
+        """Kendall's tau and R2 between the worlds at the last epoch: how good the surrogates are that leave out."""
+        table, left_out = (self.answers[name][metric][:, -1] for name in WORLD_NAMES)
+        residual = float(((table - left_out) ** 2).sum() / ((table - table.mean()) ** 2).sum())
+        return float(stats.kendalltau(table, left_out).statistic), 1 - residual
+
+
+class World:
+    """Answers like a benchmark, for the nearest recorded config. Give it to `jahs.View`."""
+
+    def __init__(self, worlds: Worlds, name: WorldName) -> None:
+        self.task = worlds.task
+        self.name = name
+        self.space = Space()
+        self.max_epoch = worlds.task.max_epoch
+        self.fidelities: Mapping[str, tuple[float, ...]] = {"epoch": tuple(range(1, self.max_epoch + 1))}
+        self.full: Mapping[str, float] = {"epoch": self.max_epoch}
+        self.metrics: Mapping[str, Metric] = {metric: METRICS[metric] for metric in METRIC_NAMES}
+        self._answers = worlds.answers[name]
+        self._places = _places(worlds.X)
+
+    @overload
+    def sample(self, n: None = None, *, seed: int | None) -> Config: ...
+    @overload
+    def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
+    def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
+        """Return random configs of the joint space."""
+        return self.space.sample(n, seed=seed)
+
+    def fidelity(self, at: object = None) -> dict[str, float]:
+        """Return a whole fidelity; its epoch is rounded, half to even."""
+        return {"epoch": self.max_epoch if at is None else read_budget(at, self.max_epoch)}
+
+    def nearest(self, configs: Configs) -> NDArray[np.intp]:
+        """Rows of the recorded configs that are nearest, (n,).
+
+        Every choice that differs counts 1, a step of N, W or Resolution 1/2, and the whole range of a float 1 on its
+        log scale. Of equally near ones the first.
+        """
+        asked = _places(encode(configs, 1)[:, :-1])
+        found = np.empty(len(asked), dtype=np.intp)
+        for at in range(0, len(asked), _BLOCK):
+            block = asked[at : at + _BLOCK, None]
+            apart = np.where(_IS_CHOICE, block != self._places, np.abs(block - self._places))
+            found[at : at + _BLOCK] = apart.sum(axis=2).argmin(axis=1)
+        return found
+
+    def query_many(
+        self,
+        configs: Configs,
+        *,
+        at: At | Sequence[At] | None = None,
+        each_at: Sequence[At] | NDArray[np.integer] | None = None,
+        seed: int | NDArray[np.integer] | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> dict[str, Floats]:
+        """Return metrics of the nearest recorded configs, (n,) each: at one epoch, or at one for each.
+
+        Raises:
+            InvalidArgument: a seed is given: a recorded mean has none.
+        """
+        if seed is not None:
+            raise InvalidArgument(f"seed={seed!r}: recorded means have no training noise to draw; use seed=None")
+        rows = self.nearest(configs)
+        last = self.max_epoch
+        one = last if at is None else read_epoch(at, last)
+        epochs = np.full(len(rows), one) if each_at is None else read_epochs(each_at, last)
+        return {name: self._answers[name][rows, epochs - 1] for name in metrics or METRIC_NAMES}
+
+    def query(
+        self,
+        config: Mapping[str, object],
+        *,
+        at: At | None = None,
+        seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> Result:
+        """Return the metrics of one config."""
+        found = self.query_many([config], at=at, seed=seed, metrics=metrics)
+        return Result({name: float(values[0]) for name, values in found.items()}, self.fidelity(at), None, "exact")
+
+    def trajectory(
+        self,
+        config: Mapping[str, object],
+        *,
+        frm: int = 1,
+        to: int | None = None,
+        step: int = 1,
+        seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Return the metrics of one config, epoch by epoch."""
+        epochs = np.arange(frm, (to or self.max_epoch) + 1, step)
+        answers = self.query_many([config] * len(epochs), each_at=epochs, seed=seed, metrics=metrics)
+        return {"epoch": epochs, **answers}
+
+
+def build_worlds(
+    recorded: RecordedTable, of_task: Task, *, n_folds: int = 5, seed: int = 0, settings: Settings | None = None
+) -> Worlds:
+    """Fit the surrogates that leave out, and answer every recorded config in both worlds.
+
+    Args:
+        recorded: the runs of a release.
+        of_task: whose they are.
+        n_folds: each fold is answered by models fitted on the others.
+        seed: of the folds.
+        settings: of the models.
+
+    Raises:
+        MissingData: too few configs have a finished run on a CPU.
+    """
+    measured = _measurements(recorded, of_task)
+    ids, table = _recorded_means(measured.runs, of_task.max_epoch)
+    if len(ids) < _FEWEST:
+        raise MissingData(f"{of_task.name}: {len(ids)} configs have a finished run on a CPU; {_FEWEST} are needed")
+    configs = take(measured.configs, np.searchsorted(measured.configs["config_id"], ids))
+    X = encode({key: configs[key] for key in CONFIG_KEYS}, 1)
+    left_out = {name: np.empty_like(table[name]) for name in METRIC_NAMES}
+    folds = list(k_folds(configs, n_folds, seed=seed))
+    for name in METRIC_NAMES:
+        rows = _all_rows(name, measured)
+        for _, held_out in folds:
+            kept = rows.take(~np.isin(rows.config_id, ids[held_out]))
+            model = fit_surrogate(name, kept, of_task, settings=settings or _SETTINGS)
+            asked = np.repeat(X[held_out], of_task.max_epoch, axis=0)
+            asked[:, -1] = np.tile(np.arange(1, of_task.max_epoch + 1), len(held_out))
+            left_out[name][held_out] = model.predict(asked).reshape(len(held_out), of_task.max_epoch)
+    return Worlds(task=of_task, X=X[:, :-1], answers={"table": table, "left_out": left_out}, n_folds=n_folds)
+
+
+def write_worlds(path: Path, worlds: Worlds) -> None:
+    """Write both worlds, whole or not at all."""
+    arrays = {f"{world}.{name}": values for world in WORLD_NAMES for name, values in worlds.answers[world].items()}
+    header = np.array([_WORLDS_FORMAT, worlds.n_folds], dtype=np.int64)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with write_beside(path) as beside, beside.open("wb") as file:
+        np.savez_compressed(file, header=header, X=worlds.X, **arrays)  # type: ignore[arg-type]  # arrays by name
+
+
+def read_worlds(path: Path, task_name: str) -> Worlds:
+    """Read both worlds.
+
+    Raises:
+        MissingData: they were not built.
+        CorruptFile: the file is not what `write_worlds` writes.
+    """
+    if not path.is_file():
+        raise MissingData(f"{path} does not exist; python -m experiments.run truth builds it")
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+            version, n_folds = file["header"].tolist()
+            if version != _WORLDS_FORMAT:
+                raise CorruptFile(f"{path}: format {version}; this version reads {_WORLDS_FORMAT}")
+            answers = {world: {name: file[f"{world}.{name}"] for name in METRIC_NAMES} for world in WORLD_NAMES}
+            return Worlds(task=task(task_name), X=file["X"], answers=answers, n_folds=n_folds)
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as err:
+        if isinstance(err, CorruptFile):
+            raise
+        raise CorruptFile(f"{path} cannot be read: {err}; remove it, and it is built again") from err
+
+
+def worlds_path(study: Path, task_name: str) -> Path:
+    """Where the worlds of a task are in the folder of a study."""
+    return study / "worlds" / f"{task_name}.npz"
+
+
+@functools.lru_cache(maxsize=8)
+def open_world(path: Path, task_name: str, name: WorldName) -> World:
+    """Return a world, once for each process."""
+    return World(read_worlds(path, task_name), name)
+
+
+def _measurements(recorded: RecordedTable, of_task: Task) -> Measurements:
+    configs = take(recorded.configs, np.argsort(recorded.configs["config_id"], kind="stable"))
+    protocol = str(recorded.runs["protocol"][0]) if len(recorded.runs["protocol"]) else ""
+    return Measurements(task=of_task, protocol=protocol, configs=configs, runs=recorded.runs, profile=recorded.profile)
+
+
+def _recorded_means(runs: Table, max_epoch: int) -> tuple[NDArray[np.uint64], dict[str, Floats]]:
+    """Ids of configs with finished CPU runs, ascending, and their means over seeds, (n_configs, max_epoch)."""
+    rows = take({name: runs[name] for name in RUN_COLUMNS}, (runs["status"] == "finished") & (runs["device"] == "cpu"))
+    rows = take(rows, np.lexsort((rows["epoch"], rows["seed"], rows["config_id"])))
+    ids, first, counts = np.unique(rows["config_id"], return_index=True, return_counts=True)
+    if np.any(counts % max_epoch):
+        raise CorruptFile("a finished run does not have every epoch")
+    means = {
+        name: np.add.reduceat(rows[name].astype(np.float64).reshape(-1, max_epoch), first // max_epoch, axis=0)
+        / (counts // max_epoch)[:, None]
+        for name in METRIC_NAMES
+        if len(ids)
+    }
+    return ids.astype(np.uint64), means
+
+
+def _all_rows(metric: str, measured: Measurements) -> Rows:
+    """Every row that a model of this metric can be fitted on."""
+    ids = np.unique(measured.configs["config_id"]).astype(np.uint64)
+    nobody = Split(
+        config_ids=ids,
+        parts=np.zeros(len(ids), dtype=np.int8),
+        seed=0,
+        task=measured.task.name,
+        protocol=measured.protocol,
+    )
+    return assemble(metric, measured, nobody)["train"]
+
+
+_IS_CHOICE: Final = np.array([PARAMETERS[key].kind not in {"float", "ordinal"} for key in CONFIG_KEYS])
+
+
+def _places(X: NDArray[np.float32]) -> Floats:
+    """Encoded configs such that differences are distances: floats in 0..1 on their log scale, ordinals in halves."""
+    places = X.astype(np.float64)
+    for j, key in enumerate(CONFIG_KEYS):
+        parameter = PARAMETERS[key]
+        if parameter.kind == "float":
+            span = np.log(parameter.upper / parameter.lower)
+            places[:, j] = np.log(places[:, j] / parameter.lower) / span
+        elif parameter.kind == "ordinal":
+            codes = np.array(parameter.codes, dtype=np.float64)
+            places[:, j] = np.searchsorted(codes, places[:, j]) / (len(codes) - 1)
+    return places

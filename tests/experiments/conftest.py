@@ -1,0 +1,38 @@
+"""One small release for all tests of the experiments: quick to ask, with noise, references and recorded runs."""
+
+from __future__ import annotations
+
+import pytest
+
+import jahs
+from jahs.references import build_references
+from jahs.release import RecordedTable
+from jahs.tasks import TASKS
+from tests.jahs.noise_models import noise_model
+from tests.releases import make_release
+from tests.surrogate import landscape
+
+TASK = "fashion_mnist_mini"
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("release")
+    parts = {"task": TASK, "n_trees": 10, "depth": 3, "table": recorded_table()}
+    bench = jahs.Benchmark(TASK, release=make_release(folder / "plain", **parts), engine="numpy")
+    references = build_references(bench, n_configs=300, seed=0, n_rounds=1).to_dict()
+    return make_release(folder / TASK, noise=noise_model(TASK).to_dict(), references=references, **parts)
+
+
+@pytest.fixture(scope="session")
+def bench(release):
+    return jahs.Benchmark(TASK, release=release)
+
+
+def recorded_table() -> RecordedTable:
+    """Every epoch of three configs in each fidelity group."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(landscape, "TASK", TASKS[TASK])
+        patch.setattr(landscape, "EPOCHS", tuple(range(1, TASKS[TASK].max_epoch + 1)))
+        measured = landscape.measurements(3)
+    return RecordedTable(configs=measured.configs, runs=measured.runs, profile=measured.profile)

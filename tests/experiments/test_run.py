@@ -1,0 +1,249 @@
+"""Studies as they are run: in processes that are killed, continued, extended, and on a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from experiments.folder import is_running, read_folder
+from experiments.run import main
+from jahs.simulate import read_log
+
+ROOT = Path(__file__).resolve().parents[2]
+ARM = "random_search-jahs"
+
+
+def run(out, release, *more, study="joint", arms=ARM, seeds=2):
+    arguments = ["--arms", arms, "--seeds", seeds, "--workers", 1, "--release", release, "--out", out, *more]
+    return main([study, *map(str, arguments)])
+
+
+def logs(out):
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*.jsonl"))}
+
+
+@pytest.fixture(scope="module")
+def reference(release, tmp_path_factory):
+    """Four seeds of one arm, run without any trouble in one process."""
+    out = tmp_path_factory.mktemp("study") / "joint"
+    assert run(out, release, seeds=4) == 0
+    return out
+
+
+def test_a_run_leaves_one_whole_log_for_each_cell(reference, release, bench):
+    found = logs(reference)
+    assert list(found) == [f"fashion_mnist_mini/{ARM}/seed-{seed:04d}.jsonl" for seed in range(4)]
+    assert len(set(found.values())) == 4
+    folder = read_folder(reference)
+    facts = folder.tasks["fashion_mnist_mini"]
+    log = read_log(reference / next(iter(found)))
+    assert log.ending["ended"] == "budget"
+    assert log.header["release"] == facts.release
+    assert log.header["arm"] == ARM
+    assert log.header["budget"] == facts.budget_s == 100 * facts.mean_runtime_s
+    sizes = {(trial.config["N"], trial.config["W"], trial.config["Resolution"]) for trial in log.trials}
+    assert sizes == {(5, 16, 1.0)}
+    mean = bench.query_many(
+        bench.space.fix({"N": 5, "W": 16, "Resolution": 1.0}).sample_columns(10_000, seed=0), metrics=("runtime",)
+    )
+    assert facts.mean_runtime_s == pytest.approx(mean["runtime"].mean())
+
+
+def test_finished_cells_are_skipped_and_seeds_and_arms_may_be_added(reference, release, tmp_path, capsys):
+    out = tmp_path / "joint"
+    assert run(out, release, seeds=1) == 0
+    stamps = {path: path.stat().st_mtime_ns for path in out.rglob("*.jsonl")}
+    assert run(out, release, seeds=3) == 0
+    assert run(out, release, arms="random_search-nas_default", seeds=1) == 0
+    counts = [json.loads(line)["cells_run"] for line in capsys.readouterr().out.splitlines()]
+    assert counts == [1, 2, 1]
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+    assert read_folder(out).n_seeds == 3
+    assert read_folder(out).arms == (ARM, "random_search-nas_default")
+    expected = {name: log for name, log in logs(reference).items() if "0003" not in name}
+    assert {name: log for name, log in logs(out).items() if ARM in name} == expected
+
+
+def start(out, release, *more):
+    arguments = ["--arms", ARM, "--release", release, "--out", out, *more]
+    command = [sys.executable, "-m", "experiments.run", "joint", *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def wait_for(condition, *, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_what_was_killed_goes_on_where_it_was_and_ends_the_same(reference, release, tmp_path):
+    out = tmp_path / "joint"
+    running = start(out, release, "--seeds", 2000, "--workers", 2)
+    try:
+        wait_for(lambda: len(logs(out)) >= 2)
+        processes = [running.pid, *(each.pid for each in psutil.Process(running.pid).children(recursive=True))]
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+    wait_for(lambda: not any(map(is_running, processes)))
+    part = out / "fashion_mnist_mini" / ARM / f".seed-0003.jsonl.{running.pid}.part"
+    part.write_text("cut")
+    assert run(out, release, seeds=4) == 0
+    assert not part.exists()
+    assert not list(out.rglob(".*.part"))
+    found = logs(out)
+    assert {name: found[name] for name in logs(reference)} == logs(reference)
+
+
+def test_a_killed_worker_costs_nothing_but_its_cell(reference, release, tmp_path, monkeypatch):
+    import experiments.run as module
+
+    run_jobs, n_calls = module._run_jobs, []
+
+    def die_after_two_cells(settings, jobs):
+        n_calls.append(len(jobs))
+        outcomes = run_jobs(settings, jobs)
+        yield next(outcomes)
+        if len(n_calls) == 1:
+            next(outcomes)  # ends, but nobody hears of it
+            raise module.TerminatedWorkerError
+        yield from outcomes
+
+    monkeypatch.setattr(module, "_run_jobs", die_after_two_cells)
+    assert run(tmp_path / "joint", release, seeds=4) == 0
+    assert n_calls == [4, 2]
+    assert logs(tmp_path / "joint") == logs(reference)
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_cleanly(release, tmp_path):
+    out = tmp_path / "joint"
+    running = start(out, release, "--seeds", 2000, "--workers", 1)
+    try:
+        wait_for(lambda: len(logs(out)) >= 1)
+        os.killpg(running.pid, signal.SIGINT)
+        _, text = running.communicate(timeout=60)
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.communicate()
+    assert running.returncode == 130, text
+    assert "every finished cell is kept" in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.slow
+def test_a_cluster_writes_the_same(reference, release, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        arguments = ("--backend", "dask", "--scheduler", cluster.scheduler_address)
+        assert run(tmp_path / "joint", release, *arguments, seeds=4) == 0
+    assert logs(tmp_path / "joint") == logs(reference)
+
+
+def test_progress_is_one_line_for_each_cell(release, tmp_path, caplog):
+    caplog.set_level("INFO")
+    run(tmp_path / "joint", release, seeds=2)
+    lines = [line for line in caplog.messages if line.startswith(("1/2", "2/2"))]
+    assert len(lines) == 2
+    assert f"joint {ARM} seed=0 trials=" in lines[0]
+
+
+def test_an_optimiser_that_fails_costs_its_own_cell_alone(release, tmp_path, caplog, monkeypatch):
+    import experiments.cells
+
+    class Broken:
+        name = "broken"
+
+        def ask(self, n):
+            raise ValueError("lost")
+
+        def tell(self, trial):
+            pass
+
+    make = experiments.cells.make
+
+    def break_one(name, view, *, seed, **more):
+        return Broken() if seed == 1 else make(name, view, seed=seed, **more)
+
+    monkeypatch.setattr(experiments.cells, "make", break_one)
+    out = tmp_path / "joint"
+    assert run(out, release, seeds=3) == 2
+    assert "1 of 3 cells failed" in caplog.text
+    assert "lost" in caplog.text
+    assert [name[-9:-6] for name in logs(out)] == ["000", "002"]
+    assert not list(out.rglob(".*.part"))
+    monkeypatch.undo()
+    assert run(out, release, seeds=3) == 0
+    assert len(logs(out)) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["joints"], "did you mean 'joint'"),
+        (["joint", "--seeds", "0"], "seeds=0 is not at least 1"),
+        (["joint", "--workers", "0"], "workers=0 is not at least 1"),
+        (["joint", "--backend", "dask"], "needs the address of a scheduler"),
+        (["joint", "--arms", "random_search-jah"], "did you mean 'random_search-jahs'"),
+        (["joint", "--arms", "random*", "--family", "model-based"], "no arm of joint is model-based"),
+        (["joint", "--family", "model-free", "--task", "cifar"], "did you mean 'cifar10'"),
+        (["joint", "--family", "model-free", "--release", "nowhere"], "nowhere is no release"),
+    ],
+    ids=["study", "seeds", "workers", "dask", "arms", "family", "task", "release"],
+)
+def test_bad_input_is_one_clear_message_and_writes_nothing(tmp_path, caplog, arguments, message):
+    out = tmp_path / "out"
+    assert main([*arguments, "--out", str(out)]) == 2
+    assert message in caplog.text
+    assert not out.exists()
+
+
+def test_a_study_with_noise_wants_a_release_with_noise(bench, release, tmp_path, caplog):
+    plain = release.parent / "plain"
+    assert run(tmp_path / "out", plain, study="baselines", arms="random_search") == 2
+    assert "draws training noise" in caplog.text
+
+
+def test_a_folder_of_another_study_or_release_is_refused(reference, release, tmp_path, caplog):
+    out = tmp_path / "joint"
+    shutil.copytree(reference, out)
+    before = logs(out)
+    assert run(out, release, study="fidelity", arms="random_search") == 2
+    assert "it holds the study 'joint', not 'fidelity'" in caplog.text
+    assert run(out, release.parent / "plain") == 2
+    assert "its cells asked release" in caplog.text
+    assert logs(out) == before
+    other = tmp_path / "notes"
+    other.mkdir()
+    (other / "a.txt").write_text("mine")
+    assert run(other, release) == 2
+    assert "is there already and holds no study" in caplog.text
+
+
+def test_noise_is_a_draw_for_each_seed_and_the_mean_is_not(release, bench, tmp_path):
+    out = tmp_path / "baselines"
+    assert run(out, release, study="baselines", arms="random_search", seeds=2) == 0
+    for seed in (0, 1):
+        trial = read_log(out / f"fashion_mnist_mini/random_search/seed-{seed:04d}.jsonl").trials[0]
+        assert trial.seed == seed
+        answer = bench.query(trial.config, seed=seed)
+        assert trial.metrics["valid_acc"] == answer.valid_acc != bench.query(trial.config).valid_acc
+
+
+def test_the_list_of_studies_names_every_arm(capsys):
+    assert main(["--list"]) == 0
+    listed = capsys.readouterr().out
+    assert "joint: How much sooner" in listed
+    assert "    random_search-hpo_random  [model-free]" in listed

@@ -1,0 +1,96 @@
+"""The frozen declarations."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from experiments.cells import open_view
+from experiments.optimizers import OPTIMIZERS, make
+from experiments.studies import STUDIES, find_study
+from experiments.studies.study import Study, ViewChoice
+from jahs.errors import InvalidArgument, UnknownName
+from jahs.metrics import METRICS
+from jahs.spaces import GROUPS
+from tests.fake_benchmark import FakeBenchmark
+
+BENCH = FakeBenchmark(max_epoch=12, metrics=tuple(METRICS)[:7])
+ARMS = [pytest.param(study, arm, id=f"{study.name}-{arm.name}") for study in STUDIES.values() for arm in study.arms]
+
+
+def test_there_are_five_studies():
+    assert list(STUDIES) == ["joint", "fidelity", "multiobjective", "baselines", "truth"]
+
+
+@pytest.mark.parametrize(("study", "arm"), ARMS)
+def test_every_arm_can_be_made_and_searches_what_it_says(study, arm):
+    entry = OPTIMIZERS[arm.optimizer]
+    assert entry.family == arm.family
+    view = open_view(BENCH, arm.view, seed=0)
+    assert set(view.fidelities) == set(arm.view.fidelities)
+    searched = set(view.space.searched)
+    sizes = set() if arm.view.search != "sizes" else {"N", "W", "Resolution"}
+    wanted = {
+        "nas": set(GROUPS["architecture"]),
+        "hpo": set(GROUPS["hyperparameters"]),
+    }.get(arm.view.search, set(GROUPS["architecture"]) | set(GROUPS["hyperparameters"]) | sizes)
+    assert searched == wanted
+    if not entry.needs:
+        assert make(arm.optimizer, view, seed=0, objectives=arm.objectives, **dict(arm.settings)).ask(1)
+
+
+def test_sizes_that_are_not_searched_are_full():
+    view = open_view(BENCH, ViewChoice(search="nas", fidelities=("epoch", "W")), seed=0)
+    assert {key: view.space.fixed[key] for key in ("N", "W", "Resolution")} == {"N": 5, "W": 16, "Resolution": 1.0}
+    assert view.full == {"epoch": 12, "W": 16}
+
+
+def test_a_random_fixed_part_is_that_of_its_seed_and_a_default_one_is_not():
+    def fixed(seed, **choice):
+        return open_view(BENCH, ViewChoice(search="nas", **choice), seed=seed).space.fixed["LearningRate"]
+
+    assert fixed(0, fixed_part="random") == fixed(0, fixed_part="random") != fixed(1, fixed_part="random")
+    assert fixed(0) == fixed(1) == 0.1
+
+
+@pytest.mark.parametrize("study", [pytest.param(study, id=study.name) for study in STUDIES.values()])
+def test_a_declaration_survives_json(study):
+    again = Study.from_dict(json.loads(json.dumps(study.to_dict())))
+    assert [again.digest_of(arm.name) for arm in again.arms] == [study.digest_of(arm.name) for arm in study.arms]
+    assert [arm.name for arm in again.arms] == [arm.name for arm in study.arms]
+    assert again.combinations == study.combinations
+
+
+def test_a_digest_stands_for_what_decides_about_a_cell_and_for_nothing_else():
+    study = STUDIES["joint"]
+    arm = study.arms[0]
+    digest = study.digest_of(arm.name)
+    renamed = (replace(arm, title="z"), *study.arms[1:])
+    for same in ({"title": "x"}, {"n_seeds": 3}, {"tasks": ("digits",)}, {"arms": study.arms[:1]}, {"arms": renamed}):
+        assert replace(study, **same).digest_of(arm.name) == digest
+    other_view = (replace(arm, view=ViewChoice(search="sizes")),)
+    for other in ({"n_evaluations": 3}, {"workers": 2}, {"noise": "seeded"}, {"arms": other_view}):
+        assert replace(study, **other).digest_of(arm.name) != digest
+    assert len({study.digest_of(each.name) for each in study.arms}) == len(study.arms)
+
+
+def test_a_name_is_one_arm():
+    study = STUDIES["joint"]
+    with pytest.raises(InvalidArgument, match="arms of the same name: random_search-jahs"):
+        replace(study, arms=(study.arms[0], study.arms[0]))
+    with pytest.raises(UnknownName, match="did you mean 'random_search-jahs'"):
+        study.arm("random_search-jah")
+    with pytest.raises(UnknownName, match="did you mean 'joint'"):
+        find_study("joints")
+
+
+def test_cells_come_seed_after_seed():
+    cells = list(STUDIES["joint"].cells(tasks=["digits"], arms=["a", "b"], n_seeds=2))
+    assert [cell.path for cell in cells] == [
+        "digits/a/seed-0000.jsonl",
+        "digits/b/seed-0000.jsonl",
+        "digits/a/seed-0001.jsonl",
+        "digits/b/seed-0001.jsonl",
+    ]
