@@ -1,0 +1,86 @@
+"""What a report says, before anybody decides whether it becomes HTML or Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from matplotlib.figure import Figure as Drawing
+
+__all__ = ["Block", "Document", "Figure", "Section", "Table", "Text"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A paragraph. `is_answer` marks the sentence that a hurried reader wants."""
+
+    text: str
+    is_answer: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Figure:
+    """A drawing.
+
+    Attributes:
+        name: of its files.
+        caption: what is shown and how to read it.
+        alt: what can be seen, for those who cannot.
+        drawing: drawn in the light palette.
+    """
+
+    name: str
+    caption: str
+    alt: str
+    drawing: Drawing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of text. The first `n_labels` columns are labels, the others numbers, which are set to the right.
+
+    Attributes:
+        caption: what the numbers are, with their unit.
+        columns: titles.
+        rows: cells, as many as columns.
+        n_labels: how many columns are labels.
+        is_folded: shown only when it is asked for, on the page.
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    n_labels: int = 1
+    is_folded: bool = False
+
+
+Block: TypeAlias = Text | Figure | Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A report.
+
+    Attributes:
+        title, subtitle: of the page.
+        sections: in order.
+        facts: how to get the same numbers again, as (what, value).
+    """
+
+    title: str
+    subtitle: str
+    sections: tuple[Section, ...]
+    facts: tuple[tuple[str, str], ...] = field(default=())
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """Every figure in order."""
+        return tuple(block for section in self.sections for block in section.blocks if isinstance(block, Figure))

@@ -1,0 +1,143 @@
+"""The page of the study `fidelity`: curves of each way to spend less, and how well a little spent predicts the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from scipy import stats
+
+from experiments.analysis.logs import Floats
+from experiments.analysis.speedups import speedup
+from experiments.report.document import Block, Figure, Section, Table, Text
+from experiments.report.drawing import Curve, draw_curves
+from experiments.report.results import Results
+from experiments.report.single import overview
+from experiments.studies.study import FULL_SIZES
+from jahs.benchmark import Benchmark
+from jahs.columns import Columns
+from jahs.spaces import space
+from jahs.tasks import TASKS
+
+__all__ = ["fidelity_sections", "rank_correlations"]
+
+N_CONFIGS: Final = 1000
+_ALONE: Final = {"N": (1, 3, 5), "W": (4, 8, 16), "Resolution": (0.25, 0.5, 1.0)}
+
+
+def fidelity_sections(results: Results) -> tuple[Section, ...]:
+    """Why it should work, then for each optimiser how it did against black-box search."""
+    plain = tuple(arm for arm in results.arms if arm.view.fidelities == ("epoch",) and arm.chapter == "black box")
+    sections = [Section(title="What little training says about the rest", blocks=tuple(_correlation_blocks(results)))]
+    for chapter in results.study.chapters:
+        arms = tuple(arm for arm in results.arms_of(chapter) if arm not in plain)
+        if not arms:
+            continue
+        blocks: list[Block] = []
+        for task in results.tasks:
+            if plain:
+                blocks += _speedup_blocks(results, task, plain[0].name, [arm.name for arm in arms])
+            blocks += overview(results, task, (*plain, *arms), key=f"{task}-{arms[0].optimizer}".replace("_", "-"))
+        sections.append(
+            Section(title=f"{chapter[0].upper()}{chapter[1:]} against black-box search", blocks=tuple(blocks))
+        )
+    return tuple(sections)
+
+
+def rank_correlations(
+    bench: Benchmark, *, n_configs: int = N_CONFIGS, seed: int = 0
+) -> dict[str, tuple[Floats, Floats, Floats]]:
+    """Kendall's tau between the validation accuracy at each fidelity and at the highest one, over random configs.
+
+    Args:
+        bench: what answers.
+        n_configs, seed: of the random configs, at full size but for the fidelity in question.
+
+    Returns:
+        For each of epoch, N, W, Resolution and the diagonal: values, tau, and the share of the full cost.
+    """
+    columns = space(fixed=FULL_SIZES).sample_columns(n_configs, seed=seed)
+    last = bench.max_epoch
+    top = _ask(bench, columns, {}, last)
+    epochs = np.arange(1, last + 1) if last <= 20 else np.unique(np.geomspace(1, last, 20).round().astype(int))
+    found = {"epoch": _against(top, epochs, [_ask(bench, columns, {}, int(epoch)) for epoch in epochs])}
+    for name, values in _ALONE.items():
+        found[name] = _against(top, np.array(values), [_ask(bench, columns, {name: value}, last) for value in values])
+    diagonal = [{name: values[i] for name, values in _ALONE.items()} for i in range(3)]
+    at = [max(round(last * share), 1) for share in (1 / 3, 2 / 3, 1)]
+    asked = [_ask(bench, columns, sizes, epoch) for sizes, epoch in zip(diagonal, at, strict=True)]
+    found["diagonal"] = _against(top, np.array([1 / 3, 2 / 3, 1.0]), asked)
+    return found
+
+
+_Answer = tuple[Floats, Floats]
+
+
+def _ask(bench: Benchmark, columns: Columns, sizes: Mapping[str, float], epoch: int) -> _Answer:
+    n = len(columns["N"])
+    changed = {name: np.full(n, value, dtype=columns[name].dtype) for name, value in sizes.items()}
+    answer = bench.query_many({**columns, **changed}, at=epoch, metrics=("valid_acc", "runtime"))
+    return answer["valid_acc"], answer["runtime"]
+
+
+def _against(top: _Answer, values: Any, answers: Sequence[_Answer]) -> tuple[Floats, Floats, Floats]:
+    tau = np.array([stats.kendalltau(accuracy, top[0]).statistic for accuracy, _ in answers])
+    cost = np.array([runtime.mean() / top[1].mean() for _, runtime in answers])
+    return np.asarray(values, dtype=np.float64), tau, cost
+
+
+def _correlation_blocks(results: Results) -> list[Block]:
+    blocks: list[Block] = []
+    for task in results.tasks:
+        found = rank_correlations(results.bench[task])
+        curves = [
+            Curve(title=name, x=cost, y=tau, number=i, is_step=False, has_markers=True)
+            for i, (name, (_, tau, cost)) in enumerate(found.items())
+        ]
+        blocks.append(
+            Figure(
+                name=f"{task}-correlations".replace("_", "-"),
+                caption=f"Rank correlation of validation accuracies with those at the highest fidelity, over "
+                f"{N_CONFIGS} random configs ({TASKS[task].title}), by what an evaluation costs. High and to the left "
+                "is a good fidelity.",
+                alt="Kendall's tau rising with the share of the full cost, one curve for each fidelity.",
+                drawing=draw_curves(
+                    curves,
+                    x_label="mean cost (share of a full evaluation)",
+                    y_label="Kendall's τ with full fidelity",
+                    x_scale="log",
+                ),
+            )
+        )
+        rows = [
+            (name, f"{value:.3g}", f"{t:.3f}", f"{100 * c:.1f} %")
+            for name, (values, tau, cost) in found.items()
+            for value, t, c in zip(values, tau, cost, strict=True)
+        ]
+        blocks.append(
+            Table(
+                caption="The same in numbers; on the diagonal the value is the share of the way",
+                columns=("fidelity", "value", "Kendall's τ", "mean cost"),
+                rows=tuple(rows),
+                is_folded=True,
+            )
+        )
+    return blocks
+
+
+def _speedup_blocks(results: Results, task: str, plain: str, names: list[str]) -> list[Block]:
+    base = results.steps(task, results.study.arm(plain))
+    if len(base) < 2 or not all(len(s.times) for s in base):
+        return []
+    guess = 100.0 * (1 - 1 / TASKS[task].n_classes)
+    parts = []
+    for name in names:
+        arm = results.study.arm(name)
+        if fast := results.steps(task, arm):
+            found = speedup(fast, base, budget=float(results.study.n_evaluations), guess=guess)
+            sign = "≤ " if found.is_bound else ""
+            interval = found.interval
+            parts.append(f"{arm.title} {sign}{interval.value:.2g}× ({interval.low:.2g} to {interval.high:.2g})")
+    said = "Speed-up for reaching what random search has in the end, with 95 % bootstrap intervals: "
+    return [Text(text=said + "; ".join(parts) + ".", is_answer=True)] if parts else []

@@ -1,0 +1,163 @@
+"""A document as one HTML file: no script, no network, light and dark, as narrow as a phone."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import matplotlib as mpl
+
+from experiments.report.document import Block, Document, Figure, Section, Table, Text
+from experiments.report.drawing import style
+from experiments.report.palette import DARK, LIGHT, css_colors
+
+__all__ = ["anchor", "svg_text", "to_html"]
+
+_STYLE: Final = """
+*{box-sizing:border-box}
+html{-webkit-text-size-adjust:100%}
+body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",sans-serif}
+main{max-width:72rem;margin:0 auto;padding:1.2rem clamp(.9rem,3vw,2.5rem) 4rem}
+h1{font-size:clamp(1.5rem,4.5vw,2.2rem);line-height:1.2;margin:.6rem 0 .3rem}
+h2{font-size:1.35rem;margin:2.8rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--line);scroll-margin-top:.5rem}
+p{max-width:46rem;margin:.6rem 0}
+.sub,figcaption,summary,dt{color:var(--muted)}
+.sub{font-size:1.1rem}
+.answer{border-left:4px solid var(--s0);padding:.1rem 0 .1rem .9rem;font-size:1.08rem}
+nav ul{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;list-style:none;padding:0;margin:1rem 0}
+a{color:var(--s0)}
+.figures{align-items:start;
+ display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,26rem),1fr));gap:1.2rem 1.6rem}
+figure{margin:.6rem 0;min-width:0}
+figure svg{display:block;width:100%;height:auto;max-width:40rem}
+figcaption{font-size:.9rem;margin-top:.3rem;max-width:40rem}
+figure.table{margin:1.2rem 0}
+.table figcaption{max-width:46rem}
+.scroll{overflow-x:auto;margin:.4rem 0}
+table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
+th,td{padding:.3rem .8rem .3rem 0;border-bottom:1px solid var(--line);text-align:right;
+ white-space:nowrap;vertical-align:top}
+th.l,td.l{text-align:left;font-weight:400}
+thead th{font-weight:600}
+thead th.l{font-weight:600}
+summary{cursor:pointer}
+dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.2rem 1rem;font-size:.92rem}
+dd{margin:0;overflow-wrap:anywhere}
+@media(max-width:32rem){dl{grid-template-columns:minmax(0,1fr)}dd{margin-bottom:.4rem}}
+@media print{.scroll{overflow:visible}h2{break-after:avoid}figure{break-inside:avoid}}
+"""
+
+
+def to_html(document: Document, drawings: Mapping[str, str]) -> str:
+    """Return the whole page.
+
+    Args:
+        document: what it says.
+        drawings: each figure's `svg_text`, by the figure's name.
+    """
+    links = "".join(
+        f'<li><a href="#{anchor(section.title)}">{_text(section.title)}</a></li>' for section in document.sections
+    )
+    facts = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in document.facts)
+    last = f'<h2 id="how">How to get these numbers again</h2><dl>{facts}</dl>' if facts else ""
+    body = "\n".join(_section(section, drawings) for section in document.sections)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>{_text(document.title)}</title>
+<style>
+:root{{color-scheme:light dark;{_variables(LIGHT)}}}
+@media(prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}
+@media print{{:root{{{_variables(LIGHT)}}}}}
+{_STYLE.strip()}
+</style>
+</head>
+<body>
+<main>
+<h1>{_text(document.title)}</h1>
+<p class="sub">{_text(document.subtitle)}</p>
+<nav aria-label="Sections"><ul>{links}</ul></nav>
+{body}
+{last}
+</main>
+</body>
+</html>
+"""
+
+
+def svg_text(figure: Figure) -> str:
+    """Return a figure as an SVG file's text, the same for the same figure."""
+    out = io.StringIO()
+    with mpl.rc_context(dict(style())):
+        figure.drawing.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    figure.drawing.set_layout_engine("none")  # everything has its place now; it need not be found again
+    return out.getvalue()
+
+
+def anchor(title: str) -> str:
+    """Return what a link to a section ends with."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def _section(section: Section, drawings: Mapping[str, str]) -> str:
+    parts = [f'<section>\n<h2 id="{anchor(section.title)}">{_text(section.title)}</h2>']
+    is_open = False
+    for block in section.blocks:
+        if isinstance(block, Figure) != is_open:
+            parts.append("</div>" if is_open else '<div class="figures">')
+            is_open = not is_open
+        parts.append(_block(block, drawings))
+    return "\n".join([*parts, *(["</div>"] if is_open else []), "</section>"])
+
+
+def _block(block: Block, drawings: Mapping[str, str]) -> str:
+    if isinstance(block, Text):
+        return f"<p{' class=' + chr(34) + 'answer' + chr(34) if block.is_answer else ''}>{_text(block.text)}</p>"
+    if isinstance(block, Figure):
+        return f"<figure>{_inline(block, drawings[block.name])}<figcaption>{_text(block.caption)}</figcaption></figure>"
+    return _table(block)
+
+
+def _inline(figure: Figure, svg: str) -> str:
+    """The drawing inside the page: its ids are its own, its colours are the page's, its size is the column's."""
+    svg = css_colors(svg[svg.index("<svg") :])
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{figure.name}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{figure.name}-\1)", svg)
+    svg = re.sub(r'(xlink:)?href="#([^"]+)"', rf'href="#{figure.name}-\2"', svg)
+    head = f'<svg role="img" aria-label="{_text(figure.alt)}"'
+    opening, rest = svg.split(">", 1)
+    opening = re.sub(r' (width|height)="[^"]*"', "", opening.replace("<svg", head, 1))
+    return f"{opening}>{rest}"
+
+
+def _table(table: Table) -> str:
+    def cells(tag: str, texts: tuple[str, ...]) -> str:
+        return "".join(
+            f"<{tag}{' class=' + chr(34) + 'l' + chr(34) if i < table.n_labels else ''}>{_text(text)}</{tag}>"
+            for i, text in enumerate(texts)
+        )
+
+    rows = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
+    inner = f"<thead><tr>{cells('th', table.columns)}</tr></thead>\n<tbody>\n{rows}\n</tbody>"
+    # A wide table scrolls on its own, with the keyboard as well; its caption does not.
+    label = f'role="region" aria-label="{_text(table.caption)}" tabindex="0"'
+    scroller = f'<div class="scroll" {label}><table>{inner}</table></div>'
+    if table.is_folded:
+        return f"<details><summary>{_text(table.caption)}</summary>{scroller}</details>"
+    return f'<figure class="table"><figcaption>{_text(table.caption)}</figcaption>{scroller}</figure>'
+
+
+def _variables(colors: Mapping[str, str]) -> str:
+    return "".join(f"--{name}:{color};" for name, color in colors.items())
+
+
+def _text(text: str) -> str:
+    return html.escape(text)

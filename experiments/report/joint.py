@@ -1,0 +1,102 @@
+"""The page of the study `joint`: curves for each optimiser, and how much sooner joint search gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from experiments.analysis.speedups import Speedup, geometric_mean, speedup
+from experiments.analysis.summaries import Interval
+from experiments.report.document import Block, Figure, Section, Table, Text
+from experiments.report.drawing import Estimate, draw_estimates
+from experiments.report.results import Results
+from experiments.report.single import overview
+from experiments.studies.study import Arm
+from jahs.tasks import TASKS
+
+__all__ = ["joint_sections"]
+
+_FEWEST_SEEDS = 2
+
+
+def joint_sections(results: Results) -> tuple[Section, ...]:
+    """A section for each optimiser, with all tasks."""
+    sections = []
+    for chapter in results.study.chapters:
+        if arms := results.arms_of(chapter):
+            blocks = list(_speedup_blocks(results, arms))
+            for task in results.tasks:
+                if len(results.tasks) > 1:
+                    blocks.append(Text(text=f"Task: {TASKS[task].title}."))
+                blocks += overview(results, task, arms, key=f"{task}-{arms[0].optimizer}".replace("_", "-"))
+            sections.append(Section(title=f"Joint search with {chapter}", blocks=tuple(blocks)))
+    return tuple(sections)
+
+
+def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:
+    """How much sooner joint search is, over tasks and all together."""
+    joint = next((arm for arm in arms if arm.view.search == "all"), None)
+    others = [arm for arm in arms if arm.view.search != "all"]
+    if joint is None or not others:
+        return ()
+    table: list[tuple[str, ...]] = []
+    estimates: list[Estimate] = []
+    answers = []
+    for other in others:
+        found = {task: s for task in results.tasks if (s := _speedup(results, task, joint, other)) is not None}
+        if not found:
+            continue
+        whole, is_bound = geometric_mean([*found.values()]), any(s.is_bound for s in found.values())
+        said = _times(whole, is_bound=is_bound)
+        answers.append(f"{said} over {other.title}")
+        table += [_row(TASKS[task].title, other, s) for task, s in found.items()]
+        table += [("geometric mean", other.title, "", "", "", said)] if len(found) > 1 else []
+        number = arms.index(other)
+        estimates.append(Estimate(title=other.title, value=whole.value, low=whole.low, high=whole.high, number=number))
+    if not estimates:
+        return ()
+    answer = "Speed-up of joint search for reaching what each competitor has in the end: " + "; ".join(answers) + "."
+    return (Text(text=answer, is_answer=True), _speedup_figure(results, joint, estimates), _speedup_table(table))
+
+
+def _speedup_figure(results: Results, joint: Arm, estimates: Sequence[Estimate]) -> Figure:
+    n_seeds = min(len(results.of(task, joint)) for task in results.tasks)
+    return Figure(
+        name=f"speedup-{joint.optimizer}".replace("_", "-"),
+        caption="Speed-up of joint search for reaching what each competitor has in the end"
+        + (" (geometric mean over tasks)" if len(results.tasks) > 1 else "")
+        + f", with 95 % bootstrap intervals over {n_seeds} seeds. Left of the dashed line joint search is slower.",
+        alt="Speed-ups: " + ", ".join(f"{e.title} {e.value:.1f}" for e in estimates),
+        drawing=draw_estimates(estimates, x_label="speed-up (times)", x_scale="log", at=1.0),
+    )
+
+
+def _speedup_table(rows: Sequence[tuple[str, ...]]) -> Table:
+    return Table(
+        caption="Times in mean full evaluations at which the mean over seeds reaches the target, the competitor's "
+        "final mean validation error. ≤ marks a bound: joint search does not get there within the budget",
+        columns=("task", "against", "target (%)", "competitor's time", "joint search's time", "speed-up"),
+        rows=tuple(rows),
+        n_labels=2,
+    )
+
+
+def _speedup(results: Results, task: str, joint: Arm, other: Arm) -> Speedup | None:
+    fast, slow = results.steps(task, joint), results.steps(task, other)
+    if min(len(fast), len(slow)) < _FEWEST_SEEDS or not all(len(s.times) for s in slow):
+        return None
+    guess = 100.0 * (1 - 1 / TASKS[task].n_classes)
+    return speedup(fast, slow, budget=float(results.study.n_evaluations), guess=guess)
+
+
+def _row(title: str, other: Arm, found: Speedup) -> tuple[str, ...]:
+    fast = "not reached" if found.is_bound else f"{found.fast_time:.1f}"
+    times = (f"{found.target:.2f}", f"{found.slow_time:.1f}", fast)
+    return (title, other.title, *times, _times(found.interval, is_bound=found.is_bound))
+
+
+def _times(interval: Interval, *, is_bound: bool) -> str:
+    digits = 1 if interval.value >= 1 or not np.isfinite(interval.value) else 2
+    value, low, high = (f"{x:.{digits}f}" for x in (interval.value, interval.low, interval.high))
+    return f"{'≤ ' if is_bound else ''}{value}× ({low} to {high})"

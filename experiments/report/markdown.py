@@ -1,0 +1,41 @@
+"""A document as Markdown, with its figures as files beside it."""
+
+from __future__ import annotations
+
+from experiments.report.document import Block, Document, Figure, Text
+
+__all__ = ["to_markdown"]
+
+
+def to_markdown(document: Document) -> str:
+    """Return the page; figures are links to `figures/<name>.png` and `.svg`."""
+    parts = [f"# {document.title}", document.subtitle]
+    for section in document.sections:
+        parts.append(f"## {section.title}")
+        parts += [_block(block) for block in section.blocks]
+    if document.facts:
+        parts += ["## How to get these numbers again", _table(("what", "value"), document.facts, n_labels=2)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Text):
+        return f"**{_line(block.text)}**" if block.is_answer else _line(block.text)
+    if isinstance(block, Figure):
+        picture = f"![{_line(block.alt)}](figures/{block.name}.png)"
+        return f"{picture}\n\n{_line(block.caption)} ([SVG](figures/{block.name}.svg))"
+    return f"{_line(block.caption)}\n\n{_table(block.columns, block.rows, n_labels=block.n_labels)}"
+
+
+def _table(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], *, n_labels: int) -> str:
+    rule = ["---" if i < n_labels else "---:" for i in range(len(columns))]
+    lines = [columns, rule, *rows]
+    return "\n".join("| " + " | ".join(_cell(text) for text in line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return _line(text).replace("|", "\\|")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,186 @@
+"""The page of the study `multiobjective`: hypervolume over time, distance to the front, attainment surfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from experiments.analysis.fronts import attainment_surface, hypervolume_over_time, igd_plus
+from experiments.analysis.logs import Floats
+from experiments.analysis.ranks import compare
+from experiments.analysis.steps import Steps, on_grid
+from experiments.analysis.summaries import summarize
+from experiments.report.document import Block, Figure, Section, Table, Text
+from experiments.report.drawing import Curve, draw_comparison, draw_curves
+from experiments.report.results import CellResult, Results
+from experiments.report.single import TIME_LABEL, arm_curves, number_text, time_grid
+from experiments.studies.study import Arm
+from jahs.errors import MissingData, UnknownName
+from jahs.metrics import METRICS
+from jahs.references import Front
+
+__all__ = ["multiobjective_sections"]
+
+_FEWEST_TO_COMPARE: Final = 6
+_NAMES: Final = {
+    "latency": "latency",
+    "n_macs": "multiply-adds",
+    "n_params": "parameters",
+    "runtime": "runtime",
+}
+_LABELS: Final = {
+    "latency": "latency (s per batch of 256)",
+    "n_macs": "multiply-adds per image",
+    "n_params": "trainable parameters",
+    "runtime": "runtime of the training (s)",
+    "valid_acc": "validation error (%)",
+}
+
+
+def multiobjective_sections(results: Results) -> tuple[Section, ...]:
+    """A section for each combination of metrics."""
+    sections = []
+    for names in results.study.combinations:
+        blocks: list[Block] = []
+        arms = [arm for arm in results.arms if arm.objectives == names]
+        for task in results.tasks:
+            if missing := [name for name in names if name not in results.bench[task].metrics]:
+                blocks.append(Text(text=f"The release of {task} answers no {', '.join(missing)}."))
+            elif arms:
+                blocks += _blocks(results, task, arms, names)
+        if blocks:
+            sections.append(Section(title=f"Accuracy and {_NAMES[names[1]]}", blocks=tuple(blocks)))
+    return tuple(sections)
+
+
+def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, ...]) -> list[Block]:
+    bench = results.bench[task]
+    try:
+        front = bench.front(names)
+    except (MissingData, UnknownName) as err:
+        return [Text(text=f"There is no frozen reference point: {err}")]
+    seeds = results.seeds(task, arms)
+    if not seeds:
+        return [Text(text=f"No seed has been finished by all of: {', '.join(arm.title for arm in arms)}.")]
+    key = f"{task}-{names[1]}".replace("_", "-")
+    share = {arm.name: [_volume(r, names, front) for r in results.of(task, arm, seeds)] for arm in arms}
+    points = {arm.name: [_points(r, names)[1] for r in results.of(task, arm, seeds)] for arm in arms}
+    grid = time_grid(results)
+    values = np.stack([np.nan_to_num(on_grid(share[arm.name], grid)) for arm in arms])  # no point: no volume
+    summaries = [summarize(of_arm) for of_arm in values]
+    blocks: list[Block] = [
+        Figure(
+            name=f"{key}-hypervolume",
+            caption=f"Share of the reference front's hypervolume that is found so far: mean over {len(seeds)} seeds "
+            f"and standard error. The reference point, frozen in the release, is "
+            f"{_point_text(front.reference_point, names)}.",
+            alt="Hypervolume rising over simulated time, one curve for each optimiser.",
+            drawing=draw_curves(
+                arm_curves(arms, summaries, grid),
+                x_label=TIME_LABEL,
+                y_label="share of the front's hypervolume",
+                x_scale="log",
+            ),
+        ),
+        _attainment_figure(arms, points, front.F, names, key=key),
+    ]
+    if len(arms) > 1 and len(seeds) >= _FEWEST_TO_COMPARE:
+        found = compare(-values[:, :, -1])
+        blocks.append(
+            Figure(
+                name=f"{key}-difference",
+                caption=f"Critical differences of the final hypervolume (Wilcoxon signed-rank tests on "
+                f"{found.n_blocks} seeds, Holm's correction, {found.alpha:g}); arms under one bar do not differ.",
+                alt="Mean ranks by final hypervolume.",
+                drawing=draw_comparison(found, [arm.title for arm in arms], numbers=range(len(arms))),
+            )
+        )
+    return [*blocks, _table(arms, values[:, :, -1], points, front)]
+
+
+def _table(arms: Sequence[Arm], final: Floats, points: dict[str, list[Floats]], front: Front) -> Table:
+    rows = []
+    for arm, values in sorted(zip(arms, final, strict=True), key=lambda pair: -pair[1].mean()):
+        distances = np.array(
+            [igd_plus(F, front=front.F, ideal=front.ideal, nadir=front.nadir) for F in points[arm.name]]
+        )
+        known = distances[np.isfinite(distances)]
+        volume, distance = summarize(values), summarize(known) if known.size else None
+        rows.append(
+            (
+                arm.title,
+                f"{volume.mean:.4f} ± {number_text(float(volume.se), 4)}",
+                number_text(float(volume.median), 4),
+                f"{distance.mean:.4f} ± {number_text(float(distance.se), 4)}" if distance else "–",
+                f"{known.size}/{len(values)}",
+            )
+        )
+    return Table(
+        caption="At the end of the budget: share of the front's hypervolume (more is better) and IGD+ to the front "
+        "with objectives scaled by its ideal and nadir points (less is better)",
+        columns=("", "hypervolume", "median", "IGD+", "seeds"),
+        rows=tuple(rows),
+    )
+
+
+def _attainment_figure(
+    arms: Sequence[Arm],
+    points: dict[str, list[Floats]],
+    front: Floats,
+    names: tuple[str, ...],
+    *,
+    key: str,
+) -> Figure:
+    curves = []
+    for number, arm in enumerate(arms):
+        surfaces = [attainment_surface(points[arm.name], share=share) for share in (0.5, 0.25, 0.75)]
+        middle = surfaces[0]
+        x = np.unique(np.concatenate([surface[:, 1] for surface in surfaces]))
+        low, high = (_error_at(surface, x) for surface in surfaces[1:])
+        curves.append(Curve(title=arm.title, x=x, y=_error_at(middle, x), low=low, high=high, number=number))
+    order = np.argsort(front[:, 1])
+    curves.append(Curve(title="reference front", x=front[order, 1], y=front[order, 0], number=7))
+    errors = np.concatenate([curve.y[np.isfinite(curve.y)] for curve in curves])
+    return Figure(
+        name=f"{key}-attainment",
+        caption="What half of the seeds attain at the end, with the band between a quarter and three quarters of them.",
+        alt="Attainment surfaces: validation error falling with cost, one curve for each optimiser.",
+        drawing=draw_curves(
+            curves,
+            x_label=_LABELS[names[1]],
+            y_label=_LABELS[names[0]],
+            x_scale="log",
+            y_scale="log" if errors.size and errors.min() > 0 else "linear",
+        ),
+    )
+
+
+def _error_at(surface: Floats, costs: Floats) -> Floats:
+    """The error (first column) that a surface attains at each cost (second column); NaN where it attains none."""
+    best = [surface[surface[:, 1] <= cost, 0].min(initial=np.inf) for cost in costs.tolist()]
+    found = np.array(best)
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _points(result: CellResult, names: Sequence[str]) -> tuple[Floats, Floats]:
+    """When each point was known, and the points (n, m), without those that lack a metric."""
+    F = (
+        np.stack([result.full_metrics[name] for name in names], axis=1)
+        if result.full_metrics
+        else np.empty((0, len(names)))
+    )
+    is_known = ~np.isnan(F).any(axis=1)
+    return result.full_times[is_known], F[is_known]
+
+
+def _volume(result: CellResult, names: Sequence[str], front: Front) -> Steps:
+    times, F = _points(result, names)
+    found = hypervolume_over_time(times, F, reference=front.reference_point)
+    return Steps(times=found.times, values=found.values / front.hypervolume)
+
+
+def _point_text(point: Floats, names: Sequence[str]) -> str:
+    parts = [f"{value:.4g} {METRICS[name].unit}" for value, name in zip(point.tolist(), names, strict=True)]
+    return " and ".join(parts)

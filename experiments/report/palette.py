@@ -1,0 +1,67 @@
+"""Colours of figures and page, light and dark.
+
+Figures are drawn in the light colours. On the page every one of them is replaced by a CSS variable, which a reader's
+dark mode sets to another colour; so the light colours must differ from one another.
+The series are those of Okabe and Ito, which people with any colour vision can tell apart, darkened where a thin line
+would be too pale on white.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["DARK", "DASHES", "LIGHT", "SERIES", "css_colors", "dash", "series"]
+
+SERIES: Final = 8
+
+LIGHT: Final = MappingProxyType(
+    {
+        "paper": "#fffffe",
+        "ink": "#1b1f24",
+        "muted": "#59636e",
+        "line": "#d1d9e0",
+        "s0": "#0b6bb0",
+        "s1": "#c2470b",
+        "s2": "#0a8360",
+        "s3": "#a8478a",
+        "s4": "#8a6500",
+        "s5": "#2f8fd0",
+        "s6": "#5b4fb5",
+        "s7": "#4a4f57",
+    }
+)
+DARK: Final = MappingProxyType(
+    {
+        "paper": "#12161c",
+        "ink": "#e8ecf1",
+        "muted": "#9aa6b2",
+        "line": "#343d48",
+        "s0": "#58b3f0",
+        "s1": "#ff8a4c",
+        "s2": "#35c79b",
+        "s3": "#e58fc7",
+        "s4": "#e8bd3c",
+        "s5": "#9bd0f5",
+        "s6": "#a99ff5",
+        "s7": "#b4bac3",
+    }
+)
+DASHES: Final = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+
+
+def series(number: int) -> str:
+    """The light colour of a series; after the last one they begin again, with another dash."""
+    return LIGHT[f"s{number % SERIES}"]
+
+
+def dash(number: int) -> str | tuple[float, tuple[float, ...]]:
+    """How the line of a series is dashed: neighbours differ even in black and white."""
+    return DASHES[(number + number // SERIES) % len(DASHES)]
+
+
+def css_colors(svg: str) -> str:
+    """Return a drawing in which every light colour is a CSS variable."""
+    for name, color in LIGHT.items():
+        svg = svg.replace(color, f"var(--{name})")
+    return svg

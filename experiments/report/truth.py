@@ -1,0 +1,154 @@
+"""The page of the study `truth`: the same optimisers in both worlds, and how far the two tell the same story."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from experiments.analysis.logs import Floats
+from experiments.analysis.ranks import rank_agreement
+from experiments.analysis.steps import on_grid
+from experiments.analysis.summaries import Interval, summarize
+from experiments.report.document import Block, Figure, Section, Table, Text
+from experiments.report.drawing import Curve, draw_curves
+from experiments.report.results import Results
+from experiments.report.single import ERROR_LABEL, TIME_LABEL, arm_curves, error_limits, number_text, time_grid
+from experiments.studies.study import Arm
+from experiments.worlds import METRIC_NAMES, read_worlds, worlds_path
+
+__all__ = ["truth_sections"]
+
+_N_TIMES: Final = 12
+_N_RESAMPLES: Final = 300
+
+
+def truth_sections(results: Results) -> tuple[Section, ...]:
+    """A section for each task."""
+    return tuple(
+        Section(title=f"Both worlds on {task}", blocks=tuple(_blocks(results, task))) for task in results.tasks
+    )
+
+
+def _blocks(results: Results, task: str) -> list[Block]:
+    pairs = _pairs(results, task)
+    if len(pairs) < 2:
+        return [Text(text="Fewer than two optimisers have finished seeds in both worlds.")]
+    arms = {"table": [one for one, _ in pairs], "left_out": [other for _, other in pairs]}
+    seeds = results.seeds(task, [*arms["table"], *arms["left_out"]])
+    grid = time_grid(results)
+    values = {
+        world: np.stack([on_grid(results.steps(task, arm, seeds), grid) for arm in of_world])
+        for world, of_world in arms.items()
+    }
+    final = {world: found[:, :, -1] for world, found in values.items()}
+    tau = rank_agreement(final["table"], final["left_out"])
+    half = len(seeds) // 2
+    ceiling = rank_agreement(final["table"][:, :half], final["table"][:, half:]) if half >= 2 else None
+    return [
+        Text(text=_answer(tau, ceiling, len(pairs), len(seeds)), is_answer=True),
+        *(_curves(arms[world], values[world], [*values.values()], grid, key=f"{task}-{world}") for world in arms),
+        _agreement_figure(task, values, grid),
+        _table(arms["table"], final, values),
+        _quality_table(results, task),
+    ]
+
+
+def _pairs(results: Results, task: str) -> list[tuple[Arm, Arm]]:
+    """Arms that differ in nothing but their world, in the order of the study."""
+    by_key: dict[tuple[str, str], dict[str, Arm]] = {}
+    for arm in results.arms:
+        if results.of(task, arm):
+            by_key.setdefault((arm.optimizer, arm.title), {})[arm.world] = arm
+    return [(worlds["table"], worlds["left_out"]) for worlds in by_key.values() if len(worlds) == 2]
+
+
+def _answer(tau: Interval, ceiling: Interval | None, n_arms: int, n_seeds: int) -> str:
+    text = (
+        f"The final order of {n_arms} optimisers agrees with Kendall's τ = {tau.value:.2f} "
+        f"({tau.low:.2f} to {tau.high:.2f}, 95 % bootstrap interval over {n_seeds} seeds)."
+    )
+    if ceiling is not None:
+        text += (
+            f" Two halves of the seeds in the recorded world agree with one another with τ = {ceiling.value:.2f} "
+            f"({ceiling.low:.2f} to {ceiling.high:.2f}): no more can be asked."
+        )
+    return text
+
+
+def _curves(arms: Sequence[Arm], values: Floats, everything: Sequence[Floats], grid: Floats, *, key: str) -> Figure:
+    means = np.concatenate([found.mean(axis=1) for found in everything])
+    return Figure(
+        name=key.replace("_", "-"),
+        caption=f"{arms[0].chapter[0].upper()}{arms[0].chapter[1:]}: mean of the best validation error so far, and its "
+        "standard error. Both worlds have the same axes.",
+        alt=f"Mean validation error over simulated time in the world of the {arms[0].chapter}.",
+        drawing=draw_curves(
+            arm_curves(arms, [summarize(of_arm) for of_arm in values], grid),
+            x_label=TIME_LABEL,
+            y_label=ERROR_LABEL,
+            x_scale="log",
+            y_limits=error_limits(means),
+        ),
+    )
+
+
+def _agreement_figure(task: str, values: dict[str, Floats], grid: Floats) -> Figure:
+    """Rank agreement from the first time at which every seed of every arm has a result in both worlds."""
+    known = np.all([~np.isnan(found).any(axis=(0, 1)) for found in values.values()], axis=0)
+    at = np.flatnonzero(known)
+    at = at[np.unique(np.linspace(0, len(at) - 1, _N_TIMES).round().astype(int))] if len(at) else at
+    found = [
+        rank_agreement(values["table"][:, :, i], values["left_out"][:, :, i], n_resamples=_N_RESAMPLES)
+        for i in at.tolist()
+    ]
+    low, middle, high = (np.array([getattr(f, name) for f in found]) for name in ("low", "value", "high"))
+    curve = Curve(title="Kendall's τ", x=grid[at], y=middle, low=low, high=high, is_step=False, has_markers=True)
+    return Figure(
+        name=f"{task}-agreement".replace("_", "-"),
+        caption="Agreement of the optimisers' order in the two worlds over time, with 95 % bootstrap intervals.",
+        alt="Kendall's tau between the two worlds' orders over simulated time.",
+        drawing=draw_curves(
+            [curve], x_label=TIME_LABEL, y_label="Kendall's τ of the orders", x_scale="log", y_limits=(-1.05, 1.05)
+        ),
+    )
+
+
+def _table(arms: Sequence[Arm], final: dict[str, Floats], values: dict[str, Floats]) -> Table:
+    order = {world: _order(found) for world, found in final.items()}
+    rows = []
+    for i, arm in enumerate(arms):
+        one, other = (summarize(final[world][i]) for world in ("table", "left_out"))
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(values["table"][i].mean(axis=0) - values["left_out"][i].mean(axis=0))
+        rows.append(
+            (
+                arm.title,
+                f"{one.mean:.2f} ± {number_text(float(one.se))}",
+                f"{order['table'][i]}",
+                f"{other.mean:.2f} ± {number_text(float(other.se))}",
+                f"{order['left_out'][i]}",
+                number_text(float(np.nanmean(apart)) if np.isfinite(apart).any() else np.nan),
+            )
+        )
+    return Table(
+        caption="Final validation error in % and place in each world, and the mean distance of the two mean curves",
+        columns=("", "recorded", "place", "surrogate", "place", "distance of curves"),
+        rows=tuple(rows),
+    )
+
+
+def _order(final: Floats) -> list[int]:
+    return [int(place) + 1 for place in np.argsort(np.argsort(final.mean(axis=1)))]
+
+
+def _quality_table(results: Results, task: str) -> Table:
+    worlds = read_worlds(worlds_path(results.folder.path, task), task)
+    rows = tuple((name, *(f"{x:.3f}" for x in worlds.agreement(name))) for name in METRIC_NAMES)
+    return Table(
+        caption=f"How well {worlds.n_folds} folds' surrogates answer at the last epoch for the {len(worlds.X)} "
+        "recorded configs that they never saw",
+        columns=("metric", "Kendall's τ", "R²"),
+        rows=rows,
+    )

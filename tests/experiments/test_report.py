@@ -1,0 +1,250 @@
+"""The pages of all five studies: what they say, that nothing is missing, and that a browser shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import experiments.studies
+from experiments.analysis.ranks import compare
+from experiments.report.__main__ import main
+from experiments.report.document import Document, Figure, Section, Table, Text
+from experiments.report.drawing import Curve, draw_comparison, draw_curves
+from experiments.report.html import svg_text, to_html
+from experiments.report.markdown import to_markdown
+from experiments.report.palette import DARK, LIGHT, css_colors, dash, series
+from experiments.run import main as run
+from experiments.worlds import build_worlds
+from jahs.tasks import TASKS
+from surrogate.model import Settings
+from tests.experiments.conftest import TASK, recorded_table
+
+SEEDS = 6
+STUDIES = {
+    "joint": ["random_search-jahs", "random_search-nas_*", "random_search-hpo_default"],
+    "fidelity": ["random_search", "successive_halving-epoch", "successive_halving-diagonal"],
+    "multiobjective": ["*-latency"],
+    "baselines": ["random_search", "regularized_evolution", "regularized_evolution-tournament-size-*"],
+    "truth": ["*-random_search", "*-regularized_evolution", "*-hyperband"],
+}
+NEEDS_CHROMIUM = pytest.mark.skipif(
+    not (shutil.which("chromium") or shutil.which("google-chrome")),
+    reason="no Chromium is installed (Debian: apt-get install chromium), so no page can be looked at",
+)
+
+
+@pytest.fixture(scope="module")
+def short_studies():
+    """Budgets of five evaluations."""
+    short = {name: replace(study, n_evaluations=5) for name, study in experiments.studies.STUDIES.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments.studies, "STUDIES", short)
+        yield
+
+
+@pytest.fixture(scope="module", params=list(STUDIES))
+def page(request, release, short_studies, tmp_path_factory):
+    out = tmp_path_factory.mktemp("study") / request.param
+    if request.param == "truth":
+        worlds = build_worlds(recorded_table(), TASKS[TASK], n_folds=2, settings=Settings(n_trees=5, max_depth=3))
+    arms = [part for pattern in STUDIES[request.param] for part in ("--arms", pattern)]
+    given = [*arms, "--seeds", str(SEEDS), "--workers", "1", "--release", str(release), "--out", str(out)]
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "truth":
+            patch.setattr("experiments.run.build_worlds", lambda table, task: worlds)
+        assert run([request.param, *given]) == 0
+    assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
+    return out / "report" / "index.html"
+
+
+class Reader(HTMLParser):
+    """Collects ids, links, sources and images; finds tags that are not closed."""
+
+    VOID = frozenset({"meta", "link", "br", "img"})
+
+    def __init__(self):
+        super().__init__()
+        self.ids, self.links, self.labels, self.open, self.faults = [], [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.ids += [given["id"]] if "id" in given else []
+        self.links += [value for key, value in attrs if key in {"href", "src", "xlink:href"} and value]
+        self.labels += [given.get("aria-label")] if tag == "svg" else []
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(tag)
+
+
+def read(page):
+    reader = Reader()
+    reader.feed(page.read_text(encoding="utf-8"))
+    return reader
+
+
+def test_a_page_needs_nothing_but_itself(page):
+    text, reader = page.read_text(encoding="utf-8"), read(page)
+    assert reader.faults == []
+    assert reader.open == []
+    assert "<script" not in text
+    assert [link for link in reader.links if not link.startswith("#") and link != "data:,"] == []
+    assert len(set(reader.ids)) == len(reader.ids)
+    assert {link[1:] for link in reader.links if link.startswith("#")} <= set(reader.ids)
+    assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(reader.ids)
+    assert "@import" not in text
+    outside = set(re.findall(r"https?://[^\s\"'<>)]+", text))
+    assert outside <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_every_colour_of_a_figure_follows_the_readers_mode(page):
+    text = page.read_text(encoding="utf-8")
+    body = text[text.index("<body>") :]
+    assert "var(--s0)" in body
+    assert not [color for color in LIGHT.values() if color in body]
+
+
+def test_every_figure_is_there_three_times_and_says_what_it_shows(page):
+    reader, figures = read(page), page.with_name("figures")
+    markdown = page.with_name("report.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"!\[([^\]]+)\]\((figures/[^)]+)\)", markdown)
+    assert len(pictures) == len(reader.labels) == len(list(figures.glob("*.png"))) == len(list(figures.glob("*.svg")))
+    assert len(pictures) >= 3
+    assert all(label and len(label) > 15 for label in reader.labels)
+    for _, target in pictures:
+        assert (page.parent / target).stat().st_size > 5000
+    assert all((page.parent / link).exists() for link in re.findall(r"\]\((figures/[^)]+\.svg)\)", markdown))
+
+
+def test_the_page_names_how_to_get_its_numbers_again(page):
+    text = page.read_text(encoding="utf-8")
+    study = page.parents[1].name
+    for fact in (f"python -m experiments.run {study} --seeds {SEEDS}", "commit", "releases", "simulated workers"):
+        assert fact in text
+    tables = json.loads(page.with_name("tables.json").read_text())["tables"]
+    assert all(len(row) == len(table["columns"]) for table in tables for row in table["rows"])
+    assert any(table["rows"] for table in tables)
+    assert not re.search(r"\bnan\b", text)
+
+
+MEASURE = """
+onload = () => {
+  const found = [...document.querySelectorAll("iframe")].map(frame => {
+    const page = frame.contentDocument, labels = [...page.querySelectorAll("svg text")];
+    const boxes = [...page.querySelectorAll("svg")].map(figure => figure.getBoundingClientRect());
+    return {
+      figures: boxes.length,
+      smallest: Math.min(...boxes.map(box => Math.min(box.width, box.height))),
+      too_wide: page.documentElement.scrollWidth - frame.clientWidth,
+      labels: labels.length,
+      font: Math.min(...labels.map(label => label.getBoundingClientRect().height)),
+    };
+  });
+  document.querySelector("pre").textContent = JSON.stringify(found);
+}
+"""
+
+
+@NEEDS_CHROMIUM
+@pytest.mark.slow
+def test_a_browser_shows_every_figure_without_a_complaint(page, tmp_path):
+    """Frames as wide as a desktop and as a phone hold the page; their parent measures what can be seen."""
+    frames = "".join(
+        f'<iframe src="file://{page}" style="width:{w}px;height:900px;border:0"></iframe>' for w in (1280, 390)
+    )
+    probe = tmp_path / "probe.html"
+    probe.write_text(f"{frames}<pre></pre><script>{MEASURE}</script>")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    offline = ["--allow-file-access-from-files", "--host-resolver-rules=MAP * ~NOTFOUND"]
+    command = [program, *flags, *offline, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{probe}"]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+    assert [line for line in shown.stderr.splitlines() if "CONSOLE" in line] == []
+    desktop, phone = json.loads(re.search(r"<pre>(.+?)</pre>", shown.stdout)[1])
+    for found in (desktop, phone):
+        assert found["figures"] == len(read(page).labels)
+        assert found["smallest"] > 100
+        assert found["too_wide"] <= 0  # nothing but tables scrolls sideways, and they do so on their own
+        assert found["labels"] > 10
+        assert found["font"] >= 8
+
+
+def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_path, caplog):
+    assert main([str(tmp_path)]) == 2
+    assert "is no study" in caplog.text
+    out = tmp_path / "joint"
+    given = ["--arms", "random_search-jahs", "--seeds", "1", "--workers", "1", "--out", str(out)]
+    assert run(["joint", *given, "--release", str(release)]) == 0
+    assert main([str(out), "--release", str(release.parent / "plain")]) == 2
+    assert "the logs asked release" in caplog.text
+    log = out / TASK / "random_search-jahs" / "seed-0000.jsonl"
+    pages = [tmp_path / name for name in ("one", "two")]
+    for page in pages:
+        assert main([str(out), "--release", str(release), "--out", str(page)]) == 0
+    assert (pages[0] / "index.html").read_bytes() == (pages[1] / "index.html").read_bytes()  # same logs, same page
+    whole = log.read_bytes()
+    header, rest = whole.split(b"\n", 1)
+    log.write_bytes(header.replace(b'"seed":0', b'"seed":5') + b"\n" + rest)
+    assert main([str(out), "--release", str(release)]) == 2
+    assert "seed=5 instead of 0" in caplog.text
+    log.write_bytes(whole[: whole.rindex(b'{"ended"')])
+    assert main([str(out), "--release", str(release)]) == 2
+    assert "was cut short" in caplog.text
+    log.write_bytes(re.sub(rb'"valid_acc":([0-9.]+)', b'"valid_acc":99.999', whole))
+    assert main([str(out), "--release", str(release)]) == 2
+    assert "do not match their release" in caplog.text
+    log.unlink()
+    assert main([str(out), "--release", str(release)]) == 2
+    assert "has no finished cell" in caplog.text
+    assert not (out / "report").exists()
+
+
+def test_text_is_text_on_the_page_and_in_markdown():
+    drawing = draw_curves([Curve(title="<b>", x=np.arange(3.0), y=np.arange(3.0))], x_label="x", y_label="y")
+    blocks = (
+        Text(text="1 < 2 & 3", is_answer=True),
+        Table(caption="a | b", columns=("<i>", "n"), rows=(("x|y", "1"),)),
+        Figure(name="f", caption="c", alt='say "hi"', drawing=drawing),
+    )
+    document = Document(title="T & t", subtitle="s", sections=(Section(title="One <two>", blocks=blocks),))
+    page = to_html(document, {"f": svg_text(blocks[-1])})
+    assert "1 &lt; 2 &amp; 3" in page
+    assert "<i>" not in page
+    assert "<b>" not in page
+    assert 'aria-label="say &quot;hi&quot;"' in page
+    markdown = to_markdown(document)
+    assert "| x\\|y | 1 |" in markdown
+    assert "**1 < 2 & 3**" in markdown
+
+
+def test_series_differ_in_colour_or_dash_and_modes_have_the_same_colours():
+    looks = [(series(i), str(dash(i))) for i in range(20)]
+    assert len(set(looks)) == 20
+    assert LIGHT.keys() == DARK.keys()
+    assert len(set(LIGHT.values())) == len(LIGHT)
+    assert css_colors(f"fill: {LIGHT['ink']}") == "fill: var(--ink)"
+
+
+def test_a_critical_difference_diagram_draws_a_bar_for_each_clique():
+    rng = np.random.default_rng(0)
+    values = np.stack([rng.normal(0, 1, 20), rng.normal(0, 1, 20), rng.normal(9, 1, 20)])
+    found = compare(values)
+    drawing = draw_comparison(found, ["a", "b", "c"], numbers=[0, 1, 2])
+    bars = [line for line in drawing.axes[0].lines if line.get_linewidth() == 4]
+    assert len(bars) == len(found.cliques) == 1
+    left, right = bars[0].get_xdata()
+    assert left < found.mean_ranks[:2].min() < found.mean_ranks[:2].max() < right < found.mean_ranks[2]
