@@ -1,0 +1,256 @@
+"""What a trial log claims, worked out again from the release that it names.
+
+Nothing that a log says about results is believed: every metric of every trial is asked again, times are checked against
+the costs that the release answers, and test accuracies are asked only here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.analysis.logs import FINISHED, trial_log
+from experiments.analysis.steps import incumbents
+from experiments.benches import release_facts
+from jahs.benchmark import Benchmark
+from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, ProtocolMismatch
+from jahs.hashing import digest_facts
+from jahs.simulate import Log, Trial
+from jahs.views import View
+
+__all__ = ["Claim", "Terms", "check_log", "claim_of", "view_of"]
+
+_RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
+_MOST_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What logs must have in common to be compared.
+
+    Attributes:
+        task, release: what was asked.
+        searched, fidelities: of the view.
+        workers, budget_s: simulated.
+        is_noisy: whether answers were draws of training noise.
+    """
+
+    task: str
+    release: str
+    searched: tuple[str, ...]
+    fidelities: tuple[str, ...]
+    workers: int
+    budget_s: float | None
+    is_noisy: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a log is worth.
+
+    Attributes:
+        terms: with what it may be compared.
+        name: of the optimiser, or of the arm of a study.
+        settings: of the optimiser but for its seed, as text.
+        seed: of the run.
+        valid_error: of the incumbent at the end, as the release answers it; NaN without one.
+        test_error: its mean test error, which no optimiser sees; NaN where the release has none.
+        n_trials: how many there were.
+        digest: of the trials: two logs with the same one are the same run.
+    """
+
+    terms: Terms
+    name: str
+    settings: str
+    seed: int
+    valid_error: float
+    test_error: float
+    n_trials: int
+    digest: str
+
+
+def claim_of(log: Log, bench: Benchmark) -> Claim:
+    """Check a log and return what it is worth.
+
+    Raises:
+        ProtocolMismatch: it is of another release, or its results or times are not those of this one; every fault.
+        CorruptFile: it holds trials or a header that cannot be.
+    """
+    view = view_of(log.header, bench)
+    try:
+        faults = check_log(log, view)
+    except (InvalidConfig, InvalidFidelity, InvalidArgument, OverflowError) as err:
+        raise CorruptFile(f"there are trials that this view cannot ask for: {err}") from err
+    if faults:
+        more = [f"and {len(faults) - _MOST_SHOWN} more"] if len(faults) > _MOST_SHOWN else []
+        raise ProtocolMismatch("\n".join([*faults[:_MOST_SHOWN], *more]))
+    header = log.header
+    columns = trial_log(header, log.trials)
+    rows = incumbents(columns).rows
+    valid, test = _final_errors(view, columns.trials[rows[-1]] if len(rows) else None)
+    settings = header.get("optimizer_settings")
+    shown = {k: v for k, v in settings.items() if k != "seed"} if isinstance(settings, Mapping) else {}
+    return Claim(
+        terms=Terms(
+            task=str(header["task"]),
+            release=release_facts(bench).sha256,
+            searched=tuple(view.space.searched),
+            fidelities=tuple(view.fidelities),
+            workers=_integer(header, "workers"),
+            budget_s=_budget(header),
+            is_noisy=any(trial.seed is not None for trial in log.trials),
+        ),
+        name=str(header.get("arm") or header.get("optimizer")),
+        settings=", ".join(f"{name}={value}" for name, value in shown.items()),
+        seed=_integer(header, "seed"),
+        valid_error=valid,
+        test_error=test,
+        n_trials=len(log.trials),
+        digest=digest_facts({"trials": [trial.to_dict() for trial in log.trials]}),
+    )
+
+
+def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
+    """Return the view that a log's header describes.
+
+    Raises:
+        ProtocolMismatch: the log is of another task or release, or describes no view of this one.
+    """
+    faults = []
+    if header.get("task") != bench.task.name:
+        faults.append(f"task={header.get('task')!r}, but this release answers for {bench.task.name!r}")
+    pinned = release_facts(bench).sha256
+    if header.get("release") != pinned:
+        faults.append(f"release={header.get('release')!r}, but the pinned release is {pinned!r}")
+    if faults:
+        raise ProtocolMismatch("\n".join(faults))
+    try:
+        said = header["view"]
+        fidelities = tuple(said["fidelities"])
+        fixed = {key: value for key, value in said["fixed"].items() if key not in fidelities}
+        view = View(bench, fidelities=fidelities, fixed=fixed)
+    except (KeyError, TypeError, AttributeError, JahsError) as err:
+        raise ProtocolMismatch(f"the header describes no view of this benchmark: {err}") from err
+    if tuple(said["searched"]) != view.space.searched or said["fidelities"] != dict(view.full):
+        raise ProtocolMismatch(
+            f"the header says that {', '.join(said['searched'])} are searched up to {said['fidelities']}; the "
+            f"view that fixes {fixed} searches {', '.join(view.space.searched)} up to {dict(view.full)}"
+        )
+    return view
+
+
+def check_log(log: Log, view: View) -> list[str]:
+    """Return everything in which a log is not what the release and the rules of a simulation allow."""
+    faults = []
+    if log.ending is None:
+        faults.append("the log was cut short: its last line does not say how it ended")
+    if log.header.get("speeds") is not None:
+        faults.append(f"speeds={log.header['speeds']}: workers of other speeds cannot be compared")
+    trials = log.trials
+    if len({trial.trial for trial in trials}) != len(trials):
+        faults.append("some trials stand in the log twice")
+    return [*faults, *_time_faults(log), *_metric_faults(trials, view), *_cost_faults(trials, view)]
+
+
+def _time_faults(log: Log) -> list[str]:
+    """Workers that do two things at once or are not there, and results after the budget."""
+    n_workers, budget = _integer(log.header, "workers"), _budget(log.header)
+    faults = []
+    busy_until = dict.fromkeys(range(n_workers), 0.0)
+    for trial in sorted(log.trials, key=lambda t: (t.start, t.end, t.trial)):
+        if trial.worker not in busy_until:
+            faults.append(f"trial {trial.trial}: worker={trial.worker}, but there are {n_workers}")
+        elif trial.start < busy_until[trial.worker]:
+            faults.append(
+                f"trial {trial.trial}: starts at {trial.start} s on worker {trial.worker}, which is busy until "
+                f"{busy_until[trial.worker]} s"
+            )
+        else:
+            busy_until[trial.worker] = trial.end
+        if budget is not None and trial.end > budget:
+            faults.append(f"trial {trial.trial}: ends at {trial.end} s, after the budget of {budget} s")
+    return faults
+
+
+def _metric_faults(trials: Sequence[Trial], view: View) -> list[str]:
+    """Metrics that the release does not answer, and finished trials that do not say what it answers."""
+    told = [trial for trial in trials if trial.metrics or trial.status == FINISHED]
+    answers = _ask(view, told)
+    faults = []
+    for i, trial in enumerate(told):
+        for name, said in trial.metrics.items():
+            if name not in answers:
+                faults.append(f"trial {trial.trial}: {name}={said}, which the release does not answer")
+            elif not abs(said - answers[name][i]) <= _RELATIVE * max(1.0, abs(answers[name][i])):
+                faults.append(f"trial {trial.trial}: {name}={said}, but the release answers {answers[name][i]}")
+        if trial.status == FINISHED and "valid_acc" not in trial.metrics and np.isfinite(answers["valid_acc"][i]):
+            faults.append(f"trial {trial.trial}: finished without valid_acc")
+    return faults
+
+
+def _cost_faults(trials: Sequence[Trial], view: View) -> list[str]:
+    """Trials that took less time than training takes, after all that the same network had been trained before."""
+    told = sorted((trial for trial in trials if trial.metrics), key=lambda t: (t.end, t.trial))
+    runtime = _ask(view, told)["runtime"] if told else np.empty(0)
+    reached: dict[tuple[object, ...], list[tuple[float, float, float]]] = {}  # (end, epoch, runtime) of each network
+    faults = []
+    for trial, cost in zip(told, runtime.tolist(), strict=True):
+        epoch = float(trial.fidelity["epoch"])
+        before = reached.setdefault(_network(trial), [])
+        paid = max((r for end, e, r in before if end <= trial.start and e < epoch), default=0.0)
+        if not trial.end - trial.start >= (cost - paid) * (1 - _RELATIVE) - _RELATIVE:
+            faults.append(
+                f"trial {trial.trial}: took {trial.end - trial.start:.6g} s, but its training costs {cost - paid:.6g} s"
+            )
+        before.append((trial.end, epoch, cost))
+    return faults
+
+
+def _network(trial: Trial) -> tuple[object, ...]:
+    sizes = (value for name, value in trial.fidelity.items() if name != "epoch")
+    return (*trial.config.values(), *sizes, trial.seed)
+
+
+def _ask(view: View, trials: Sequence[Trial]) -> dict[str, NDArray[np.float64]]:
+    """Ask the benchmark for every metric of every trial, (n,) each."""
+    configs, epochs = [], []
+    for trial in trials:
+        sizes = {name: value for name, value in trial.fidelity.items() if name != "epoch"}
+        if strange := [name for name in sizes if name not in view.fidelities]:
+            raise CorruptFile(f"trial {trial.trial}: {', '.join(strange)} is no fidelity of its view")
+        configs.append({**view.space.validate(trial.config), **sizes})
+        epochs.append(int(trial.fidelity["epoch"]))
+    found = {name: np.full(len(trials), np.nan) for name in view.metrics}
+    for seed in dict.fromkeys(trial.seed for trial in trials):
+        rows = [i for i, trial in enumerate(trials) if trial.seed == seed]
+        answers = view.bench.query_many([configs[i] for i in rows], each_at=np.array(epochs)[rows], seed=seed)
+        for name, values in answers.items():
+            found[name][rows] = values
+    return found
+
+
+def _final_errors(view: View, chosen: Trial | None) -> tuple[float, float]:
+    if chosen is None:
+        return float("nan"), float("nan")
+    test = float("nan")
+    if "test_acc" in view.metrics:
+        test = 100.0 - float(view.query_many([chosen.config], metrics=("test_acc",))["test_acc"][0])
+    return 100.0 - float(_ask(view, [chosen])["valid_acc"][0]), test
+
+
+def _integer(header: Mapping[str, Any], name: str) -> int:
+    value = header.get(name)
+    if type(value) is not int:
+        raise CorruptFile(f"the header says {name}={value!r}, which is no integer")
+    return value
+
+
+def _budget(header: Mapping[str, Any]) -> float | None:
+    value = header.get("budget")
+    if value is not None and type(value) not in (int, float):
+        raise CorruptFile(f"the header says budget={value!r}, which is no number of seconds")
+    return None if value is None else float(value)

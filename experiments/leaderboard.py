@@ -1,0 +1,188 @@
+"""A leaderboard from trial logs, ours and other people's, with every claim worked out again.
+
+    python -m experiments.leaderboard LOGS... [--release DIR]
+
+Logs (files, or folders of *.jsonl) are checked against the release that they name: every metric of every trial is asked
+again, and no trial may take less time than its training costs. A log that does not match is refused, and why is said.
+Those that are left are compared where they have the same terms: task, release, view, workers, budget and noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.analysis.summaries import summarize
+from experiments.benches import open_benchmark
+from experiments.claims import Claim, Terms, claim_of
+from jahs.errors import InvalidArgument, JahsError
+from jahs.simulate import read_log
+
+__all__ = ["Board", "Line", "Refusal", "find_logs", "leaderboard", "main"]
+
+_log = logging.getLogger(__name__)
+_FEW_SEEDS = 10  # as many as JAHS-Bench-201's leaderboards ask for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A log that does not count, and why."""
+
+    path: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One optimiser on a board: errors in percent, mean and standard error over seeds (NaN for a single one)."""
+
+    name: str
+    settings: str
+    n_seeds: int
+    valid_error: float
+    valid_se: float
+    test_error: float
+    test_se: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """Lines that may be compared, the best first."""
+
+    terms: Terms
+    lines: tuple[Line, ...]
+
+
+def find_logs(paths: Iterable[Path]) -> list[Path]:
+    """Return the logs that are named, and those in the folders that are named.
+
+    Raises:
+        InvalidArgument: a path does not exist, or there is no log at all.
+    """
+    found: list[Path] = []
+    faults = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(path.rglob("*.jsonl"))
+        elif path.is_file():
+            found.append(path)
+        else:
+            faults.append(f"{path} does not exist")
+    if faults or not found:
+        raise InvalidArgument("\n".join(faults or ["there is no *.jsonl in these folders"]))
+    return found
+
+
+def leaderboard(logs: Sequence[Path], *, opened: Callable[[str], Any]) -> tuple[list[Board], list[Refusal]]:
+    """Return the boards of all logs, and the logs that were refused.
+
+    Args:
+        logs: files.
+        opened: returns what answers for a task; Any: a Benchmark, or what answers like one.
+    """
+    claims: list[Claim] = []
+    refused: list[Refusal] = []
+    runs: dict[str, Path] = {}
+    for path in logs:
+        try:
+            log = read_log(path)
+            claim = claim_of(log, opened(str(log.header.get("task"))))
+        except JahsError as err:
+            refused.append(Refusal(path=str(path), fault=str(err)))
+            continue
+        if claim.digest in runs:
+            refused.append(Refusal(path=str(path), fault=f"the same run as {runs[claim.digest]}"))
+            continue
+        runs[claim.digest] = path
+        claims.append(claim)
+    return _boards(claims), refused
+
+
+def _boards(claims: Sequence[Claim]) -> list[Board]:
+    by_terms: dict[Terms, dict[tuple[str, str], list[Claim]]] = {}
+    for claim in claims:
+        by_terms.setdefault(claim.terms, {}).setdefault((claim.name, claim.settings), []).append(claim)
+    return [
+        Board(terms=terms, lines=tuple(sorted(map(_line, entries.values()), key=_place)))
+        for terms, entries in by_terms.items()
+    ]
+
+
+def _place(line: Line) -> tuple[bool, float]:
+    return not np.isfinite(line.valid_error), line.valid_error
+
+
+def _line(claims: Sequence[Claim]) -> Line:
+    valid, test = (summarize(np.array([getattr(c, name) for c in claims])) for name in ("valid_error", "test_error"))
+    return Line(
+        name=claims[0].name,
+        settings=claims[0].settings,
+        n_seeds=len({claim.seed for claim in claims}),
+        valid_error=float(valid.mean),
+        valid_se=float(valid.se),
+        test_error=float(test.mean),
+        test_se=float(test.se),
+    )
+
+
+def _text(board: Board) -> str:
+    terms = board.terms
+    budget = "no budget" if terms.budget_s is None else f"{terms.budget_s:.6g} s"
+    noise = "draws of training noise" if terms.is_noisy else "means of trainings"
+    rows = [("", "optimiser", "validation error (%)", "test error (%)", "seeds")]
+    for place, line in enumerate(board.lines, start=1):
+        few = " (few)" if line.n_seeds < _FEW_SEEDS else ""
+        valid = f"{line.valid_error:.3f} ± {line.valid_se:.3f}"
+        rows.append(
+            (f"{place}", line.name, valid, f"{line.test_error:.3f} ± {line.test_se:.3f}", f"{line.n_seeds}{few}")
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    head = (
+        f"{terms.task}, release {terms.release[:16]}; {len(terms.searched)} keys searched; fidelities "
+        f"{', '.join(terms.fidelities)}; {terms.workers} workers; {budget}; {noise}"
+    )
+    return "\n".join(
+        [
+            head,
+            *("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows),
+        ]
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status: 1 if some logs were refused."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.leaderboard",
+        description="Check trial logs against the release that they name, and compare those that match.",
+        epilog="Example: python -m experiments.leaderboard out/joint my-optimiser.jsonl",
+    )
+    parser.add_argument("logs", type=Path, nargs="+", help="trial logs, or folders of them")
+    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        boards, refused = leaderboard(find_logs(given.logs), opened=lambda task: open_benchmark(task, given.release))
+    except JahsError as err:
+        _log.error("%s", err)
+        return 2
+    for refusal in refused:
+        _log.warning("refused %s: %s", refusal.path, refusal.fault)
+    if given.json:
+        content = {"boards": [asdict(board) for board in boards], "refused": [asdict(r) for r in refused]}
+        print(json.dumps(content, indent=2))  # noqa: T201
+    else:
+        print("\n\n".join(map(_text, boards)))  # noqa: T201
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
