@@ -1,0 +1,205 @@
+"""What a tool is told about a config: objectives, constraints and cost, at the budget that it asked for.
+
+Every tool means something else by "minimise this". Here it is said once: which metrics, in which direction, what must
+hold, how much may be spent. Each adapter turns an `Evaluator` into its tool's own form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from jahs.adapters.budgets import Budgets, as_view
+from jahs.adapters.values import to_config
+from jahs.configs import Config
+from jahs.errors import InvalidArgument
+from jahs.metrics import Metric
+from jahs.objectives import Objective, read_objectives
+from jahs.queryable import Queryable
+from jahs.views import View
+
+__all__ = ["Evaluation", "Evaluator", "make_evaluator", "objective_name"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What one evaluation told.
+
+    Attributes:
+        config: all 14 keys, builtins.
+        fidelity: what was spent, rounded.
+        metrics: the objectives' and constraints' metrics in their units, and the runtime where there is one.
+        objectives: the objectives, all minimised, by `objective_name`.
+        violations: by how much each constraint is broken, in its metric's unit; 0 or less where it holds.
+        penalised: the objectives; where a constraint is broken, `Evaluator.worst` and more the further it is broken.
+        cost: runtime in seconds from the first epoch; NaN where the benchmark has none.
+    """
+
+    config: Config
+    fidelity: Mapping[str, float]
+    metrics: Mapping[str, float]
+    objectives: Mapping[str, float]
+    violations: Mapping[str, float]
+    penalised: Mapping[str, float]
+    cost: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluator:
+    """What is minimised under which constraints; made by `make_evaluator`.
+
+    Attributes:
+        view: what is asked.
+        objectives: the metrics to optimise, turned so that less is better.
+        constraints: the metrics that must keep a bound, turned in the same way, each with the most that it may be.
+        worst: by objective, a value that no feasible config is worse than; empty for tools that know constraints.
+        seed: which draw of the training noise; None is the mean.
+    """
+
+    view: View
+    objectives: tuple[Objective, ...]
+    constraints: tuple[tuple[Objective, float], ...] = ()
+    worst: Mapping[str, float]
+    seed: int | None = None
+
+    @property
+    def budgets(self) -> Budgets:
+        """How much may be spent on a config."""
+        return Budgets(self.view)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics to optimise."""
+        return tuple(objective.metric.name for objective in self.objectives)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the objectives; see `objective_name`."""
+        return tuple(map(objective_name, self.objectives))
+
+    def evaluate(
+        self, params: Mapping[str, object], *, budget: float | None = None, seed: int | None = None
+    ) -> Evaluation:
+        """Evaluate one config; see `evaluate_many`."""
+        return self.evaluate_many([params], budgets=None if budget is None else [budget], seed=seed)[0]
+
+    def evaluate_many(
+        self,
+        many_params: Sequence[Mapping[str, object]],
+        *,
+        budgets: Sequence[float] | None = None,
+        seed: int | None = None,
+    ) -> list[Evaluation]:
+        """Evaluate configs in one query.
+
+        Args:
+            many_params: each as a config, or as a tool spells it; see `jahs.adapters.values.to_config`.
+            budgets: one for each; None: the full one.
+            seed: in the place of the evaluator's.
+
+        Raises:
+            InvalidConfig, InvalidFidelity: a config or a budget is not legal.
+        """
+        configs = [to_config(params, self.view.space) for params in many_params]
+        if not configs:
+            return []
+        there = [self.budgets.fidelity(at) for at in budgets or [self.budgets.most] * len(configs)]
+        names = [*self.metrics, *(objective.metric.name for objective, _ in self.constraints)]
+        names = list(dict.fromkeys([*names, *(["runtime"] if "runtime" in self.view.metrics else [])]))
+        columns = self.view.query_many(
+            configs, each_at=there, seed=self.seed if seed is None else seed, metrics=tuple(names)
+        )
+        rows = zip(*(columns[name].tolist() for name in names), strict=True)
+        answers = (dict(zip(names, row, strict=True)) for row in rows)
+        return [self._judge(*each) for each in zip(configs, there, answers, strict=True)]
+
+    def _judge(self, config: Config, fidelity: Mapping[str, float], metrics: Mapping[str, float]) -> Evaluation:
+        objectives = {objective_name(one): float(one.minimised(metrics[one.metric.name])) for one in self.objectives}
+        violations = {
+            one.metric.name: float(one.minimised(metrics[one.metric.name])) - most for one, most in self.constraints
+        }
+        broken = sum(max(violations[one.metric.name], 0.0) / (abs(most) or 1.0) for one, most in self.constraints)
+        return Evaluation(
+            config=config,
+            fidelity=fidelity,
+            metrics=metrics,
+            objectives=objectives,
+            violations=violations,
+            penalised={name: worst + broken for name, worst in self.worst.items()}
+            if broken and self.worst
+            else objectives,
+            cost=metrics.get("runtime", math.nan),
+        )
+
+
+def make_evaluator(
+    bench: Queryable,
+    metrics: str | Iterable[str],
+    *,
+    constraints: Mapping[str, float] | None = None,
+    worst: Mapping[str, float] | None = None,
+    seed: int | None = None,
+    knows_constraints: bool = True,
+) -> Evaluator:
+    """Return the evaluator of these metrics.
+
+    Args:
+        bench: a benchmark or a view.
+        metrics: what to optimise, one or several, each in its own direction.
+        constraints: bounds by metric: at most for a metric that is minimised, at least for one that is maximised.
+        worst: for tools that know no constraints: by metric, in its unit, a value that no config that keeps the
+            constraints is worse than. One that breaks them is told to be worse than that. The default is the metric's
+            own bound; one without a bound, such as the latency, needs a value here.
+        seed: which draw of the training noise; None is the mean.
+        knows_constraints: whether the tool does.
+
+    Raises:
+        UnknownName: there is no such metric.
+        InvalidArgument: a metric is named twice or none is, a number is not finite, or a value for `worst` is missing.
+    """
+    view = as_view(bench)
+    objectives = read_objectives([metrics] if isinstance(metrics, str) else metrics, known=view.metrics)
+    bounds = _read_bounds("constraints", constraints, view.metrics)
+    ends = _read_bounds("worst", worst, view.metrics)
+    named = {objective.metric.name: objective for objective in objectives}
+    if surplus := [one.metric.name for one, _ in ends if one.metric.name not in named]:
+        raise InvalidArgument(f"worst: {', '.join(surplus)} is not an objective; those are {', '.join(named)}")
+    if knows_constraints or not bounds:
+        return Evaluator(view=view, objectives=objectives, constraints=bounds, worst={}, seed=seed)
+    given = {objective_name(one): most for one, most in ends}
+    last = {objective_name(one): given.get(objective_name(one), one.upper) for one in objectives}
+    if missing := [name for name, value in last.items() if math.isinf(value)]:
+        raise InvalidArgument(
+            f"worst: {', '.join(missing)} has no largest value, and this tool knows no constraints; give worst= a "
+            "value that no config that keeps the constraints is worse than"
+        )
+    return Evaluator(view=view, objectives=objectives, constraints=bounds, worst=last, seed=seed)
+
+
+def objective_name(objective: Objective) -> str:
+    """Return what an objective is called where less is better.
+
+    Example:
+        >>> [objective_name(objective) for objective in read_objectives(["valid_acc", "latency"])]
+        ['valid_error', 'latency']
+    """
+    name = objective.metric.name
+    return f"{name.removesuffix('_acc')}_error" if objective.metric.direction == "max" else name
+
+
+def _read_bounds(
+    argument: str, bounds: Mapping[str, float] | None, known: Mapping[str, Metric]
+) -> tuple[tuple[Objective, float], ...]:
+    """Bounds of metrics, in their units, as bounds of objectives."""
+    if not bounds:
+        return ()
+    faults = [
+        f"{argument}: {name}={value!r} is not a finite number"
+        for name, value in bounds.items()
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value)
+    ]
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+    read = read_objectives(bounds, known=known)
+    return tuple((one, float(one.minimised(value))) for one, value in zip(read, bounds.values(), strict=True))

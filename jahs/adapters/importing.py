@@ -1,0 +1,29 @@
+"""Load an optimiser's package where it is first needed, or say what to install."""
+
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+from typing import Any
+
+from jahs.errors import MissingDependency
+
+__all__ = ["import_tool"]
+
+
+def import_tool(module: str, *, needs: str) -> Any:  # the tools' types are not installed where jahs is checked
+    """Return `module` of an optimiser's package; what it warns of while it is imported concerns its authors.
+
+    Args:
+        module: dotted name.
+        needs: what pip installs to have it.
+
+    Raises:
+        MissingDependency: the package, or something that it needs itself, is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return import_module(module)
+    except ImportError as err:
+        raise MissingDependency(f"{module} cannot be imported ({err}): pip install {needs}") from err

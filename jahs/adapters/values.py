@@ -1,0 +1,105 @@
+"""What every tool's parameters have in common: which keys it is shown, and the way to a config and back.
+
+A tool is shown the keys that it can choose: those that the space searches and that have more than one legal value.
+What comes back may hold numpy's scalars, text or floats for integers, and a float beyond its range by a rounding error;
+a config is builtins, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+import numpy as np
+
+from jahs.configs import Config
+from jahs.errors import InvalidConfig
+from jahs.parameters import PARAMETERS, Parameter, Value
+from jahs.spaces import Space
+
+__all__ = ["from_config", "shown_parameters", "to_config"]
+
+ROUNDING: Final = 1e-9
+"""How far, relatively, a float may lie beyond its range: tools sample the logarithm, and come back a digit off."""
+
+
+def shown_parameters(space: Space) -> dict[str, Parameter]:
+    """Return the parameters that a tool can choose, in canonical order.
+
+    Example:
+        >>> list(shown_parameters(jahs.space().only("hyperparameters")))
+        ['Activation', 'LearningRate', 'TrivialAugment', 'WeightDecay']
+    """
+    return {name: parameter for name, parameter in space.parameters.items() if len(parameter.choices) != 1}
+
+
+def to_config(params: Mapping[str, object], space: Space) -> Config:
+    """Return the config of builtins that a tool's parameters stand for; what `space` fixes may be left out.
+
+    Text is read as what it spells ("True", "0.25", "3"), a whole float as an integer, and a float that lies beyond its
+    range by a rounding error becomes the range's end.
+
+    Raises:
+        InvalidConfig: one line for every fault, each beginning with its key.
+
+    Example:
+        >>> space = jahs.space().only(["TrivialAugment", "W"], at={"N": 5})
+        >>> config = to_config({"TrivialAugment": np.str_("True"), "W": 8.0}, space)
+        >>> config["TrivialAugment"], config["W"], config["N"]
+        (True, 8, 5)
+    """
+    if not isinstance(params, Mapping):
+        raise InvalidConfig([f"params={params!r} is {type(params).__name__}, not a mapping of keys to values"])
+    single = {name: parameter.default for name, parameter in space.parameters.items() if len(parameter.choices) == 1}
+    read = {name: _read(PARAMETERS.get(name), value) for name, value in params.items()}
+    return space.validate({**single, **space.fixed, **read})
+
+
+def from_config(config: Mapping[str, object], space: Space) -> dict[str, Value]:
+    """Return the values that a tool is shown for `config`, as builtins.
+
+    Raises:
+        InvalidConfig: the config is not in `space`; one line for every fault.
+    """
+    clean = cast("dict[str, Value]", space.validate(config))
+    return {name: _clip(parameter, clean[name]) for name, parameter in shown_parameters(space).items()}
+
+
+def _clip(parameter: Parameter, value: Value) -> Value:
+    """The float32 nearest to a range's end is legal here, but not in the tools."""
+    if parameter.kind != "float":
+        return value
+    return min(max(cast("float", value), parameter.lower), parameter.upper)
+
+
+def _read(parameter: Parameter | None, value: object) -> object:
+    """The builtin that is meant; a value that means nothing legal is returned as it is, for validation to name."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if parameter is None or not isinstance(value, str | int | float):
+        return value
+    if parameter.kind == "float":
+        return _read_float(parameter, value)
+    for choice in parameter.choices:
+        # True == 1, and "1.0" spells 1: each is meant where no other choice could be.
+        if value == choice or (isinstance(value, str) and value in _spellings(choice)):
+            return choice
+    return value
+
+
+def _spellings(choice: Value) -> set[str]:
+    if isinstance(choice, str | bool):
+        return {str(choice)}
+    return {str(choice), str(float(choice))}
+
+
+def _read_float(parameter: Parameter, value: str | float) -> object:
+    if isinstance(value, bool):
+        return value
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return value
+    if parameter.lower * (1 - ROUNDING) <= number <= parameter.upper * (1 + ROUNDING):
+        return number if parameter.least <= number <= parameter.most else _clip(parameter, number)
+    return number

@@ -1,0 +1,128 @@
+"""Evaluations: directions, constraints, penalties, costs and seeds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jahs.adapters.evaluating import make_evaluator
+from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, UnknownName
+from jahs.views import View
+from tests.fake_bench import FakeBench
+
+BENCH = FakeBench()
+CONFIGS = BENCH.sample(30, seed=0)
+
+
+def test_objectives_are_minimised_and_named_so() -> None:
+    evaluator = make_evaluator(BENCH, ("valid-acc", "latency", "size_MB"))
+    assert evaluator.names == ("valid_error", "latency", "n_params")
+    for found in evaluator.evaluate_many(CONFIGS):
+        asked = BENCH.query(found.config)
+        assert found.objectives == {
+            "valid_error": 100 - asked.valid_acc,
+            "latency": asked.latency,
+            "n_params": asked.n_params,
+        }
+        assert found.metrics["valid_acc"] == asked.valid_acc
+        assert found.cost == asked.runtime
+        assert found.fidelity == {"epoch": 12}
+
+
+def test_only_what_is_needed_is_asked_for() -> None:
+    found = make_evaluator(BENCH, "valid_acc", constraints={"n_params": 1}).evaluate(CONFIGS[0])
+    assert set(found.metrics) == {"valid_acc", "n_params", "runtime"}
+
+
+def test_many_configs_at_many_budgets_are_one_query_and_each_ones_own_answer() -> None:
+    evaluator = make_evaluator(BENCH, "valid_acc")
+    budgets = [1 + i % 12 for i in range(len(CONFIGS))]
+    found = evaluator.evaluate_many(CONFIGS, budgets=budgets)
+    for config, budget, one in zip(CONFIGS, budgets, found, strict=True):
+        assert one.fidelity == {"epoch": budget}
+        assert one.metrics["valid_acc"] == BENCH.query(config, at=budget).valid_acc
+        assert evaluator.evaluate(config, budget=budget).objectives == one.objectives
+    assert evaluator.evaluate_many([]) == []
+
+
+@given(st.floats(1, 100), st.floats(1, 1e6))
+def test_a_violation_is_the_distance_to_the_bound_in_the_metrics_unit(least: float, most: float) -> None:
+    evaluator = make_evaluator(BENCH, "latency", constraints={"valid_acc": least, "n_params": most})
+    for found in evaluator.evaluate_many(CONFIGS[:5]):
+        assert found.violations["valid_acc"] == pytest.approx(least - found.metrics["valid_acc"])
+        assert found.violations["n_params"] == pytest.approx(found.metrics["n_params"] - most)
+        assert found.penalised == found.objectives
+
+
+@given(st.floats(1e3, 2e5))
+def test_a_penalised_config_is_worse_than_every_one_that_keeps_the_constraint(most: float) -> None:
+    evaluator = make_evaluator(BENCH, "valid_acc", constraints={"n_params": most}, knows_constraints=False)
+    found = evaluator.evaluate_many(CONFIGS)
+    kept = [one.penalised["valid_error"] for one in found if one.violations["n_params"] <= 0]
+    broken = sorted((one.violations["n_params"], one.penalised["valid_error"]) for one in found)[len(kept) :]
+    assert max(kept, default=0) <= 100 < min((penalty for _, penalty in broken), default=101)
+    assert [penalty for _, penalty in broken] == sorted(penalty for _, penalty in broken)
+
+
+def test_worst_is_given_in_the_metrics_unit() -> None:
+    evaluator = make_evaluator(
+        BENCH,
+        ("valid_acc", "latency"),
+        constraints={"n_params": 1},
+        worst={"valid_acc": 10, "latency": 3},
+        knows_constraints=False,
+    )
+    found = evaluator.evaluate(CONFIGS[0])
+    assert found.penalised == pytest.approx(
+        {"valid_error": 90 + found.violations["n_params"], "latency": 3 + found.violations["n_params"]}
+    )
+
+
+def test_a_seed_is_a_draw_and_may_be_replaced() -> None:
+    evaluator = make_evaluator(BENCH, "valid_acc", seed=1)
+    asked = {seed: BENCH.query(CONFIGS[0], seed=seed).valid_acc for seed in (1, 2)}
+    assert evaluator.evaluate(CONFIGS[0]).metrics["valid_acc"] == asked[1]
+    assert evaluator.evaluate(CONFIGS[0], seed=2).metrics["valid_acc"] == asked[2]
+
+
+def test_a_benchmark_without_runtime_has_no_cost() -> None:
+    bench = FakeBench(names=("valid_acc",))
+    assert math.isnan(make_evaluator(bench, "valid_acc").evaluate(CONFIGS[0]).cost)
+
+
+def test_a_views_keys_are_completed_and_its_path_is_walked() -> None:
+    view = View(BENCH, fidelities=("epoch", "Resolution"), fixed={"N": 5, "W": 16}, search="nas")
+    cell = {f"Op{i}": np.int64(2) for i in range(1, 7)}
+    found = make_evaluator(view, "valid_acc").evaluate(cell, budget=4.0)
+    assert found.fidelity == {"epoch": 4, "Resolution": 0.5}
+    assert found.metrics["valid_acc"] == view.query(found.config, at=found.fidelity).valid_acc
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"metrics": ()}, InvalidArgument, "metrics is empty"),
+        ({"metrics": "accuracy"}, UnknownName, "metric='accuracy' does not exist"),
+        ({"metrics": "test_acc"}, UnknownName, "test_acc"),
+        ({"metrics": ("latency", "latency")}, InvalidArgument, "more than once"),
+        ({"constraints": {"size": 1}}, UnknownName, "metric='size' does not exist"),
+        ({"constraints": {"n_params": "small", "latency": math.nan}}, InvalidArgument, r"(?s)'small'.*latency=nan"),
+        ({"worst": {"latency": 1}}, InvalidArgument, "worst: latency is not an objective"),
+    ],
+    ids=["none", "unknown", "not-answered", "twice", "unknown-constraint", "not-finite", "not-an-objective"],
+)
+def test_faults_of_the_arguments_are_named(arguments: dict, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make_evaluator(BENCH, **{"metrics": "valid_acc", **arguments})
+
+
+def test_a_bad_config_or_budget_is_refused() -> None:
+    evaluator = make_evaluator(BENCH, "valid_acc")
+    with pytest.raises(InvalidConfig, match="N=2"):
+        evaluator.evaluate({**CONFIGS[0], "N": 2})
+    with pytest.raises(InvalidFidelity):
+        evaluator.evaluate(CONFIGS[0], budget=13)
