@@ -1,0 +1,68 @@
+"""ConfigSpace 1: the space as a `ConfigurationSpace`, which SMAC and DEHB take, too.
+
+from jahs.adapters import configspace
+
+configs = configspace.make_space(bench.space, seed=0).sample_configuration(10)
+bench.query(configspace.to_config(configs[0], bench.space))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jahs.adapters import values
+from jahs.adapters.importing import import_tool
+from jahs.configs import Config
+from jahs.parameters import Parameter
+from jahs.spaces import Space
+
+__all__ = ["from_config", "make_space", "to_config"]
+
+
+def make_space(space: Space, *, seed: int | None = None) -> Any:
+    """Return a new `ConfigurationSpace` of what `space` searches, N, W and Resolution as ordinals.
+
+    A key with one legal value, and what the space fixes, is not a hyperparameter: `to_config` adds it.
+
+    Args:
+        space: which keys are searched.
+        seed: of the configuration space.
+
+    Raises:
+        MissingDependency: ConfigSpace is not installed.
+    """
+    tool = import_tool("ConfigSpace", needs="ConfigSpace")
+    made = tool.ConfigurationSpace(name="jahs", seed=seed)
+    made.add(*(_hyperparameter(tool, parameter) for parameter in values.shown_parameters(space).values()))
+    return made
+
+
+def to_config(configuration: Mapping[str, object], space: Space) -> Config:
+    """Return the config, as builtins, that a `Configuration` of `make_space(space)` stands for.
+
+    Raises:
+        InvalidConfig: one line for every fault.
+    """
+    return values.to_config(dict(configuration), space)
+
+
+def from_config(config: Mapping[str, object], configuration_space: Any, space: Space) -> Any:
+    """Return `config` as a `Configuration` of a configuration space that `make_space(space)` returned.
+
+    Raises:
+        InvalidConfig: the config is not in `space`.
+    """
+    tool = import_tool("ConfigSpace", needs="ConfigSpace")
+    return tool.Configuration(configuration_space, values=values.from_config(config, space))
+
+
+def _hyperparameter(tool: Any, parameter: Parameter) -> Any:
+    name, default = parameter.name, parameter.default
+    if parameter.kind == "float":
+        return tool.UniformFloatHyperparameter(
+            name, parameter.lower, parameter.upper, default_value=default, log=parameter.is_log
+        )
+    if parameter.kind == "ordinal":
+        return tool.OrdinalHyperparameter(name, parameter.choices, default_value=default)
+    return tool.CategoricalHyperparameter(name, parameter.choices, default_value=default)

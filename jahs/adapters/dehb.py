@@ -1,0 +1,79 @@
+"""DEHB 0.1: the space and fidelities of `DEHB(...)`, and its objective function.
+
+    from jahs.adapters import dehb as jahs_dehb
+
+    optimiser = DEHB(**jahs_dehb.make_arguments(bench, "valid_acc"), eta=3, seed=0, output_path=...)
+    optimiser.run(fevals=50)
+
+DEHB minimises one metric: `valid_acc` is seen as `valid_error`. It knows no constraints: a config that breaks one is
+given a value that is worse than any that keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jahs.adapters.budgets import Budgets, as_view
+from jahs.adapters.configspace import from_config, make_space, to_config
+from jahs.adapters.evaluating import make_evaluator
+from jahs.adapters.values import shown_parameters
+from jahs.queryable import Queryable
+
+__all__ = ["from_config", "make_arguments", "make_objective", "make_space", "to_config"]
+
+
+def make_arguments(
+    bench: Queryable,
+    metric: str = "valid_acc",
+    *,
+    constraints: Mapping[str, float] | None = None,
+    worst: Mapping[str, float] | None = None,
+    seed: int | None = None,
+) -> dict[str, Any]:
+    """Return `DEHB`'s arguments `f`, `cs`, `dimensions`, `min_fidelity` and `max_fidelity`; see `make_objective`.
+
+    Raises:
+        MissingDependency: ConfigSpace is not installed.
+        InvalidArgument, UnknownName: the arguments have faults.
+    """
+    return {
+        "f": make_objective(bench, metric, constraints=constraints, worst=worst, seed=seed),
+        "cs": make_space(bench.space),
+        "dimensions": len(shown_parameters(bench.space)),
+        "min_fidelity": 1,
+        "max_fidelity": Budgets(as_view(bench)).most,
+    }
+
+
+def make_objective(
+    bench: Queryable,
+    metric: str = "valid_acc",
+    *,
+    constraints: Mapping[str, float] | None = None,
+    worst: Mapping[str, float] | None = None,
+    seed: int | None = None,
+) -> Callable[..., dict[str, Any]]:
+    """Return a function of a `Configuration` and a fidelity, to "fitness", "cost" (simulated seconds) and "info".
+
+    Args:
+        bench: a benchmark or a view.
+        metric: what to optimise; told as minimised.
+        constraints: at most for a metric that is minimised, at least for one that is maximised.
+        worst: in the metric's unit, see `jahs.adapters.evaluating.make_evaluator`.
+        seed: which draw of the training noise; None is the mean.
+
+    Raises:
+        InvalidArgument, UnknownName: the arguments have faults.
+    """
+    evaluator = make_evaluator(
+        bench, [metric], constraints=constraints, worst=worst, seed=seed, knows_constraints=False
+    )
+
+    def evaluate(config: Any, fidelity: float | None = None, **_: object) -> dict[str, Any]:
+        found = evaluator.evaluate(dict(config), budget=fidelity)
+        (fitness,) = found.penalised.values()
+        info = {"metrics": dict(found.metrics), "violations": dict(found.violations)}
+        return {"fitness": fitness, "cost": found.cost, "info": info}
+
+    return evaluate

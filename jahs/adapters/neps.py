@@ -1,0 +1,202 @@
+"""NePS 0.17: a `PipelineSpace` with a fidelity and priors, and a function for `neps.run` or `neps.AskAndTell`.
+
+    from jahs.adapters import neps as jahs_neps
+
+    space = jahs_neps.make_space(bench.space, fidelity_of=bench, prior={"LearningRate": 0.1, "WeightDecay": 5e-4})
+    neps.run(jahs_neps.make_objective(bench), space, root_directory=..., optimizer="hyperband", ...)
+
+NePS minimises: `valid_acc` is seen as `valid_error`. It knows no constraints: a config that breaks one is given a value
+that is worse than any that keeps them. It takes no seed; `Chance` is for that.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, cast
+
+import numpy as np
+
+from jahs.adapters import values
+from jahs.adapters.budgets import Budgets, as_view
+from jahs.adapters.evaluating import make_evaluator
+from jahs.adapters.importing import import_tool
+from jahs.configs import Config
+from jahs.parameters import Parameter, Value
+from jahs.queryable import Queryable
+from jahs.spaces import Space
+
+__all__ = ["Chance", "Confidence", "from_config", "make_objective", "make_space", "split_budget", "to_config"]
+
+Confidence: TypeAlias = Literal["low", "medium", "high"]
+
+_NEEDS: Final = "neural-pipeline-search torch==2.13.0"
+_SAMPLED: Final = re.compile(r"SAMPLING__Resolvable\.(\w+)::(categorical)?")
+_FIDELITY: Final = "ENVIRONMENT__"
+_SPENT: Final = "jahs.json"
+
+
+def make_space(
+    space: Space,
+    *,
+    fidelity_of: Queryable | None = None,
+    prior: Mapping[str, object] | None = None,
+    confidence: Confidence = "medium",
+) -> Any:
+    """Return a `neps.PipelineSpace` of what `space` searches and that has a choice; categorical where it is no float.
+
+    Args:
+        space: which keys are searched.
+        fidelity_of: the benchmark or view whose budgets are the space's fidelity, `epoch` (or `budget`, where a view
+            has other fidelities than the epoch); None: a space without one.
+        prior: where good configs are believed to be: a config, or some keys of one.
+        confidence: in every value of the prior.
+
+    Raises:
+        MissingDependency: NePS is not installed.
+        InvalidConfig: a value of the prior is not legal.
+    """
+    tool = import_tool("neps", needs=_NEEDS)
+    shown = values.shown_parameters(space)
+    believed = dict(space.fix(prior or {}).fixed_items)
+    attributes = {name: _domain(tool, parameter, believed.get(name), confidence) for name, parameter in shown.items()}
+    if fidelity_of is not None:
+        budgets = Budgets(as_view(fidelity_of))
+        attributes[budgets.name] = tool.IntegerFidelity(1, budgets.most)
+    return type("JAHSSpace", (tool.PipelineSpace,), attributes)()
+
+
+def split_budget(params: Mapping[str, object], space: Space) -> tuple[dict[str, object], float | None]:
+    """Return a NePS config as the parameters and the budget, None where it has none.
+
+    A NePS config is what an evaluated function is given, or what `AskAndTell.ask` returns, where some optimisers tell
+    positions among choices, under names of their own.
+    """
+    read: dict[str, object] = {}
+    budget = None
+    for key, value in params.items():
+        match = _SAMPLED.match(key)
+        if match and match[1] in space.parameters and match[2]:
+            read[match[1]] = space.parameters[match[1]].choices[cast("int", value)]
+        elif match:
+            read[match[1]] = value
+        elif key.removeprefix(_FIDELITY) in ("epoch", "budget"):
+            budget = cast("float", value)
+        else:
+            read[key] = value
+    return read, budget
+
+
+def to_config(params: Mapping[str, object], space: Space) -> Config:
+    """Return the config, as builtins, that a NePS config stands for; its fidelity is left out.
+
+    Raises:
+        InvalidConfig: one line for every fault.
+    """
+    return values.to_config(split_budget(params, space)[0], space)
+
+
+def from_config(config: Mapping[str, object], space: Space) -> dict[str, Value]:
+    """Return the parameters of `config`, as `neps.import_trials` and `AskAndTell.tell_custom` take them.
+
+    Raises:
+        InvalidConfig: the config is not in `space`.
+    """
+    return values.from_config(config, space)
+
+
+def make_objective(
+    bench: Queryable,
+    metrics: str | Iterable[str] = "valid_acc",
+    *,
+    constraints: Mapping[str, float] | None = None,
+    worst: Mapping[str, float] | None = None,
+    seed: int | None = None,
+) -> Callable[..., dict[str, Any]]:
+    """Return a function for `neps.run`: of the parameters and the directories that NePS hands over.
+
+    It tells the objective (a list of several), the cost in simulated seconds and, in `info_dict`, the metrics. A config
+    that goes on from a smaller budget costs the difference: what was spent is kept in the trial's directory. Called
+    with parameters alone, as for `AskAndTell`, it costs the whole.
+
+    Args:
+        bench: a benchmark or a view.
+        metrics: one, or several; each is told as minimised.
+        constraints: at most for a metric that is minimised, at least for one that is maximised.
+        worst: in the metrics' units, see `jahs.adapters.evaluating.make_evaluator`.
+        seed: which draw of the training noise; None is the mean.
+
+    Raises:
+        InvalidArgument, UnknownName: the arguments have faults.
+    """
+    evaluator = make_evaluator(bench, metrics, constraints=constraints, worst=worst, seed=seed, knows_constraints=False)
+
+    def evaluate(
+        pipeline_directory: Path | None = None, previous_pipeline_directory: Path | None = None, **params: object
+    ) -> dict[str, Any]:
+        read, budget = split_budget(params, bench.space)
+        found = evaluator.evaluate(read, budget=budget)
+        told = list(found.penalised.values())
+        info = {"metrics": dict(found.metrics), "violations": dict(found.violations)}
+        if pipeline_directory is not None:
+            (Path(pipeline_directory) / _SPENT).write_text(json.dumps({"cost": found.cost}), encoding="utf-8")
+        spent = 0.0
+        if previous_pipeline_directory is not None:
+            spent = json.loads((Path(previous_pipeline_directory) / _SPENT).read_text(encoding="utf-8"))["cost"]
+        return {
+            "objective_to_minimize": told if len(told) > 1 else told[0],
+            "cost": found.cost - spent,
+            "info_dict": info,
+        }
+
+    return evaluate
+
+
+class Chance:
+    """A state of the global generators that NePS draws from (`random`, `numpy`, `torch`), beside the process's own.
+
+    Inside `with chance:` they go on from where the last such block left them; behind it they are as before it.
+
+    Args:
+        seed: where they begin.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._torch = import_tool("torch", needs=_NEEDS)
+        outside = self._get()
+        random.seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002  # the generator that NePS draws from
+        self._torch.manual_seed(seed)
+        self._inside = self._get()
+        self._outside = outside
+        self._set(outside)
+
+    def __enter__(self) -> None:
+        self._outside = self._get()
+        self._set(self._inside)
+
+    def __exit__(self, *_: object) -> None:
+        self._inside = self._get()
+        self._set(self._outside)
+
+    def _get(self) -> tuple[Any, Any, Any]:
+        return random.getstate(), np.random.get_state(), self._torch.get_rng_state()  # noqa: NPY002
+
+    def _set(self, state: tuple[Any, Any, Any]) -> None:
+        random.setstate(state[0])
+        np.random.set_state(state[1])  # noqa: NPY002
+        self._torch.set_rng_state(state[2])
+
+
+def _domain(tool: Any, parameter: Parameter, believed: Value | None, confidence: Confidence) -> Any:
+    prior: dict[str, object] = {}
+    if parameter.kind == "float":
+        if believed is not None:
+            prior = {"prior": believed, "prior_confidence": confidence}
+        return tool.Float(parameter.lower, parameter.upper, log=parameter.is_log, **prior)
+    if believed is not None:
+        prior = {"prior": parameter.choices.index(believed), "prior_confidence": confidence}
+    return tool.Categorical(parameter.choices, **prior)

@@ -1,0 +1,85 @@
+"""SMAC 2: a `Scenario` and a target function, for every facade.
+
+    from jahs.adapters import smac as jahs_smac
+
+    scenario = jahs_smac.make_scenario(bench, "valid_acc", has_budgets=True, n_trials=50, seed=0, output_directory=...)
+    facade = MultiFidelityFacade(scenario, jahs_smac.make_objective(bench, "valid_acc"))
+    jahs_smac.to_config(facade.optimize(), bench.space)
+
+SMAC minimises: `valid_acc` is seen as `valid_error`. It knows no constraints: a config that breaks one is given a value
+that is worse than any that keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from jahs.adapters.configspace import from_config, make_space, to_config
+from jahs.adapters.evaluating import make_evaluator
+from jahs.adapters.importing import import_tool
+from jahs.queryable import Queryable
+
+__all__ = ["from_config", "make_objective", "make_scenario", "make_space", "to_config"]
+
+
+def make_scenario(
+    bench: Queryable,
+    metrics: str | Iterable[str] = "valid_acc",
+    *,
+    seed: int,
+    has_budgets: bool = False,
+    **arguments: object,
+) -> Any:
+    """Return a `smac.Scenario` for this benchmark or view.
+
+    Args:
+        bench: a benchmark or a view.
+        metrics: what the target function tells, as in `make_objective`.
+        seed: of the optimiser; not below 0.
+        has_budgets: whether the facade chooses budgets (multi-fidelity, Hyperband).
+        **arguments: others of `smac.Scenario`, such as `n_trials` and `output_directory`; `deterministic` is True
+            unless given here.
+
+    Raises:
+        MissingDependency: SMAC is not installed.
+        InvalidArgument, UnknownName: the metrics have faults.
+    """
+    tool = import_tool("smac", needs="smac")
+    evaluator = make_evaluator(bench, metrics)
+    budgets = {"min_budget": 1, "max_budget": evaluator.budgets.most} if has_budgets else {}
+    ours = {"objectives": list(evaluator.names), "deterministic": True, "seed": seed, **budgets}
+    return tool.Scenario(make_space(bench.space, seed=seed), **{**ours, **arguments})
+
+
+def make_objective(
+    bench: Queryable,
+    metrics: str | Iterable[str] = "valid_acc",
+    *,
+    constraints: Mapping[str, float] | None = None,
+    worst: Mapping[str, float] | None = None,
+    seed: int | None = None,
+    has_noise: bool = False,
+) -> Callable[..., tuple[Any, dict[str, Any]]]:
+    """Return a target function: of a `Configuration`, SMAC's seed and a budget, to a cost and additional facts.
+
+    Args:
+        bench: a benchmark or a view.
+        metrics: one, or several; each is told as minimised.
+        constraints: at most for a metric that is minimised, at least for one that is maximised.
+        worst: in the metrics' units, see `jahs.adapters.evaluating.make_evaluator`.
+        seed: which draw of the training noise; None is the mean.
+        has_noise: whether the seed that SMAC passes is the draw, for scenarios that are not deterministic.
+
+    Raises:
+        InvalidArgument, UnknownName: the arguments have faults.
+    """
+    evaluator = make_evaluator(bench, metrics, constraints=constraints, worst=worst, seed=seed, knows_constraints=False)
+
+    def target(config: Any, seed: int = 0, budget: float | None = None) -> tuple[Any, dict[str, Any]]:
+        found = evaluator.evaluate(dict(config), budget=budget, seed=seed if has_noise else None)
+        told = dict(found.penalised)
+        facts = {"metrics": dict(found.metrics), "violations": dict(found.violations), "cost": found.cost}
+        return (told if len(told) > 1 else next(iter(told.values()))), facts
+
+    return target

@@ -1,0 +1,59 @@
+"""ConfigSpace: its space, and what it makes of our types."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import ConfigSpace
+import numpy as np
+
+import jahs
+from jahs.adapters import configspace
+from tests.contracts.adapter import AdapterContract
+
+make_space = cache(configspace.make_space)
+
+
+class TestSpace(AdapterContract):
+    adapter = configspace
+
+    def sample(self, space, n):
+        return configspace.make_space(space, seed=0).sample_configuration(n)
+
+    def export(self, config, space):
+        return configspace.from_config(config, make_space(space), space)
+
+    def check(self, params, space):
+        params.check_valid_configuration()
+
+
+def test_orders_scales_and_defaults_are_those_of_the_space() -> None:
+    made = configspace.make_space(jahs.space())
+    assert isinstance(made["Resolution"], ConfigSpace.OrdinalHyperparameter)
+    assert tuple(made["W"].sequence) == (4, 8, 16)
+    assert isinstance(made["Op1"], ConfigSpace.CategoricalHyperparameter)
+    assert made["LearningRate"].log
+    assert made["WeightDecay"].log
+    default = configspace.to_config(made.get_default_configuration(), jahs.space())
+    assert default == jahs.space().default()
+
+
+def test_every_call_makes_a_space_of_its_own() -> None:
+    first, second = (configspace.make_space(jahs.space(), seed=3) for _ in range(2))
+    assert first is not second
+    assert first.sample_configuration(5) == second.sample_configuration(5)
+
+
+def test_the_tool_gives_numpy_scalars_and_we_give_builtins() -> None:
+    configuration = configspace.make_space(jahs.space(), seed=0).sample_configuration()
+    assert any(isinstance(value, np.generic) for value in dict(configuration).values())
+    config = configspace.to_config(configuration, jahs.space())
+    assert not any(isinstance(value, np.generic) for value in config.values())
+
+
+def test_a_space_that_went_through_json_samples_the_same_kinds(tmp_path) -> None:
+    configspace.make_space(jahs.space()).to_json(tmp_path / "space.json")
+    again = ConfigSpace.ConfigurationSpace.from_json(tmp_path / "space.json")
+    assert again == configspace.make_space(jahs.space())
+    for configuration in again.sample_configuration(20):
+        configspace.to_config(configuration, jahs.space())
