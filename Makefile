@@ -3,6 +3,7 @@
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
 #   make release  from pipeline/recorded/TASK to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
+#   make test-adapters   every adapter with its tool; sets up .venv-adapters, an environment for each (Python 3.11)
 #
 # Another interpreter: make test PYTHON=python3.12. Set-up is done again only when the pins, pyproject.toml, the
 # interpreter or the place of the checkout have changed: a stamp in the environment carries their digest.
@@ -24,7 +25,7 @@ TEST := .venv-test
 DEMO_READY := $(DEMO)/.ready-$(call digest,$(CORE_PINS))
 TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
 
-.PHONY: help demo test release format clean
+.PHONY: help demo test test-adapters release format clean
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -46,12 +47,15 @@ release: $(TEST_READY)
 	    --recorded surrogate/recorded/$(TASK) --searches build/searches --out jahs/releases/$(TASK) \
 	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --workers $(JOBS)
 
+test-adapters: $(TEST_READY)
+	@PYTHON=$(PYTHON) .ci/test_adapters
+
 format: $(TEST_READY)
 	$(TEST)/bin/ruff format .
 	$(TEST)/bin/ruff check --fix .
 
 clean:
-	rm -rf $(DEMO) $(TEST) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(DEMO) $(TEST) .venv-adapters build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # Each fault is one line that says what to do. Argument: the oldest minor version of Python 3 that will do.
 define check_python

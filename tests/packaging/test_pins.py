@@ -11,8 +11,11 @@ import tomllib
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
+from jahs.adapters import TOOLS
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("constraints-core.txt", "constraints-workshops.txt")
+ADAPTER_FILES = tuple(f"constraints-adapters-{tool}.txt" for tool in TOOLS if tool != "neps")
 
 
 def pins(file: str) -> list[Requirement]:
@@ -30,7 +33,7 @@ def pinned_names(python: str) -> list[str]:
     return [canonical(pin.name) for pin in found if pin.marker is None or pin.marker.evaluate(where)]
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", [*FILES, *ADAPTER_FILES])
 def test_a_pin_is_one_exact_version_from_nowhere_in_particular(file: str) -> None:
     for pin in pins(file):
         assert pin.url is None
@@ -50,6 +53,32 @@ def test_every_declared_dependency_is_pinned() -> None:
     assert {canonical(Requirement(line).name) for line in declared} <= set(pinned_names("3.11"))
 
 
-@pytest.mark.parametrize("file", ["pyproject.toml", "Makefile", ".ci/run", *(f".ci/{file}" for file in FILES)])
+def test_what_adapters_are_tested_with_is_what_their_page_says() -> None:
+    page = (ROOT / "docs/adapters/index.md").read_text(encoding="utf-8")
+    tested = dict(re.findall(r"^\| \[.+?\]\((\w+)\.md\) \| ([\d.]+)", page, re.MULTILINE))
+    pinned = {
+        tool: pins(file) for tool, file in zip((tool for tool in TOOLS if tool != "neps"), ADAPTER_FILES, strict=True)
+    }
+    pinned["neps"] = pins("constraints-workshops.txt")
+    packages = {"syne_tune": "syne-tune", "neps": "neural-pipeline-search"}
+    found = {
+        tool: str(pin.specifier).removeprefix("==")
+        for tool in TOOLS
+        for pin in pinned[tool]
+        if canonical(pin.name) == packages.get(tool, tool)
+    }
+    assert tested == found
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "pyproject.toml",
+        "Makefile",
+        ".ci/run",
+        ".ci/test_adapters",
+        *(f".ci/{file}" for file in (*FILES, *ADAPTER_FILES)),
+    ],
+)
 def test_no_file_names_a_package_index(file: str) -> None:
     assert not re.search(r"index-url|find-links|trusted-host|https?://", (ROOT / file).read_text(encoding="utf-8"))
