@@ -61,6 +61,10 @@ def _own(module: str, name: str, title: str, **more: Any) -> Entry:  # Any: an e
     return Entry(title=title, factory=path, settings=f"{path}Settings", **more)
 
 
+def _tool(module: str, name: str, title: str, *needs: str, **more: Any) -> Entry:  # Any: an entry's own fields
+    return _own(f"tools.{module}", name, title, needs=needs, **more)
+
+
 OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
     {
         "random_search": _own("random_search", "RandomSearch", "Random search", has_many_objectives=True),
@@ -86,6 +90,38 @@ OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
         ),
         "asha": _own("asha", "Asha", "ASHA", has_many_objectives=True, uses_fidelities=True),
         "nsga2": _own("nsga2", "Nsga2", "NSGA-II", has_many_objectives=True),
+        "optuna_tpe": _tool(
+            "optuna",
+            "Optuna",
+            "TPE (Optuna)",
+            "optuna",
+            preset={"sampler": "tpe"},
+            has_many_objectives=True,
+            family="model-based",
+        ),
+        "optuna_nsga2": _tool(
+            "optuna", "Optuna", "NSGA-II (Optuna)", "optuna", preset={"sampler": "nsga2"}, has_many_objectives=True
+        ),
+        "smac_black_box": _tool(
+            "smac",
+            "Smac",
+            "SMAC (black box)",
+            "smac",
+            preset={"facade": "black_box"},
+            has_many_objectives=True,
+            family="model-based",
+        ),
+        "smac_multi_fidelity": _tool(
+            "smac",
+            "Smac",
+            "SMAC (multi-fidelity)",
+            "smac",
+            preset={"facade": "multi_fidelity"},
+            has_many_objectives=True,
+            uses_fidelities=True,
+            family="model-based",
+        ),
+        "dehb": _tool("dehb", "Dehb", "DEHB", "dehb", uses_fidelities=True),
     }
 )
 """Every optimiser by its name."""
