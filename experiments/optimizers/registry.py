@@ -65,6 +65,11 @@ def _tool(module: str, name: str, title: str, *needs: str, **more: Any) -> Entry
     return _own(f"tools.{module}", name, title, needs=needs, **more)
 
 
+def _neps(algorithm: str, title: str, **more: Any) -> Entry:  # Any: an entry's own fields
+    needs = ("neural-pipeline-search", "torch==2.13.0")
+    return _tool("neps", "Neps", title, *needs, preset={"algorithm": algorithm}, **more)
+
+
 OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
     {
         "random_search": _own("random_search", "RandomSearch", "Random search", has_many_objectives=True),
@@ -122,6 +127,19 @@ OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
             family="model-based",
         ),
         "dehb": _tool("dehb", "Dehb", "DEHB", "dehb", uses_fidelities=True),
+        "syne_tune_bohb": _tool(
+            "syne_tune",
+            "Bohb",
+            "BOHB (Syne Tune)",
+            "syne-tune",
+            "huggingface_hub",
+            uses_fidelities=True,
+            family="model-based",
+        ),
+        "neps_random_search": _neps("random_search", "Random search (NePS)"),
+        "neps_hyperband": _neps("hyperband", "Hyperband (NePS)", uses_fidelities=True),
+        "neps_priorband": _neps("priorband", "PriorBand (NePS)", uses_fidelities=True),
+        "neps_pibo": _neps("pibo", "πBO (NePS)", family="model-based"),
     }
 )
 """Every optimiser by its name."""

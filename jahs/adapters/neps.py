@@ -12,21 +12,20 @@ that is worse than any that keeps them. It takes no seed; `Chance` is for that.
 from __future__ import annotations
 
 import json
-import random
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
-import numpy as np
-
 from jahs.adapters import values
 from jahs.adapters.budgets import Budgets, as_view
+from jahs.adapters.chance import Chance as GlobalChance
 from jahs.adapters.evaluating import make_evaluator
 from jahs.adapters.importing import import_tool
 from jahs.configs import Config
 from jahs.parameters import Parameter, Value
 from jahs.queryable import Queryable
+from jahs.simulate.visible import Visible
 from jahs.spaces import Space
 
 __all__ = ["Chance", "Confidence", "from_config", "make_objective", "make_space", "split_budget", "to_config"]
@@ -42,7 +41,7 @@ _SPENT: Final = "jahs.json"
 def make_space(
     space: Space,
     *,
-    fidelity_of: Queryable | None = None,
+    fidelity_of: Queryable | Visible | None = None,
     prior: Mapping[str, object] | None = None,
     confidence: Confidence = "medium",
 ) -> Any:
@@ -64,7 +63,7 @@ def make_space(
     believed = dict(space.fix(prior or {}).fixed_items)
     attributes = {name: _domain(tool, parameter, believed.get(name), confidence) for name, parameter in shown.items()}
     if fidelity_of is not None:
-        budgets = Budgets(as_view(fidelity_of))
+        budgets = Budgets(fidelity_of if isinstance(fidelity_of, Visible) else as_view(fidelity_of))
         attributes[budgets.name] = tool.IntegerFidelity(1, budgets.most)
     return type("JAHSSpace", (tool.PipelineSpace,), attributes)()
 
@@ -155,40 +154,11 @@ def make_objective(
     return evaluate
 
 
-class Chance:
-    """A state of the global generators that NePS draws from (`random`, `numpy`, `torch`), beside the process's own.
-
-    Inside `with chance:` they go on from where the last such block left them; behind it they are as before it.
-
-    Args:
-        seed: where they begin.
-    """
+class Chance(GlobalChance):
+    """What NePS draws from, seeded: see `jahs.adapters.chance.Chance`."""
 
     def __init__(self, seed: int) -> None:
-        self._torch = import_tool("torch", needs=_NEEDS)
-        outside = self._get()
-        random.seed(seed)
-        np.random.seed(seed % 2**32)  # noqa: NPY002  # the generator that NePS draws from
-        self._torch.manual_seed(seed)
-        self._inside = self._get()
-        self._outside = outside
-        self._set(outside)
-
-    def __enter__(self) -> None:
-        self._outside = self._get()
-        self._set(self._inside)
-
-    def __exit__(self, *_: object) -> None:
-        self._inside = self._get()
-        self._set(self._outside)
-
-    def _get(self) -> tuple[Any, Any, Any]:
-        return random.getstate(), np.random.get_state(), self._torch.get_rng_state()  # noqa: NPY002
-
-    def _set(self, state: tuple[Any, Any, Any]) -> None:
-        random.setstate(state[0])
-        np.random.set_state(state[1])  # noqa: NPY002
-        self._torch.set_rng_state(state[2])
+        super().__init__(seed, torch=import_tool("torch", needs=_NEEDS))
 
 
 def _domain(tool: Any, parameter: Parameter, believed: Value | None, confidence: Confidence) -> Any:
