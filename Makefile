@@ -1,4 +1,4 @@
-# Three commands, on a machine with python3, its venv module and make:
+# Four commands, on a machine with python3, its venv module and make:
 #
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
