@@ -239,7 +239,7 @@ def test_a_trajectory_is_the_queries_at_its_epochs(bench, config):
         bench.trajectory(config, step=0)
 
 
-@pytest.mark.parametrize("seed", [s for s in SEEDS if s is not None], ids=repr)
+@pytest.mark.parametrize("seed", [s for s in SEEDS if s is not None])
 def test_seeds_that_are_none_are_refused(bench, config, seed):
     for ask in (
         lambda: bench.query(config, seed=seed),

@@ -116,7 +116,7 @@ def test_an_unknown_data_set_lists_those_that_exist():
 
 
 def _gz(content):
-    return gzip.compress(content)
+    return gzip.compress(content, mtime=0)  # a time would be in the names of cases, and differ between processes
 
 
 _LABELS = idx_bytes(np.zeros(20, dtype=np.uint8))
