@@ -19,11 +19,7 @@ from jahs.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (
     ".",
-    "docs",
-    "docs/adapters",
-    "docs/data",
-    "docs/decisions",
-    "docs/guides",
+    *sorted({path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}),
     "jahs",
     "pipeline",
     "splits",

@@ -73,6 +73,14 @@ def test_finished_cells_are_skipped_and_seeds_and_arms_may_be_added(reference, r
     assert {name: log for name, log in logs(out).items() if ARM in name} == expected
 
 
+@pytest.fixture(autouse=True)
+def what_is_started_hears_ctrl_c():
+    """A shell makes its background jobs deaf to it, and with them what they start."""
+    deaf = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, deaf)
+
+
 def start(out, release, *more):
     arguments = ["--arms", ARM, "--release", release, "--out", out, *more]
     command = [sys.executable, "-m", "experiments.run", "joint", *map(str, arguments)]

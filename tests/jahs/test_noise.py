@@ -86,7 +86,7 @@ def test_runtime_rises_with_the_epoch_by_one_factor_for_each_training(seed: int)
     assert (np.diff(runtime, axis=1, prepend=0) > 0).all()
     factors = runtime / MEANS["runtime"].reshape(20, 12)
     assert np.allclose(factors, factors[:, :1], rtol=1e-14)
-    assert len(np.unique(factors[:, 0])) == 20
+    assert len(np.unique(factors[:, 0])) >= 17  # of 65,536 that there are; two of 20 may be alike
 
 
 def test_latency_and_whatever_else_is_known_stay_as_they_are() -> None:

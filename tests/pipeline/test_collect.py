@@ -33,7 +33,12 @@ STARTED: list[subprocess.Popen[str]] = []
 
 def start(out, *more):
     running = subprocess.Popen(
-        command(out, *more), cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        command(out, *more),
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     STARTED.append(running)
     return running
@@ -41,7 +46,10 @@ def start(out, *more):
 
 @pytest.fixture(autouse=True)
 def nothing_goes_on_after_a_test():
+    # A shell makes its background jobs deaf to Ctrl-C, and with them what they start.
+    deaf = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
+    signal.signal(signal.SIGINT, deaf)
     for running in STARTED:
         if running.poll() is None:
             os.killpg(running.pid, signal.SIGKILL)
