@@ -7,18 +7,17 @@ once for the check that every forest gets, and the pages stay the file's, not th
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from jahs.atomic import write_beside
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
 from jahs.forest.flat import Forest
 
@@ -38,6 +37,8 @@ ARRAYS = (
 HEADER = "header"
 # Of one array in an npz: what a small file may make a reader allocate.
 MAX_BYTES = 2**28
+# Whatever the umask: a release is for all.
+_FOR_ALL = 0o644
 
 Array: TypeAlias = "NDArray[np.generic]"
 
@@ -47,11 +48,9 @@ def save_forest(forest: Forest, path: Path) -> None:
     arrays = _arrays(forest)
     if max(array.nbytes for array in arrays.values()) > MAX_BYTES:
         raise InvalidArgument(f"{path}: {forest.n_nodes} nodes are too many for an npz; use save_mapped_forest")
-
-    def write(file: BinaryIO) -> None:
+    with write_beside(path) as beside, beside.open("wb") as file:
+        beside.chmod(_FOR_ALL)
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # takes arrays by name
-
-    _write_whole(path, write)
 
 
 def load_forest(path: Path) -> Forest:
@@ -77,11 +76,9 @@ def save_mapped_forest(forest: Forest, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     arrays = _arrays(forest)
     for name in (*ARRAYS, HEADER):
-
-        def write(file: BinaryIO, array: Array = arrays[name]) -> None:
-            npy.write_array(file, array, allow_pickle=False)
-
-        _write_whole(folder / f"{name}.npy", write)
+        with write_beside(folder / f"{name}.npy") as beside, beside.open("wb") as file:
+            beside.chmod(_FOR_ALL)
+            npy.write_array(file, arrays[name], allow_pickle=False)
 
 
 def map_forest(folder: Path) -> Forest:
@@ -130,16 +127,3 @@ def read_member(archive: zipfile.ZipFile, name: str) -> Array:
     if dtype.hasobject or fortran_order or len(shape) != 1 or file.tell() + shape[0] * dtype.itemsize != len(data):
         raise ValueError(f"{name} does not hold the row of numbers that it announces")
     return np.frombuffer(data, dtype, offset=file.tell())
-
-
-def _write_whole(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write beside, then replace."""
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        os.chmod(beside, 0o644)  # noqa: PTH101  (mkstemp makes files for one user; a release is for all)
-        os.replace(beside, path)  # noqa: PTH105
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
