@@ -9,8 +9,7 @@ import re
 import shutil
 import socket
 import tarfile
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -18,12 +17,13 @@ from jahs import download as module
 from jahs.download import DownloadBar, fetch
 from jahs.errors import CorruptFile, DownloadFailed, InvalidArgument, OutOfSpace, UnknownName, UnsafeFile
 from jahs.published.fetching import ARCHIVES, VERSIONS, add_arguments, download_archives, run
+from tests.local_server import LocalServer
 
 CONTENT = os.urandom(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
-class Server:
+class Server(LocalServer):
     """Serves `content` at every address, and misbehaves as told.
 
     Attributes:
@@ -76,18 +76,10 @@ class Server:
             def log_message(self, *_args):
                 pass
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_port}"
-        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01})
-        self.thread.start()
+        super().__init__(Handler)
 
     def ranges_asked(self):
         return [asked for _, asked, _ in self.asked]
-
-    def close(self):
-        self.http.shutdown()
-        self.thread.join()
-        self.http.server_close()
 
 
 @pytest.fixture

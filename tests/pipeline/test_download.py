@@ -7,8 +7,7 @@ import os
 import re
 import shutil
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,14 @@ from jahs.errors import DownloadFailed, InvalidArgument, OutOfSpace
 from pipeline import download as module
 from pipeline.download import PUBLISHED, PublishedFile, download, main
 from pipeline.sources import FASHION_FILES
+from tests.local_server import LocalServer
 
 _CONTENTS = {name: os.urandom(1000 * (position + 1)) for position, name in enumerate(FASHION_FILES)}
 _FILES = {name: PublishedFile(len(data), hashlib.sha256(data).hexdigest()) for name, data in _CONTENTS.items()}
 _LAST = FASHION_FILES[3]
 
 
-class _Server:
+class _Server(LocalServer):
     """Serves `contents`; a path that is not there is a 404. `cut` bodies end before the length that was announced."""
 
     def __init__(self):
@@ -48,15 +48,7 @@ class _Server:
             def log_message(self, *_args):
                 pass
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_port}"
-        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01})
-        self.thread.start()
-
-    def close(self):
-        self.http.shutdown()
-        self.thread.join()
-        self.http.server_close()
+        super().__init__(Handler)
 
 
 @pytest.fixture
