@@ -77,11 +77,11 @@ def test_a_foreign_pipeline_is_refused_before_anything_of_it_runs(checkout, no_p
 
 
 @pytest.mark.parametrize("origin", [None, "elsewhere"])
-def test_a_foreign_pipeline_that_is_already_imported_is_refused(checkout, no_pipeline, monkeypatch, origin):
+def test_a_foreign_pipeline_that_is_already_imported_is_refused(checkout, no_pipeline, origin):
     module = types.ModuleType("pipeline")
     if origin:
         module.__spec__ = types.SimpleNamespace(origin="/elsewhere/pipeline/__init__.py")
-    monkeypatch.setitem(sys.modules, "pipeline", module)
+    sys.modules["pipeline"] = module  # taken out again by the fixture; monkeypatch would undo it too late
     with pytest.raises(MissingDependency, match=r"elsewhere" if origin else "finds no pipeline"):
         open_live(TASKS["digits"], root=checkout)
 
