@@ -8,9 +8,7 @@ fitted on those parts and measured on another. What is measured is said in `surr
 
 from __future__ import annotations
 
-import argparse
 import json
-import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -19,11 +17,12 @@ from typing import Final
 
 import numpy as np
 
-from jahs.errors import InvalidArgument, InvalidTable, JahsError
+from jahs.errors import InvalidArgument, InvalidTable
 from jahs.metrics import ACCURACIES
 from jahs.noise import NoiseModel
 from jahs.tasks import Task
 from splits.split import read_split
+from surrogate.command import answer, new_parser
 from surrogate.coverage import Coverage, Realism, coverage, held, realism, report, summary
 from surrogate.dataset import read_measurements
 from surrogate.fit import read_params
@@ -106,14 +105,7 @@ def cross_validated_coverage(predicted: Mapping[str, Predicted], of_task: Task, 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = argparse.ArgumentParser(
-        prog="python -m surrogate.noise",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m surrogate.noise runs/ --split split.json --out noise.json",
-    )
-    parser.add_argument("runs", type=Path, help="a folder of runs")
-    parser.add_argument("--split", type=Path, required=True, help="the split of its configs")
+    parser = new_parser("noise", __doc__, example="runs/ --split split.json --out noise.json")
     parser.add_argument("--part", choices=["test"], help="measure on this part, once, instead of fold by fold")
     parser.add_argument("--folds", type=int, default=10, help="of the ensemble that predicts (%(default)s)")
     parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
@@ -121,8 +113,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="a JSON file for the model, fitted on train and valid")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
-    try:
+
+    def work() -> str:
         measured = read_measurements(given.runs)
         settings = read_params(given.params) if given.params else None
         parts = fold_predictions(
@@ -137,15 +129,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         compared = realism(model, held_out)
         if given.out:
             write_json(given.out, model.to_dict())
-    except JahsError as err:
-        sys.stderr.write(f"surrogate.noise: {err}\n")
-        return 2
-    if given.json:
+        if not given.json:
+            return report(found, compared)
         content = {"coverage": [asdict(c) for c in found], "realism": [asdict(r) for r in compared]}
-        sys.stdout.write(json.dumps(content, indent=2, sort_keys=True) + "\n")
-    else:
-        sys.stdout.write(report(found, compared) + "\n")
-    return 0
+        return json.dumps(content, indent=2, sort_keys=True)
+
+    return answer("noise", work)
 
 
 if __name__ == "__main__":
