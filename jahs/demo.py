@@ -1,24 +1,23 @@
 """What `jahs demo` shows: a config and its cell, what it costs, what a release answers, and a search in simulated time.
 
-`successive_halving` is an ordinary multi-fidelity search, and all that it needs of a benchmark is `query_many`.
+The searches are ordinary users of `jahs.simulate`: one optimiser with `ask` and `tell`, and one in a function.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TypeAlias
-
-import numpy as np
+from typing import TypeAlias, cast
 
 from jahs.atomic import write_beside
 from jahs.cell import Cell
 from jahs.configs import Config
 from jahs.cost import cost
 from jahs.queryable import Queryable
+from jahs.simulate import Proposal, Simulation, Trial
 from jahs.spaces import space
 from jahs.svg import Line, Panel, draw_chart
 from jahs.tasks import Task, task
@@ -141,40 +140,70 @@ def demo(*, seed: int, task_name: str, bench: Queryable | None = None) -> Demo:
     )
 
 
-def successive_halving(bench: Queryable, configs: Sequence[Config], *, seed: int | None = None) -> Halving:
+class _Rungs:
+    """Successive halving as an optimiser that a simulation drives, rung by rung."""
+
+    name = "successive halving"
+
+    def __init__(self, configs: Sequence[Config], max_epoch: int) -> None:
+        self.configs = tuple(configs)
+        self.epochs = tuple(max(1, round(max_epoch / ETA**power)) for power in (2, 1, 0))
+        self.sizes = tuple(max(1, len(configs) // ETA**power) for power in (0, 1, 2))
+        self.n_ahead = len(configs)
+        self.done: list[list[Trial]] = [[]]
+        self._waiting = self._rung(range(len(configs)))
+
+    def ask(self, n: int) -> list[Proposal]:
+        proposals, self._waiting = self._waiting[:n], self._waiting[n:]
+        return proposals
+
+    def tell(self, trial: Trial) -> None:
+        rung = self.done[-1]
+        rung.append(trial)
+        n_done = len(self.done)
+        if len(rung) == self.sizes[n_done - 1]:
+            rung.sort(key=lambda trial: -trial.metrics["valid_acc"])
+            if n_done < len(self.sizes):
+                self.done.append([])
+                self._waiting = self._rung(cast("int", trial.tag) for trial in rung[: self.sizes[n_done]])
+
+    def _rung(self, positions: Iterable[int]) -> list[Proposal]:
+        epoch = self.epochs[len(self.done) - 1]
+        return [Proposal(config=self.configs[i], at=epoch, tag=i) for i in positions]
+
+
+def successive_halving(bench: Queryable, configs: Sequence[Config]) -> Halving:
     """Train every config a little, keep the best third, train it three times as long, up to the last epoch.
 
     A config that goes on continues where it stopped, so only its new epochs cost time.
     """
-    rungs: list[Rung] = []
-    left, paid = np.arange(len(configs)), np.zeros(len(configs))
-    spent, times, reached = 0.0, [0.0], [0.0]
-    for power in (2, 1, 0):
-        epoch = max(1, round(bench.max_epoch / ETA**power))
-        chosen = [configs[i] for i in left.tolist()]
-        answers = bench.query_many(chosen, at=epoch, seed=seed, metrics=("valid_acc", "runtime"))
-        ends = spent + np.cumsum(answers["runtime"] - paid[left])
-        times += ends.tolist()
-        reached += answers["valid_acc"].tolist()
-        paid[left], spent = answers["runtime"], float(ends[-1])
-        order = np.argsort(-answers["valid_acc"], kind="stable")
-        accuracies = tuple(answers["valid_acc"][order].tolist())
-        rungs.append(Rung(epoch=epoch, configs=tuple(left[order].tolist()), valid_acc=accuracies, spent_s=spent))
-        left = left[order][: max(1, len(left) // ETA)]
-    return Halving(configs=tuple(configs), rungs=tuple(rungs), best_so_far=_steps(times[1:], reached[1:]))
+    search = _Rungs(configs, bench.max_epoch)
+    trials = Simulation(bench, workers=1, n_trials=sum(search.sizes), metrics=("valid_acc",)).run(search)
+    rungs = [
+        Rung(
+            epoch=epoch,
+            configs=tuple(cast("int", trial.tag) for trial in done),
+            valid_acc=tuple(trial.metrics["valid_acc"] for trial in done),
+            spent_s=max(trial.end for trial in done),
+        )
+        for epoch, done in zip(search.epochs, search.done, strict=True)
+    ]
+    return Halving(configs=search.configs, rungs=tuple(rungs), best_so_far=_steps(trials))
 
 
 def one_by_one(bench: Queryable, configs: Sequence[Config], budget_s: float) -> Steps:
     """Train configs in full, one after another, while the simulated time lasts."""
-    answers = bench.query_many(configs, at=bench.max_epoch, metrics=("valid_acc", "runtime"))
-    ends = np.cumsum(answers["runtime"])
-    n_done = int((ends <= budget_s).sum())
-    return _steps(ends[:n_done].tolist(), answers["valid_acc"][:n_done].tolist())
+
+    def in_full(ended: Sequence[Trial]) -> Config | None:
+        return configs[len(ended)] if len(ended) < len(configs) else None
+
+    trials = Simulation(bench, workers=1, budget=budget_s, metrics=("valid_acc",)).run(in_full)
+    return _steps([trial for trial in trials if trial.status == "finished"])
 
 
-def _steps(times: Sequence[float], reached: Sequence[float]) -> Steps:
-    best = np.maximum.accumulate(reached) if len(reached) else np.empty(0)
-    return tuple(zip(times, best.tolist(), strict=True))
+def _steps(trials: Sequence[Trial]) -> Steps:
+    reached = accumulate((trial.metrics["valid_acc"] for trial in trials), max)
+    return tuple((trial.end, best) for trial, best in zip(trials, reached, strict=True))
 
 
 def write_picture(shown: Demo, bench: Queryable, folder: Path) -> Path:
