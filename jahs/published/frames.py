@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,10 @@ from jahs.errors import CorruptFile, InvalidTable, UnknownFormat
 from jahs.pickles import CodedArray, Limits, Record, read_pickle
 from jahs.published.names import FRAME_NAMES
 
-__all__ = ["Column", "Frame", "read_frame"]
+__all__ = ["Column", "Frame", "let_go", "read_frame"]
 
 _MOST_NAMES: Final = 1000
-_HELD: Final = 32 << 20  # bytes of an array that are held in memory where there is a scratch folder
+_HELD: Final = 4 << 20  # bytes of an array that are held in memory where there is a scratch folder
 
 Values: TypeAlias = NDArray[Any]  # Any: the dtype is what the file says
 
@@ -30,8 +31,9 @@ class Column:
     words: tuple[object, ...] | None = None
 
     def take(self, rows: NDArray[np.integer] | slice) -> Values:
-        """Return some rows; of texts as an array of texts, of words that are all bools as bools."""
-        values: Values = self.values[rows]
+        """Return a copy of some rows; of texts as an array of texts, of words that are all bools as bools."""
+        values: Values = np.array(self.values[rows])
+        let_go(self.values)  # even a few rows here and there touch every page
         if self.words is None:
             return values
         kind = bool if all(isinstance(word, bool) for word in self.words) else str
@@ -57,6 +59,15 @@ class Frame:
         if name not in self.columns:
             raise InvalidTable(f"the table lacks the column {' / '.join(name)}")
         return self.columns[name]
+
+
+def let_go(values: Values) -> None:
+    """Let go of the memory into which the scratch file behind an array was read; it is read again when asked for."""
+    base: object = values
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Frame:

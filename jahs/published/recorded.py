@@ -20,7 +20,7 @@ from jahs.cost import n_macs, n_params
 from jahs.encoding import encode
 from jahs.errors import InvalidConfig, InvalidTable
 from jahs.hashing import digest_facts
-from jahs.published.frames import Frame
+from jahs.published.frames import Column, Frame, let_go
 from jahs.published.oddities import Oddities
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS
 from jahs.tables import Table, empty_table, sort_by
@@ -29,9 +29,11 @@ from jahs.tasks import Task
 __all__ = ["Recorder", "published_protocol"]
 
 Ints = NDArray[np.int64]
+Whole = NDArray[np.signedinteger[Any]]  # Any: of a size that depends on the file
 Floats = NDArray[np.float64]
 
 _ROWS_AT_ONCE: Final = 200_000
+_MODELS_AT_ONCE: Final = 1000
 _MACHINE: Final = {
     "device": "cpu",
     "machine": "Intel Xeon Platinum 8174 (as published)",
@@ -59,7 +61,7 @@ class _Models:
     """What raw says about each model: its rows, in order of the epoch, and its config in the first of them."""
 
     model_id: Ints
-    order: Ints  # rows of raw by model, then epoch
+    order: Whole  # rows of raw by model, then epoch
     start: Ints  # (n_models + 1,) where each model's rows begin in `order`
     columns: dict[str, NDArray[Any]]  # Any: each key has a type of its own
     is_valid: NDArray[np.bool_]
@@ -148,11 +150,8 @@ class Recorder:
 
     def compare_split(self, parts: Mapping[str, Frame]) -> dict[str, Any]:  # Any: JSON
         """Look for configs on several sides of the published split; return how many rows and configs each side has."""
-        sides: dict[str, Ints] = {}  # places of models
-        place = np.empty(len(self._raw), np.int64)
-        place[self._models.order] = np.repeat(np.arange(len(self._models.model_id)), np.diff(self._models.start))
-        at = {name: self._rows_of(part, place) for name, part in parts.items()}
-        sides = {name: np.unique(place[rows]) for name, rows in at.items()}
+        place, rows_at = self._model_of_rows(), _Places(self._raw.labels)
+        sides = {name: self._models_of(part, rows_at, place) for name, part in parts.items()}
         ids = {name: np.unique(self._models.config_id[models]) for name, models in sides.items()}
         for number, (one, other) in enumerate(_PARTS, 1):
             if one in ids and other in ids:
@@ -162,21 +161,35 @@ class Recorder:
                 self.oddities.note("shared_by_split", models[is_shared], float(number))
         return {name: {"rows": len(parts[name]), "configs": len(ids[name])} for name in parts}
 
-    def _rows_of(self, part: Frame, place: Ints) -> Ints:
-        """The rows of raw that a side of the split holds; those that differ from raw are noted."""
-        labels, all_labels = np.asarray(part.labels), np.asarray(self._raw.labels)
-        order = np.argsort(all_labels, kind="stable")
-        at = np.minimum(np.searchsorted(all_labels[order], labels), len(order) - 1)
-        rows: Ints = order[at]
-        is_same: NDArray[np.bool_] = all_labels[rows] == labels
-        for name in part.columns:
-            if name in self._raw.columns:
-                mine, theirs = self._raw.columns[name], part.columns[name]
-                is_same &= _equal(mine.take(rows), theirs.take(slice(None)))
-        changed = np.flatnonzero(~is_same)
-        self.oddities.note("changed_row", place[rows[changed]], labels[changed])
-        found: Ints = rows[is_same]
-        return found
+    def _model_of_rows(self) -> Whole:
+        """The place of each row's model."""
+        start, n_models = self._models.start, len(self._models.model_id)
+        place: Whole = np.empty(len(self._raw), _smallest(0, n_models))
+        for first in range(0, n_models, _MODELS_AT_ONCE):
+            last = min(first + _MODELS_AT_ONCE, n_models)
+            which = np.repeat(np.arange(first, last), np.diff(start[first : last + 1]))
+            place[self._models.order[start[first] : start[last]]] = which
+        return place
+
+    def _models_of(self, part: Frame, rows_at: _Places, place: Whole) -> Ints:
+        """The models of which a side of the split holds rows; rows that differ from raw are noted."""
+        is_there = np.zeros(len(self._models.model_id), np.bool_)
+        changed: list[tuple[Whole, Ints]] = []
+        shared = [name for name in part.columns if name in self._raw.columns]
+        for first in range(0, len(part), _ROWS_AT_ONCE):
+            piece = slice(first, first + _ROWS_AT_ONCE)
+            labels = np.asarray(part.labels[piece])
+            rows, is_same = rows_at.find(labels)
+            for name in shared:
+                is_same &= _equal(self._raw.columns[name].take(rows), part.columns[name].take(piece))
+            is_there[place[rows[is_same]]] = True
+            changed.append((place[rows[~is_same]], labels[~is_same]))
+            for held in (self._raw.labels, part.labels):
+                if isinstance(held, np.ndarray):
+                    let_go(held)
+        for models, labels in changed:
+            self.oddities.note("changed_row", models.astype(np.int64), labels)
+        return np.flatnonzero(is_there)
 
     def _piece(self, first: int, last: int) -> Table:
         """The runs of models first to last, and what is odd about them."""
@@ -306,13 +319,32 @@ class Recorder:
         self.oddities.note("same_run", np.array(same, np.int64), models.model_id[first[same]])
 
 
+class _Places:
+    """Which row has a label."""
+
+    def __init__(self, labels: Ints | range) -> None:
+        self._labels = labels
+        is_sorted = isinstance(labels, range) or bool((labels[1:] > labels[:-1]).all())
+        self._order = None if is_sorted else np.argsort(labels, kind="stable").astype(_smallest(0, len(labels)))
+
+    def find(self, labels: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """A row for each label, and whether that row has it."""
+        if isinstance(self._labels, range):
+            rows = np.clip((labels - self._labels.start) // self._labels.step, 0, len(self._labels) - 1)
+            return rows, labels == self._labels.start + rows * self._labels.step
+        rows = np.minimum(np.searchsorted(self._labels, labels, sorter=self._order), len(self._labels) - 1)
+        rows = rows if self._order is None else self._order[rows].astype(np.int64)
+        return rows, self._labels[rows] == labels
+
+
 def _read_models(raw: Frame) -> _Models:
-    ids = _whole(raw.column("sampling_index", "model_ID").take(slice(None)))
-    epoch = _whole(raw.column("features", "epoch").take(slice(None)))
-    if not len(ids):
+    if not len(raw):
         raise InvalidTable("the table has no rows")
-    order = np.lexsort((epoch, ids))
-    starts = np.flatnonzero(np.append(True, np.diff(ids[order]) != 0))
+    ids = _compact(raw.column("sampling_index", "model_ID"))
+    epoch = _compact(raw.column("features", "epoch"))
+    order = np.lexsort((epoch, ids)).astype(_smallest(0, len(ids)))
+    ids = ids[order]
+    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
     first = order[starts]
     columns = {key: raw.column("features", key).take(first) for key in CONFIG_KEYS}
     is_valid = _valid_rows(columns)
@@ -324,7 +356,7 @@ def _read_models(raw: Frame) -> _Models:
     seed = np.zeros(len(first), np.int64)
     seed[by_config] = np.arange(len(first)) - begins
     return _Models(
-        model_id=ids[first],
+        model_id=ids[starts].astype(np.int64),
         order=order,
         start=np.append(starts, len(ids)),
         columns=columns,
@@ -363,10 +395,29 @@ def _group_names(columns: Columns) -> NDArray[np.str_]:
     return np.array([f"N={n:g} W={w:g} Resolution={r:g}" for n, w, r in parts])
 
 
+def _compact(column: Column) -> Whole:
+    """Whole numbers, in the smallest type that holds them all."""
+    values = column.take(slice(None))
+    _check_whole(values)
+    return values.astype(_smallest(int(values.min()), int(values.max())))
+
+
+def _smallest(least: int, most: int) -> np.dtype[np.signedinteger[Any]]:
+    """The smallest of some types that holds both; 64 bits if none does."""
+    for kind in (np.int16, np.int32):
+        if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
+            return np.dtype(kind)
+    return np.dtype(np.int64)
+
+
 def _whole(values: NDArray[Any]) -> Ints:  # Any: what the file says
+    _check_whole(values)
+    return values.astype(np.int64)
+
+
+def _check_whole(values: NDArray[Any]) -> None:  # Any: what the file says
     if values.dtype.kind not in "iu":
         raise InvalidTable(f"numbers that should be whole are {values.dtype}")
-    return values.astype(np.int64)
 
 
 def _equal(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:  # Any: what the file says
