@@ -25,6 +25,7 @@ from experiments.benches import open_benchmark
 from experiments.claims import Claim, Terms, claim_of
 from jahs.errors import InvalidArgument, JahsError
 from jahs.simulate import read_log
+from jahs.stdout import write_stdout
 
 __all__ = ["Board", "Line", "Refusal", "find_logs", "leaderboard", "main"]
 
@@ -178,9 +179,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _log.warning("refused %s: %s", refusal.path, refusal.fault)
     if given.json:
         content = {"boards": [asdict(board) for board in boards], "refused": [asdict(r) for r in refused]}
-        print(json.dumps(content, indent=2))  # noqa: T201
+        write_stdout(json.dumps(content, indent=2))
     else:
-        print("\n\n".join(map(_text, boards)))  # noqa: T201
+        write_stdout("\n\n".join(map(_text, boards)))
     return 1 if refused else 0
 
 

@@ -38,6 +38,7 @@ from experiments.studies.study import Arm, Study
 from experiments.worlds import build_worlds, worlds_path, write_worlds
 from jahs.errors import InvalidArgument, JahsError, MissingData, MissingDependency, UnknownName
 from jahs.release import read_release
+from jahs.stdout import write_stdout
 from pipeline.progress import Progress
 from surrogate.folders import commit, package_versions
 
@@ -249,7 +250,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     if arguments == ["--list"]:
-        print(_listing())  # noqa: T201
+        write_stdout(_listing())
         return 0
     settings = _parse(arguments)
     try:
@@ -260,7 +261,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except JahsError as err:
         _log.error("%s", err)
         return 2
-    print(json.dumps({"study": settings.study, "out": str(settings.out), "cells_run": n_run}))  # noqa: T201
+    write_stdout(json.dumps({"study": settings.study, "out": str(settings.out), "cells_run": n_run}))
     return 0
 
 

@@ -31,6 +31,7 @@ from joblib.externals.loky.process_executor import (  # type: ignore[import-unty
 
 from jahs.configs import config_id
 from jahs.errors import InvalidArgument, JahsError
+from jahs.stdout import write_stdout
 from jahs.tasks import Task, task
 from pipeline.data import load_images
 from pipeline.progress import Progress
@@ -201,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except JahsError as err:
         _log.error("%s", err)
         return 2
-    print(json.dumps({"task": settings.task, "out": str(settings.out), "runs_added": n_added}))  # noqa: T201
+    write_stdout(json.dumps({"task": settings.task, "out": str(settings.out), "runs_added": n_added}))
     return 0
 
 

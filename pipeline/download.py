@@ -24,6 +24,7 @@ from jahs.atomic import write_beside
 from jahs.download import DownloadBar, check_address, check_room, explained
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
 from jahs.hashing import sha256_file
+from jahs.stdout import write_stdout
 from pipeline.sources import FASHION_FILES, cache_folder
 
 __all__ = ["PUBLISHED", "PublishedFile", "download", "main"]
@@ -124,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"pipeline.download: {err}", file=sys.stderr)  # noqa: T201  # for the user
         return 2 if isinstance(err, InvalidArgument) else 1
     kept = len(PUBLISHED) - len(fetched)
-    print(f"{folder}: {len(fetched)} files fetched, {kept} were there")  # noqa: T201  # the result
+    write_stdout(f"{folder}: {len(fetched)} files fetched, {kept} were there")
     return 0
 
 

@@ -20,6 +20,7 @@ from jahs.errors import InvalidTable, JahsError, ProtocolMismatch
 from jahs.metrics import ACCURACIES
 from jahs.runs import last_rows, read_configs, read_profile, read_protocol, read_runs, run_shards
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
+from jahs.stdout import write_stdout
 from jahs.tables import Table, read_table, take
 from jahs.tasks import RESOLUTIONS, Task, task
 from pipeline.data import load_images
@@ -318,10 +319,12 @@ def _group_lines(facts: dict[str, Any]) -> list[str]:  # Any: JSON
 
 def _show(facts: dict[str, Any], *, as_json: bool) -> None:  # Any: JSON
     if as_json:
-        print(json.dumps(facts, indent=2))  # noqa: T201  # the result
+        write_stdout(json.dumps(facts, indent=2))
         return
+    lines = []
     for name, value in facts.items():
         if isinstance(value, list) and value and isinstance(value[0], str):
-            print(f"{name}:", *value, sep="\n  ")  # noqa: T201
+            lines += [f"{name}:", *(f"  {line}" for line in value)]
         else:
-            print(f"{name:22} {round(value, 2) if isinstance(value, float) else value}")  # noqa: T201
+            lines.append(f"{name:22} {round(value, 2) if isinstance(value, float) else value}")
+    write_stdout("\n".join(lines))

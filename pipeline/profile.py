@@ -29,6 +29,7 @@ from jahs.configs import Config
 from jahs.errors import InvalidArgument, InvalidTable, JahsError, ProtocolMismatch
 from jahs.runs import read_configs, read_profile, read_protocol
 from jahs.schema import CONFIG_KEYS, PROFILE_COLUMNS
+from jahs.stdout import write_stdout
 from jahs.tables import Table, concatenate, sort_by, write_table
 from jahs.tasks import Task, task
 from pipeline.data import ImageSet, load_images
@@ -206,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("pipeline.profile: stopped; start again to go on", file=sys.stderr)  # noqa: T201
         return 130
-    print(json.dumps({"task": settings.task, "runs": str(settings.runs), "configs_measured": n_measured}))  # noqa: T201
+    write_stdout(json.dumps({"task": settings.task, "runs": str(settings.runs), "configs_measured": n_measured}))
     return 0
 
 

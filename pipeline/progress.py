@@ -33,20 +33,29 @@ class Progress:
         self.is_bar = self.stream.isatty()
         self.started = time.monotonic()
 
-    def update(self, done: int, note: str) -> None:
-        """Say that `done` units are finished; `note` is about the last one."""
+    def update(self, done: int, note: str, *, spent_s: float | None = None) -> None:
+        """Say that `done` units are finished; `note` is about the last one.
+
+        Args:
+            done: how many.
+            note: about the last one.
+            spent_s: seconds that all of them took; None: since this was made, which is wrong if some were done before.
+        """
         of = f"/{self.total}" if self.total else ""
         if not self.is_bar:
             _log.info("%d%s %s %s", done, of, self.label, note)
             return
         elapsed = time.monotonic() - self.started
-        shares = [done / self.total] if self.total else []
-        shares += [elapsed / self.limit_s] if self.limit_s else []
-        bar = left = ""
-        if shares:
-            share = min(max(shares), 1.0)
-            bar = f"[{'#' * round(share * _WIDTH):<{_WIDTH}}] "
-            left = f" {_clock(elapsed * (1 - share) / share)} left" if share > 0 else ""
+        shares, lefts = [], []
+        if self.total:
+            shares.append(done / self.total)
+            if done:
+                lefts.append((elapsed if spent_s is None else spent_s) * max(self.total - done, 0) / done)
+        if self.limit_s:
+            shares.append(elapsed / self.limit_s)
+            lefts.append(max(self.limit_s - elapsed, 0.0))
+        bar = f"[{'#' * round(min(max(shares), 1.0) * _WIDTH):<{_WIDTH}}] " if shares else ""
+        left = f" {_clock(min(lefts))} left" if lefts else ""
         self.stream.write(f"\r\033[K{self.label} {bar}{done}{of}{left}  {note}")
         self.stream.flush()
 

@@ -28,6 +28,7 @@ from jahs.atomic import write_beside
 from jahs.errors import InvalidTable, JahsError
 from jahs.ranks import kendall_tau
 from jahs.runs import last_rows, read_runs
+from jahs.stdout import write_stdout
 from jahs.tables import take
 from jahs.tasks import Task, task
 from pipeline.data import load_images
@@ -123,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         rows = _trained_rows(args, parser) if args.runs is None else recorded_rows(args.runs)
-        print(json.dumps(summarise(rows), indent=2))  # noqa: T201  # the result
+        write_stdout(json.dumps(summarise(rows), indent=2))
     except JahsError as err:
         _log.error("%s", err)
         return 2

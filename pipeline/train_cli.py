@@ -15,6 +15,7 @@ from typing import Any
 from jahs.configs import Config, config_id, validate
 from jahs.errors import InvalidArgument, JahsError
 from jahs.spaces import space
+from jahs.stdout import write_stdout
 from jahs.tasks import task
 from pipeline.data import load_images
 from pipeline.progress import Progress
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = Settings(**vars(_parser().parse_args(argv)))
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
-        print(_train(settings))  # noqa: T201  # the result
+        write_stdout(_train(settings))
     except JahsError as err:
         print("\n".join(f"pipeline.train: {line}" for line in str(err).splitlines()), file=sys.stderr)  # noqa: T201
         return 2
@@ -97,7 +98,9 @@ def _train(settings: Settings) -> str:
     progress = Progress(settings.epochs or chosen.max_epoch, chosen.name)
 
     def show(epoch: int, measured: Mapping[str, float]) -> None:
-        progress.update(epoch, f"valid_acc={measured['valid_acc']:.1f} {measured['runtime']:.1f}s")
+        runtime = measured["runtime"]
+        spent_s = runtime if math.isfinite(runtime) else None  # there is none on an accelerator
+        progress.update(epoch, f"valid_acc={measured['valid_acc']:.1f} {runtime:.1f}s", spent_s=spent_s)
 
     try:
         run = train(

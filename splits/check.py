@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from jahs.errors import InvalidTable, JahsError, Leakage, ProtocolMismatch
+from jahs.stdout import write_stdout
 from splits.balance import Marginal, balance, balance_table, broken_promises
 from splits.leaks import find_leaks, leak_lines
 from splits.recorded import Recorded, examples, read_recorded
@@ -79,14 +80,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             "digest": split.digest,
             "is_balanced": not broken,
         }
-        sys.stdout.write(json.dumps(facts, indent=2, sort_keys=True) + "\n")
+        write_stdout(json.dumps(facts, indent=2, sort_keys=True))
         return 0
     verdict = (
         f"! {len(broken)} promised marginals are off by more than one config"
         if broken
         else "every group and every third of the repeated configs is 70/15/15 to within one config"
     )
-    sys.stdout.write(f"{balance_table(marginals)}\n\nsplit {split.digest}: nothing leaks; {verdict}\n")
+    write_stdout(f"{balance_table(marginals)}\n\nsplit {split.digest}: nothing leaks; {verdict}")
     return 0
 
 

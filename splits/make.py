@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jahs.errors import InvalidArgument, JahsError
+from jahs.stdout import write_stdout
 from splits.balance import balance, broken_promises
 from splits.partition import LEAST_PER_GROUP, check_seed, partition
 from splits.recorded import read_recorded
@@ -104,11 +105,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     facts = {"counts": split.counts, "digest": split.digest, "extends": split.extends, "seed": split.seed}
     if arguments.json:
-        sys.stdout.write(json.dumps(facts, indent=2, sort_keys=True) + "\n")
+        write_stdout(json.dumps(facts, indent=2, sort_keys=True))
     else:
         counts = ", ".join(f"{part} {count}" for part, count in split.counts.items())
         kept = "" if split.extends is None else f"; every side of {split.extends} was kept"
-        sys.stdout.write(f"{arguments.out}: {counts}; seed {split.seed}, digest {split.digest}{kept}\n")
+        write_stdout(f"{arguments.out}: {counts}; seed {split.seed}, digest {split.digest}{kept}")
     return 0
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jahs.errors import JahsError
+from jahs.stdout import write_stdout
 from surrogate.dataset import FEWEST
 
 __all__ = ["add_fewest", "add_workers", "answer", "new_parser"]
@@ -45,5 +46,5 @@ def answer(name: str, work: Callable[[], str]) -> int:
     except JahsError as err:
         sys.stderr.write(f"surrogate.{name}: {err}\n")
         return 2
-    sys.stdout.write(found if found.endswith("\n") else found + "\n")
+    write_stdout(found)
     return 0

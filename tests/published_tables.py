@@ -18,12 +18,13 @@ LABELS = (
 )
 
 
-def make_columns(n_models=12, *, seed=0):
-    """Return raw's columns: whole runs of different configs, without anything odd."""
-    configs = jahs.space().sample_columns(n_models, seed=seed)
+def make_columns(n_models=12, *, seed=0, configs=None, n_epochs=N_EPOCHS):
+    """Return raw's columns: whole runs of different configs, or of these, without anything odd."""
+    if configs is None:
+        configs = jahs.space().sample_columns(n_models, seed=seed)
     X = jahs.encode(configs, 1)
-    model = np.repeat(np.arange(n_models), N_EPOCHS)
-    epoch = np.tile(np.arange(1, N_EPOCHS + 1), n_models)
+    model = np.repeat(np.arange(n_models), n_epochs)
+    epoch = np.tile(np.arange(1, n_epochs + 1), n_models)
     draw = np.random.default_rng(seed)
     columns = {("features", key): configs[key][model] for key in CONFIG_KEYS}
     for key in ("Activation", "Optimizer", "TrivialAugment"):
@@ -34,7 +35,7 @@ def make_columns(n_models=12, *, seed=0):
     columns["features", "epoch"] = epoch
     noise = draw.normal(0, 0.5, len(epoch))
     for part in ("train", "valid", "test"):
-        columns["labels", f"{part}-acc"] = np.clip(20 + 50 * epoch / N_EPOCHS + noise, 0, 100)
+        columns["labels", f"{part}-acc"] = np.clip(20 + 50 * epoch / n_epochs + noise, 0, 100)
         columns["labels", f"{part}-loss"] = 2.0 / epoch + 0.1
     columns["labels", "runtime"] = 3.5 * epoch + model
     columns["labels", "latency"] = 0.01 + model / 1000 + epoch / 1e6

@@ -13,6 +13,7 @@ from experiments.benches import open_benchmark
 from experiments.folder import read_folder
 from experiments.report.build import write_report
 from jahs.errors import JahsError
+from jahs.stdout import write_stdout
 
 __all__ = ["main"]
 
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except JahsError as err:
         _log.error("%s", err)
         return 2
-    print(json.dumps({"page": str(page), "markdown": str(page.with_name("report.md"))}))  # noqa: T201
+    write_stdout(json.dumps({"page": str(page), "markdown": str(page.with_name("report.md"))}))
     return 0
 
 

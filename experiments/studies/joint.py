@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.studies.study import Arm, Study, ViewChoice
+from experiments.studies.study import Arm, Family, Study, ViewChoice
 
 __all__ = ["JOINT"]
 
@@ -15,9 +15,10 @@ _VIEWS: Final = (
     ("hpo_default", "HPO only, default cell", ViewChoice(search="hpo")),
     ("hpo_random", "HPO only, random cell", ViewChoice(search="hpo", fixed_part="random")),
 )
-_OPTIMIZERS: Final = (
-    ("random_search", "random search"),
-    ("regularized_evolution", "regularized evolution"),
+_OPTIMIZERS: Final[tuple[tuple[str, str, Family], ...]] = (
+    ("random_search", "random search", "model-free"),
+    ("regularized_evolution", "regularized evolution", "model-free"),
+    ("optuna_tpe", "TPE (Optuna)", "model-based"),
 )
 
 JOINT: Final = Study(
@@ -35,9 +36,10 @@ JOINT: Final = Study(
             title=view_title,
             optimizer=optimizer,
             view=choice,
+            family=family,
             chapter=title,
         )
-        for optimizer, title in _OPTIMIZERS
+        for optimizer, title, family in _OPTIMIZERS
         for view, view_title, choice in _VIEWS
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.studies.study import Arm, Study, ViewChoice
+from experiments.studies.study import Arm, Family, Study, ViewChoice
 
 __all__ = ["COMBINATIONS", "MULTIOBJECTIVE"]
 
@@ -16,6 +16,14 @@ COMBINATIONS: Final = (
 )
 
 _EVERYTHING: Final = ViewChoice(search="sizes")
+
+_OPTIMIZERS: Final[tuple[tuple[str, str, Family], ...]] = (
+    ("random_search", "random search", "model-free"),
+    ("nsga2", "NSGA-II", "model-free"),
+    ("hyperband", "Hyperband", "model-free"),
+    ("asha", "ASHA", "model-free"),
+    ("optuna_tpe", "TPE (Optuna)", "model-based"),
+)
 
 MULTIOBJECTIVE: Final = Study(
     name="multiobjective",
@@ -34,14 +42,10 @@ MULTIOBJECTIVE: Final = Study(
             optimizer=optimizer,
             view=_EVERYTHING,
             objectives=names,
+            family=family,
             chapter=names[1],
         )
         for names in COMBINATIONS
-        for optimizer, title in (
-            ("random_search", "random search"),
-            ("nsga2", "NSGA-II"),
-            ("hyperband", "Hyperband"),
-            ("asha", "ASHA"),
-        )
+        for optimizer, title, family in _OPTIMIZERS
     ),
 )

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.hashing import digest_facts
 
-__all__ = ["FULL_SIZES", "Arm", "Cell", "Study", "ViewChoice"]
+__all__ = ["FULL_SIZES", "Arm", "Cell", "Family", "Study", "ViewChoice"]
 
 FULL_SIZES: Final = {"N": 5, "W": 16, "Resolution": 1.0}
 """Where a view holds the sizes that it neither searches nor uses as fidelities, as in JAHS-Bench-201."""
 
-Family = Literal["model-free", "model-based"]
+Family: TypeAlias = Literal["model-free", "model-based"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

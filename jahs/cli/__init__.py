@@ -6,8 +6,6 @@ Exit codes: 0 done, 1 something else failed, 2 the user's mistake.
 from __future__ import annotations
 
 import argparse
-import io
-import os
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -16,6 +14,7 @@ import jahs
 from jahs.cli import ask, look, plots, published, releases, tour
 from jahs.cli.arguments import Command, Commands
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, NotRecorded, UnknownName
+from jahs.stdout import write_stdout
 
 __all__ = ["main"]
 
@@ -29,17 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or with the process's own."""
     arguments = _parser().parse_args(argv)
     command: Command = arguments.command
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without the drawing's characters shows ? for them
     try:
-        sys.stdout.write(command(arguments) + "\n")
-        sys.stdout.flush()
+        write_stdout(command(arguments))
     except JahsError as err:
         sys.stderr.write("".join(f"jahs {arguments.name}: {line}\n" for line in str(err).splitlines()))
         return 2 if isinstance(err, _MISTAKES) else 1
-    except BrokenPipeError:
-        # The reader, such as `head`, has seen enough. What is left in the buffer must not be complained about at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as err:  # a picture that cannot be written, for one
         sys.stderr.write(f"jahs {arguments.name}: {err}\n")
         return 1

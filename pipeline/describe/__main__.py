@@ -11,6 +11,7 @@ from pathlib import Path
 
 from jahs.atomic import write_beside
 from jahs.errors import InvalidArgument, JahsError
+from jahs.stdout import write_stdout
 from pipeline.describe.measured import read_measured
 from pipeline.describe.page import describe
 
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _log.error("pipeline.describe: %s", err)
         return 2
     total = sum(path.stat().st_size for path in paths)
-    sys.stdout.write(json.dumps({"files": [str(path) for path in paths], "bytes": total}, indent=2) + "\n")
+    write_stdout(json.dumps({"files": [str(path) for path in paths], "bytes": total}, indent=2))
     return 0
 
 

@@ -70,8 +70,9 @@ def test_what_is_neither_or_both_is_refused(archive, tmp_path):
 
 def test_a_table_becomes_runs_and_the_odd_is_said(tmp_path):
     pytest.importorskip("pyarrow")
-    from tests.jahs.published.test_table import TASK, make_columns, spoil
+    from tests.jahs.published.test_table import spoil
     from tests.published_files import frame_bytes
+    from tests.published_tables import TASK, make_columns
 
     columns = make_columns(4)
     spoil(columns, "nan_row")
