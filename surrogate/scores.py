@@ -43,6 +43,7 @@ SPARSE: Final = 0.001
 """Values closer than this are equal to the sparse tau: 0.1 points of accuracy, or 0.1 % of a time."""
 
 _FEWEST: Final = 3
+_FEWEST_PAIRS: Final = 20
 _Floats = NDArray[np.float64]
 
 
@@ -166,15 +167,19 @@ def tau_by_epoch(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> 
 
 
 def within_groups(rows: Rows, predicted: _Floats) -> float | None:
-    """Kendall's tau within fidelity groups, averaged with the number of pairs as weight; first seeds at one epoch."""
+    """Kendall's tau within fidelity groups, averaged with the number of pairs as weight; first seeds at one epoch.
+
+    None where too few pairs share a group to say anything.
+    """
     groups = group_numbers(rows.X)
-    total, weights = 0.0, 0
+    total, n_pairs = 0.0, 0
     for group in np.unique(groups).tolist():
         is_in = groups == group
         tau, n = kendall_tau(rows.y[is_in], predicted[is_in]), int(is_in.sum())
         if not math.isnan(tau):
-            total, weights = total + tau * n * (n - 1), weights + n * (n - 1)
-    return total / weights if weights else None
+            n_in_group = n * (n - 1) // 2
+            total, n_pairs = total + tau * n_in_group, n_pairs + n_in_group
+    return total / n_pairs if n_pairs >= _FEWEST_PAIRS else None
 
 
 def tau_interval(

@@ -55,7 +55,19 @@ def page(request, release, short_studies, tmp_path_factory):
     if request.param == "truth":
         worlds = build_worlds(recorded_table(), TASKS[TASK], n_folds=2, settings=Settings(n_trees=5, max_depth=3))
     arms = [part for pattern in STUDIES[request.param] for part in ("--arms", pattern)]
-    given = [*arms, "--family", "model-free", "--seeds", str(SEEDS), "--workers", "1", "--release", str(release), "--out", str(out)]
+    given = [
+        *arms,
+        "--family",
+        "model-free",
+        "--seeds",
+        str(SEEDS),
+        "--workers",
+        "1",
+        "--release",
+        str(release),
+        "--out",
+        str(out),
+    ]
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "truth":
             patch.setattr("experiments.run.build_worlds", lambda table, task: worlds)

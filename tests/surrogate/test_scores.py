@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from jahs.ranks import kendall_tau
-from surrogate.dataset import Rows, assemble
+from surrogate.dataset import Rows, assemble, group_numbers
 from surrogate.scores import (
     agreement,
     best_tenth,
@@ -120,6 +120,8 @@ def test_ranking_groups_alone_is_worth_nothing_within_them() -> None:
     assert within_groups(last, last.y) == 1.0
     assert within_groups(last, np.zeros(len(last))) is None
     assert abs(within_groups(last, np.random.default_rng(0).random(len(last))) or 0) < 0.3
+    few = last.take(np.unique(group_numbers(last.X), return_index=True)[1])
+    assert within_groups(few, few.y) is None
 
 
 def test_the_interval_holds_tau_and_the_same_seed_gives_it_again() -> None:
