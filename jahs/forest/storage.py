@@ -62,7 +62,7 @@ def load_forest(path: Path) -> Forest:
         UnknownFormat: the file is of another format version.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:  # where a wrong place is a ValueError
             arrays = {name: read_member(archive, f"{name}.npy") for name in (HEADER, *ARRAYS)}
     except FileNotFoundError as err:
         raise MissingData(f"{path}: no such file") from err
@@ -116,9 +116,11 @@ def _forest(path: Path, arrays: Mapping[str, Array]) -> Forest:
 
 def read_member(archive: zipfile.ZipFile, name: str) -> Array:
     """One array; its size is known from the archive's directory before memory is asked for."""
-    size = archive.getinfo(name).file_size
-    if size > MAX_BYTES + 4096:  # its header included
-        raise ValueError(f"{name} claims {size} bytes")
+    info = archive.getinfo(name)
+    if info.file_size > MAX_BYTES + 4096:  # its header included
+        raise ValueError(f"{name} claims {info.file_size} bytes")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name} is compressed in a way that numpy does not write")
     data = archive.read(name)  # compares the CRC
     file = io.BytesIO(data)
     if npy.read_magic(file) != (1, 0):

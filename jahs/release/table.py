@@ -6,6 +6,7 @@ words, one after the other in UTF-8 and separated by zero bytes (`runs.status`, 
 
 from __future__ import annotations
 
+import io
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -86,7 +87,7 @@ def read_table_npz(path: Path) -> RecordedTable:
         UnknownFormat: the file is of another format version.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:  # where a wrong place is a ValueError
             header = read_member(archive, f"{_HEADER}.npy")
             if header.dtype != np.int64 or header.size != 1:
                 raise ValueError(f"its header is {header.dtype} of {header.size} items")

@@ -1,3 +1,4 @@
+import contextlib
 import io
 import zipfile
 
@@ -130,6 +131,18 @@ def test_a_lost_member_is_refused(forest, tmp_path):
     write_members(path, content)
     with pytest.raises(CorruptFile, match=r"tree_start\.npy"):
         load_forest(path)
+
+
+@pytest.mark.parametrize("change", [1, 4, 6, 128])  # 4 and 6 make other compressions, 128 places before the file
+def test_a_changed_byte_of_the_archives_directory_is_refused_or_changes_nothing(forest, tmp_path, change):
+    path = tmp_path / "forest.npz"
+    save_forest(forest, path)
+    whole = path.read_bytes()
+    for place in range(whole.index(b"PK\x01\x02"), len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :])
+        with contextlib.suppress(CorruptFile, UnknownFormat):
+            again = load_forest(path)
+            assert all(np.array_equal(getattr(again, name), getattr(forest, name)) for name in ARRAYS)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
