@@ -1,8 +1,9 @@
-# Four commands, on a machine with python3, its venv module and make:
+# Five commands, on a machine with python3, its venv module and make:
 #
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
 #   make release  from pipeline/recorded/TASK to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
+#   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
 #   make test-adapters   every adapter with its tool; sets up .venv-adapters, an environment for each (Python 3.11)
 #
 # Another interpreter: make test PYTHON=python3.12. Set-up is done again only when the pins, pyproject.toml, the
@@ -12,6 +13,7 @@ PYTHON ?= python3
 JOBS ?= 2
 TASK ?= fashion_mnist_mini
 EVALUATIONS ?= 20
+STUDIES ?= joint fidelity multiobjective baselines truth
 
 # Results are measured on one core, and two test processes must not fight over two.
 export OMP_NUM_THREADS = 1
@@ -25,7 +27,7 @@ TEST := .venv-test
 DEMO_READY := $(DEMO)/.ready-$(call digest,$(CORE_PINS))
 TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
 
-.PHONY: help demo test test-adapters release format clean
+.PHONY: help demo test test-adapters release studies format clean
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -46,6 +48,15 @@ release: $(TEST_READY)
 	$(TEST)/bin/python -m surrogate.renew pipeline/recorded/$(TASK) --split splits/recorded/$(TASK).json \
 	    --recorded surrogate/recorded/$(TASK) --searches build/searches --out jahs/releases/$(TASK) \
 	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --workers $(JOBS)
+
+# A study's logs are of one release, so each release has a folder of its own; finished runs in it are not run again.
+studies: $(TEST_READY)
+	@$(TEST)/bin/python -m pip install -qq --no-deps -r .ci/constraints-adapters-optuna.txt
+	@set -e; for study in $(STUDIES); do \
+	    logs=build/studies/$$(cksum < jahs/releases/$(TASK)/manifest.json | cut -d' ' -f1)/$$study; \
+	    $(TEST)/bin/python -m experiments.run $$study --workers $(JOBS) --out $$logs; \
+	    $(TEST)/bin/python -m experiments.report $$logs --workers $(JOBS) --docs --out docs/studies/$$study; \
+	done
 
 test-adapters: $(TEST_READY)
 	@PYTHON=$(PYTHON) .ci/test_adapters

@@ -4,7 +4,7 @@
     FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_COLUMNS`)
     FOLDER/runs-0001.parquet      compacted runs, one row per (config, seed, epoch) (`RUN_COLUMNS`)
     FOLDER/new/<number>-<seed>.parquet   one finished run each, until they are compacted
-    FOLDER/profile.parquet        the quiet pass (`PROFILE_COLUMNS`)
+    FOLDER/profile.parquet        the quiet pass (`PROFILE_COLUMNS`), made of profile_visits.parquet (`pipeline.visits`)
     FOLDER/damaged/               shards that could not be read, kept for inspection
 
 A run becomes visible by one rename, so it is whole or absent. A run that stands both in `new/` and in a compacted

@@ -2,9 +2,14 @@
 
     python -m pipeline.profile --task fashion_mnist_mini --runs out/mini
 
-One thread, configs in random order, the median of repeats after a warm-up, in CPU seconds. The results of a whole
-folder come from one processor and one torch, whatever trained the runs. What is measured is saved every few configs,
-and the pass goes on from there. It refuses a busy machine, and throws away what it measured while it became busy.
+One thread, CPU seconds, the least of all repeats after a warm-up: whatever else happens on a machine only ever adds. A
+quiet machine still has slow minutes (another tenant of the processor, a lower clock), so a config is visited several
+times, far apart: each visit goes through all configs in a random order of its own. Every repeat is kept in
+`profile_visits.parquet`; `profile.parquet` is made of them when every config has had its visits.
+
+The results of a whole folder come from one processor and one torch, whatever trained the runs. What is measured is
+saved every few configs, and the pass goes on from there. It refuses a busy machine, and throws away what it measured
+while it became busy.
 """
 
 from __future__ import annotations
@@ -13,7 +18,6 @@ import argparse
 import json
 import logging
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -27,7 +31,7 @@ import torch
 from jahs.columns import rows
 from jahs.configs import Config
 from jahs.errors import InvalidArgument, InvalidTable, JahsError, ProtocolMismatch
-from jahs.runs import read_configs, read_profile, read_protocol
+from jahs.runs import read_configs, read_protocol
 from jahs.schema import CONFIG_KEYS, PROFILE_COLUMNS
 from jahs.stdout import write_stdout
 from jahs.tables import Table, concatenate, sort_by, write_table
@@ -37,10 +41,10 @@ from pipeline.machine import processor_model
 from pipeline.progress import Progress
 from pipeline.protocol import protocol_digest
 from pipeline.train import BATCH_SIZE, Training, one_core
+from pipeline.visits import TIMES, VISIT_COLUMNS, read_visits, summary, visits_path
 
 __all__ = ["Settings", "main", "measure_config", "profile_folder"]
 
-_N_WARM_UP: Final = 2
 _SAVE_EVERY: Final = 50
 _QUIET_LOAD: Final = 0.75  # before the pass itself runs
 _OWN_LOAD: Final = 1.0
@@ -52,7 +56,8 @@ class Settings:
 
     Attributes:
         runs: folder of runs.
-        repeats: measurements per config, of which the median is recorded.
+        visits: how often each config is measured, far apart.
+        repeats: measurements at each visit.
         data_dir: folder of the original images.
         seed: of the random order and the weights.
         allow_busy: whether to measure although the machine does other work.
@@ -60,14 +65,17 @@ class Settings:
 
     task: str
     runs: Path
-    repeats: int = 9
+    visits: int = 5
+    repeats: int = 2
     data_dir: Path | None = None
     seed: int = 0
     allow_busy: bool = False
 
 
-def measure_config(config: Config, task: Task, images: ImageSet, *, repeats: int, seed: int = 0) -> tuple[float, float]:
-    """Return `latency` and `step_time_s` of a config: medians of CPU seconds for a batch of 256.
+def measure_config(
+    config: Config, task: Task, images: ImageSet, *, repeats: int, seed: int = 0
+) -> list[tuple[float, float]]:
+    """Return `latency` and `step_time_s` of every repeat: CPU seconds for a batch of 256, after one that warms up.
 
     Latency is the forward pass of a batch that is prepared already; a step is what training does with a batch, from
     drawing its augmentation to moving the weights. The rate is zero, so that the last step works on the first one's
@@ -76,14 +84,14 @@ def measure_config(config: Config, task: Task, images: ImageSet, *, repeats: int
     Args:
         images: the task's at the config's Resolution.
     """
-    latencies, steps = [], []
+    measured = []
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(config, task, images, seed=seed)
         training.optimizer.param_groups[0]["lr"] = 0.0
         index = torch.arange(BATCH_SIZE) % len(images.train.labels)
         with torch.inference_mode():
             prepared = training.prepare(images.valid.images[torch.arange(BATCH_SIZE) % len(images.valid.labels)])
-        for i in range(_N_WARM_UP + repeats):
+        for _ in range(1 + repeats):
             training.network.eval()
             started = time.thread_time()
             with torch.inference_mode():
@@ -92,81 +100,96 @@ def measure_config(config: Config, task: Task, images: ImageSet, *, repeats: int
             training.network.train()
             training.step(index)
             ended = time.thread_time()
-            if i >= _N_WARM_UP:
-                latencies.append(between - started)
-                steps.append(ended - between)
-    return statistics.median(latencies), statistics.median(steps)
+            measured.append((between - started, ended - between))
+    return measured[1:]
 
 
 def profile_folder(
     folder: Path,
     task: Task,
     *,
-    repeats: int = 9,
+    visits: int = 5,
+    repeats: int = 2,
     data_dir: Path | None = None,
     seed: int = 0,
     allow_busy: bool = False,
     load: Callable[[], float] = lambda: os.getloadavg()[0],
 ) -> int:
-    """Measure the configs of a folder of runs that its profile lacks; return how many.
+    """Visit the configs of a folder of runs until each has had its visits; return how many were visited by this call.
 
     Args:
         load: how many processes want to run, as an average over the last minute.
 
     Raises:
-        InvalidArgument: no repeats, or a busy machine; what was measured before it became busy is saved.
+        InvalidArgument: no visits or repeats, or a busy machine; what was measured before it became busy is saved.
         ProtocolMismatch: the folder holds runs of another protocol.
         InvalidTable: its profile was begun with another processor or torch.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
-    if repeats < 1:
-        raise InvalidArgument(f"repeats={repeats} must be at least 1")
+    if faults := [f"{name}={n} must be at least 1" for name, n in (("visits", visits), ("repeats", repeats)) if n < 1]:
+        raise InvalidArgument("\n".join(faults))
     recorded, wanted = read_protocol(folder).digest, protocol_digest(task)
     if recorded != wanted:
         raise ProtocolMismatch(f"{folder} holds runs of protocol {recorded}, not of {task.name}'s, {wanted}")
-    facts: dict[str, Any] = {  # Any: columns of different types
-        "n_repeats": repeats,
-        "machine": processor_model(),
-        "torch_version": torch.__version__,
-        "protocol": wanted,
-    }
-    profile = read_profile(folder)
-    _refuse_another_machine(profile, folder, facts)
+    facts = {"machine": processor_model(), "torch_version": torch.__version__, "protocol": wanted}
+    visited = read_visits(folder)
+    _refuse_another_machine(visited, folder, facts)
     configs = read_configs(folder)
-    is_missing = ~np.isin(configs["config_id"], profile["config_id"])
-    order = np.random.default_rng(seed).permutation(len(is_missing))
-    order = order[is_missing[order]]
+    todo = _visits_left(visited, configs["config_id"], visits=visits, seed=seed)
     if not allow_busy:
         _refuse_busy(load(), _QUIET_LOAD)
-    images = load_images(task, data_dir=data_dir) if len(order) else {}
-    progress = Progress(len(order), "profile")
-    n_saved = 0
+    images = load_images(task, data_dir=data_dir) if todo else {}
+    progress = Progress(len(todo), "profile")
     try:
-        while n_saved < len(order):
-            chosen = order[n_saved : n_saved + _SAVE_EVERY]
-            measured = []
-            for config in rows({key: configs[key][chosen] for key in CONFIG_KEYS}):
-                at = images[config["Resolution"]]
-                measured.append(measure_config(config, task, at, repeats=repeats, seed=seed))
-                latency, step = measured[-1]
-                note = f"latency={1e3 * latency:.2f}ms step={1e3 * step:.2f}ms"
-                progress.update(n_saved + len(measured), note)
+        for first in range(0, len(todo), _SAVE_EVERY):
+            chosen = todo[first : first + _SAVE_EVERY]
+            added = []
+            for visit, row in chosen:
+                [config] = rows({key: configs[key][[row]] for key in CONFIG_KEYS})
+                times = measure_config(config, task, images[config["Resolution"]], repeats=repeats, seed=seed)
+                added.append(_table_of(int(configs["config_id"][row]), visit, times, facts))
+                latency, step = min(times)
+                note = f"visit {visit} latency={1e3 * latency:.2f}ms step={1e3 * step:.2f}ms"
+                progress.update(first + len(added), note)
             if not allow_busy:
                 _refuse_busy(load(), _QUIET_LOAD + _OWN_LOAD)
-            profile = _with_rows(profile, configs["config_id"][chosen], np.array(measured), facts)
-            write_table(folder / "profile.parquet", profile, PROFILE_COLUMNS)
-            n_saved += len(chosen)
+            visited = sort_by(concatenate([visited, *added], VISIT_COLUMNS), ("config_id", "visit", "repeat"))
+            write_table(visits_path(folder), visited, VISIT_COLUMNS)
     finally:
         progress.close()
-    return n_saved
+    if len(visited["config_id"]):
+        write_table(folder / "profile.parquet", summary(visited), PROFILE_COLUMNS)
+    return len({row for _, row in todo})
 
 
-def _refuse_another_machine(profile: Table, folder: Path, facts: dict[str, Any]) -> None:  # Any: as in profile_folder
-    for name in ("machine", "torch_version", "protocol"):
-        if others := sorted(set(profile[name].tolist()) - {facts[name]}):
+def _visits_left(visited: Table, ids: np.ndarray[Any, Any], *, visits: int, seed: int) -> list[tuple[int, int]]:
+    """Number of the visit and row of the config, in the order in which they are to be made."""
+    done = {*zip(visited["visit"].tolist(), visited["config_id"].tolist(), strict=True)}
+    return [
+        (visit, row)
+        for visit in range(visits)
+        for row in np.random.default_rng((seed, visit)).permutation(len(ids)).tolist()
+        if (visit, int(ids[row])) not in done
+    ]
+
+
+def _table_of(config_id: int, visit: int, times: Sequence[tuple[float, float]], facts: dict[str, str]) -> Table:
+    n = len(times)
+    numbers = {"config_id": np.full(n, config_id), "visit": np.full(n, visit), "repeat": np.arange(n)}
+    measured = dict(zip(TIMES, np.array(times).T, strict=True))
+    columns = {**numbers, **measured, **{name: np.full(n, text) for name, text in facts.items()}}
+    return {
+        name: columns[name].astype("U" if dtype == "string" else dtype, copy=False)
+        for name, dtype in VISIT_COLUMNS.items()
+    }
+
+
+def _refuse_another_machine(visited: Table, folder: Path, facts: dict[str, str]) -> None:
+    for name, here in facts.items():
+        if others := sorted(set(visited[name].tolist()) - {here}):
             raise InvalidTable(
-                f"{folder / 'profile.parquet'} was begun with {name}={', '.join(others)}, here it is {facts[name]}; "
-                "go on there, or move the file away to measure every config here"
+                f"{visits_path(folder)} was begun with {name}={', '.join(others)}, here it is {here}; go on there, or "
+                "move the file away to measure every config here"
             )
 
 
@@ -178,16 +201,6 @@ def _refuse_busy(load: float, limit: float) -> None:
         )
 
 
-def _with_rows(profile: Table, ids: np.ndarray[Any, Any], times: np.ndarray[Any, Any], facts: dict[str, Any]) -> Table:
-    """Return the profile with the rows of some configs added; `times` is (n, 2)."""
-    values = {"config_id": ids, "latency": times[:, 0], "step_time_s": times[:, 1], **facts}
-    added = {
-        name: np.broadcast_to(np.asarray(values[name]), len(ids)).astype("U" if dtype == "string" else dtype)
-        for name, dtype in PROFILE_COLUMNS.items()
-    }
-    return sort_by(concatenate([profile, added], PROFILE_COLUMNS), ("config_id",))
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     settings = _parse(argv)
@@ -196,6 +209,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         n_measured = profile_folder(
             settings.runs,
             task(settings.task),
+            visits=settings.visits,
             repeats=settings.repeats,
             data_dir=settings.data_dir,
             seed=settings.seed,
@@ -220,7 +234,8 @@ def _parse(argv: Sequence[str] | None) -> Settings:
     )
     parser.add_argument("--task", required=True)
     parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="folder of runs")
-    parser.add_argument("--repeats", type=int, default=9, help="measurements per config (default: %(default)s)")
+    parser.add_argument("--visits", type=int, default=5, help="to each config, far apart (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=2, help="measurements at each visit (default: %(default)s)")
     parser.add_argument("--data-dir", type=Path, metavar="FOLDER", help="folder of the original images")
     parser.add_argument("--seed", type=int, default=0, help="of order and weights (default: %(default)s)")
     parser.add_argument("--allow-busy", action="store_true", help="measure although other work is going on")

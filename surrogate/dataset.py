@@ -7,6 +7,8 @@ per config. Everything is checked before anything is fitted, and what is left ou
   and what would have followed it are no measurements of a trained network, and are not made up. Models therefore answer
   for trainings that finish; how many did not is counted, in all and for each part.
 - Accuracies and losses of any device count. Runs on an accelerator have no runtime, so they give no epoch time.
+- A config that is profiled and not trained yet stands in no split. Its latency was measured like any other, so it helps
+  to fit: it counts as training, and neither validates nor tests.
 """
 
 from __future__ import annotations
@@ -135,7 +137,7 @@ def assemble(metric: str, measured: Measurements, split: Split) -> dict[str, Row
     """Return the rows of a learned metric for each part of the split.
 
     Accuracies are as measured. `runtime` gives CPU seconds per epoch: what a run took in all, by its epochs. `latency`
-    gives the profile's seconds, at epoch 1.
+    gives the profile's seconds, at epoch 1; configs that are profiled and in no part count as training.
 
     Raises:
         UnknownName: the metric is not learned.
@@ -219,6 +221,7 @@ def _parts(metric: str, table: Table, column: str, measured: Measurements, split
         seed=table["seed"].astype(np.int64),
     )
     parts = split.parts_of(rows.config_id)
+    parts[parts < 0] = SPLIT_PARTS.index("train")  # profiled only; _check_tables has refused a run without a part
     return {part: rows.take(parts == i) for i, part in enumerate(SPLIT_PARTS)}
 
 

@@ -30,12 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="a folder that python -m experiments.run has written")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     parser.add_argument("--out", type=Path, help="where to write (default: FOLDER/report)")
+    parser.add_argument("--docs", action="store_true", help="write Markdown with SVG figures alone, as in docs/studies")
     parser.add_argument("--workers", type=int, default=2, help="processes that read logs (default: %(default)s)")
     given = parser.parse_args(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         bench = {task: open_benchmark(task, given.release) for task in read_folder(given.folder).tasks}
-        page = write_report(given.folder, bench=bench, out=given.out, workers=max(given.workers, 1))
+        workers = max(given.workers, 1)
+        page = write_report(given.folder, bench=bench, out=given.out, workers=workers, is_for_docs=given.docs)
     except JahsError as err:
         _log.error("%s", err)
         return 2

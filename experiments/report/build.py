@@ -55,14 +55,23 @@ def build_document(results: Results) -> Document:
     )
 
 
-def write_report(path: Path, *, bench: Mapping[str, Benchmark], out: Path | None = None, workers: int = 1) -> Path:
-    """Write the report of a study's folder and return its HTML page.
+def write_report(
+    path: Path,
+    *,
+    bench: Mapping[str, Benchmark],
+    out: Path | None = None,
+    workers: int = 1,
+    is_for_docs: bool = False,
+) -> Path:
+    """Write the report of a study's folder and return its page.
 
     Args:
         path: the study's folder.
         bench: what answers for each task.
         out: where to write; None: `path/report`. What a report left there before is replaced.
         workers: processes that read logs.
+        is_for_docs: write Markdown with SVG figures alone, which is small and changes little from one time to the next;
+            the page returned is then `report.md` and not `index.html`.
 
     Raises:
         JahsError: as `experiments.report.results.read_results`.
@@ -73,18 +82,24 @@ def write_report(path: Path, *, bench: Mapping[str, Benchmark], out: Path | None
     shutil.rmtree(beside, ignore_errors=True)
     (beside / "figures").mkdir(parents=True)
     drawings = {figure.name: svg_text(figure) for figure in document.figures}
-    (beside / "index.html").write_text(to_html(document, drawings), encoding="utf-8")
-    (beside / "report.md").write_text(to_markdown(document), encoding="utf-8")
-    (beside / "tables.json").write_text(_tables_json(document), encoding="utf-8")
-    with mpl.rc_context(dict(style())):
-        for figure in document.figures:
-            (beside / "figures" / f"{figure.name}.svg").write_text(drawings[figure.name], encoding="utf-8")
-            png = beside / "figures" / f"{figure.name}.png"
-            figure.drawing.savefig(png, dpi=_DOTS_PER_INCH, metadata={"Software": None})
+    for name, drawing in drawings.items():
+        (beside / "figures" / f"{name}.svg").write_text(drawing, encoding="utf-8")
+    (beside / "report.md").write_text(to_markdown(document, has_png=not is_for_docs), encoding="utf-8")
+    if not is_for_docs:
+        (beside / "index.html").write_text(to_html(document, drawings), encoding="utf-8")
+        (beside / "tables.json").write_text(_tables_json(document), encoding="utf-8")
+        _write_pngs(document, beside / "figures")
     if target.exists():
         shutil.rmtree(target)
     beside.replace(target)
-    return target / "index.html"
+    return target / ("report.md" if is_for_docs else "index.html")
+
+
+def _write_pngs(document: Document, folder: Path) -> None:
+    with mpl.rc_context(dict(style())):
+        for figure in document.figures:
+            png = folder / f"{figure.name}.png"
+            figure.drawing.savefig(png, dpi=_DOTS_PER_INCH, metadata={"Software": None})
 
 
 def _settings_section(results: Results) -> Section:

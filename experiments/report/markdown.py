@@ -7,23 +7,24 @@ from experiments.report.document import Block, Document, Figure, Text
 __all__ = ["to_markdown"]
 
 
-def to_markdown(document: Document) -> str:
-    """Return the page; figures are links to `figures/<name>.png` and `.svg`."""
+def to_markdown(document: Document, *, has_png: bool = True) -> str:
+    """Return the page; figures are links to `figures/<name>.svg`, and show `figures/<name>.png` where there is one."""
     parts = [f"# {document.title}", document.subtitle]
     for section in document.sections:
         parts.append(f"## {section.title}")
-        parts += [_block(block) for block in section.blocks]
+        parts += [_block(block, has_png=has_png) for block in section.blocks]
     if document.facts:
         parts += ["## How to get these numbers again", _table(("what", "value"), document.facts, n_labels=2)]
     return "\n\n".join(parts) + "\n"
 
 
-def _block(block: Block) -> str:
+def _block(block: Block, *, has_png: bool) -> str:
     if isinstance(block, Text):
         return f"**{_line(block.text)}**" if block.is_answer else _line(block.text)
     if isinstance(block, Figure):
-        picture = f"![{_line(block.alt)}](figures/{block.name}.png)"
-        return f"{picture}\n\n{_line(block.caption)} ([SVG](figures/{block.name}.svg))"
+        picture = f"![{_line(block.alt)}](figures/{block.name}.{'png' if has_png else 'svg'})"
+        more = f" ([SVG](figures/{block.name}.svg))" if has_png else ""
+        return f"{picture}\n\n{_line(block.caption)}{more}"
     return f"{_line(block.caption)}\n\n{_table(block.columns, block.rows, n_labels=block.n_labels)}"
 
 

@@ -21,6 +21,7 @@ from jahs.schema import CONFIG_KEYS
 from jahs.tables import Table, sort_by, take
 from jahs.tasks import Task, task
 from pipeline.sampling import FIDELITY_GROUPS
+from pipeline.visits import read_visits
 
 __all__ = ["NOISY", "Measured", "SeedNoise", "read_measured", "seed_noise"]
 
@@ -37,6 +38,7 @@ class Measured:
         runs: every row, sorted by config, seed and epoch.
         last: the last row of every run.
         profile: the quiet profile; no rows if there is none yet.
+        visits: every repeat that the profile is made of; no rows where only the profile is known.
         configs: of every config with a run that finished, its row of the config table, sorted by id.
         group: of each, the position of its fidelity group in `FIDELITY_GROUPS`.
         macs: of each, the multiply-adds.
@@ -49,6 +51,7 @@ class Measured:
     runs: Table
     last: Table
     profile: Table
+    visits: Table
     configs: Table
     group: NDArray[np.int64]
     macs: NDArray[np.float64]
@@ -123,6 +126,7 @@ def read_measured(path: Path) -> Measured:
         runs=runs,
         last=last,
         profile=read_profile(path),
+        visits=read_visits(path),
         configs=used,
         group=_groups(used),
         macs=np.asarray(n_macs(encode({key: used[key] for key in CONFIG_KEYS}, 1), chosen), dtype=np.float64),

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from jahs.metrics import METRICS
+from jahs.ranks import kendall_tau
 from jahs.tables import take
 from jahs.tasks import RESOLUTIONS
 from pipeline.describe import plots
@@ -17,6 +18,7 @@ from pipeline.describe.agreement import FEWEST, FIDELITIES, epoch_agreement, val
 from pipeline.describe.drawing import shown
 from pipeline.describe.measured import Measured, seed_noise
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS
+from pipeline.visits import TIMES, halves
 
 __all__ = ["describe"]
 
@@ -174,10 +176,26 @@ def _profile(measured: Measured) -> str:
         low, middle, high = np.quantile(profile[name].astype(np.float64) * 1e3, [0, 0.5, 1])
         rows.append((f"`{name}`", what, f"{low:.2f}", f"{middle:.2f}", f"{high:.2f}"))
     machines, versions = (", ".join(sorted(set(profile[key].tolist()))) for key in ("machine", "torch_version"))
+    repeats = int(profile["n_repeats"].min())
     about = f"""CPU time of {_count(len(profile["config_id"]), "config")} on an otherwise idle {machines}, torch
-        {versions}; medians of {int(profile["n_repeats"].min())} repeats."""
+        {versions}; the least of {repeats} repeats, in visits far apart."""
     head = ("metric", "of", "least, ms", "median, ms", "most, ms")
-    return "\n\n".join(["## The quiet profile", _prose(about), _table(head, rows)])
+    return "\n\n".join(["## The quiet profile", _prose(about), _table(head, rows), *_visits(measured)])
+
+
+def _visits(measured: Measured) -> list[str]:
+    """How well two halves of the visits agree; nothing where there are no two."""
+    even, odd = halves(measured.visits)
+    if len(even["config_id"]) < 2:
+        return []
+    rows = []
+    for name in TIMES:
+        a, b = even[name].astype(np.float64), odd[name].astype(np.float64)
+        difference = 100 * float(np.median(np.abs(np.log(a / b))))
+        rows.append((f"`{name}`", _count(len(a), "config"), f"{kendall_tau(a, b):.3f}", f"{difference:.1f} %"))
+    about = """How far these times can be trusted: the least of the even and the least of the odd visits. All visits
+        together are better than either half."""
+    return [_prose(about), _table(("metric", "of", "Kendall's tau", "median difference"), rows)]
 
 
 def _results(measured: Measured, add_plot: _AddPlot) -> str:

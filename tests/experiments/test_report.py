@@ -142,6 +142,16 @@ def test_every_figure_is_there_three_times_and_says_what_it_shows(page):
     assert all((page.parent / link).exists() for link in re.findall(r"\]\((figures/[^)]+\.svg)\)", markdown))
 
 
+def test_what_docs_keep_is_the_same_page_with_svg_figures_alone(page, release, tmp_path):
+    kept = tmp_path / "kept"
+    assert main([str(page.parents[1]), "--release", str(release), "--out", str(kept), "--docs"]) == 0
+    figures = sorted(path.name for path in page.with_name("figures").glob("*.svg"))
+    assert sorted(path.name for path in kept.rglob("*") if path.is_file()) == sorted([*figures, "report.md"])
+    whole = page.with_name("report.md").read_text(encoding="utf-8")
+    without_png = re.sub(r" \(\[SVG\]\([^)]+\)\)", "", whole).replace(".png)", ".svg)")
+    assert (kept / "report.md").read_text(encoding="utf-8") == without_png
+
+
 def test_the_page_names_how_to_get_its_numbers_again(page):
     text = page.read_text(encoding="utf-8")
     study = page.parents[1].name

@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jahs.runs import last_rows, read_runs
+from jahs.runs import last_rows, read_profile, read_runs
 from jahs.schema import RUN_COLUMNS
-from jahs.tables import take, write_table
+from jahs.tables import sort_by, take, write_table
 from pipeline.describe.__main__ import main, write_page
 from pipeline.describe.agreement import epoch_agreement, value_agreement
 from pipeline.describe.measured import Measured, read_measured, seed_noise
 from pipeline.describe.plots import accuracy_against_work, learning_curves, seed_against_seed
+from pipeline.visits import VISIT_COLUMNS, visits_path
 from tests.building import make_runs_folder
 
 pytestmark = pytest.mark.slow
@@ -70,7 +71,7 @@ def test_the_page_says_how_much_was_measured(out: Path, runs: Path) -> None:
     assert "| diverged runs | 5, 1.9 % of all |" in page
     assert f"| cost | {last['runtime'].sum() / 3600:.1f} core-hours |" in page
     assert "| test | cpu | 0 | 260 |" in page
-    assert "CPU time of 216 configs on an otherwise idle test, torch 0; medians of 5 repeats." in page
+    assert "CPU time of 216 configs on an otherwise idle test, torch 0; the least of 5 repeats," in page
     assert len(re.findall(r"^\| [135] \| (?:4|8|16) \| [\d.]+ \| 8 \|", page, re.MULTILINE)) == 27
 
 
@@ -118,6 +119,25 @@ def test_one_run_makes_a_page_that_says_what_is_missing_and_old_plots_go(tmp_pat
     assert {path.stem for path in (tmp_path / "out/digits").iterdir()} == PLOTS - {"fidelities", "seeds"}
     assert (tmp_path / "out/notes.md").read_text() == "mine"
     assert all(path.is_file() for path in paths)
+
+
+def test_halves_of_the_visits_show_how_far_times_can_be_trusted(tmp_path: Path) -> None:
+    folder = make_runs_folder(tmp_path / "runs", 3, repeat_every=1)
+    profile = read_profile(folder)
+    n, facts = len(profile["config_id"]), ("machine", "torch_version", "protocol")
+    visits = {name: np.tile(profile[name], 2) for name in ("config_id", *facts)}
+    visits |= {"visit": np.repeat([0, 1], n), "repeat": np.zeros(2 * n, np.int8)}
+    visits |= {name: np.append(profile[name], 1.1 * profile[name]) for name in ("latency", "step_time_s")}
+    visits["latency"][[n, n + 1]] = visits["latency"][[n + 1, n]]
+    table = {key: visits[key] if kind == "string" else visits[key].astype(kind) for key, kind in VISIT_COLUMNS.items()}
+    write_table(visits_path(folder), sort_by(table, ("config_id", "visit")), VISIT_COLUMNS)
+    write_page(folder, tmp_path / "out")
+    page = page_of(tmp_path / "out")
+    assert f"| `step_time_s` | {n} configs | 1.000 | 9.5 % |" in page
+    assert re.search(rf"\| `latency` \| {n} configs \| 0\.333 \|", page)
+    write_table(visits_path(folder), take(table, table["visit"] == 0), VISIT_COLUMNS)
+    write_page(folder, tmp_path / "out")
+    assert "Kendall's tau | median difference" not in page_of(tmp_path / "out")
 
 
 def test_a_folder_in_which_nothing_finished_is_refused(tmp_path: Path) -> None:

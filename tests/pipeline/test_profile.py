@@ -16,6 +16,7 @@ from pipeline.machine import processor_model
 from pipeline.profile import main, measure_config, profile_folder
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.sampling import config_table, sample_config
+from pipeline.visits import read_visits
 
 SHRUNK = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=280, n_test=100, max_epoch=2, index_digest=None)
 
@@ -49,23 +50,59 @@ def quick(monkeypatch):
 
     def measure(config, task, images, *, repeats, seed):
         order.append(config["LearningRate"])
-        return 0.001 * len(order), 0.002 * len(order)
+        return [(0.001 * (len(order) + i), 0.002 * (len(order) + i)) for i in range(repeats)]
 
     monkeypatch.setattr(profile_module, "measure_config", measure)
     return order
 
 
-def test_every_config_is_measured_once_with_the_recorded_columns(folder, task):
-    assert profile_folder(folder, task, repeats=2, load=_quiet) == 5
+def test_every_config_is_in_the_profile_once_with_the_recorded_columns(folder, task):
+    assert profile_folder(folder, task, visits=3, repeats=2, load=_quiet) == 5
     profile = read_profile(folder)
     assert tuple(profile) == tuple(PROFILE_COLUMNS)
     assert sorted(profile["config_id"].tolist()) == sorted(config_table(0, 5)["config_id"].tolist())
     assert np.all(profile["latency"] > 0)
     assert np.all(profile["step_time_s"] > profile["latency"])
-    assert set(profile["n_repeats"].tolist()) == {2}
+    assert set(profile["n_repeats"].tolist()) == {6}
     assert set(profile["machine"].tolist()) == {processor_model()}
     assert set(profile["protocol"].tolist()) == {protocol_digest(task)}
-    assert profile_folder(folder, task, repeats=2, load=_quiet) == 0
+    visits = read_visits(folder)
+    for row, config in enumerate(profile["config_id"]):
+        own = visits["config_id"] == config
+        assert visits["visit"][own].tolist() == [0, 0, 1, 1, 2, 2]
+        assert visits["repeat"][own].tolist() == [0, 1, 0, 1, 0, 1]
+        for name in ("latency", "step_time_s"):
+            assert profile[name][row] == visits[name][own].min()
+    assert profile_folder(folder, task, visits=3, repeats=2, load=_quiet) == 0
+
+
+def test_a_slow_minute_of_the_machine_leaves_no_trace(folder, task, monkeypatch):
+    n_measured = 0
+
+    def measure(config, task, images, *, repeats, seed):
+        nonlocal n_measured
+        n_measured += 1
+        slow = 2.0 if n_measured <= 5 else 1.0  # the whole first visit
+        return [(slow * config["LearningRate"], slow)] * repeats
+
+    monkeypatch.setattr(profile_module, "measure_config", measure)
+    profile_folder(folder, task, visits=2, repeats=1, load=_quiet)
+    wanted = config_table(0, 5)
+    rates = dict(zip(wanted["config_id"].tolist(), wanted["LearningRate"].tolist(), strict=True))
+    profile = read_profile(folder)
+    assert profile["latency"].tolist() == pytest.approx([rates[i] for i in profile["config_id"].tolist()])
+
+
+def test_more_visits_and_more_configs_are_added_to_what_is_there(folder, task, quick):
+    profile_folder(folder, task, visits=1, repeats=1, load=_quiet)
+    before = read_visits(folder)
+    write_table(folder / "configs.parquet", config_table(0, 8), CONFIG_COLUMNS)
+    assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 8
+    assert len(quick) == 5 + 3 + 8
+    after = read_visits(folder)
+    is_old = np.isin(after["config_id"], before["config_id"]) & (after["visit"] == 0)
+    assert np.array_equal(after["latency"][is_old], before["latency"])
+    assert read_profile(folder)["n_repeats"].tolist() == [2] * 8
 
 
 def test_a_larger_network_takes_longer(task):
@@ -73,8 +110,8 @@ def test_a_larger_network_takes_longer(task):
     config = sample_config(0) | {f"Op{i}": 2 for i in range(1, 7)}
     small = measure_config(config | {"N": 1, "W": 4, "Resolution": 0.25}, task, images[0.25], repeats=5)
     large = measure_config(config | {"N": 3, "W": 8, "Resolution": 0.5}, task, images[0.5], repeats=5)
-    assert large[0] > 3 * small[0]
-    assert large[1] > 3 * small[1]
+    assert len(small) == len(large) == 5
+    assert all(a > 3 * b for a, b in zip(np.min(large, axis=0), np.min(small, axis=0), strict=True))
 
 
 def test_configs_are_measured_in_random_order_the_same_for_a_seed(task, tmp_path, quick):
@@ -82,42 +119,46 @@ def test_configs_are_measured_in_random_order_the_same_for_a_seed(task, tmp_path
     for number, seed in enumerate((0, 0, 1)):
         path = tmp_path / str(number)
         path.mkdir()
-        profile_folder(_folder(task, path, n_configs=20), task, repeats=1, seed=seed, load=_quiet)
+        profile_folder(_folder(task, path, n_configs=20), task, visits=2, repeats=1, seed=seed, load=_quiet)
         orders.append(quick[:])
         quick.clear()
     assert orders[0] == orders[1]
     assert orders[0] != orders[2]
     assert sorted(orders[0]) == sorted(orders[2])
-    assert orders[0] != config_table(0, 20)["LearningRate"].tolist()
+    assert sorted(orders[0][:20]) == sorted(orders[0][20:])
+    assert orders[0][:20] != orders[0][20:], "every visit has an order of its own"
+    assert orders[0][:20] != config_table(0, 20)["LearningRate"].tolist()
 
 
 def test_a_pass_that_was_stopped_goes_on_where_it_saved(task, tmp_path, quick, monkeypatch):
-    folder, whole = _folder(task, tmp_path, n_configs=120), quick
+    folder, whole = _folder(task, tmp_path, n_configs=60), quick
     measure = profile_module.measure_config
 
     def stop(*args, **options):
-        if len(whole) == 60:
+        if len(whole) == 110:
             raise KeyboardInterrupt
         return measure(*args, **options)
 
     monkeypatch.setattr(profile_module, "measure_config", stop)
     with pytest.raises(KeyboardInterrupt):
-        profile_folder(folder, task, repeats=1, load=_quiet)
-    before = read_profile(folder)
-    assert len(before["config_id"]) == 50
+        profile_folder(folder, task, visits=2, repeats=1, load=_quiet)
+    before = read_visits(folder)
+    assert len(before["config_id"]) == 100
+    assert not (folder / "profile.parquet").exists(), "no config's latency rests on fewer visits than another's"
     monkeypatch.setattr(profile_module, "measure_config", measure)
-    assert profile_folder(folder, task, repeats=1, load=_quiet) == 70
-    after = read_profile(folder)
-    assert len(np.unique(after["config_id"])) == len(after["config_id"]) == 120
-    is_old = np.isin(after["config_id"], before["config_id"])
-    assert np.array_equal(after["latency"][is_old], before["latency"])
-    assert len(set(whole[:50]) & set(whole[60:])) == 0, "nothing that was saved is measured again"
+    assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 20
+    after = read_visits(folder)
+    keys = {*zip(after["config_id"].tolist(), after["visit"].tolist(), strict=True)}
+    assert len(keys) == len(after["config_id"]) == 120
+    assert set(before["latency"].tolist()) <= set(after["latency"].tolist())
+    assert set(whole[60:100]).isdisjoint(whole[110:]), "nothing that was saved is measured again"
 
 
 def test_a_busy_machine_is_refused_before_anything_is_measured(folder, task, quick):
     with pytest.raises(InvalidArgument, match=r"busy \(load average 1\.90.*--allow-busy"):
         profile_folder(folder, task, repeats=1, load=lambda: 1.9)
     assert quick == []
+    assert not (folder / "profile_visits.parquet").exists()
     assert profile_folder(folder, task, repeats=1, load=lambda: 1.9, allow_busy=True) == 5
 
 
@@ -126,7 +167,7 @@ def test_what_was_measured_while_the_machine_became_busy_is_thrown_away(task, tm
     loads = iter((0.1, 1.05, 2.4))  # before, after the first block (the pass's own load is 1), after the second
     with pytest.raises(InvalidArgument, match=r"busy \(load average 2\.40"):
         profile_folder(folder, task, repeats=1, load=lambda: next(loads))
-    assert len(read_profile(folder)["config_id"]) == 50
+    assert len(read_visits(folder)["config_id"]) == 50
 
 
 @pytest.mark.parametrize("name", ["processor_model", "torch"])
@@ -143,8 +184,8 @@ def test_another_protocol_and_no_folder_and_no_repeats_are_refused(folder, task,
         profile_folder(folder, dataclasses.replace(task, max_epoch=3), load=_quiet)
     with pytest.raises(MissingData, match="is not a folder of runs"):
         profile_folder(tmp_path / "nowhere", task, load=_quiet)
-    with pytest.raises(InvalidArgument, match="repeats=0 must be at least 1"):
-        profile_folder(folder, task, repeats=0, load=_quiet)
+    with pytest.raises(InvalidArgument, match="visits=-1 must be at least 1\nrepeats=0 must be at least 1"):
+        profile_folder(folder, task, visits=-1, repeats=0, load=_quiet)
     assert not (folder / "profile.parquet").exists()
 
 

@@ -87,6 +87,22 @@ def test_a_latency_row_is_a_config() -> None:
     assert (rows["train"].epoch == 1).all()
 
 
+def test_a_config_that_is_only_profiled_trains_the_latency_model_and_nothing_else() -> None:
+    waiting = SPLIT.config_ids[SPLIT.parts == 2][:5]
+    is_split = ~np.isin(SPLIT.config_ids, waiting)
+    split = replace(SPLIT, config_ids=SPLIT.config_ids[is_split], parts=SPLIT.parts[is_split])
+    measured = with_runs(lambda runs: take(runs, ~np.isin(runs["config_id"], waiting)))
+    before, after = assemble("latency", MEASURED, SPLIT), assemble("latency", measured, split)
+    assert set(after["train"].config_id) == {*before["train"].config_id, *waiting}
+    assert set(after["test"].config_id) == {*before["test"].config_id} - {*waiting}
+    assert (after["valid"].config_id == before["valid"].config_id).all()
+    for metric in ("valid_acc", "runtime"):
+        assert not np.isin(
+            np.concatenate([r.config_id for r in assemble(metric, measured, split).values()]), waiting
+        ).any()
+    assert not np.isin(assemble_exact("n_macs", measured, split)["train"].config_id, waiting).any()
+
+
 def test_a_diverged_run_gives_its_rows_before_the_epoch_in_which_it_diverged() -> None:
     ids, seeds = MEASURED.runs["config_id"], MEASURED.runs["seed"]
     run = (ids == ids[0]) & (seeds == seeds[0])
