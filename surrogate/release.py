@@ -30,6 +30,7 @@ from jahs.features import FeatureBuilder
 from jahs.forest import Forest, forest_from_xgboost
 from jahs.metrics import LEARNED
 from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release, write_release
+from jahs.tables import take
 from splits.check import check_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
@@ -133,7 +134,7 @@ def make_release(
             "models": models,
             "forests": forests,
             "noise": noise,
-            "table": RecordedTable(configs=trained_configs(measured), runs=measured.runs, profile=measured.profile),
+            "table": _recorded_table(measured),
         }
         trial = beside / measured.task.name
         write_release(trial, **whole)
@@ -158,6 +159,13 @@ def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *
         "metrics": {},
         "compared": _compared(measured, split, workers=workers),
     }
+
+
+def _recorded_table(measured: Measurements) -> RecordedTable:
+    """The trained configs with all that was measured of them; a config that is only profiled is not among them."""
+    configs, profile = trained_configs(measured), measured.profile
+    profile = take(profile, np.isin(profile["config_id"], configs["config_id"]))
+    return RecordedTable(configs=configs, runs=measured.runs, profile=profile)
 
 
 def pack_models(fitted: Mapping[str, Surrogate]) -> tuple[Models, list[Forest]]:

@@ -79,5 +79,5 @@ class Asha(Baseline):
         rung.results.append(result)
         rung.has_gone_on.append(False)
         n_best = int(len(rung.results) / self._settings.eta)
-        best = order([each.losses for each in rung.results])[:n_best]
+        best = order([each.losses for each in rung.results], n_best)
         rung.waiting = [i for i in best if not rung.has_gone_on[i] and rung.results[i].is_known]

@@ -101,7 +101,7 @@ class Halving(Baseline):
         if bracket.n_open or bracket.n_random or bracket.queue:
             return
         n_best = max(1, int(len(bracket.results) / self._settings.eta))
-        best = [bracket.results[i] for i in order([each.losses for each in bracket.results])[:n_best]]
+        best = [bracket.results[i] for i in order([each.losses for each in bracket.results], n_best)]
         bracket.queue = [each.config for each in best if each.is_known]
         bracket.rung += 1
         bracket.results = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,22 +13,33 @@ from jahs.pareto import is_non_dominated
 __all__ = ["crowding", "fronts", "order"]
 
 
-def order(losses: Sequence[Losses]) -> list[int]:
-    """Return positions from the best: by loss, or by front and then from the loneliest; ties by position."""
+def order(losses: Sequence[Losses], most: int | None = None) -> list[int]:
+    """Return positions from the best: by loss, or by front and then from the loneliest; ties by position.
+
+    Args:
+        losses: a point each.
+        most: return so many; None: all.
+    """
     if not losses:
         return []
     F = np.array(losses)
-    if F.shape[1:] == (1,):
-        return [int(i) for i in np.argsort(F[:, 0], kind="stable")]
     found: list[int] = []
+    if F.shape[1:] == (1,):
+        found += np.argsort(F[:, 0], kind="stable")[:most].tolist()
+        return found
+    wanted = len(F) if most is None else most
     for front in fronts(F):
+        if len(found) >= wanted:
+            break
         lonely = crowding(F[front])
         found += [front[i] for i in np.argsort(-lonely, kind="stable")]
-    return found
+    return found[:wanted]
 
 
 def fronts(F: Losses) -> list[list[int]]:
     """Return the positions of the non-dominated points, then of those that only these dominate, and so on."""
+    if F.shape[1:] == (2,):
+        return _fronts_of_two(F)
     left = np.arange(len(F))
     found = []
     while len(left):
@@ -35,6 +47,26 @@ def fronts(F: Losses) -> list[list[int]]:
         found.append([int(i) for i in left[is_best]])
         left = left[~is_best]
     return found
+
+
+def _fronts_of_two(F: Losses) -> list[list[int]]:
+    """The same for two objectives, in one walk.
+
+    From left to right, a front dominates a point if its lowest point so far is not above it. The lowest points of the
+    fronts rise, so the first front that does not dominate is found by bisection. Equal points stand side by side.
+    """
+    found: list[list[int]] = []
+    lowest: list[float] = []
+    before, k = None, 0
+    points = F.tolist()
+    for i in np.lexsort((F[:, 1], F[:, 0])).tolist():
+        if points[i] != before:
+            before = points[i]
+            k = bisect_right(lowest, before[1])
+            lowest[k : k + 1] = [before[1]]
+            found += [[]] if k == len(found) else []
+        found[k].append(i)
+    return [sorted(front) for front in found]
 
 
 def crowding(F: Losses) -> Losses:

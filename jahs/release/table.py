@@ -56,7 +56,8 @@ def write_table_npz(path: Path, table: RecordedTable) -> None:
     """Write the table, whole or not at all; the same table gives the same bytes.
 
     Raises:
-        InvalidTable: columns are missing, of unequal length or of another type.
+        InvalidTable: columns are missing, of unequal length or of another type, or runs or profile have configs that
+            the table of configs lacks.
     """
     members: dict[str, NDArray[Any]] = {_HEADER: np.array([TABLE_FORMAT], np.int64)}  # Any: each column has its type
     for name, schema in _SCHEMAS.items():
@@ -75,6 +76,10 @@ def write_table_npz(path: Path, table: RecordedTable) -> None:
                 members[f"{name}.{column}.words"] = np.frombuffer(text, np.uint8)
             else:
                 members[f"{name}.{column}"] = columns[column].astype(dtype, casting="same_kind")
+    for name in ("runs", "profile"):
+        ids: NDArray[Any] = getattr(table, name)["config_id"]
+        if n := len(np.setdiff1d(ids, table.configs["config_id"])):
+            raise InvalidTable(f"{path}: {name} has {n} configs that are not among the configs of the table")
     with write_beside(path) as beside, beside.open("wb") as file:
         np.savez_compressed(file, **members)  # type: ignore[arg-type]  # takes arrays by name
 

@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from experiments.optimizers import OPTIMIZERS, make
 from experiments.optimizers.ranking import crowding, fronts, order
@@ -197,6 +199,20 @@ def test_fronts_are_peeled_and_the_lonely_come_first():
     assert order(list(F)) == [0, 3, 1, 2, 4, 5, 6]
     assert order([np.array([x]) for x in (3.0, 1.0, np.inf, 1.0)]) == [1, 3, 0, 2]
     assert order([]) == []
+    assert order(list(F), 3) == [0, 3, 1]
+    assert order(list(F), 5) == [0, 3, 1, 2, 4]
+    assert order([np.array([x]) for x in (3.0, 1.0, np.inf, 1.0)], 2) == [1, 3]
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, 2.0, 3.0, np.inf])] * 2), min_size=1, max_size=25))
+def test_two_objectives_are_peeled_as_any_number_is(points):
+    F = np.array(points)
+    left, peeled = np.arange(len(F)), []
+    while len(left):
+        is_best = is_non_dominated(F[left])
+        peeled.append(left[is_best].tolist())
+        left = left[~is_best]
+    assert fronts(F) == peeled == fronts(np.column_stack([F, F[:, 1]]))
 
 
 def test_names_and_settings_that_do_not_exist_are_refused():

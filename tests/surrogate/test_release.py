@@ -15,6 +15,7 @@ from jahs.release import read_release
 from jahs.runs import read_runs
 from jahs.spaces import space
 from jahs.tables import take
+from splits.split import write_split
 from surrogate import release
 from surrogate.dataset import Measurements, assemble
 from surrogate.release import make_release, release_answers
@@ -131,6 +132,26 @@ def test_the_recorded_table_is_what_was_measured(runs: Path, made: Path) -> None
     assert table.runs["valid_acc"].tolist() == read_runs(runs)["valid_acc"].tolist()
     assert (np.diff(table.configs["config_id"].astype(object)) > 0).all()
     assert len(table.profile["latency"]) == len(MEASURED.profile["latency"])
+
+
+@pytest.mark.usefixtures("without_noise")
+def test_a_config_that_is_only_profiled_helps_to_fit_latency_and_stays_out_of_the_table(tmp_path: Path) -> None:
+    waiting = MEASURED.configs["config_id"][-5:]
+    measured = replace(MEASURED, runs=take(MEASURED.runs, ~np.isin(MEASURED.runs["config_id"], waiting)))
+    runs, split = write_folder(tmp_path / "runs", measured), split_of(measured)
+    is_trained = ~np.isin(split.config_ids, waiting)
+    write_split(
+        runs / "split.json", replace(split, config_ids=split.config_ids[is_trained], parts=split.parts[is_trained])
+    )
+    params = write_params(tmp_path / "tuned")
+    quality = make_release(
+        runs, runs / "split.json", tmp_path / "one", params=params, fewest=2, curve_seeds=0, workers=1
+    )
+    table = read_release(tmp_path / "one").table
+    assert not np.isin(waiting, table.configs["config_id"]).any()
+    assert set(table.profile["config_id"]) == set(table.configs["config_id"]) == set(table.runs["config_id"])
+    n_trained = quality["metrics"]["valid_acc"]["refitted_on"]["configs"]
+    assert quality["metrics"]["latency"]["refitted_on"]["configs"] == n_trained + 5
 
 
 def test_noise_and_references_come_with_it(made: Path) -> None:

@@ -279,6 +279,19 @@ def test_a_table_that_lacks_columns_is_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["runs", "profile"])
+def test_a_table_with_measurements_of_configs_that_it_lacks_is_not_written(tmp_path, name):
+    first = TABLE.configs["config_id"][0]
+    configs = {key: values[1:] for key, values in TABLE.configs.items()}
+    other = "profile" if name == "runs" else "runs"
+    is_kept = getattr(TABLE, other)["config_id"] != first
+    kept = {key: values[is_kept] for key, values in getattr(TABLE, other).items()}
+    table = RecordedTable(configs=configs, **{other: kept, name: getattr(TABLE, name)})
+    with pytest.raises(InvalidTable, match=f"{name} has 1 configs that are not among the configs"):
+        make_release(tmp_path / "r", table=table)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_release_without_models_can_hold_a_table(tmp_path):
     write_release(tmp_path / "r", manifest_facts={"task": "digits"}, table=TABLE)
     release = read_release(tmp_path / "r")
