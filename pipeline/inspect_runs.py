@@ -29,6 +29,7 @@ from pipeline.protocol import protocol_digest
 from pipeline.runs import RunsFolder
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, config_table, run_seeds, sample_config
 from pipeline.train import EPOCH_FIELDS, train
+from pipeline.visits import merge_visits
 
 __all__ = ["main", "merge", "retrain", "status", "verify"]
 
@@ -136,9 +137,10 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
 
 
 def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
-    """Put the runs of other folders into `path` and compact it.
+    """Put the runs and the visits of other folders into `path` and compact it.
 
-    A run that several folders trained is kept once, from the folder that is named first.
+    A run that several folders trained is kept once, from the folder that is named first. The profile stays one of one
+    machine: visits of another are left out, with a warning.
 
     Returns:
         The number of runs in `path` now, and of runs that were left out because they were there already.
@@ -162,6 +164,8 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
             known.add(key)
         folder.add_configs(read_configs(other))
     folder.compact(added)
+    for line in merge_visits(path, others):
+        _log.warning(line)
     return len(known), n_left_out
 
 

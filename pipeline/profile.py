@@ -32,7 +32,7 @@ from jahs.columns import rows
 from jahs.configs import Config
 from jahs.errors import InvalidArgument, InvalidTable, JahsError, ProtocolMismatch
 from jahs.runs import read_configs, read_protocol
-from jahs.schema import CONFIG_KEYS, PROFILE_COLUMNS
+from jahs.schema import CONFIG_KEYS
 from jahs.stdout import write_stdout
 from jahs.tables import Table, concatenate, sort_by, write_table
 from jahs.tasks import Task, task
@@ -41,7 +41,7 @@ from pipeline.machine import processor_model
 from pipeline.progress import Progress
 from pipeline.protocol import protocol_digest
 from pipeline.train import BATCH_SIZE, Training, one_core
-from pipeline.visits import TIMES, VISIT_COLUMNS, read_visits, summary, visits_path
+from pipeline.visits import TIMES, VISIT_COLUMNS, read_visits, visits_path, write_profile
 
 __all__ = ["Settings", "main", "measure_config", "profile_folder"]
 
@@ -158,7 +158,7 @@ def profile_folder(
     finally:
         progress.close()
     if len(visited["config_id"]):
-        write_table(folder / "profile.parquet", summary(visited), PROFILE_COLUMNS)
+        write_profile(folder, visited)
     return len({row for _, row in todo})
 
 

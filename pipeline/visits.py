@@ -6,17 +6,20 @@ show two halves of its visits, taken each for itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from jahs.tables import Table, empty_table, read_table, take
+from jahs.schema import PROFILE_COLUMNS
+from jahs.tables import Table, concatenate, empty_table, read_table, sort_by, take, write_table
 
-__all__ = ["TIMES", "VISIT_COLUMNS", "halves", "read_visits", "summary", "visits_path"]
+__all__ = ["TIMES", "VISIT_COLUMNS", "halves", "merge_visits", "read_visits", "summary", "visits_path", "write_profile"]
 
 TIMES: Final = ("latency", "step_time_s")
+_FACTS: Final = ("machine", "torch_version")
 
 VISIT_COLUMNS: Final = MappingProxyType(
     {
@@ -42,6 +45,35 @@ def read_visits(folder: Path) -> Table:
     """Every repeat that was measured in a folder of runs; no rows if there is none."""
     path = visits_path(folder)
     return read_table(path, VISIT_COLUMNS) if path.exists() else empty_table(VISIT_COLUMNS)
+
+
+def write_profile(folder: Path, visits: Table) -> None:
+    """Write what was measured, and the profile that is made of it."""
+    write_table(visits_path(folder), visits, VISIT_COLUMNS)
+    write_table(folder / "profile.parquet", summary(visits), PROFILE_COLUMNS)
+
+
+def merge_visits(folder: Path, others: Sequence[Path]) -> list[str]:
+    """Add the visits of other folders, and make the profile of all; of a visit that several made, the first counts.
+
+    Returns:
+        A line for every folder whose visits were left out, because another processor or torch measured them.
+    """
+    visits, left_out, n_before = read_visits(folder), [], len(read_visits(folder)["visit"])
+    for other in others:
+        more = read_visits(other)
+        facts = [set(zip(*(t[key].tolist() for key in _FACTS), strict=True)) for t in (visits, more)]
+        if len(set.union(*facts)) > 1:
+            here, there = (" with torch ".join(min(fact)) for fact in facts)
+            left_out.append(f"{other}: its profile was measured by {there}, and here by {here}; it was left out")
+            continue
+        known = {*zip(visits["config_id"].tolist(), visits["visit"].tolist(), strict=True)}
+        keys = zip(more["config_id"].tolist(), more["visit"].tolist(), strict=True)
+        is_new = np.array([key not in known for key in keys], dtype=np.bool_)
+        visits = concatenate([visits, take(more, is_new)], VISIT_COLUMNS)
+    if len(visits["visit"]) > n_before:
+        write_profile(folder, sort_by(visits, ("config_id", "visit", "repeat")))
+    return left_out
 
 
 def summary(visits: Table) -> Table:

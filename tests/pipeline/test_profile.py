@@ -16,7 +16,7 @@ from pipeline.machine import processor_model
 from pipeline.profile import main, measure_config, profile_folder
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.sampling import config_table, sample_config
-from pipeline.visits import read_visits
+from pipeline.visits import merge_visits, read_visits
 
 SHRUNK = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=280, n_test=100, max_epoch=2, index_digest=None)
 
@@ -103,6 +103,30 @@ def test_more_visits_and_more_configs_are_added_to_what_is_there(folder, task, q
     is_old = np.isin(after["config_id"], before["config_id"]) & (after["visit"] == 0)
     assert np.array_equal(after["latency"][is_old], before["latency"])
     assert read_profile(folder)["n_repeats"].tolist() == [2] * 8
+
+
+def test_visits_of_folders_merge_and_those_of_another_machine_stay_out(task, tmp_path, quick, monkeypatch):
+    for name, n_configs in (("one", 5), ("two", 8)):
+        (tmp_path / name).mkdir()
+        profile_folder(_folder(task, tmp_path / name, n_configs=n_configs), task, visits=2, repeats=2, load=_quiet)
+    one, two = tmp_path / "one", tmp_path / "two"
+    own = read_visits(one)
+    assert merge_visits(one, [two, two]) == []
+    merged = read_visits(one)
+    assert len(merged["visit"]) == 8 * 2 * 2
+    is_own = np.isin(merged["config_id"], own["config_id"])
+    assert np.array_equal(merged["latency"][is_own], own["latency"]), "of one visit the folder's own repeats count"
+    assert read_profile(one)["n_repeats"].tolist() == [4] * 8
+    monkeypatch.setattr(profile_module, "processor_model", lambda: "Abacus 9")
+    (tmp_path / "far").mkdir()
+    profile_folder(_folder(task, tmp_path / "far", n_configs=9), task, visits=1, repeats=1, load=_quiet)
+    before = (one / "profile.parquet").read_bytes()
+    [line] = merge_visits(one, [tmp_path / "far"])
+    assert "measured by Abacus 9 with torch" in line
+    assert (one / "profile.parquet").read_bytes() == before
+    empty = _folder(task, tmp_path, n_configs=5)
+    assert merge_visits(empty, [one]) == []
+    assert read_profile(empty)["latency"].tolist() == read_profile(one)["latency"].tolist()
 
 
 def test_a_larger_network_takes_longer(task):
