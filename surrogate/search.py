@@ -175,20 +175,22 @@ def history(folder: Path) -> list[Evaluation]:
 
 
 def start_again(folder: Path, *, optimizer: str) -> None:
-    """Give NePS new records that hold every evaluation that has ended; no worker may be running."""
+    """Give NePS new records that hold every evaluation that has ended; no worker may be running.
+
+    Also where none has ended: NePS writes them in place, and workers that start together would read half of them.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, while NePS imports it
         import neps
 
     shutil.rmtree(folder / "neps", ignore_errors=True)
     done = [(record["point"], {"objective_to_minimize": _objective(record["tau"])}) for record in _records(folder)]
-    if done:
-        neps.import_trials(
-            done,  # type: ignore[arg-type]  # a plain dict is what NePS's typed one is
-            folder / "neps",
-            _space(has_priors=optimizer == "pibo"),
-            optimizer=optimizer,  # type: ignore[arg-type]  # one of OPTIMIZERS
-        )
+    neps.import_trials(
+        done,  # type: ignore[arg-type]  # a plain dict is what NePS's typed one is
+        folder / "neps",
+        _space(has_priors=optimizer == "pibo"),
+        optimizer=optimizer,  # type: ignore[arg-type]  # one of OPTIMIZERS
+    )
 
 
 @contextmanager

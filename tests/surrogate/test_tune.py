@@ -15,7 +15,7 @@ import pytest
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from surrogate.dataset import assemble
 from surrogate.model import Settings
-from surrogate.search import history, settings_of, start_search, the_only_search, validation_tau
+from surrogate.search import history, settings_of, start_again, start_search, the_only_search, validation_tau
 from surrogate.sizing import Size, sizes, smallest
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
 
@@ -100,3 +100,11 @@ def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_p
     chosen = json.loads((out / "params.json").read_text())["metrics"]["valid_acc"]
     parts = assemble("valid_acc", MEASURED, split_of(MEASURED))
     assert validation_tau("valid_acc", TASK, parts, Settings.from_dict(chosen)) == summary["chosen"]["tau"]
+
+
+def test_workers_that_start_together_find_complete_records(tmp_path: Path) -> None:
+    start_search(tmp_path, FACTS, PARTS)
+    for optimizer in ("pibo", "random_search"):
+        start_again(tmp_path, optimizer=optimizer)
+        for name in ("optimizer_info.yaml", "optimizer_state.pkl", "pipeline_space.pkl"):
+            assert (tmp_path / "neps" / name).stat().st_size > 0, (optimizer, name)
