@@ -11,7 +11,7 @@ from experiments.studies.study import ViewChoice
 from experiments.worlds import METRIC_NAMES, World, build_worlds, read_worlds, write_worlds
 from jahs.encoding import decode_columns, encode
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
-from jahs.release import RecordedTable
+from jahs.release import RecordedTable, find_release, read_release
 from jahs.simulate import Simulation
 from jahs.tables import take
 from jahs.tasks import TASKS
@@ -45,6 +45,13 @@ def test_the_table_answers_the_mean_of_what_was_recorded(worlds, recorded):
         is_row = (runs["config_id"] == repeated) & (runs["epoch"] == 5)
         expected = runs[name][is_row].astype(np.float64).mean()
         assert world.query_many(columns, at=5, metrics=(name,))[name][0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_embedded_release_holds_what_worlds_are_made_of():
+    name = "fashion_mnist_mini"
+    table = read_release(find_release(name)).table
+    found = build_worlds(table, TASKS[name], n_folds=2, settings=Settings(n_trees=5, max_depth=3))
+    assert len(found.X) == len(np.unique(table.runs["config_id"][table.runs["status"] == "finished"]))
 
 
 def test_every_recorded_config_is_nearest_to_itself(worlds):
