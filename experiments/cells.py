@@ -13,8 +13,8 @@ from experiments.benches import open_benchmark
 from experiments.optimizers import make
 from experiments.studies.study import FULL_SIZES, Arm, Cell, ViewChoice
 from experiments.worlds import open_world, worlds_path
-from jahs.atomic import write_beside
 from jahs.errors import JahsError
+from jahs.files.atomic import write_beside
 from jahs.queryable import Queryable
 from jahs.simulate import Simulation
 from jahs.spaces import GROUPS

@@ -18,8 +18,8 @@ from typing import Any, Final
 import psutil
 
 from experiments.studies.study import Cell, Study
-from jahs.atomic import write_beside
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat
+from jahs.files.atomic import write_beside
 
 __all__ = [
     "STUDY_FORMAT",

@@ -22,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from jahs.atomic import write_beside
 from jahs.columns import Configs
 from jahs.configs import Config
 from jahs.encoding import encode
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.fidelities import read_budget, read_epoch, read_epochs
+from jahs.files.atomic import write_beside
+from jahs.files.tables import Table, take
 from jahs.metrics import METRICS, Metric
 from jahs.parameters import PARAMETERS
 from jahs.queryable import At
@@ -35,7 +36,6 @@ from jahs.release import RecordedTable
 from jahs.results import Result
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
 from jahs.spaces import Space
-from jahs.tables import Table, take
 from jahs.tasks import Task, task
 from splits.folds import k_folds
 from splits.split import Split

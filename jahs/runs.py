@@ -22,8 +22,8 @@ from typing import Any, Final
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch, UnknownFormat
+from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_by, take
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
-from jahs.tables import Table, concatenate, empty_table, read_table, sort_by, take
 
 __all__ = [
     "Protocol",

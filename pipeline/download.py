@@ -20,9 +20,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jahs.atomic import write_beside
-from jahs.download import DownloadBar, check_address, check_room, explained
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
+from jahs.files.atomic import write_beside
+from jahs.files.download import DownloadBar, check_address, check_room, explained
 from jahs.hashing import sha256_file
 from jahs.stdout import write_stdout
 from pipeline.sources import FASHION_FILES, cache_folder

@@ -17,11 +17,11 @@ import torch
 
 from jahs.columns import config_ids
 from jahs.errors import InvalidTable, JahsError, ProtocolMismatch
+from jahs.files.tables import Table, read_table, take
 from jahs.metrics import ACCURACIES
 from jahs.runs import last_rows, read_configs, read_profile, read_protocol, read_runs, run_shards
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
 from jahs.stdout import write_stdout
-from jahs.tables import Table, read_table, take
 from jahs.tasks import RESOLUTIONS, Task, task
 from pipeline.data import load_images
 from pipeline.machine import processor_model

@@ -31,10 +31,10 @@ import torch
 from jahs.columns import rows
 from jahs.configs import Config
 from jahs.errors import InvalidArgument, InvalidTable, JahsError, ProtocolMismatch
+from jahs.files.tables import Table, concatenate, sort_by, write_table
 from jahs.runs import read_configs, read_protocol
 from jahs.schema import CONFIG_KEYS
 from jahs.stdout import write_stdout
-from jahs.tables import Table, concatenate, sort_by, write_table
 from jahs.tasks import Task, task
 from pipeline.data import ImageSet, load_images
 from pipeline.machine import processor_model

@@ -14,11 +14,11 @@ from typing import IO, Final
 
 import numpy as np
 
-from jahs.atomic import write_beside
 from jahs.errors import CorruptFile, InvalidTable, OutOfSpace, ProtocolMismatch
+from jahs.files.atomic import write_beside
+from jahs.files.tables import Table, concatenate, read_table, sort_by, take, write_table
 from jahs.runs import each_run_once, read_protocol, run_shards
 from jahs.schema import CONFIG_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
-from jahs.tables import Table, concatenate, read_table, sort_by, take, write_table
 
 __all__ = ["RunsFolder", "check_free_space"]
 

@@ -17,10 +17,10 @@ from randomgen import Philox  # type: ignore[import-untyped]  # ships no types
 from jahs.columns import Columns, config_ids, rows
 from jahs.configs import Config
 from jahs.errors import InvalidArgument
+from jahs.files.tables import Table
 from jahs.parameters import PARAMETERS
 from jahs.schema import CONFIG_COLUMNS
 from jahs.spaces import space
-from jahs.tables import Table
 
 __all__ = ["FIDELITY_GROUPS", "N_GROUPS", "SAMPLE_SEED", "config_table", "run_seeds", "sample_config", "sample_range"]
 

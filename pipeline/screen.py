@@ -24,12 +24,12 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from jahs.atomic import write_beside
 from jahs.errors import InvalidTable, JahsError
+from jahs.files.atomic import write_beside
+from jahs.files.tables import take
 from jahs.ranks import kendall_tau
 from jahs.runs import last_rows, read_runs
 from jahs.stdout import write_stdout
-from jahs.tables import take
 from jahs.tasks import Task, task
 from pipeline.data import load_images
 from pipeline.sampling import N_GROUPS, sample_config

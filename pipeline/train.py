@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from jahs.atomic import write_beside
 from jahs.configs import Config, config_id, validate
 from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
+from jahs.files.atomic import write_beside
 from jahs.tasks import Task
 from pipeline.augment import AUGMENTATION_VERSION, crop_padding, flip_and_crop, trivial_augment
 from pipeline.data import ImageSet, Part, resize_batch

@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
+from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_by, take, write_table
 from jahs.schema import PROFILE_COLUMNS
-from jahs.tables import Table, concatenate, empty_table, read_table, sort_by, take, write_table
 
 __all__ = ["TIMES", "VISIT_COLUMNS", "halves", "merge_visits", "read_visits", "summary", "visits_path", "write_profile"]
 

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from jahs.configs import config_id
+from jahs.files.tables import Table
 from jahs.schema import RUN_COLUMNS
-from jahs.tables import Table
 from jahs.tasks import Task, task
 from pipeline.data import ImageSet, load_images
 from pipeline.machine import processor_model

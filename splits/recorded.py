@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from jahs.columns import validate_columns
 from jahs.errors import CorruptFile, InvalidConfig, InvalidTable
+from jahs.files.tables import Table, sort_by, take
 from jahs.runs import read_configs, read_protocol, read_runs
 from jahs.schema import CONFIG_KEYS
-from jahs.tables import Table, sort_by, take
 
 __all__ = ["Recorded", "examples", "hex_id", "read_recorded"]
 

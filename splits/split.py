@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.atomic import write_beside
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, MissingData, OutOfSpace, UnknownFormat, UnknownName
+from jahs.files.atomic import write_beside
 from jahs.hashing import digest_facts
 from jahs.schema import SPLIT_FORMAT, SPLIT_PARTS
 from splits.recorded import examples, hex_id

@@ -20,8 +20,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.chance import quantile
 from jahs.noise import Kind, NoiseModel
+from jahs.noise.chance import quantile
 from jahs.ranks import kendall_tau
 from surrogate.predicted import NOISY, Predicted, outcome_deviations, repeated_configs, seed_deviations
 from surrogate.scores import first_seed

@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from jahs.cost import n_macs, n_params
 from jahs.encoding import encode
 from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
+from jahs.files.tables import Table, sort_by, take
 from jahs.hashing import digest_bytes
 from jahs.metrics import ACCURACIES, LEARNED, METRICS
 from jahs.runs import read_configs, read_profile, read_protocol, read_runs
 from jahs.schema import COLUMNS, CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS, SPLIT_PARTS
-from jahs.tables import Table, sort_by, take
 from jahs.tasks import Task, task
 from splits.split import Split
 

@@ -13,8 +13,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Final
 
-from jahs.atomic import write_beside
 from jahs.errors import InvalidArgument
+from jahs.files.atomic import write_beside
 from jahs.hashing import sha256_file
 
 __all__ = ["MANIFEST_FORMAT", "commit", "new_folder", "package_versions", "write_json", "write_manifest", "write_text"]

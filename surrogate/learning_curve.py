@@ -22,8 +22,8 @@ import numpy as np
 
 from jahs.errors import InvalidArgument
 from jahs.features import FeatureSet, feature_set
+from jahs.files.tables import Table, take
 from jahs.ranks import kendall_tau
-from jahs.tables import Table, take
 from jahs.tasks import Task
 from splits.folds import learning_curve_subsets
 from splits.split import read_split

@@ -19,10 +19,10 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.atomic import write_beside
 from jahs.bounds import BoundedTransform
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
 from jahs.features import FEATURES_VERSION, FeatureBuilder, FeatureSet, feature_set
+from jahs.files.atomic import write_beside
 from jahs.metrics import ACCURACIES, METRICS
 from jahs.tasks import Task, task
 from surrogate.dataset import Rows

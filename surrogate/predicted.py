@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.files.tables import take
 from jahs.metrics import ACCURACIES
+from jahs.noise.spread import to_line
 from jahs.schema import CONFIG_KEYS, SPLIT_PARTS
-from jahs.spread import to_line
-from jahs.tables import take
 from splits.folds import k_folds
 from splits.split import Split
 from surrogate.dataset import Measurements, Rows, assemble

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 import jahs
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.features import FeatureBuilder
+from jahs.files.tables import take
 from jahs.forest import Forest, forest_from_xgboost
 from jahs.metrics import LEARNED
 from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release, write_release
-from jahs.tables import take
 from splits.check import check_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split

@@ -29,8 +29,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from jahs.atomic import write_beside
 from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
+from jahs.files.atomic import write_beside
 from jahs.hashing import digest_bytes, digest_facts
 from jahs.ranks import kendall_tau
 from jahs.tasks import Task, task

@@ -1,4 +1,4 @@
-"""Estimate how far trainings spread: from deviations of repeats, and of outcomes from predictions, to `jahs.spread`.
+"""How far trainings spread: from deviations of repeats, and of outcomes from predictions, to `jahs.noise.spread`.
 
 Repeats are few, so what is estimated is small and shrunk. The logarithm of the spread is a sum of an intercept for
 training accuracy and one for the two others, a smooth curve of the predicted accuracy, a curve of the epoch, slopes for
@@ -17,11 +17,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.chance import quantile
+from jahs.files.tables import Table, take
 from jahs.metrics import ACCURACIES
+from jahs.noise.chance import quantile
+from jahs.noise.spread import (
+    LEVELS,
+    RATE_COLUMN,
+    RATES,
+    SIZE_COLUMNS,
+    SIZES,
+    Correlation,
+    Spread,
+    TimeSpread,
+    tail_scale,
+)
 from jahs.parameters import PARAMETERS
-from jahs.spread import LEVELS, RATE_COLUMN, RATES, SIZE_COLUMNS, SIZES, Correlation, Spread, TimeSpread, tail_scale
-from jahs.tables import Table, take
 
 __all__ = ["Deviations", "fit_correlation", "fit_spreads", "fit_time_spread", "reach"]
 
@@ -49,7 +59,7 @@ class Deviations:
 
     Attributes:
         metric: whose.
-        size: the deviations, (n,), on the line of `jahs.spread`; of times, of their logarithm.
+        size: the deviations, (n,), on the line of `jahs.noise.spread`; of times, of their logarithm.
         predicted: what a query would answer there, (n,).
         X: encoded configs and epochs, (n, 15).
         unit: (n,), what is one observation: a config and a place among its repeats.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jahs.atomic import write_beside
 from jahs.cell.classes import TABLE, find_classes
+from jahs.files.atomic import write_beside
 
 __all__ = ["main"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from jahs.benchmark import Benchmark
 from jahs.cli.arguments import Commands, to_json
+from jahs.cli.demo import Demo, demo, time_unit, write_picture
 from jahs.cli.look import format_config
 from jahs.cli.tables import format_table, paint
-from jahs.demo import Demo, demo, time_unit, write_picture
 from jahs.errors import InvalidArgument, MissingData
 from jahs.metrics import METRICS
 from jahs.release import find_release

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from jahs.atomic import write_beside
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+from jahs.files.atomic import write_beside
 from jahs.forest.flat import Forest
 
 __all__ = ["FORMAT_VERSION", "load_forest", "map_forest", "read_member", "save_forest", "save_mapped_forest"]

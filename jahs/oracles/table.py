@@ -21,6 +21,7 @@ from jahs.columns import ids_of_codes
 from jahs.configs import Config
 from jahs.cost import n_macs, n_params
 from jahs.errors import InvalidTable, NotRecorded
+from jahs.files.tables import Table
 from jahs.metrics import METRICS, Metric
 from jahs.oracles.oracle import Codes, Kind, Numbers, Seeds, config_of
 from jahs.parameters import PARAMETERS
@@ -28,7 +29,6 @@ from jahs.release.models import Costs
 from jahs.release.table import RecordedTable
 from jahs.runs import sorted_runs
 from jahs.schema import COLUMNS, CONFIG_KEYS
-from jahs.tables import Table
 from jahs.tasks import Task
 
 __all__ = ["TableOracle"]

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from jahs.archives import checked_members, open_archive
-from jahs.download import DownloadBar, Fetched, fetch
 from jahs.errors import UnknownName
+from jahs.files.archives import checked_members, open_archive
+from jahs.files.download import DownloadBar, Fetched, fetch
 
 __all__ = ["ARCHIVES", "VERSIONS", "add_arguments", "download_archives", "run"]
 
@@ -40,7 +40,7 @@ def download_archives(
 
     Raises:
         UnknownName: there is no such archive or version.
-        OutOfSpace, DownloadFailed: as `jahs.download.fetch`.
+        OutOfSpace, DownloadFailed: as `jahs.files.download.fetch`.
         UnsafeFile, CorruptFile: an archive has members that no such archive has, or is cut off.
     """
     if unknown := [name for name in what if name not in ARCHIVES]:

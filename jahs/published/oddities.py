@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.tables import Table, concatenate, empty_table
+from jahs.files.tables import Table, concatenate, empty_table
 
 __all__ = ["FINDINGS", "ODDITY_COLUMNS", "Oddities"]
 

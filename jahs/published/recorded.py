@@ -19,11 +19,11 @@ from jahs.columns import Columns, config_ids, validate_columns
 from jahs.cost import n_macs, n_params
 from jahs.encoding import encode
 from jahs.errors import InvalidConfig, InvalidTable
+from jahs.files.tables import Table, empty_table, sort_by
 from jahs.hashing import digest_facts
 from jahs.published.frames import Column, Frame, let_go
 from jahs.published.oddities import Oddities
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS
-from jahs.tables import Table, empty_table, sort_by
 from jahs.tasks import Task
 
 __all__ = ["Recorder", "published_protocol"]

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO, Final
 
-from jahs.archives import checked_members, open_archive
 from jahs.errors import CorruptFile, MissingData
+from jahs.files.archives import checked_members, open_archive
 
 __all__ = ["PUBLISHED_TASKS", "PublishedFile", "open_files"]
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from jahs.errors import InvalidArgument, MissingData, UnknownName
+from jahs.files.tables import write_table
 from jahs.hashing import digest_facts
 from jahs.published.frames import Frame, read_frame
 from jahs.published.oddities import ODDITY_COLUMNS
 from jahs.published.recorded import Recorder, published_protocol
 from jahs.published.sources import PUBLISHED_TASKS, PublishedFile, open_files
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
-from jahs.tables import write_table
 from jahs.tasks import task
 
 __all__ = ["REPORT", "import_table"]

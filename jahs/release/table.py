@@ -17,11 +17,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.atomic import write_beside
 from jahs.errors import CorruptFile, InvalidTable, UnknownFormat
+from jahs.files.atomic import write_beside
+from jahs.files.tables import Table
 from jahs.forest.storage import read_member
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
-from jahs.tables import Table
 
 __all__ = ["TABLE_FORMAT", "RecordedTable", "read_table_npz", "write_table_npz"]
 

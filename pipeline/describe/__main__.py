@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jahs.atomic import write_beside
 from jahs.errors import InvalidArgument, JahsError
+from jahs.files.atomic import write_beside
 from jahs.stdout import write_stdout
 from pipeline.describe.measured import read_measured
 from pipeline.describe.page import describe

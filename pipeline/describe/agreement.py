@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.columns import Columns
+from jahs.files.tables import take
 from jahs.parameters import PARAMETERS
 from jahs.ranks import kendall_tau
 from jahs.schema import OPS
 from jahs.spaces import space
-from jahs.tables import take
 from pipeline.describe.measured import Measured
 
 __all__ = ["FEWEST", "FIDELITIES", "EpochAgreement", "epoch_agreement", "value_agreement"]

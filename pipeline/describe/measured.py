@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from jahs.cost import n_macs
 from jahs.encoding import encode
 from jahs.errors import InvalidTable
+from jahs.files.tables import Table, sort_by, take
 from jahs.metrics import ACCURACIES
 from jahs.ranks import kendall_tau
 from jahs.runs import Protocol, last_rows, read_configs, read_profile, read_protocol, read_runs
 from jahs.schema import CONFIG_KEYS
-from jahs.tables import Table, sort_by, take
 from jahs.tasks import Task, task
 from pipeline.sampling import FIDELITY_GROUPS
 from pipeline.visits import read_visits

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
+from jahs.files.tables import take
 from jahs.metrics import METRICS
 from jahs.ranks import kendall_tau
-from jahs.tables import take
 from jahs.tasks import RESOLUTIONS
 from pipeline.describe import plots
 from pipeline.describe.agreement import FEWEST, FIDELITIES, epoch_agreement, value_agreement

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.files.tables import take
 from jahs.metrics import ACCURACIES
 from jahs.parameters import PARAMETERS, Parameter
 from jahs.pareto import pareto_front
 from jahs.schema import OPS
-from jahs.tables import take
 from jahs.tasks import RESOLUTIONS
 from pipeline.describe.agreement import FIDELITIES, EpochAgreement
 from pipeline.describe.drawing import BLUE, GREEN, GREY, RED, SEQUENCE, figure, in_style

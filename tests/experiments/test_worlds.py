@@ -11,9 +11,9 @@ from experiments.studies.study import ViewChoice
 from experiments.worlds import METRIC_NAMES, World, build_worlds, read_worlds, write_worlds
 from jahs.encoding import decode_columns, encode
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
+from jahs.files.tables import take
 from jahs.release import RecordedTable, find_release, read_release
 from jahs.simulate import Simulation
-from jahs.tables import take
 from jahs.tasks import TASKS
 from surrogate.model import Settings
 from tests.experiments.conftest import TASK, recorded_table

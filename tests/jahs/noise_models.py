@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jahs.noise import NoiseModel
-from jahs.spread import LEVELS, RATES, Correlation, Spread, TimeSpread
+from jahs.noise.spread import LEVELS, RATES, Correlation, Spread, TimeSpread
 
 ACCURACIES = ("train_acc", "valid_acc", "test_acc")
 

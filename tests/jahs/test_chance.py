@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jahs.chance import PIECES, normal_list, normal_table, normals, quantile, run_key, run_keys, word, words
+from jahs.noise.chance import PIECES, normal_list, normal_table, normals, quantile, run_key, run_keys, word, words
 
 WORDS = st.integers(0, 2**64 - 1)
 

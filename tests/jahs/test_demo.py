@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.demo import demo, one_by_one, successive_halving, time_unit, write_picture
+from jahs.cli.demo import demo, one_by_one, successive_halving, time_unit, write_picture
 from jahs.errors import UnknownName
 from tests.fake_bench import FakeBench
 

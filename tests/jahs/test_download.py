@@ -13,9 +13,9 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from jahs import download as module
-from jahs.download import DownloadBar, fetch
 from jahs.errors import CorruptFile, DownloadFailed, InvalidArgument, OutOfSpace, UnknownName, UnsafeFile
+from jahs.files import download as module
+from jahs.files.download import DownloadBar, fetch
 from jahs.published.fetching import ARCHIVES, VERSIONS, add_arguments, download_archives, run
 from tests.local_server import LocalServer
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import jahs
 from jahs.cell import canonical_keys
-from jahs.cell_features import CELL_FEATURES, NO_PATH, cell_features
 from jahs.cost import n_macs, n_params
 from jahs.errors import InvalidArgument, InvalidFidelity, UnknownName
 from jahs.features import (
@@ -27,6 +26,7 @@ from jahs.features import (
     feature_set,
     joint_columns,
 )
+from jahs.features.cells import CELL_FEATURES, NO_PATH, cell_features
 from jahs.schema import COLUMNS
 from jahs.tasks import TASKS
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jahs.files.tables import sort_by, take, write_table
 from jahs.runs import last_rows, read_profile, read_runs
 from jahs.schema import RUN_COLUMNS
-from jahs.tables import sort_by, take, write_table
 from pipeline.describe.__main__ import main, write_page
 from pipeline.describe.agreement import epoch_agreement, value_agreement
 from pipeline.describe.measured import Measured, read_measured, seed_noise

@@ -6,9 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
+from jahs.files.tables import read_table, write_table
 from jahs.runs import read_runs, run_shards
 from jahs.schema import CONFIG_COLUMNS, RUN_COLUMNS
-from jahs.tables import read_table, write_table
 from pipeline.collect import Settings, collect
 from pipeline.inspect_runs import main, merge, retrain, status, verify
 

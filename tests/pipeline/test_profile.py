@@ -6,9 +6,9 @@ import pytest
 
 from jahs import tasks
 from jahs.errors import InvalidArgument, InvalidTable, MissingData, ProtocolMismatch
+from jahs.files.tables import write_table
 from jahs.runs import read_profile
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUNS_FORMAT
-from jahs.tables import write_table
 from jahs.tasks import TASKS
 from pipeline import profile as profile_module
 from pipeline.data import load_images

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from jahs.errors import CorruptFile, InvalidTable, MissingData
-from jahs.tables import concatenate, empty_table, read_table, sort_by, write_table
+from jahs.files.tables import concatenate, empty_table, read_table, sort_by, write_table
 
 COLUMNS = {"key": "uint64", "value": "float32", "name": "string", "flag": "bool", "small": "int8"}
 ROWS = st.lists(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from jahs.errors import Leakage
+from jahs.files.tables import read_table, write_table
 from jahs.schema import CONFIG_COLUMNS, RUN_COLUMNS
-from jahs.tables import read_table, write_table
 from splits import check, make
 from splits.leaks import LEAKS, find_leaks, refuse_leaks
 from splits.recorded import read_recorded

@@ -152,7 +152,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(file, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("jahs.atomic.os.fsync", full)
+    monkeypatch.setattr("jahs.files.atomic.os.fsync", full)
     with pytest.raises(OutOfSpace, match="disk is full"):
         write_split(file, make([1], [0]))
     assert [path.name for path in file.parent.iterdir()] == ["split.json"]

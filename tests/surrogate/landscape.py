@@ -12,9 +12,9 @@ from jahs.cell import path_features
 from jahs.columns import config_ids
 from jahs.cost import n_macs
 from jahs.encoding import encode
+from jahs.files.tables import Table, write_table
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
 from jahs.spaces import space
-from jahs.tables import Table, write_table
 from jahs.tasks import TASKS
 from splits.split import Split, write_split
 from surrogate.dataset import Measurements

@@ -11,8 +11,8 @@ import pytest
 from jahs.cost import n_macs
 from jahs.encoding import encode
 from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
+from jahs.files.tables import Table, take
 from jahs.schema import CONFIG_KEYS
-from jahs.tables import Table, take
 from surrogate.dataset import (
     Measurements,
     assemble,

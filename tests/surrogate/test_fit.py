@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jahs.tables import take
+from jahs.files.tables import take
 from surrogate import ablation, fit, learning_curve, score, tune
 from tests.surrogate.landscape import measurements, write_folder
 

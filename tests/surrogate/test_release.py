@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from jahs.encoding import encode
+from jahs.files.tables import take
 from jahs.release import read_release
 from jahs.runs import read_runs
 from jahs.spaces import space
-from jahs.tables import take
 from splits.split import write_split
 from surrogate import release
 from surrogate.dataset import Measurements, assemble

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from jahs.cli import main
-from jahs.demo import successive_halving
+from jahs.cli.demo import successive_halving
 
 
 def test_the_tour_ends_with_a_search_and_writes_one_picture(run, bench, tmp_path: Path) -> None:

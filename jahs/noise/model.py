@@ -1,9 +1,10 @@
-"""Training noise: what a query with a seed answers, a reproducible draw of what one more training would have given.
+"""What a query with a seed answers: a reproducible draw of what one more training would have given.
 
 For one (config, seed) all epochs and all metrics are one training: what is drawn for an epoch does not depend on what
-else is asked, or in which order, or with how many others. Accuracies spread by `jahs.spread` around the prediction and
-stay in 0..100; `runtime` is multiplied by one factor for the whole training, so that it still rises with the epoch.
-Every other metric is left as it is. The mean over seeds is the prediction, but for terms of fourth order in the spread.
+else is asked, or in which order, or with how many others. Accuracies spread by `jahs.noise.spread` around the
+prediction and stay in 0..100; `runtime` is multiplied by one factor for the whole training, so that it still rises with
+the epoch. Every other metric is left as it is. The mean over seeds is the prediction, but for terms of fourth order in
+the spread.
 
     model = NoiseModel.from_dict(json.loads(text))
     drawn = model.draw(means, X, config_ids, seed=3)
@@ -23,11 +24,11 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.chance import PIECES, normal_list, normals, quantile, run_key, run_keys, word, words
 from jahs.errors import InvalidArgument, InvalidFidelity, UnknownFormat
 from jahs.hashing import digest_facts
 from jahs.metrics import ACCURACIES
-from jahs.spread import (
+from jahs.noise.chance import PIECES, normal_list, normals, quantile, run_key, run_keys, word, words
+from jahs.noise.spread import (
     LEVELS,
     MOST,
     PER_LEVEL,
@@ -47,7 +48,7 @@ from jahs.spread import (
     to_line_one,
 )
 
-__all__ = ["NOISE_FORMAT", "NoiseModel"]
+__all__ = ["NOISE_FORMAT", "Kind", "NoiseModel"]
 
 NOISE_FORMAT: Final = 1
 _MOST_EPOCHS: Final = 10_000

@@ -1,4 +1,4 @@
-"""Views: which of N, W and Resolution are searched, fixed or fidelities, a choice of the experiment.
+"""A benchmark seen through a choice of its fidelities.
 
     mf = bench.view(fidelities=("epoch", "Resolution"), fixed={"N": 5, "W": 16})
     mf.query(mf.sample(seed=0), at={"epoch": 3, "Resolution": 0.5})
@@ -27,9 +27,9 @@ from jahs.parameters import Value, show
 from jahs.queryable import At, Queryable
 from jahs.results import Result
 from jahs.schema import CONFIG_KEYS
-from jahs.view_choices import FIDELITIES, SIZES, legal_values, read_choices, read_size
+from jahs.views.choices import SIZES, legal_values, read_choices, read_size
 
-__all__ = ["FIDELITIES", "SIZES", "Queryable", "View"]
+__all__ = ["View"]
 
 
 class _ReadEpoch(Protocol):

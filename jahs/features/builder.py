@@ -1,8 +1,9 @@
-"""What models read: named float32 features of the encoded matrix, built the same way for fitting and for queries.
+"""Builds named float32 features of the encoded matrix, the same way for fitting and for queries.
 
 Everything is built from sums, products, quotients and look-ups in float64 and rounded once: one row gives the same bits
-alone, along a trajectory, in a batch and on any machine. `jahs.feature_sets` says what the features are.
+alone, along a trajectory, in a batch and on any machine. `jahs.features.sets` says what the features are.
 
+    >>> from jahs.features import FEATURE_SETS
     >>> from jahs.tasks import TASKS
     >>> builder = FeatureBuilder(FEATURE_SETS["published"], TASKS["cifar10"])
     >>> builder.build(jahs.encode([jahs.space().default()], 200)).shape
@@ -21,27 +22,15 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.cell_features import CELL_FEATURES, cell_features
 from jahs.cost import n_macs, n_params
 from jahs.errors import InvalidArgument, InvalidFidelity
-from jahs.feature_sets import FEATURE_SETS, FEATURES_VERSION, FORMULAS, GROUPS, TRENDS, FeatureSet, feature_set
+from jahs.features.cells import CELL_FEATURES, cell_features
+from jahs.features.sets import FORMULAS, TRENDS, FeatureSet
 from jahs.parameters import PARAMETERS
 from jahs.schema import COLUMNS, CONFIG_KEYS, OPS
 from jahs.tasks import Task
 
-__all__ = [
-    "FEATURES_VERSION",
-    "FEATURE_SETS",
-    "GROUPS",
-    "TRENDS",
-    "Column",
-    "FeatureBuilder",
-    "FeatureSet",
-    "Place",
-    "RowBuilder",
-    "feature_set",
-    "joint_columns",
-]
+__all__ = ["Column", "FeatureBuilder", "Place", "RowBuilder", "joint_columns"]
 
 _OP_COLUMNS: Final = [COLUMNS.index(op) for op in OPS]
 _PLACES: Final = 5.0 ** np.arange(5, -1, -1)

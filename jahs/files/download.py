@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from jahs.atomic import fsync_folder, write_beside
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
+from jahs.files.atomic import fsync_folder, write_beside
 from jahs.hashing import sha256_file
 
 __all__ = ["DownloadBar", "Fetched", "check_address", "check_room", "explained", "fetch"]

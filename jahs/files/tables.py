@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jahs.atomic import write_beside
 from jahs.errors import CorruptFile, InvalidTable, MissingData, MissingDependency, OutOfSpace
+from jahs.files.atomic import write_beside
 
 __all__ = ["Table", "concatenate", "empty_table", "read_table", "sort_by", "take", "write_table"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from jahs.cell_features import CELL_FEATURES
 from jahs.errors import InvalidArgument, UnknownName
+from jahs.features.cells import CELL_FEATURES
 from jahs.parameters import PARAMETERS
 
 __all__ = ["FEATURES_VERSION", "FEATURE_SETS", "FORMULAS", "GROUPS", "TRENDS", "FeatureSet", "feature_set"]
