@@ -4,7 +4,8 @@
     FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_COLUMNS`)
     FOLDER/runs-0001.parquet      compacted runs, one row per (config, seed, epoch) (`RUN_COLUMNS`)
     FOLDER/new/<number>-<seed>.parquet   one finished run each, until they are compacted
-    FOLDER/profile.parquet        the quiet pass (`PROFILE_COLUMNS`), made of profile_visits.parquet (`pipeline.visits`)
+    FOLDER/profile_visits.parquet the quiet pass, one row per repeat of every visit to a config (`VISIT_COLUMNS`)
+    FOLDER/profile.parquet        what is made of it: the least of each config's repeats (`PROFILE_COLUMNS`)
     FOLDER/damaged/               shards that could not be read, kept for inspection
 
 A run becomes visible by one rename, so it is whole or absent. A run that stands both in `new/` and in a compacted
@@ -23,19 +24,27 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_by, take
-from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
+from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT, VISIT_COLUMNS
 
 __all__ = [
+    "TIMES",
     "Protocol",
     "each_run_once",
+    "halves_of_visits",
     "last_rows",
+    "profile_of_visits",
     "read_configs",
     "read_profile",
     "read_protocol",
     "read_runs",
+    "read_visits",
     "run_shards",
     "sorted_runs",
+    "visits_path",
 ]
+
+TIMES: Final = ("latency", "step_time_s")
+"""What the profile measures."""
 
 _ROW: Final = ("config_id", "seed", "epoch")
 
@@ -104,6 +113,33 @@ def read_profile(path: Path) -> Table:
     read_protocol(path)
     profile = path / "profile.parquet"
     return read_table(profile, PROFILE_COLUMNS) if profile.exists() else empty_table(PROFILE_COLUMNS)
+
+
+def visits_path(path: Path) -> Path:
+    """Where the visits of the profile stand in a folder of runs."""
+    return path / "profile_visits.parquet"
+
+
+def read_visits(path: Path) -> Table:
+    """Return every repeat of every visit that the profile is made of; no rows if there is none."""
+    visits = visits_path(path)
+    return read_table(visits, VISIT_COLUMNS) if visits.exists() else empty_table(VISIT_COLUMNS)
+
+
+def profile_of_visits(visits: Table) -> Table:
+    """Return the profile: for each config the least of its repeats, since interference only ever adds to a time."""
+    visits = sort_by(visits, ("config_id", "visit", "repeat"))
+    _, first, counts = np.unique(visits["config_id"], return_index=True, return_counts=True)
+    least = {name: np.minimum.reduceat(visits[name], first) if len(first) else visits[name] for name in TIMES}
+    return {**take(visits, first), **least, "n_repeats": counts.astype(np.int16)}
+
+
+def halves_of_visits(visits: Table) -> tuple[Table, Table]:
+    """Return two profiles, of the even and of the odd visits to the configs that have both: one checks the other."""
+    even, odd = (take(visits, visits["visit"] % 2 == half) for half in (0, 1))
+    shared = np.intersect1d(even["config_id"], odd["config_id"])
+    even, odd = (take(part, np.isin(part["config_id"], shared)) for part in (even, odd))
+    return profile_of_visits(even), profile_of_visits(odd)
 
 
 def last_rows(runs: Table) -> Table:

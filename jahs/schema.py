@@ -1,7 +1,8 @@
 """Column names and types of every table, in one place; the formats that rooms hand to one another.
 
-The config table has one row per config (`CONFIG_COLUMNS`), the runs one row per (config, seed, epoch) (`RUN_COLUMNS`),
-the profile one row per config (`PROFILE_COLUMNS`). `COLUMNS` are the columns of the encoded matrix, in order.
+The config table has one row per config (`CONFIG_COLUMNS`), the runs one row per (config, seed, epoch) (`RUN_COLUMNS`).
+The profile has one row per config (`PROFILE_COLUMNS`), and one per repeat of every visit that it is made of
+(`VISIT_COLUMNS`). `COLUMNS` are the columns of the encoded matrix, in order.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ __all__ = [
     "SPLIT_PARTS",
     "TRIALS_FORMAT",
     "TRIAL_KEYS",
+    "VISIT_COLUMNS",
 ]
 
 OPS: Final = ("Op1", "Op2", "Op3", "Op4", "Op5", "Op6")
@@ -93,6 +95,15 @@ PROFILE_COLUMNS: Final = MappingProxyType(
         "machine": "string",
         "torch_version": "string",
         "protocol": "string",
+    }
+)
+
+VISIT_COLUMNS: Final = MappingProxyType(
+    {
+        "config_id": "uint64",
+        "visit": "int8",
+        "repeat": "int8",
+        **{name: PROFILE_COLUMNS[name] for name in ("latency", "step_time_s", "machine", "torch_version", "protocol")},
     }
 )
 

@@ -32,8 +32,8 @@ from jahs.columns import rows
 from jahs.configs import Config
 from jahs.errors import InvalidArgument, InvalidTable, JahsError, ProtocolMismatch
 from jahs.files.tables import Table, concatenate, sort_by, write_table
-from jahs.runs import read_configs, read_protocol
-from jahs.schema import CONFIG_KEYS
+from jahs.runs import TIMES, read_configs, read_protocol, read_visits, visits_path
+from jahs.schema import CONFIG_KEYS, VISIT_COLUMNS
 from jahs.stdout import write_stdout
 from jahs.tasks import Task, task
 from pipeline.data import ImageSet, load_images
@@ -41,7 +41,7 @@ from pipeline.machine import processor_model
 from pipeline.progress import Progress
 from pipeline.protocol import protocol_digest
 from pipeline.train import BATCH_SIZE, Training, one_core
-from pipeline.visits import TIMES, VISIT_COLUMNS, read_visits, visits_path, write_profile
+from pipeline.visits import write_profile
 
 __all__ = ["Settings", "main", "measure_config", "profile_folder"]
 

@@ -100,8 +100,9 @@ def _opening(release: Release, quality: Facts) -> Iterator[Block]:
     )
     yield Paragraph(
         "The ceiling is Kendall's tau between two trainings of the same config with different seeds, from all "
-        "repeated configs in rows of the same kind. A model that knew every mean could exceed it, since it has noise "
-        "on one side only. “As shipped” is the model that was fitted again, on the same test configs."
+        "repeated configs in rows of the same kind; of latency it is that between two halves of the visits to each "
+        "config, less than all visits together can give. A model that knew every mean could exceed it, since it has "
+        "noise on one side only. “As shipped” is the model that was fitted again, on the same test configs."
     )
     yield Heading(2, f"What is required at {FULL_SIZE:,} configs")
     yield Rows(

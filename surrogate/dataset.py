@@ -14,7 +14,7 @@ per config. Everything is checked before anything is fitted, and what is left ou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from jahs.cost import n_macs, n_params
 from jahs.encoding import encode
 from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
-from jahs.files.tables import Table, sort_by, take
+from jahs.files.tables import Table, empty_table, sort_by, take
 from jahs.hashing import digest_bytes
 from jahs.metrics import ACCURACIES, LEARNED, METRICS
-from jahs.runs import read_configs, read_profile, read_protocol, read_runs
-from jahs.schema import COLUMNS, CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS, SPLIT_PARTS
+from jahs.runs import halves_of_visits, read_configs, read_profile, read_protocol, read_runs, read_visits
+from jahs.schema import COLUMNS, CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS, SPLIT_PARTS, VISIT_COLUMNS
 from jahs.tasks import Task, task
 from splits.split import Split
 
@@ -44,6 +44,7 @@ __all__ = [
     "assemble_answered",
     "assemble_cumulative",
     "assemble_exact",
+    "assemble_repeats",
     "check_groups",
     "digest_measurements",
     "group_name",
@@ -62,18 +63,23 @@ EXACT: Final = MappingProxyType({"n_params": n_params, "n_macs": n_macs})
 
 _MOST_EXAMPLES: Final = 3
 _ID: Final = ("config_id",)
+_VISIT: Final = ("config_id", "visit", "repeat")
 _GROUP_COLUMNS: Final = [COLUMNS.index(key) for key in ("N", "W", "Resolution")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measurements:
-    """Everything that was measured under one protocol: the three tables of a folder of runs, and their task."""
+    """Everything that was measured under one protocol: the tables of a folder of runs, and their task.
+
+    Visits are what the profile is made of; there may be none where only the profile is known.
+    """
 
     task: Task
     protocol: str
     configs: Table
     runs: Table
     profile: Table
+    visits: Table = field(default_factory=lambda: empty_table(VISIT_COLUMNS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -130,6 +136,7 @@ def read_measurements(folder: Path) -> Measurements:
         configs=read_configs(folder),
         runs=read_runs(folder),
         profile=read_profile(folder),
+        visits=read_visits(folder),
     )
 
 
@@ -151,7 +158,7 @@ def assemble(metric: str, measured: Measurements, split: Split) -> dict[str, Row
     table = measured.profile if metric == "latency" else measured.runs
     column = metric
     if metric == "latency":
-        table = {**table, "seed": np.zeros(len(table["latency"]), np.int64), "epoch": np.ones(len(table["latency"]))}
+        table = _as_runs(table, seed=0)
     else:
         table = take(table, _is_measured(table))
         if metric == "runtime":
@@ -176,7 +183,7 @@ def trained_configs(measured: Measurements) -> Table:
 
 def digest_measurements(measured: Measurements) -> str:
     """16 hex digits that stand for everything that was measured, however it is divided into files."""
-    tables = trained_configs(measured), measured.runs, sort_by(measured.profile, _ID)
+    tables = trained_configs(measured), measured.runs, sort_by(measured.profile, _ID), sort_by(measured.visits, _VISIT)
     columns = [table[name] for table in tables for name in sorted(table)]
     texts = [
         "\0".join(values.tolist()).encode() if values.dtype.kind == "U" else values.tobytes() for values in columns
@@ -187,6 +194,19 @@ def digest_measurements(measured: Measurements) -> str:
 def assemble_answered(metric: str, measured: Measurements, split: Split) -> dict[str, Rows]:
     """Return the rows that a model's answers are compared with: as `assemble`, but of `runtime` cumulative seconds."""
     return assemble_cumulative(measured, split) if metric == "runtime" else assemble(metric, measured, split)
+
+
+def assemble_repeats(metric: str, measured: Measurements, split: Split) -> Rows:
+    """Return the rows in which configs stand again with another seed, whatever their part; raises as `assemble`.
+
+    No training repeats a latency. Its profile is made of visits, of which the even ones stand for one seed, the odd
+    ones for another; no rows where the visits are not known.
+    """
+    if metric != "latency":
+        return join_rows(list(assemble_answered(metric, measured, split).values()))
+    _check_tables(measured, split)
+    of_half = [_as_runs(half, seed=seed) for seed, half in enumerate(halves_of_visits(measured.visits))]
+    return _rows(measured, {name: np.concatenate([half[name] for half in of_half]) for name in of_half[0]}, metric)
 
 
 def assemble_exact(metric: str, measured: Measurements, split: Split) -> dict[str, Rows]:
@@ -212,17 +232,25 @@ def _parts(metric: str, table: Table, column: str, measured: Measurements, split
         source = "profile.parquet; run python -m pipeline.profile" if metric == "latency" else "the runs"
         raise InvalidTable(f"{metric}: there is no measurement in {source}")
     _check_values(metric, table[column], table)
-    order = np.lexsort((table["epoch"], table["seed"], table["config_id"]))
-    table = take(table, order)
-    rows = Rows(
+    rows = _rows(measured, table, column)
+    parts = split.parts_of(rows.config_id)
+    parts[parts < 0] = SPLIT_PARTS.index("train")  # profiled only; _check_tables has refused a run without a part
+    return {part: rows.take(parts == i) for i, part in enumerate(SPLIT_PARTS)}
+
+
+def _rows(measured: Measurements, table: Table, column: str) -> Rows:
+    table = take(table, np.lexsort((table["epoch"], table["seed"], table["config_id"])))
+    return Rows(
         X=_encoded(measured.configs, table),
         y=table[column].astype(np.float64),
         config_id=table["config_id"].astype(np.uint64),
         seed=table["seed"].astype(np.int64),
     )
-    parts = split.parts_of(rows.config_id)
-    parts[parts < 0] = SPLIT_PARTS.index("train")  # profiled only; _check_tables has refused a run without a part
-    return {part: rows.take(parts == i) for i, part in enumerate(SPLIT_PARTS)}
+
+
+def _as_runs(profile: Table, *, seed: int) -> Table:
+    n_rows = len(profile["config_id"])
+    return {**profile, "seed": np.full(n_rows, seed, np.int64), "epoch": np.ones(n_rows, np.int64)}
 
 
 def group_numbers(X: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -262,9 +290,10 @@ GROUP_VALUES: Final = tuple({"N": int(N), "W": int(W), "Resolution": R} for N, W
 def _check_tables(measured: Measurements, split: Split) -> None:
     faults: list[str] = []
     tables: tuple[tuple[str, Table, Mapping[str, str], tuple[str, ...]], ...] = (
-        ("configs", measured.configs, CONFIG_COLUMNS, ("config_id",)),
+        ("configs", measured.configs, CONFIG_COLUMNS, _ID),
         ("runs", measured.runs, RUN_COLUMNS, ("config_id", "seed", "epoch")),
-        ("profile", measured.profile, PROFILE_COLUMNS, ("config_id",)),
+        ("profile", measured.profile, PROFILE_COLUMNS, _ID),
+        ("visits", measured.visits, VISIT_COLUMNS, _VISIT),
     )
     for name, table, columns, key in tables:
         if missing := [column for column in columns if column not in table]:
@@ -280,12 +309,14 @@ def _check_tables(measured: Measurements, split: Split) -> None:
     for name, digests in (
         ("runs", measured.runs["protocol"]),
         ("profile", measured.profile["protocol"]),
+        ("visits", measured.visits["protocol"]),
         ("split", np.array([split.protocol])),
     ):
         if others := sorted(set(digests.tolist()) - {measured.protocol}):
             n_rows = int(np.isin(digests, others).sum())
             raise ProtocolMismatch(f"{name}: {n_rows} rows of protocol {', '.join(others)}, not {measured.protocol}")
-    for name, ids in (("runs", measured.runs["config_id"]), ("profile", measured.profile["config_id"])):
+    for name, table in (("runs", measured.runs), ("profile", measured.profile), ("visits", measured.visits)):
+        ids = np.unique(table["config_id"])
         if (unknown := np.setdiff1d(ids, measured.configs["config_id"])).size:
             faults.append(f"{name}: {len(unknown)} configs are not in the config table: {_ids(unknown)}")
     found = np.unique(measured.runs["config_id"])

@@ -90,13 +90,14 @@ def data_facts(measured: Measurements, split: Split) -> Facts:
     }
 
 
-def metric_facts(fitted: Surrogate, refitted: Surrogate, answered: Mapping[str, Rows], *, seed: int) -> Facts:
+def metric_facts(fitted: Surrogate, refitted: Surrogate, test: Rows, repeats: Rows, *, seed: int) -> Facts:
     """What one metric's models read, how they were grown, and how they do on the test part.
 
     Args:
         fitted: on the training part.
         refitted: on training and validation part, which is what ships.
-        answered: what answers are compared with, see `surrogate.dataset.assemble_answered`.
+        test: what answers are compared with, the test part of `surrogate.dataset.assemble_answered`.
+        repeats: what the ceilings come from, see `surrogate.dataset.assemble_repeats`.
         seed: of the bootstrap.
     """
     facts: Facts = {
@@ -108,9 +109,8 @@ def metric_facts(fitted: Surrogate, refitted: Surrogate, answered: Mapping[str, 
         "test": None,
         "refitted_test": None,
     }
-    test = answered["test"]
     if len(test):
-        facts["test"] = score_surrogate(fitted, answered, "test", seed=seed) | _pictures(fitted, test)
+        facts["test"] = score_surrogate(fitted, test, repeats, seed=seed) | _pictures(fitted, test)
         scored = score_rows(fitted.metric, test, refitted.predict(test.X), test.take(np.zeros(len(test), np.bool_)))
         facts["refitted_test"] = {name: {"model": scored[name]["model"]} for name in _REFITTED if name in scored}
     return facts
@@ -170,8 +170,8 @@ def curve_facts(
 def requirements(metrics: Mapping[str, Facts], *, n_configs: int) -> list[Facts]:
     """What is required of the full collection, and what was reached; `is_met` is None where it cannot be said.
 
-    It cannot be said of fewer than 20 test configs. Where nothing was repeated, as of latency, no ceiling is known and
-    the share is of 1, which no ceiling exceeds.
+    It cannot be said of fewer than 20 test configs. Where nothing was repeated no ceiling is known and the share is of
+    1, which no ceiling exceeds.
     """
     found = []
     for metric, score, cut, least in REQUIRED:

@@ -43,6 +43,7 @@ from surrogate.dataset import (
     assemble,
     assemble_answered,
     assemble_exact,
+    assemble_repeats,
     check_groups,
     digest_measurements,
     join_rows,
@@ -119,8 +120,10 @@ def make_release(
         quality = _quality(measured, split, missing, workers=workers)
         for metric, rows in parts.items():
             _log.info("%s: scoring", metric)
-            answered = assemble_answered(metric, measured, split)
-            facts = metric_facts(fitted[metric], refitted[metric], answered, seed=seed) | {"search": searches[metric]}
+            test = assemble_answered(metric, measured, split)["test"]
+            repeats = assemble_repeats(metric, measured, split)
+            facts = metric_facts(fitted[metric], refitted[metric], test, repeats, seed=seed)
+            facts["search"] = searches[metric]
             own = fitted[metric].settings
             facts["learning_curve"] = curve_facts(metric, measured, rows, own, n_seeds=curve_seeds, workers=workers)
             quality["metrics"][metric] = facts

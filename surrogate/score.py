@@ -16,7 +16,7 @@ from jahs.errors import InvalidArgument, MissingData
 from jahs.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import answer, new_parser
-from surrogate.dataset import Measurements, Rows, assemble_answered, join_rows, read_measurements
+from surrogate.dataset import Measurements, Rows, assemble_answered, assemble_repeats, read_measurements
 from surrogate.folders import write_json
 from surrogate.model import Surrogate, read_surrogate
 from surrogate.scores import (
@@ -35,18 +35,17 @@ SCORES_FORMAT: Final = 1
 _PARTS: Final = ("valid", "test")
 
 
-def score_surrogate(fitted: Surrogate, parts: Mapping[str, Rows], part: str, *, seed: int = 0) -> dict[str, Any]:
+def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int = 0) -> dict[str, Any]:
     """Score a model on a part: every cut, tau by epoch and within the groups, and a 90 % interval of tau at the end.
 
     Args:
         fitted: the model.
-        parts: what its answers are compared with, as `assemble_answered` gives it.
-        part: which part; the ceilings come from the repeats of all.
+        rows: what its answers are compared with, one part of what `assemble_answered` gives.
+        repeats: what the ceilings come from, of all parts, as `assemble_repeats` gives it.
         seed: of the bootstrap.
     """
-    rows, repeats = parts[part], join_rows(list(parts.values()))
     if not len(rows):
-        raise InvalidArgument(f"{fitted.metric}: the part {part!r} has no rows")
+        raise InvalidArgument(f"{fitted.metric}: there are no rows to score it on")
     predicted = fitted.predict(rows.X)
     is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
     last = rows.take(is_last)
@@ -87,7 +86,10 @@ def _score_all(measured: Measurements, split: Split, models: Path, part: str, *,
         raise MissingData(f"{models} has no model; python -m surrogate.fit writes them")
     return {
         metric: score_surrogate(
-            read_surrogate(models, metric), assemble_answered(metric, measured, split), part, seed=seed
+            read_surrogate(models, metric),
+            assemble_answered(metric, measured, split)[part],
+            assemble_repeats(metric, measured, split),
+            seed=seed,
         )
         for metric in metrics
     }

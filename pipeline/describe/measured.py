@@ -17,11 +17,10 @@ from jahs.errors import InvalidTable
 from jahs.files.tables import Table, sort_by, take
 from jahs.metrics import ACCURACIES
 from jahs.ranks import kendall_tau
-from jahs.runs import Protocol, last_rows, read_configs, read_profile, read_protocol, read_runs
+from jahs.runs import Protocol, last_rows, read_configs, read_profile, read_protocol, read_runs, read_visits
 from jahs.schema import CONFIG_KEYS
 from jahs.tasks import Task, task
 from pipeline.sampling import FIDELITY_GROUPS
-from pipeline.visits import read_visits
 
 __all__ = ["NOISY", "Measured", "SeedNoise", "read_measured", "seed_noise"]
 

@@ -12,13 +12,13 @@ import numpy as np
 from jahs.files.tables import take
 from jahs.metrics import METRICS
 from jahs.ranks import kendall_tau
+from jahs.runs import TIMES, halves_of_visits
 from jahs.tasks import RESOLUTIONS
 from pipeline.describe import plots
 from pipeline.describe.agreement import FEWEST, FIDELITIES, epoch_agreement, value_agreement
 from pipeline.describe.drawing import shown
 from pipeline.describe.measured import Measured, seed_noise
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS
-from pipeline.visits import TIMES, halves
 
 __all__ = ["describe"]
 
@@ -185,7 +185,7 @@ def _profile(measured: Measured) -> str:
 
 def _visits(measured: Measured) -> list[str]:
     """How well two halves of the visits agree; nothing where there are no two."""
-    even, odd = halves(measured.visits)
+    even, odd = halves_of_visits(measured.visits)
     if len(even["config_id"]) < 2:
         return []
     rows = []

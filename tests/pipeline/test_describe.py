@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 
 from jahs.files.tables import sort_by, take, write_table
-from jahs.runs import last_rows, read_profile, read_runs
-from jahs.schema import RUN_COLUMNS
+from jahs.runs import last_rows, read_profile, read_runs, visits_path
+from jahs.schema import RUN_COLUMNS, VISIT_COLUMNS
 from pipeline.describe.__main__ import main, write_page
 from pipeline.describe.agreement import epoch_agreement, value_agreement
 from pipeline.describe.measured import Measured, read_measured, seed_noise
 from pipeline.describe.plots import accuracy_against_work, learning_curves, seed_against_seed
-from pipeline.visits import VISIT_COLUMNS, visits_path
 from tests.building import make_runs_folder
 
 pytestmark = pytest.mark.slow

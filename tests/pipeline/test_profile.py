@@ -7,7 +7,7 @@ import pytest
 from jahs import tasks
 from jahs.errors import InvalidArgument, InvalidTable, MissingData, ProtocolMismatch
 from jahs.files.tables import write_table
-from jahs.runs import read_profile
+from jahs.runs import read_profile, read_visits
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUNS_FORMAT
 from jahs.tasks import TASKS
 from pipeline import profile as profile_module
@@ -16,7 +16,7 @@ from pipeline.machine import processor_model
 from pipeline.profile import main, measure_config, profile_folder
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.sampling import config_table, sample_config
-from pipeline.visits import merge_visits, read_visits
+from pipeline.visits import merge_visits
 
 SHRUNK = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=280, n_test=100, max_epoch=2, index_digest=None)
 

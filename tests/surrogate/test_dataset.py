@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from jahs.cost import n_macs
 from jahs.encoding import encode
 from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
 from jahs.files.tables import Table, take
+from jahs.runs import TIMES
 from jahs.schema import CONFIG_KEYS
 from surrogate.dataset import (
     Measurements,
@@ -19,12 +21,14 @@ from surrogate.dataset import (
     assemble_answered,
     assemble_cumulative,
     assemble_exact,
+    assemble_repeats,
     check_groups,
     digest_measurements,
     group_name,
     group_numbers,
     unmeasured,
 )
+from surrogate.scores import ceiling
 from tests.surrogate.landscape import EPOCHS, measurements, split_of
 
 MEASURED = measurements()
@@ -224,3 +228,58 @@ def test_groups_with_too_few_configs_are_counted_and_named() -> None:
         InvalidTable, match=r"2 of 27 fidelity groups have fewer than 7.*N=1 W=4 Resolution=0.5 has 0, N=5 W=16"
     ):
         check_groups("valid_acc", some, fewest=7)
+
+
+def test_a_latency_is_repeated_by_the_other_half_of_its_visits() -> None:
+    rows = assemble_repeats("latency", measured_with_visits(n_visits=3), SPLIT)
+    ids = MEASURED.profile["config_id"]
+    assert {*zip(rows.config_id.tolist(), rows.seed.tolist(), strict=True)} == {*product(ids.tolist(), (0, 1))}
+    assert len(rows) == 2 * len(ids)
+    even = rows.take(rows.seed == 0)
+    at = np.argsort(ids)
+    np.testing.assert_allclose(even.y, MEASURED.profile["latency"][at], rtol=1e-6)  # its least visit is the first
+    np.testing.assert_allclose(rows.take(rows.seed == 1).y, even.y * 1.5, rtol=1e-6)
+    assert rows.epoch.tolist() == [1] * len(rows)
+    assert ceiling("latency", rows)["tau"] == 1.0
+
+
+@pytest.mark.parametrize("n_visits", [0, 1])
+def test_without_two_visits_no_latency_is_repeated(n_visits: int) -> None:
+    rows = assemble_repeats("latency", measured_with_visits(n_visits=n_visits), SPLIT)
+    assert len(rows) == 0
+    assert ceiling("latency", rows)["tau"] is None
+
+
+def test_trainings_repeat_everything_else() -> None:
+    for metric in ("valid_acc", "runtime"):
+        rows = assemble_repeats(metric, MEASURED, SPLIT)
+        assert len(rows) == sum(map(len, assemble_answered(metric, MEASURED, SPLIT).values()))
+
+
+def test_visits_are_checked_like_every_other_table() -> None:
+    visits = measured_with_visits(n_visits=2).visits
+    twice = {name: np.append(values, values[:1]) for name, values in visits.items()}
+    with pytest.raises(InvalidTable, match=r"visits: 1 rows stand more than once: .* visit=0 repeat=0"):
+        assemble_repeats("latency", replace(MEASURED, visits=twice), SPLIT)
+    strange = {**visits, "protocol": np.full(len(visits["visit"]), "another")}
+    with pytest.raises(ProtocolMismatch, match=r"visits: .* rows of protocol another"):
+        assemble("latency", replace(MEASURED, visits=strange), SPLIT)
+    unknown = {**visits, "config_id": visits["config_id"] + np.uint64(1)}
+    with pytest.raises(InvalidTable, match=r"visits: .* configs are not in the config table"):
+        assemble("latency", replace(MEASURED, visits=unknown), SPLIT)
+    assert digest_measurements(replace(MEASURED, visits=visits)) != digest_measurements(MEASURED)
+
+
+def measured_with_visits(*, n_visits: int) -> Measurements:
+    """Visit number v takes 1 + v / 2 times as long as the profile says."""
+    profile = MEASURED.profile
+    n_configs = len(profile["config_id"])
+    visits = {
+        "config_id": np.repeat(profile["config_id"], n_visits),
+        "visit": np.tile(np.arange(n_visits, dtype=np.int8), n_configs),
+        "repeat": np.zeros(n_configs * n_visits, np.int8),
+        **{name: np.repeat(profile[name], n_visits) for name in ("machine", "torch_version", "protocol")},
+    }
+    slower = 1 + visits["visit"] / 2
+    times = {name: (np.repeat(profile[name], n_visits) * slower).astype(np.float32) for name in TIMES}
+    return replace(MEASURED, visits={**visits, **times})
