@@ -45,11 +45,12 @@ def build_document(results: Results) -> Document:
         is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
         standings = (leaderboard_section(results),) if is_ranked else ()
         sections = (*chapters, *standings, _settings_section(results))
-    seeds = max((len(found) for found in results.cells.values()), default=0)
+    counts = [len(found) for found in results.cells.values()]
+    seeds = f"{max(counts)} seeds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} seeds"
     titles = ", ".join(TASKS[task].title for task in results.tasks)
     return Document(
         title=study.title,
-        subtitle=f"{study.question} Simulated on {titles}, with up to {seeds} seeds.",
+        subtitle=f"{study.question} Simulated on {titles}, with {seeds}.",
         sections=sections,
         facts=_facts(results),
     )
@@ -143,6 +144,7 @@ def _settings_section(results: Results) -> Section:
 
 def _facts(results: Results) -> tuple[tuple[str, str], ...]:
     made = results.folder.made_with
+    seeds = [result.cell.seed for found in results.cells.values() for result in found]
     versions = made.get("versions") or {}
     releases = ", ".join(
         f"{task}: {facts.version} ({facts.source}, {facts.release[:16]})"
@@ -153,7 +155,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         ("commit", str(made.get("commit"))),
         ("releases", releases),
         ("study", results.study.name),
-        ("seeds", f"0 to {results.folder.n_seeds - 1}"),
+        ("seeds", f"{min(seeds)} to {max(seeds)}"),
         ("simulated workers", str(results.study.workers)),
         ("training noise", "the mean of trainings" if results.study.noise == "mean" else "a draw for each run's seed"),
         ("budget", f"{results.study.n_evaluations} mean full evaluations"),

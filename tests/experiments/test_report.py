@@ -235,6 +235,23 @@ def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_
     assert not (out / "report").exists()
 
 
+def test_a_page_counts_the_seeds_that_have_ended(release, tmp_path):
+    out = tmp_path / "joint"
+    given = ["--arms", "random_search-jahs", "--arms", "random_search-nas_default", "--workers", "1"]
+    assert run(["joint", *given, "--seeds", "3", "--release", str(release), "--out", str(out)]) == 0
+
+    def told():
+        assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
+        text = (out / "report" / "report.md").read_text(encoding="utf-8")
+        return re.findall(r"with ([0-9a-z ]+ seeds)\.", text) + re.findall(r"\| seeds \| (\d+ to \d+) \|", text)
+
+    assert told() == ["3 seeds", "0 to 2"]
+    (out / TASK / "random_search-jahs" / "seed-0002.jsonl").unlink()
+    assert told() == ["2 to 3 seeds", "0 to 2"]
+    (out / TASK / "random_search-nas_default" / "seed-0002.jsonl").unlink()
+    assert told() == ["2 seeds", "0 to 1"]
+
+
 def test_text_is_text_on_the_page_and_in_markdown():
     drawing = draw_curves([Curve(title="<b>", x=np.arange(3.0), y=np.arange(3.0))], x_label="x", y_label="y")
     blocks = (
