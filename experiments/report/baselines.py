@@ -23,6 +23,7 @@ __all__ = ["baselines_sections", "best_known", "regret_steps"]
 
 _N_RANDOM: Final = 20_000
 _MAIN: Final = "optimisers"
+_SHOWN: Final = 0.98  # share of every arm's rollouts that the figure of distributions has to show
 
 
 def baselines_sections(results: Results) -> tuple[Section, ...]:
@@ -116,12 +117,22 @@ def _ecdf_figure(arms: Sequence[Arm], finals: Sequence[Floats], *, key: str) -> 
         for number, (arm, final) in enumerate(zip(arms, finals, strict=True))
         if final.size and (found := ecdf(final))
     ]
+    # A few rollouts that went nowhere would press all that can be compared against the left edge.
+    right = 1.1 * max((float(np.quantile(final, _SHOWN)) for final in finals if final.size), default=0.0) or 1.0
+    ended = np.concatenate(finals)
+    n_beyond = int((ended > right).sum())
+    beyond = f" {n_beyond} of {len(ended):,} rollouts end beyond the right edge; the table names the worst."
     return Figure(
         name=f"{key}-ecdf",
-        caption="Share of rollouts that end with at most this test regret. A steep curve is a robust optimiser.",
+        caption="Share of rollouts that end with at most this test regret. A steep curve is a robust optimiser."
+        + beyond * (n_beyond > 0),
         alt="Empirical distributions of final test regret, one curve for each optimiser.",
         drawing=draw_curves(
-            curves, x_label="final test regret (percentage points)", y_label="share of rollouts", y_limits=(0, 1.02)
+            curves,
+            x_label="final test regret (percentage points)",
+            y_label="share of rollouts",
+            x_limits=(0, right),
+            y_limits=(0, 1.02),
         ),
     )
 
