@@ -24,7 +24,7 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_by, take
-from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT, VISIT_COLUMNS
+from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUN_KEY, RUNS_FORMAT, VISIT_COLUMNS, VISIT_KEY
 
 __all__ = [
     "TIMES",
@@ -45,8 +45,6 @@ __all__ = [
 
 TIMES: Final = ("latency", "step_time_s")
 """What the profile measures."""
-
-_ROW: Final = ("config_id", "seed", "epoch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +126,7 @@ def read_visits(path: Path) -> Table:
 
 def profile_of_visits(visits: Table) -> Table:
     """Return the profile: for each config the least of its repeats, since interference only ever adds to a time."""
-    visits = sort_by(visits, ("config_id", "visit", "repeat"))
+    visits = sort_by(visits, VISIT_KEY)
     _, first, counts = np.unique(visits["config_id"], return_index=True, return_counts=True)
     least = {name: np.minimum.reduceat(visits[name], first) if len(first) else visits[name] for name in TIMES}
     return {**take(visits, first), **least, "n_repeats": counts.astype(np.int16)}
@@ -150,7 +148,7 @@ def last_rows(runs: Table) -> Table:
 
 def sorted_runs(runs: Table) -> Table:
     """Return the rows in order of config, seed and epoch."""
-    return sort_by(runs, _ROW)
+    return sort_by(runs, RUN_KEY)
 
 
 def each_run_once(tables: Sequence[Table]) -> Table:
@@ -159,12 +157,12 @@ def each_run_once(tables: Sequence[Table]) -> Table:
     Raises:
         InvalidTable: it is not.
     """
-    runs = sort_by(concatenate(tables, RUN_COLUMNS), _ROW)
+    runs = sort_by(concatenate(tables, RUN_COLUMNS), RUN_KEY)
     n_rows = len(runs["epoch"])
     if n_rows < 2:
         return runs
     same_key = np.ones(n_rows - 1, dtype=bool)
-    for name in _ROW:
+    for name in RUN_KEY:
         same_key &= runs[name][1:] == runs[name][:-1]
     same_row = same_key.copy()
     for values in runs.values():

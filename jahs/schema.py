@@ -18,12 +18,14 @@ __all__ = [
     "PROFILE_COLUMNS",
     "RUNS_FORMAT",
     "RUN_COLUMNS",
+    "RUN_KEY",
     "RUN_STATUSES",
     "SPLIT_FORMAT",
     "SPLIT_PARTS",
     "TRIALS_FORMAT",
     "TRIAL_KEYS",
     "VISIT_COLUMNS",
+    "VISIT_KEY",
 ]
 
 OPS: Final = ("Op1", "Op2", "Op3", "Op4", "Op5", "Op6")
@@ -86,6 +88,9 @@ RUN_COLUMNS: Final = MappingProxyType(
     }
 )
 
+RUN_KEY: Final = ("config_id", "seed", "epoch")
+"""What names a row of the runs; tables are in this order."""
+
 PROFILE_COLUMNS: Final = MappingProxyType(
     {
         "config_id": "uint64",
@@ -106,6 +111,9 @@ VISIT_COLUMNS: Final = MappingProxyType(
         **{name: PROFILE_COLUMNS[name] for name in ("latency", "step_time_s", "machine", "torch_version", "protocol")},
     }
 )
+
+VISIT_KEY: Final = ("config_id", "visit", "repeat")
+"""What names a repeat; tables are in this order."""
 
 SPLIT_FORMAT: Final = 1
 SPLIT_PARTS: Final = ("train", "valid", "test")

@@ -31,7 +31,7 @@ import torch
 from jahs.columns import rows
 from jahs.configs import Config
 from jahs.errors import InvalidArgument, InvalidTable, JahsError, ProtocolMismatch
-from jahs.files.tables import Table, concatenate, sort_by, write_table
+from jahs.files.tables import Table, concatenate
 from jahs.runs import TIMES, read_configs, read_protocol, read_visits, visits_path
 from jahs.schema import CONFIG_KEYS, VISIT_COLUMNS
 from jahs.stdout import write_stdout
@@ -41,7 +41,7 @@ from pipeline.machine import processor_model
 from pipeline.progress import Progress
 from pipeline.protocol import protocol_digest
 from pipeline.train import BATCH_SIZE, Training, one_core
-from pipeline.visits import write_profile
+from pipeline.visits import write_profile, write_visits
 
 __all__ = ["Settings", "main", "measure_config", "profile_folder"]
 
@@ -153,8 +153,7 @@ def profile_folder(
                 progress.update(first + len(added), note)
             if not allow_busy:
                 _refuse_busy(load(), _QUIET_LOAD + _OWN_LOAD)
-            visited = sort_by(concatenate([visited, *added], VISIT_COLUMNS), ("config_id", "visit", "repeat"))
-            write_table(visits_path(folder), visited, VISIT_COLUMNS)
+            visited = write_visits(folder, concatenate([visited, *added], VISIT_COLUMNS))
     finally:
         progress.close()
     if len(visited["config_id"]):

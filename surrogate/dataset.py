@@ -30,7 +30,17 @@ from jahs.files.tables import Table, empty_table, sort_by, take
 from jahs.hashing import digest_bytes
 from jahs.metrics import ACCURACIES, LEARNED, METRICS
 from jahs.runs import halves_of_visits, read_configs, read_profile, read_protocol, read_runs, read_visits
-from jahs.schema import COLUMNS, CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS, SPLIT_PARTS, VISIT_COLUMNS
+from jahs.schema import (
+    COLUMNS,
+    CONFIG_COLUMNS,
+    CONFIG_KEYS,
+    PROFILE_COLUMNS,
+    RUN_COLUMNS,
+    RUN_KEY,
+    SPLIT_PARTS,
+    VISIT_COLUMNS,
+    VISIT_KEY,
+)
 from jahs.tasks import Task, task
 from splits.split import Split
 
@@ -63,7 +73,6 @@ EXACT: Final = MappingProxyType({"n_params": n_params, "n_macs": n_macs})
 
 _MOST_EXAMPLES: Final = 3
 _ID: Final = ("config_id",)
-_VISIT: Final = ("config_id", "visit", "repeat")
 _GROUP_COLUMNS: Final = [COLUMNS.index(key) for key in ("N", "W", "Resolution")]
 
 
@@ -183,7 +192,12 @@ def trained_configs(measured: Measurements) -> Table:
 
 def digest_measurements(measured: Measurements) -> str:
     """16 hex digits that stand for everything that was measured, however it is divided into files."""
-    tables = trained_configs(measured), measured.runs, sort_by(measured.profile, _ID), sort_by(measured.visits, _VISIT)
+    tables = (
+        trained_configs(measured),
+        measured.runs,
+        sort_by(measured.profile, _ID),
+        sort_by(measured.visits, VISIT_KEY),
+    )
     columns = [table[name] for table in tables for name in sorted(table)]
     texts = [
         "\0".join(values.tolist()).encode() if values.dtype.kind == "U" else values.tobytes() for values in columns
@@ -196,17 +210,21 @@ def assemble_answered(metric: str, measured: Measurements, split: Split) -> dict
     return assemble_cumulative(measured, split) if metric == "runtime" else assemble(metric, measured, split)
 
 
-def assemble_repeats(metric: str, measured: Measurements, split: Split) -> Rows:
-    """Return the rows in which configs stand again with another seed, whatever their part; raises as `assemble`.
+def assemble_repeats(metric: str, measured: Measurements, answered: Mapping[str, Rows]) -> Rows:
+    """Return the rows in which configs stand again with another seed, whatever their part.
 
     No training repeats a latency. Its profile is made of visits, of which the even ones stand for one seed, the odd
     ones for another; no rows where the visits are not known.
+
+    Args:
+        metric: whose.
+        measured: what `answered` was assembled from, and checked then.
+        answered: what `assemble_answered` gives.
     """
     if metric != "latency":
-        return join_rows(list(assemble_answered(metric, measured, split).values()))
-    _check_tables(measured, split)
-    of_half = [_as_runs(half, seed=seed) for seed, half in enumerate(halves_of_visits(measured.visits))]
-    return _rows(measured, {name: np.concatenate([half[name] for half in of_half]) for name in of_half[0]}, metric)
+        return join_rows(list(answered.values()))
+    halves = halves_of_visits(measured.visits)
+    return join_rows([_rows(measured, _as_runs(half, seed=seed), metric) for seed, half in enumerate(halves)])
 
 
 def assemble_exact(metric: str, measured: Measurements, split: Split) -> dict[str, Rows]:
@@ -291,9 +309,9 @@ def _check_tables(measured: Measurements, split: Split) -> None:
     faults: list[str] = []
     tables: tuple[tuple[str, Table, Mapping[str, str], tuple[str, ...]], ...] = (
         ("configs", measured.configs, CONFIG_COLUMNS, _ID),
-        ("runs", measured.runs, RUN_COLUMNS, ("config_id", "seed", "epoch")),
+        ("runs", measured.runs, RUN_COLUMNS, RUN_KEY),
         ("profile", measured.profile, PROFILE_COLUMNS, _ID),
-        ("visits", measured.visits, VISIT_COLUMNS, _VISIT),
+        ("visits", measured.visits, VISIT_COLUMNS, VISIT_KEY),
     )
     for name, table, columns, key in tables:
         if missing := [column for column in columns if column not in table]:
@@ -306,16 +324,13 @@ def _check_tables(measured: Measurements, split: Split) -> None:
             faults.append(f"{name}: {len(twice)} rows stand more than once: {shown}")
     if faults:
         raise InvalidTable("\n".join(faults))
-    for name, digests in (
-        ("runs", measured.runs["protocol"]),
-        ("profile", measured.profile["protocol"]),
-        ("visits", measured.visits["protocol"]),
-        ("split", np.array([split.protocol])),
-    ):
+    of_configs = {"runs": measured.runs, "profile": measured.profile, "visits": measured.visits}
+    protocols = {name: table["protocol"] for name, table in of_configs.items()}
+    for name, digests in {**protocols, "split": np.array([split.protocol])}.items():
         if others := sorted(set(digests.tolist()) - {measured.protocol}):
             n_rows = int(np.isin(digests, others).sum())
             raise ProtocolMismatch(f"{name}: {n_rows} rows of protocol {', '.join(others)}, not {measured.protocol}")
-    for name, table in (("runs", measured.runs), ("profile", measured.profile), ("visits", measured.visits)):
+    for name, table in of_configs.items():
         ids = np.unique(table["config_id"])
         if (unknown := np.setdiff1d(ids, measured.configs["config_id"])).size:
             faults.append(f"{name}: {len(unknown)} configs are not in the config table: {_ids(unknown)}")

@@ -90,13 +90,15 @@ def data_facts(measured: Measurements, split: Split) -> Facts:
     }
 
 
-def metric_facts(fitted: Surrogate, refitted: Surrogate, test: Rows, repeats: Rows, *, seed: int) -> Facts:
+def metric_facts(
+    fitted: Surrogate, refitted: Surrogate, answered: Mapping[str, Rows], repeats: Rows, *, seed: int
+) -> Facts:
     """What one metric's models read, how they were grown, and how they do on the test part.
 
     Args:
         fitted: on the training part.
         refitted: on training and validation part, which is what ships.
-        test: what answers are compared with, the test part of `surrogate.dataset.assemble_answered`.
+        answered: what answers are compared with, see `surrogate.dataset.assemble_answered`.
         repeats: what the ceilings come from, see `surrogate.dataset.assemble_repeats`.
         seed: of the bootstrap.
     """
@@ -109,8 +111,9 @@ def metric_facts(fitted: Surrogate, refitted: Surrogate, test: Rows, repeats: Ro
         "test": None,
         "refitted_test": None,
     }
+    test = answered["test"]
     if len(test):
-        facts["test"] = score_surrogate(fitted, test, repeats, seed=seed) | _pictures(fitted, test)
+        facts["test"] = score_surrogate(fitted, answered, "test", repeats, seed=seed) | _pictures(fitted, test)
         scored = score_rows(fitted.metric, test, refitted.predict(test.X), test.take(np.zeros(len(test), np.bool_)))
         facts["refitted_test"] = {name: {"model": scored[name]["model"]} for name in _REFITTED if name in scored}
     return facts

@@ -120,9 +120,9 @@ def make_release(
         quality = _quality(measured, split, missing, workers=workers)
         for metric, rows in parts.items():
             _log.info("%s: scoring", metric)
-            test = assemble_answered(metric, measured, split)["test"]
-            repeats = assemble_repeats(metric, measured, split)
-            facts = metric_facts(fitted[metric], refitted[metric], test, repeats, seed=seed)
+            answered = assemble_answered(metric, measured, split)
+            repeats = assemble_repeats(metric, measured, answered)
+            facts = metric_facts(fitted[metric], refitted[metric], answered, repeats, seed=seed)
             facts["search"] = searches[metric]
             own = fitted[metric].settings
             facts["learning_curve"] = curve_facts(metric, measured, rows, own, n_seeds=curve_seeds, workers=workers)

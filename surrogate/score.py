@@ -35,17 +35,21 @@ SCORES_FORMAT: Final = 1
 _PARTS: Final = ("valid", "test")
 
 
-def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int = 0) -> dict[str, Any]:
+def score_surrogate(
+    fitted: Surrogate, parts: Mapping[str, Rows], part: str, repeats: Rows, *, seed: int = 0
+) -> dict[str, Any]:
     """Score a model on a part: every cut, tau by epoch and within the groups, and a 90 % interval of tau at the end.
 
     Args:
         fitted: the model.
-        rows: what its answers are compared with, one part of what `assemble_answered` gives.
+        parts: what its answers are compared with, as `assemble_answered` gives it.
+        part: which part.
         repeats: what the ceilings come from, of all parts, as `assemble_repeats` gives it.
         seed: of the bootstrap.
     """
+    rows = parts[part]
     if not len(rows):
-        raise InvalidArgument(f"{fitted.metric}: there are no rows to score it on")
+        raise InvalidArgument(f"{fitted.metric}: the part {part!r} has no rows")
     predicted = fitted.predict(rows.X)
     is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
     last = rows.take(is_last)
@@ -84,15 +88,12 @@ def _score_all(measured: Measurements, split: Split, models: Path, part: str, *,
     metrics = [metric for metric in LEARNED if (models / f"{metric}.json").is_file()]
     if not metrics:
         raise MissingData(f"{models} has no model; python -m surrogate.fit writes them")
-    return {
-        metric: score_surrogate(
-            read_surrogate(models, metric),
-            assemble_answered(metric, measured, split)[part],
-            assemble_repeats(metric, measured, split),
-            seed=seed,
-        )
-        for metric in metrics
-    }
+    scores = {}
+    for metric in metrics:
+        answered = assemble_answered(metric, measured, split)
+        repeats = assemble_repeats(metric, measured, answered)
+        scores[metric] = score_surrogate(read_surrogate(models, metric), answered, part, repeats, seed=seed)
+    return scores
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -23,6 +23,7 @@ from jahs.files.tables import Table, empty_table, sort_by
 from jahs.hashing import digest_facts
 from jahs.published.frames import Column, Frame, let_go
 from jahs.published.oddities import Oddities
+from jahs.runs import sorted_runs
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS
 from jahs.tasks import Task
 
@@ -226,7 +227,7 @@ class Recorder:
             **{name: np.full(int(good.sum()), text) for name, text in _MACHINE.items()},
             "protocol": np.full(int(good.sum()), self._protocol),
         }
-        return sort_by(_typed(table, RUN_COLUMNS), ("config_id", "seed", "epoch"))
+        return sorted_runs(_typed(table, RUN_COLUMNS))
 
     def _label(self, name: str, rows: Ints) -> Floats:
         values = self._raw.column("labels", name).take(rows)

@@ -17,6 +17,7 @@ from jahs.runs import TIMES
 from jahs.schema import CONFIG_KEYS
 from surrogate.dataset import (
     Measurements,
+    Rows,
     assemble,
     assemble_answered,
     assemble_cumulative,
@@ -231,7 +232,7 @@ def test_groups_with_too_few_configs_are_counted_and_named() -> None:
 
 
 def test_a_latency_is_repeated_by_the_other_half_of_its_visits() -> None:
-    rows = assemble_repeats("latency", measured_with_visits(n_visits=3), SPLIT)
+    rows = repeats("latency", measured_with_visits(n_visits=3))
     ids = MEASURED.profile["config_id"]
     assert {*zip(rows.config_id.tolist(), rows.seed.tolist(), strict=True)} == {*product(ids.tolist(), (0, 1))}
     assert len(rows) == 2 * len(ids)
@@ -245,14 +246,14 @@ def test_a_latency_is_repeated_by_the_other_half_of_its_visits() -> None:
 
 @pytest.mark.parametrize("n_visits", [0, 1])
 def test_without_two_visits_no_latency_is_repeated(n_visits: int) -> None:
-    rows = assemble_repeats("latency", measured_with_visits(n_visits=n_visits), SPLIT)
+    rows = repeats("latency", measured_with_visits(n_visits=n_visits))
     assert len(rows) == 0
     assert ceiling("latency", rows)["tau"] is None
 
 
 def test_trainings_repeat_everything_else() -> None:
     for metric in ("valid_acc", "runtime"):
-        rows = assemble_repeats(metric, MEASURED, SPLIT)
+        rows = repeats(metric, MEASURED)
         assert len(rows) == sum(map(len, assemble_answered(metric, MEASURED, SPLIT).values()))
 
 
@@ -260,7 +261,7 @@ def test_visits_are_checked_like_every_other_table() -> None:
     visits = measured_with_visits(n_visits=2).visits
     twice = {name: np.append(values, values[:1]) for name, values in visits.items()}
     with pytest.raises(InvalidTable, match=r"visits: 1 rows stand more than once: .* visit=0 repeat=0"):
-        assemble_repeats("latency", replace(MEASURED, visits=twice), SPLIT)
+        repeats("latency", replace(MEASURED, visits=twice))
     strange = {**visits, "protocol": np.full(len(visits["visit"]), "another")}
     with pytest.raises(ProtocolMismatch, match=r"visits: .* rows of protocol another"):
         assemble("latency", replace(MEASURED, visits=strange), SPLIT)
@@ -268,6 +269,10 @@ def test_visits_are_checked_like_every_other_table() -> None:
     with pytest.raises(InvalidTable, match=r"visits: .* configs are not in the config table"):
         assemble("latency", replace(MEASURED, visits=unknown), SPLIT)
     assert digest_measurements(replace(MEASURED, visits=visits)) != digest_measurements(MEASURED)
+
+
+def repeats(metric: str, measured: Measurements) -> Rows:
+    return assemble_repeats(metric, measured, assemble_answered(metric, measured, SPLIT))
 
 
 def measured_with_visits(*, n_visits: int) -> Measurements:
