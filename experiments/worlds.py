@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import io
+import lzma
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -59,6 +60,12 @@ WorldName = Literal["table", "left_out"]
 
 METRIC_NAMES: Final = ("valid_acc", "test_acc", "runtime")
 WORLD_NAMES: Final[tuple[WorldName, ...]] = ("table", "left_out")
+_UNREADABLE: Final = (
+    OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError,
+    RuntimeError,
+)  # fmt: skip
+"""What numpy lets through when a zip archive is damaged."""
+
 _WORLDS_FORMAT: Final = 1
 _FEWEST: Final = 50
 _SETTINGS: Final = Settings(n_trees=300, learning_rate=0.1)
@@ -237,7 +244,7 @@ def read_worlds(path: Path, task_name: str) -> Worlds:
                 raise CorruptFile(f"{path}: format {version}; this version reads {_WORLDS_FORMAT}")
             answers = {world: {name: file[f"{world}.{name}"] for name in METRIC_NAMES} for world in WORLD_NAMES}
             return Worlds(task=task(task_name), X=file["X"], answers=answers, n_folds=n_folds)
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as err:
+    except _UNREADABLE as err:
         if isinstance(err, CorruptFile):
             raise
         raise CorruptFile(f"{path} cannot be read: {err}; remove it, and it is built again") from err

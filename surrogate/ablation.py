@@ -1,10 +1,11 @@
-"""What each choice is worth on the validation part: feature groups, canonical cell, transform, model of the runtime.
+"""What each choice is worth: feature groups, canonical cell, transform, model of the runtime.
 
 python -m surrogate.ablation RUNS --split SPLIT [--metrics valid_acc] [--repeats 3] [--out FILE]
 
-Each variant is fitted on the same subsets of the training configs, so a difference to the shipped choice is paired: its
-mean and standard error stand beside it. `compare_runtime_models` sets side by side the two
-models of the cumulative runtime: seconds per epoch times the epoch, and a forest that may only rise with the epoch.
+Training and validation configs are divided into five folds, `--repeats` times; test configs stay unseen. Each variant
+is fitted and scored on the same folds, so a difference to the shipped choice is paired: its mean and standard error
+stand beside it. `compare_runtime_models` sets side by side, on the validation part, the two models of the cumulative
+runtime: seconds per epoch times the epoch, and a forest that may only rise with the epoch.
 """
 
 from __future__ import annotations
@@ -22,20 +23,25 @@ from numpy.typing import NDArray
 from jahs.bounds import BoundedTransform
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.features import FEATURE_SETS, GROUPS, FeatureSet
+from jahs.features.cells import CELL_FEATURES
+from jahs.files.tables import take
 from jahs.metrics import ACCURACIES, LEARNED
 from jahs.ranks import kendall_tau
+from jahs.schema import CONFIG_KEYS
 from jahs.tasks import Task
-from splits.split import read_split
+from splits.folds import k_folds
+from splits.split import Split, read_split
 from surrogate.command import answer, new_parser
-from surrogate.dataset import Rows, assemble, assemble_cumulative, read_measurements
+from surrogate.dataset import Measurements, Rows, assemble, assemble_cumulative, join_rows, read_measurements
 from surrogate.folders import write_json
 from surrogate.model import Settings, default_features, fit_surrogate
+from surrogate.predicted import FOLDED
 from surrogate.scores import Scores, agreement, first_seed
 
 __all__ = ["ABLATION_FORMAT", "Outcome", "ablate", "ablation_table", "compare_runtime_models", "main", "variants"]
 
 ABLATION_FORMAT: Final = 1
-_SHARE: Final = 0.8  # of the training configs in each subset
+_N_FOLDS: Final = 5
 
 Fit: TypeAlias = Callable[[Rows], Callable[[NDArray[np.float32]], NDArray[np.float64]]]
 """From training rows to what answers for encoded rows."""
@@ -43,7 +49,11 @@ Fit: TypeAlias = Callable[[Rows], Callable[[NDArray[np.float32]], NDArray[np.flo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A variant's Kendall tau on all validation rows and at the last epoch, and its difference to the shipped one."""
+    """A variant's Kendall tau on all rows and at the last epoch, means over folds, beside the shipped one.
+
+    Attributes:
+        difference, error: to the shipped one's tau on all rows; the standard error over the folds' configs.
+    """
 
     variant: str
     n_columns: int
@@ -62,50 +72,68 @@ def variants(metric: str, of_task: Task, settings: Settings) -> Iterator[tuple[s
         return fit_surrogate(metric, rows, of_task, settings=settings, features=features, transform=transform).predict
 
     yield "shipped", len(own.columns), partial(fit, features=own)
-    compared = ("published", "accuracy_as_is") if metric in ACCURACIES else ("published",)
-    for name in compared:
-        yield name, len(FEATURE_SETS[name].columns), partial(fit, features=FEATURE_SETS[name])
-    for group in GROUPS:
-        left = own.without(group) if set(GROUPS[group]) < set(own.columns) else None
-        if left is not None:
+    compared = {"published": FEATURE_SETS["published"]}
+    if metric in ACCURACIES:
+        compared["accuracy_as_is"] = FEATURE_SETS["accuracy_as_is"]
+        compared["paths, no signal"] = own.without("signal").with_group("paths").with_group("live").with_group("nodes")
+    for name, features in compared.items():
+        yield name, len(features.columns), partial(fit, features=features)
+    for group, columns in GROUPS.items():
+        if set(columns) < set(own.columns):
+            left = own.without(group)
             yield f"without {group}", len(left.columns), partial(fit, features=left)
+        elif group in CELL_FEATURES:
+            more = own.with_group(group)
+            yield f"with {group}", len(more.columns), partial(fit, features=more)
     yield "bounds as observed", len(own.columns), partial(fit, features=own, is_observed=True)
 
 
 def ablate(
-    metric: str, parts: Mapping[str, Rows], of_task: Task, *, settings: Settings, repeats: int, seed: int
+    metric: str, measured: Measurements, split: Split, *, settings: Settings, repeats: int, seed: int
 ) -> list[Outcome]:
-    """Fit every variant on `repeats` subsets of the training configs and score it on the validation rows.
+    """Fit every variant on four folds of the training and validation configs and score it on the fifth, in turn.
 
     Raises:
-        InvalidArgument: fewer than two repeats, or no rows to score on.
+        InvalidArgument: no repeats, or fewer configs than folds.
+        InvalidTable, ProtocolMismatch: see `surrogate.dataset.assemble`.
     """
-    if repeats < 2 or not len(parts["valid"]):
-        raise InvalidArgument(f"repeats={repeats} must be at least 2, and the validation part must have rows")
-    train, valid = parts["train"], parts["valid"]
-    ids = np.unique(train.config_id)
-    rng = np.random.default_rng(seed)
-    chosen = [rng.permutation(ids)[: max(1, round(_SHARE * len(ids)))] for _ in range(repeats)]
-    subsets = [train.take(np.isin(train.config_id, some)) for some in chosen]
-    measured = valid.y * valid.epoch if metric == "runtime" else valid.y
-    is_last = valid.epoch == valid.epoch.max()
-    outcomes, shipped = [], np.zeros(repeats)
-    for name, n_columns, fit in variants(metric, of_task, settings):
-        predicted = [fit(rows)(valid.X) for rows in subsets]
-        taus = np.array([kendall_tau(measured, values) for values in predicted])
-        last = np.array([kendall_tau(measured[is_last], values[is_last]) for values in predicted])
-        shipped = taus if name == "shipped" else shipped
+    if repeats < 1:
+        raise InvalidArgument(f"repeats={repeats} must be at least 1")
+    parts = assemble(metric, measured, split)
+    rows = join_rows([parts[part] for part in FOLDED])
+    configs = take(measured.configs, np.isin(measured.configs["config_id"], rows.config_id))
+    columns = {key: configs[key] for key in (*CONFIG_KEYS, "config_id")}
+    held_out = [
+        np.isin(rows.config_id, configs["config_id"][held])
+        for repeat in range(repeats)
+        for _, held in k_folds(columns, _N_FOLDS, seed=seed + repeat)
+    ]
+    outcomes, shipped = [], np.zeros(len(held_out))
+    for name, n_columns, fit in variants(metric, measured.task, settings):
+        scores = np.array([_taus(metric, rows, is_held, fit) for is_held in held_out])
+        shipped = scores[:, 0] if name == "shipped" else shipped
+        differences = scores[:, 0] - shipped
         outcomes.append(
             Outcome(
                 variant=name,
                 n_columns=n_columns,
-                tau=float(taus.mean()),
-                tau_last=float(last.mean()),
-                difference=float((taus - shipped).mean()),
-                error=float((taus - shipped).std(ddof=1) / np.sqrt(repeats)),
+                tau=float(scores[:, 0].mean()),
+                tau_last=float(scores[:, 1].mean()),
+                difference=float(differences.mean()),
+                error=float(differences.std(ddof=1) / np.sqrt(_N_FOLDS)),  # a repeat brings no new configs
             )
         )
     return outcomes
+
+
+def _taus(metric: str, rows: Rows, is_held: NDArray[np.bool_], fit: Fit) -> tuple[float, float]:
+    """Kendall's tau on all rows of first seeds that were held out, and on those of the last epoch."""
+    held = rows.take(is_held)
+    held = held.take(first_seed(held))
+    predicted = fit(rows.take(~is_held))(held.X)
+    measured = held.y * held.epoch if metric == "runtime" else held.y
+    is_last = held.epoch == held.epoch.max()
+    return kendall_tau(measured, predicted), kendall_tau(measured[is_last], predicted[is_last])
 
 
 def compare_runtime_models(
@@ -150,8 +178,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
     parser = new_parser("ablation", __doc__, example="runs/ --split split.json --metrics valid_acc runtime")
     parser.add_argument("--metrics", nargs="+", default=["valid_acc"], help="default: valid_acc")
-    parser.add_argument("--repeats", type=int, default=3, help="subsets of the training configs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the subsets (%(default)s)")
+    parser.add_argument("--repeats", type=int, default=3, help="divisions into five folds (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the first division (%(default)s)")
     parser.add_argument("--trees", type=int, default=300, help="in every forest (%(default)s)")
     parser.add_argument("--learning-rate", type=float, default=0.1, help="of every forest (%(default)s)")
     parser.add_argument("--out", type=Path, help="a JSON file for the outcomes")
@@ -163,12 +191,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         measured, split = read_measurements(given.runs), read_split(given.split)
         settings = Settings(n_trees=given.trees, learning_rate=given.learning_rate)
         found = {
-            metric: ablate(
-                metric, assemble(metric, measured, split), measured.task,
-                settings=settings, repeats=given.repeats, seed=given.seed,
-            )
+            metric: ablate(metric, measured, split, settings=settings, repeats=given.repeats, seed=given.seed)
             for metric in given.metrics
-        }  # fmt: skip
+        }
         models: dict[str, Scores] = {}
         if "runtime" in given.metrics:
             cumulative = assemble_cumulative(measured, split)

@@ -20,7 +20,7 @@ from jahs.noise.spread import to_line
 from jahs.schema import CONFIG_KEYS, SPLIT_PARTS
 from splits.folds import k_folds
 from splits.split import Split
-from surrogate.dataset import Measurements, Rows, assemble
+from surrogate.dataset import Measurements, Rows, assemble, join_rows
 from surrogate.model import Settings, fit_surrogate
 from surrogate.scores import first_seed
 from surrogate.spreads import Deviations
@@ -79,7 +79,7 @@ def fold_predictions(
     found: dict[str, dict[str, Predicted]] = {}
     for metric in NOISY:
         parts = assemble(metric, measured, split)
-        rows = _joined([parts[part] for part in FOLDED])
+        rows = join_rows([parts[part] for part in FOLDED])
         configs = take(measured.configs, np.isin(measured.configs["config_id"], rows.config_id))
         columns = {key: configs[key] for key in (*CONFIG_KEYS, "config_id")}
         mean, of_test = np.empty(len(rows)), np.zeros(len(parts["test"]))
@@ -100,7 +100,7 @@ def fold_predictions(
 
 def join_predicted(parts: Sequence[Predicted]) -> Predicted:
     """Put the rows of several parts together."""
-    return Predicted(rows=_joined([part.rows for part in parts]), mean=np.concatenate([part.mean for part in parts]))
+    return Predicted(rows=join_rows([part.rows for part in parts]), mean=np.concatenate([part.mean for part in parts]))
 
 
 def seed_deviations(metric: str, predicted: Predicted) -> Deviations:
@@ -164,12 +164,3 @@ def _per_epoch(metric: str, rows: Rows, mean: _Floats) -> _Floats:
 def _units(config_id: NDArray[np.uint64], place: NDArray[np.int64]) -> NDArray[np.int64]:
     of_config = np.unique(config_id, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return of_config * (int(place.max(initial=0)) + 1) + place
-
-
-def _joined(parts: Sequence[Rows]) -> Rows:
-    return Rows(
-        X=np.concatenate([rows.X for rows in parts]),
-        y=np.concatenate([rows.y for rows in parts]),
-        config_id=np.concatenate([rows.config_id for rows in parts]),
-        seed=np.concatenate([rows.seed for rows in parts]),
-    )

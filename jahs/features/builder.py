@@ -22,10 +22,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.cell import N_CELLS
 from jahs.cost import n_macs, n_params
 from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.features.cells import CELL_FEATURES, cell_features
 from jahs.features.sets import FORMULAS, TRENDS, FeatureSet
+from jahs.features.signal import SIGNAL_FEATURES, signal_features
 from jahs.parameters import PARAMETERS
 from jahs.schema import COLUMNS, CONFIG_KEYS, OPS
 from jahs.tasks import Task
@@ -36,10 +38,13 @@ _OP_COLUMNS: Final = [COLUMNS.index(op) for op in OPS]
 _PLACES: Final = 5.0 ** np.arange(5, -1, -1)
 _SIZE_KEYS: Final = ("N", "W", "Resolution")
 _SIZES: Final = tuple(product(*(PARAMETERS[key].choices for key in _SIZE_KEYS)))
+_DEPTHS: Final = tuple(int(n) for n in PARAMETERS["N"].choices)
+_N_SIZES_EACH: Final = len(_SIZES) // len(_DEPTHS)  # sizes of one depth stand side by side
 _N_PAIRS: Final = (len(OPS) + 1) ** 2
 _CHUNK: Final = 2**13  # rows at a time, so that a formula's arrays stay in the processor's cache
 
 _OF_CELL: Final = frozenset(name for names in CELL_FEATURES.values() for name in names)
+_OF_SIGNAL: Final = frozenset(SIGNAL_FEATURES)
 _COSTS: Final = ("n_params", "n_macs")
 _OF_CLASS: Final = "_of_class"  # suffix of what is read from the cell that represents the class
 # What formulas may name. LearningRate and WeightDecay stand twice in a row of arguments: as given, and as the float32
@@ -87,7 +92,7 @@ def _names(name: str) -> tuple[str, ...]:
 
 
 def _needs_cell(name: str) -> bool:
-    return any(part in _OF_CELL or part in _COSTS for part in _names(name))
+    return any(part in _OF_CELL or part in _OF_SIGNAL or part in _COSTS for part in _names(name))
 
 
 class RowBuilder:
@@ -108,8 +113,9 @@ class RowBuilder:
         self._cell_rows = _table([cells[flag][name] for name, flag in self.columns[first:end]], np.float32)
         self._cell_bytes, self._width = self._cell_rows.tobytes(), 4 * (end - first)
         facts = sorted({fact for i in self._computed for fact in _facts(self.columns[i])})
-        self._facts = _table([cells[flag][name] for name, flag in facts], np.float64)
-        self._fact_rows = list(map(tuple, self._facts.tolist()))
+        self._facts = np.concatenate([_fact_table(facts, n) for n in _DEPTHS])
+        self._fact_bytes = self._facts.tobytes()
+        self._fact_row = Struct(f"={len(facts)}d")
         arguments = (*_ARGUMENTS, *(_argument(name, is_canonical=flag) for name, flag in facts))
         self._formulas = _formulas([self.columns[i] for i in self._computed], arguments)
         self._varying_formulas = _formulas([self.columns[i] for i in self._varying], arguments)
@@ -146,7 +152,7 @@ class RowBuilder:
         costs = self._cost_rows[size]
         values = self._formulas(
             *codes, *_ROUND.unpack(_ROUND.pack(codes[_RATE], codes[_DECAY])), epoch, self._spent[epoch],
-            self._now[epoch], *costs[self._own[cell]], *costs[self._of_class[cell]], *self._fact_rows[cell],
+            self._now[epoch], *costs[self._own[cell]], *costs[self._of_class[cell]], *self._facts_of(place),
         )  # fmt: skip
         copied = self._cell_bytes[cell * self._width : (cell + 1) * self._width]
         before = self._n_before
@@ -165,7 +171,7 @@ class RowBuilder:
         rounded = _ROUND.unpack(_ROUND.pack(codes[_RATE], codes[_DECAY]))
         values = self._varying_formulas(
             *codes, *rounded, epochs.astype(np.float64), *self._schedule[:, epochs], *own[self._own[place[0]]],
-            *own[self._of_class[place[0]]], *self._fact_rows[place[0]],
+            *own[self._of_class[place[0]]], *self._facts_of(place),
         )  # fmt: skip
         for i, column in zip(self._varying, values, strict=True):
             F[:, i] = column
@@ -178,6 +184,9 @@ class RowBuilder:
             self._fill(F[first : first + _CHUNK], X[first : first + _CHUNK])
         return F
 
+    def _facts_of(self, place: Place) -> tuple[float, ...]:
+        return self._fact_row.unpack_from(self._fact_bytes, self._fact_row.size * _fact_rows(*place))
+
     def _fill(self, F: NDArray[np.float32], X: NDArray[np.float32]) -> None:
         cells, sizes = _places(X)
         codes = X[:, :-1].T.astype(np.float64)
@@ -185,7 +194,7 @@ class RowBuilder:
         costs = (cost for pairs in self._pairs for cost in self._costs[sizes, pairs[cells]].T)
         values = self._formulas(
             *codes, codes[_RATE], codes[_DECAY], epochs.astype(np.float64), *self._schedule[:, epochs], *costs,
-            *self._facts[cells].T,
+            *self._facts[_fact_rows(cells, sizes)].T,
         )  # fmt: skip
         F[:, self._copied] = self._cell_rows[cells]
         for i, column in zip(self._computed, values, strict=True):
@@ -244,18 +253,33 @@ def _places(X: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.int64
     return (X[:, _OP_COLUMNS] @ _PLACES).astype(np.int64), sizes
 
 
-def _table(columns: Sequence[NDArray[np.float32]], dtype: Any) -> NDArray[Any]:  # Any: float32 or float64
+def _table(columns: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # Any: float32 or float64
     """One row per cell, (15625, n_columns)."""
-    return np.column_stack(columns).astype(dtype, copy=False) if columns else np.empty((5 ** len(OPS), 0), dtype)
+    return np.column_stack(columns).astype(dtype, copy=False) if columns else np.empty((N_CELLS, 0), dtype)
 
 
 def _facts(column: Column) -> list[tuple[str, bool]]:
-    """What a computed column reads of the cell, besides the costs."""
-    return [(name, column.is_canonical) for name in _names(column.name) if name in _OF_CELL]
+    """What a computed column reads of the cell and of its signal, besides the costs."""
+    return [(name, column.is_canonical) for name in _names(column.name) if name in _OF_CELL or name in _OF_SIGNAL]
+
+
+def _fact_table(facts: Sequence[tuple[str, bool]], n_cells: int) -> NDArray[np.float64]:
+    """Facts of networks with `n_cells` cells a stage, (15625, n_facts)."""
+    columns = [
+        cell_features(canonical=flag)[name] if name in _OF_CELL else signal_features(n_cells, canonical=flag)[name]
+        for name, flag in facts
+    ]
+    table: NDArray[np.float64] = _table(columns, np.float64)
+    return table
+
+
+def _fact_rows(cell: Any, size: Any) -> Any:  # Any: an integer, or an array of them
+    """Where facts of cells and sizes stand among those of every depth."""
+    return size // _N_SIZES_EACH * N_CELLS + cell
 
 
 def _argument(name: str, *, is_canonical: bool) -> str:
-    return name + _OF_CLASS if is_canonical and (name in _OF_CELL or name in _COSTS) else name
+    return name + _OF_CLASS if is_canonical and _needs_cell(name) else name
 
 
 def _formulas(columns: Sequence[Column], arguments: Sequence[str]) -> _Formulas:

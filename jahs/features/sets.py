@@ -14,11 +14,12 @@ from typing import Final, Literal
 
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.features.cells import CELL_FEATURES
+from jahs.features.signal import SIGNAL_FEATURES
 from jahs.parameters import PARAMETERS
 
 __all__ = ["FEATURES_VERSION", "FEATURE_SETS", "FORMULAS", "GROUPS", "TRENDS", "FeatureSet", "feature_set"]
 
-FEATURES_VERSION: Final = 1
+FEATURES_VERSION: Final = 2
 """Raised whenever a column's values change; a release built with another version is refused."""
 
 Trend = Literal["fixed", "rising", "falling"]
@@ -26,7 +27,8 @@ Trend = Literal["fixed", "rising", "falling"]
 _ACTIVATION: Final = dict(zip(PARAMETERS["Activation"].choices, PARAMETERS["Activation"].codes, strict=True))
 _MAP: Final = "(W * Resolution * Resolution)"  # numbers in a feature map of the first stage, up to the task's constant
 
-# Python expressions of keys of a config, columns of the cell, n_params, n_macs, schedule_spent and schedule_now.
+# Python expressions of keys of a config, columns of the cell and of its signal, epoch, n_params, n_macs, schedule_spent
+# and schedule_now.
 _EXPRESSIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "published_rest": {
         **{
@@ -62,6 +64,11 @@ _EXPRESSIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "convolved_maps": f"N * (n_conv3x3 + n_conv1x1) * {_MAP}",
         "touched_maps": f"N * (6.0 - n_zero) * {_MAP}",
     },
+    "signal": {
+        "epochs_per_conv": "epoch / (1.0 + signal_convs)",
+        "pools_per_conv": "signal_pools / (1.0 + signal_convs)",
+        "pools_per_resolution": "signal_pools / Resolution",
+    },
     "epochs": {
         "rate_spent": "LearningRate * schedule_spent",
         "rate_left": "LearningRate * (1.0 - schedule_spent)",
@@ -83,6 +90,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cost": ("n_params", "n_macs"),
         **CELL_FEATURES,
         **{group: tuple(expressions) for group, expressions in _EXPRESSIONS.items()},
+        "signal": (*SIGNAL_FEATURES, *_EXPRESSIONS["signal"]),
     }
 )
 """Every column by what it is about; an ablation leaves out one group at a time."""
@@ -92,6 +100,7 @@ _KNOWN: Final = frozenset(name for names in GROUPS.values() for name in names)
 TRENDS: Final[Mapping[str, Trend]] = MappingProxyType(
     {
         "epoch": "rising",
+        "epochs_per_conv": "rising",
         "rate_spent": "rising",
         "decay_spent": "rising",
         "rate_left": "falling",
@@ -134,6 +143,13 @@ class FeatureSet:
         left = tuple(name for name in self.columns if name not in GROUPS[group])
         return FeatureSet(name=f"{self.name} - {group}", columns=left, is_canonical=self.is_canonical)
 
+    def with_group(self, group: str) -> FeatureSet:
+        """Return this set and those columns of `group`, a name in `GROUPS`, that it lacks."""
+        if group not in GROUPS:
+            raise UnknownName.of("group", group, GROUPS)
+        more = tuple(name for name in GROUPS[group] if name not in self.columns)
+        return FeatureSet(name=f"{self.name} + {group}", columns=(*self.columns, *more), is_canonical=self.is_canonical)
+
 
 def _of_groups(name: str, groups: Iterable[str], *, is_canonical: bool) -> FeatureSet:
     return FeatureSet(
@@ -146,10 +162,8 @@ _ACCURACY: Final = (
     "sizes",
     "epoch",
     "operations",
-    "paths",
-    "live",
     "shortcuts",
-    "nodes",
+    "signal",
     "cost",
     "rates",
     "rates_by_size",

@@ -115,9 +115,13 @@ def test_worlds_survive_their_file_and_a_damaged_one_is_refused(tmp_path, worlds
     again = read_worlds(path, TASK)
     assert np.array_equal(again.X, worlds.X)
     assert again.agreement("valid_acc") == worlds.agreement("valid_acc")
-    path.write_bytes(path.read_bytes()[:2000])
-    with pytest.raises(CorruptFile, match="it is built again"):
-        read_worlds(path, TASK)
+    sound = path.read_bytes()
+    entry = sound.index(b"PK\x01\x02")  # the first of the directory; the method of compression stands 10 bytes on
+    other_methods = [sound[: entry + 10] + bytes([method, 0]) + sound[entry + 12 :] for method in (12, 14, 99)]
+    for damaged in (sound[:2000], *other_methods):
+        path.write_bytes(damaged)
+        with pytest.raises(CorruptFile, match="it is built again"):
+            read_worlds(path, TASK)
 
 
 def test_too_few_recorded_configs_and_seeds_are_refused(recorded, worlds):

@@ -35,8 +35,8 @@ BUILDERS = {name: FeatureBuilder(found, TASK) for name, found in FEATURE_SETS.it
 OPS = slice(3, 9)
 GOLDEN = {
     "published": "0c35d4961abeaa0b",
-    "accuracy": "1a00418ffe9dcaa0",
-    "accuracy_as_is": "2b65c165f81a5427",
+    "accuracy": "518e7d32cf2890f1",
+    "accuracy_as_is": "4310f98dcfa28ec8",
     "latency": "7a42f42f641cbb79",
     "epoch_time": "65ec0217edabc78b",
 }
@@ -69,7 +69,7 @@ def test_the_values_are_those_of_this_version(name: str) -> None:
     """A release holds thresholds for these very bits: whoever changes one raises FEATURES_VERSION."""
     columns = jahs.space().sample_columns(2000, seed=5)
     F = BUILDERS[name].build(jahs.encode(columns, np.arange(2000) % TASK.max_epoch + 1))
-    assert FEATURES_VERSION == 1
+    assert FEATURES_VERSION == 2
     assert sha256(F.astype("<f4").tobytes()).hexdigest()[:16] == GOLDEN[name]
 
 
@@ -138,7 +138,7 @@ def test_several_sets_built_side_by_side_have_the_columns_of_each() -> None:
 
 
 @settings(max_examples=15)
-@given(seed=st.integers(0, 2**32 - 1), n_columns=st.integers(1, 73))
+@given(seed=st.integers(0, 2**32 - 1), n_columns=st.integers(1, len(FEATURE_SETS["accuracy"].columns)))
 def test_columns_may_stand_in_any_order(seed: int, n_columns: int) -> None:
     features = FEATURE_SETS["accuracy"]
     order = np.random.default_rng(seed).permutation(len(features.columns))[:n_columns]

@@ -147,7 +147,7 @@ def test_another_format_version_is_refused(copy, version):
 
 @pytest.mark.parametrize("key", ["format", "features_version"])
 def test_models_of_another_version_are_refused(copy, key):
-    edit_json(copy, lambda models: models.update({key: 2}), name="models.json")
+    edit_json(copy, lambda models: models.update({key: 99}), name="models.json")
     with pytest.raises(UnknownFormat, match=r"models\.json: models .*this version of jahs"):
         _ = read_release(copy).models
 
