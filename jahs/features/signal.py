@@ -74,7 +74,7 @@ class _Cells:
         return arrived, (total - copied) / np.where(total > 0, total, 1.0)
 
     def _arrived(self, node: int, started: dict[int, _Floats]) -> _Floats:
-        arrived = started[node].copy()
+        arrived: _Floats = started[node].copy()
         for start in range(1, node):
             copied = self.gain[start, node] * started[start]
             copied[_POOLS] += self.pools[start, node] * copied[_VARIANCE]
