@@ -24,18 +24,15 @@ from jahs.bounds import BoundedTransform
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.features import FEATURE_SETS, GROUPS, FeatureSet
 from jahs.features.cells import CELL_FEATURES
-from jahs.files.tables import take
 from jahs.metrics import ACCURACIES, LEARNED
 from jahs.ranks import kendall_tau
-from jahs.schema import CONFIG_KEYS
 from jahs.tasks import Task
-from splits.folds import k_folds
 from splits.split import Split, read_split
 from surrogate.command import answer, new_parser
 from surrogate.dataset import Measurements, Rows, assemble, assemble_cumulative, join_rows, read_measurements
 from surrogate.folders import write_json
 from surrogate.model import Settings, default_features, fit_surrogate
-from surrogate.predicted import FOLDED
+from surrogate.predicted import FOLDED, held_out_rows
 from surrogate.scores import Scores, agreement, first_seed
 
 __all__ = ["ABLATION_FORMAT", "Outcome", "ablate", "ablation_table", "compare_runtime_models", "main", "variants"]
@@ -101,12 +98,8 @@ def ablate(
         raise InvalidArgument(f"repeats={repeats} must be at least 1")
     parts = assemble(metric, measured, split)
     rows = join_rows([parts[part] for part in FOLDED])
-    configs = take(measured.configs, np.isin(measured.configs["config_id"], rows.config_id))
-    columns = {key: configs[key] for key in (*CONFIG_KEYS, "config_id")}
     held_out = [
-        np.isin(rows.config_id, configs["config_id"][held])
-        for repeat in range(repeats)
-        for _, held in k_folds(columns, _N_FOLDS, seed=seed + repeat)
+        is_held for repeat in range(repeats) for is_held in held_out_rows(measured, rows, _N_FOLDS, seed=seed + repeat)
     ]
     outcomes, shipped = [], np.zeros(len(held_out))
     for name, n_columns, fit in variants(metric, measured.task, settings):

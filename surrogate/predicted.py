@@ -7,7 +7,7 @@ without it, a config outside of the folds by the mean of them all.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +31,7 @@ __all__ = [
     "Predicted",
     "choose_configs",
     "fold_predictions",
+    "held_out_rows",
     "join_predicted",
     "outcome_deviations",
     "repeated_configs",
@@ -80,11 +81,8 @@ def fold_predictions(
     for metric in NOISY:
         parts = assemble(metric, measured, split)
         rows = join_rows([parts[part] for part in FOLDED])
-        configs = take(measured.configs, np.isin(measured.configs["config_id"], rows.config_id))
-        columns = {key: configs[key] for key in (*CONFIG_KEYS, "config_id")}
         mean, of_test = np.empty(len(rows)), np.zeros(len(parts["test"]))
-        for number, (_, held_out) in enumerate(k_folds(columns, n_folds, seed=seed), 1):
-            is_out = np.isin(rows.config_id, configs["config_id"][held_out])
+        for number, is_out in enumerate(held_out_rows(measured, rows, n_folds, seed=seed), 1):
             chosen = (settings or {}).get(metric, _SETTINGS)
             fitted = fit_surrogate(metric, rows.take(~is_out), measured.task, settings=chosen)
             mean[is_out] = fitted.predict(rows.X[is_out])
@@ -96,6 +94,18 @@ def fold_predictions(
         found[metric] = {part: every.take(side == SPLIT_PARTS.index(part)) for part in FOLDED}
         found[metric]["test"] = Predicted(rows=parts["test"], mean=_per_epoch(metric, parts["test"], of_test))
     return found
+
+
+def held_out_rows(measured: Measurements, rows: Rows, n_folds: int, *, seed: int) -> Iterator[NDArray[np.bool_]]:
+    """Yield, for each fold of the configs of `rows`, which rows it holds out.
+
+    Raises:
+        InvalidArgument: see `splits.folds.k_folds`.
+    """
+    configs = take(measured.configs, np.isin(measured.configs["config_id"], rows.config_id))
+    columns = {key: configs[key] for key in (*CONFIG_KEYS, "config_id")}
+    for _, held_out in k_folds(columns, n_folds, seed=seed):
+        yield np.isin(rows.config_id, configs["config_id"][held_out])
 
 
 def join_predicted(parts: Sequence[Predicted]) -> Predicted:

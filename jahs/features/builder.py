@@ -44,7 +44,7 @@ _N_PAIRS: Final = (len(OPS) + 1) ** 2
 _CHUNK: Final = 2**13  # rows at a time, so that a formula's arrays stay in the processor's cache
 
 _OF_CELL: Final = frozenset(name for names in CELL_FEATURES.values() for name in names)
-_OF_SIGNAL: Final = frozenset(SIGNAL_FEATURES)
+_FACTS: Final = _OF_CELL | frozenset(SIGNAL_FEATURES)
 _COSTS: Final = ("n_params", "n_macs")
 _OF_CLASS: Final = "_of_class"  # suffix of what is read from the cell that represents the class
 # What formulas may name. LearningRate and WeightDecay stand twice in a row of arguments: as given, and as the float32
@@ -92,7 +92,7 @@ def _names(name: str) -> tuple[str, ...]:
 
 
 def _needs_cell(name: str) -> bool:
-    return any(part in _OF_CELL or part in _OF_SIGNAL or part in _COSTS for part in _names(name))
+    return any(part in _FACTS or part in _COSTS for part in _names(name))
 
 
 class RowBuilder:
@@ -260,7 +260,7 @@ def _table(columns: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # Any:
 
 def _facts(column: Column) -> list[tuple[str, bool]]:
     """What a computed column reads of the cell and of its signal, besides the costs."""
-    return [(name, column.is_canonical) for name in _names(column.name) if name in _OF_CELL or name in _OF_SIGNAL]
+    return [(name, column.is_canonical) for name in _names(column.name) if name in _FACTS]
 
 
 def _fact_table(facts: Sequence[tuple[str, bool]], n_cells: int) -> NDArray[np.float64]:

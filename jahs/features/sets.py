@@ -138,17 +138,20 @@ class FeatureSet:
 
     def without(self, group: str) -> FeatureSet:
         """Return this set less the columns of `group`, a name in `GROUPS`."""
-        if group not in GROUPS:
-            raise UnknownName.of("group", group, GROUPS)
-        left = tuple(name for name in self.columns if name not in GROUPS[group])
+        columns = _columns_of(group)
+        left = tuple(name for name in self.columns if name not in columns)
         return FeatureSet(name=f"{self.name} - {group}", columns=left, is_canonical=self.is_canonical)
 
     def with_group(self, group: str) -> FeatureSet:
         """Return this set and those columns of `group`, a name in `GROUPS`, that it lacks."""
-        if group not in GROUPS:
-            raise UnknownName.of("group", group, GROUPS)
-        more = tuple(name for name in GROUPS[group] if name not in self.columns)
+        more = tuple(name for name in _columns_of(group) if name not in self.columns)
         return FeatureSet(name=f"{self.name} + {group}", columns=(*self.columns, *more), is_canonical=self.is_canonical)
+
+
+def _columns_of(group: str) -> tuple[str, ...]:
+    if group not in GROUPS:
+        raise UnknownName.of("group", group, GROUPS)
+    return GROUPS[group]
 
 
 def _of_groups(name: str, groups: Iterable[str], *, is_canonical: bool) -> FeatureSet:

@@ -141,7 +141,8 @@ def test_the_ablation_shows_every_choice_beside_the_shipped_one(
     printed = capsys.readouterr().out
     found = {o["variant"]: o for o in json.loads(out.read_text())["metrics"]["valid_acc"]}
     assert found["shipped"]["difference"] == 0
-    assert {"published", "accuracy_as_is", "without signal", "with paths", "bounds as observed"} < found.keys()
+    assert {"published", "accuracy_as_is", "paths, no signal", "bounds as observed"} < found.keys()
+    assert {"without signal", "without epochs", "with paths"} < found.keys()
     assert found["published"]["n_columns"] == 41
     assert "| published | 41 |" in printed
     assert "rising with the epoch: R2" in printed
