@@ -163,7 +163,7 @@ def _facts(metric: str, measured: Measurements, split: Split, *, optimizer: str,
         "task": measured.task.name,
         "protocol": measured.protocol,
         "split": split.digest,
-        "features": f"{default_features(metric).name} {FEATURES_VERSION}",
+        "features": [*default_features(metric).columns, FEATURES_VERSION],
         "optimizer": optimizer,
         "n_trees": n_trees,
     }

@@ -43,12 +43,16 @@ CELL_FEATURES: Final = {
     ),
     "shortcuts": ("n_conv_free_paths", "n_identity_paths", "fewest_pools"),
     "nodes": ("n_from_input", "n_into_node_3", "n_into_output"),
+    "computed": ("n_activated", "n_pooled"),
+    "trained": tuple(f"n_trained_{name}" for name in ("conv3x3", "conv1x1", "activated", "pooled")),
 }
 """The columns of `cell_features`, by group.
 
 live: operations on live edges; sums over live paths; the fewest convolutions and the most 3x3 convolutions of a live
 path, and the most operations of a live path that see a neighbourhood. shortcuts: live paths without a convolution, of
-identities alone, and the fewest poolings on the former. nodes: edges that are no zero.
+identities alone, and the fewest poolings on the former. nodes: edges that are no zero. computed: nodes whose value is
+activated, once for all convolutions that read it, and nodes whose value is pooled. trained: convolutions that the
+output depends on, and the activations and poolings that training goes back through.
 """
 
 
@@ -67,6 +71,7 @@ def cell_features(*, canonical: bool) -> dict[str, NDArray[np.float32]]:
     columns |= by_path
     columns |= {f"n_{name}": (ops == code).sum(axis=1) for code, name in _COUNTED.items()}
     columns |= _live(ops, by_path)
+    columns |= _computed(ops)
     not_zero = ops != ZERO
     for name, node, end in (("n_from_input", 1, 0), ("n_into_node_3", 3, 1), ("n_into_output", 4, 1)):
         columns[name] = not_zero[:, [edge[end] == node for edge in EDGES]].sum(axis=1)
@@ -99,4 +104,36 @@ def _live(ops: NDArray[np.int64], by_path: dict[str, NDArray[np.int8]]) -> dict[
         "n_conv_free_paths": is_free.sum(axis=1),
         "n_identity_paths": (is_free & (pools == 0)).sum(axis=1),
         "fewest_pools": np.where(is_free, pools, NO_PATH).min(axis=1),
+    }
+
+
+def _computed(ops: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    """The groups "computed" and "trained"."""
+    conv3x3, conv1x1, pool, zero = (ops == code for code in (CONV3X3, CONV1X1, POOL, ZERO))
+    conv = conv3x3 | conv1x1
+    # Weights stand before a node, or the output reads it: what goes back goes from the latter to the former.
+    learns, leads = {1: np.ones(len(ops), bool)}, {4: np.ones(len(ops), bool)}
+    for node in (2, 3):
+        learns[node] = np.any(
+            [~zero[:, i] & (conv[:, i] | learns[start]) for i, (start, end) in enumerate(EDGES) if end == node], axis=0
+        )
+    for node in (3, 2, 1):
+        leads[node] = np.any(
+            [~zero[:, i] & leads[end] for i, (start, end) in enumerate(EDGES) if start == node], axis=0
+        )
+    is_led = np.column_stack([leads[end] for _, end in EDGES])
+    goes_back = is_led & np.column_stack([learns[start] for start, _ in EDGES])
+
+    def n_read(is_read: NDArray[np.bool_]) -> NDArray[np.int64]:
+        reads = [is_read[:, [start == node for start, _ in EDGES]].any(axis=1) for node in (1, 2, 3)]
+        found: NDArray[np.int64] = np.column_stack(reads).sum(axis=1)
+        return found
+
+    return {
+        "n_activated": n_read(conv),
+        "n_pooled": n_read(pool),
+        "n_trained_conv3x3": (conv3x3 & is_led).sum(axis=1),
+        "n_trained_conv1x1": (conv1x1 & is_led).sum(axis=1),
+        "n_trained_activated": n_read(conv & goes_back),
+        "n_trained_pooled": n_read(pool & goes_back),
     }

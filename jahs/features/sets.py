@@ -15,12 +15,16 @@ from typing import Final, Literal
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.features.cells import CELL_FEATURES
 from jahs.features.signal import SIGNAL_FEATURES
+from jahs.features.timing import TIME_TERMS, TIMES
 from jahs.parameters import PARAMETERS
 
 __all__ = ["FEATURES_VERSION", "FEATURE_SETS", "FORMULAS", "GROUPS", "TRENDS", "FeatureSet", "feature_set"]
 
 FEATURES_VERSION: Final = 2
-"""Raised whenever a column's values change; a release built with another version is refused."""
+"""Raised whenever a column's values change; a release built with another version is refused.
+
+A set may gain columns without it: a release lists those that its models read.
+"""
 
 Trend = Literal["fixed", "rising", "falling"]
 
@@ -64,6 +68,8 @@ _EXPRESSIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "convolved_maps": f"N * (n_conv3x3 + n_conv1x1) * {_MAP}",
         "touched_maps": f"N * (6.0 - n_zero) * {_MAP}",
     },
+    "time": TIMES,
+    "time_terms": TIME_TERMS,
     "signal": {
         "epochs_per_conv": "epoch / (1.0 + signal_convs)",
         "pools_per_conv": "signal_pools / (1.0 + signal_convs)",
@@ -184,7 +190,10 @@ _PUBLISHED: Final = (
     "WeightDecay",
     "epoch",
 )
-_WORK: Final = ("n_params", "n_macs", *GROUPS["counts"], *GROUPS["operations"], *GROUPS["work"])
+_WORK: Final = (
+    *("n_params", "n_macs"),
+    *(name for group in ("counts", "operations", "time") for name in GROUPS[group]),
+)
 
 FEATURE_SETS: Final[Mapping[str, FeatureSet]] = MappingProxyType(
     {
@@ -204,7 +213,7 @@ FEATURE_SETS: Final[Mapping[str, FeatureSet]] = MappingProxyType(
 )
 """published: JAHS-Bench-201's 41 columns, in its order. accuracy: ours, equal for cells that compute the same;
 accuracy_as_is: the same columns of the cell as it is written. latency and epoch_time: what costs time, hyperparameters
-and the epoch left out where they cannot matter."""
+and the epoch left out where they cannot matter. time_terms, which no set reads, are what the group time is a sum of."""
 
 
 def feature_set(name: str) -> FeatureSet:

@@ -9,6 +9,7 @@ from torch.nn import functional
 from jahs.cell import Cell, all_ops, canonical_keys
 from jahs.cell.operations import CONV1X1, CONV3X3
 from jahs.cost import cost
+from jahs.features.cells import cell_features
 from jahs.spaces import space
 from jahs.tasks import TASKS
 from pipeline.network import CellBlock, Network, build_network
@@ -189,6 +190,35 @@ def test_an_edge_that_leads_nowhere_is_computed_and_moves_its_statistics():
     block = CellBlock(cell.ops, 4, functional.relu).train()
     block(torch.randn(2, 4, 8, 8) + 1)
     assert block.convs["Op1"].norm.num_batches_tracked == 1
+
+
+def test_a_cell_computes_and_goes_back_through_what_its_features_count(monkeypatch):
+    found = {}
+
+    def counted(function, name):
+        def call(*args, **kwargs):
+            output = function(*args, **kwargs)
+            found[f"n_{name}"] += 1
+            if output.requires_grad:
+                output.register_hook(
+                    lambda gradient: found.update({f"n_trained_{name}": found[f"n_trained_{name}"] + 1})
+                )
+            return output
+
+        return call
+
+    activate = counted(functional.mish, "activated")
+    monkeypatch.setattr(functional, "avg_pool2d", counted(functional.avg_pool2d, "pooled"))
+    expected = cell_features(canonical=False)
+    for number in np.random.default_rng(0).choice(len(all_ops()), 400, replace=False).tolist():
+        found.update(n_activated=0, n_trained_activated=0, n_pooled=0, n_trained_pooled=0)
+        block = CellBlock(tuple(all_ops()[number].tolist()), 4, activate).train()
+        output = block(torch.randn(2, 4, 4, 4, requires_grad=True))
+        if output.requires_grad:
+            output.sum().backward()
+        sides = [conv.conv.kernel_size[0] for conv in block.convs.values() if conv.conv.weight.grad is not None]
+        found.update(n_trained_conv1x1=sides.count(1), n_trained_conv3x3=sides.count(3))
+        assert {name: expected[name][number] for name in found} == found, all_ops()[number]
 
 
 @pytest.mark.parametrize("is_training", [True, False])

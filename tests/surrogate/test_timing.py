@@ -1,0 +1,61 @@
+"""Coefficients of times: found again where they are known, and those that ship are those of what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jahs.encoding import encode
+from jahs.errors import InvalidTable
+from jahs.features import GROUPS, FeatureBuilder, FeatureSet
+from jahs.features.timing import BACKWARD, FORWARD, SHARE_FORWARD
+from jahs.files.tables import Table, take
+from jahs.ranks import kendall_tau
+from jahs.runs import read_configs, read_profile
+from jahs.tasks import TASKS
+from surrogate.timing import fit_times, main
+from tests.surrogate import landscape
+
+RECORDED = Path(__file__).parents[2] / "pipeline/recorded/fashion_mnist_mini"
+
+
+def times(configs: Table) -> np.ndarray:
+    features = FeatureSet(name="times", columns=GROUPS["time"], is_canonical=False)
+    X = encode({key: values for key, values in configs.items() if key[0].isupper()}, 1)
+    return FeatureBuilder(features, TASKS["fashion_mnist_mini"]).build(X).astype(np.float64)
+
+
+def test_known_coefficients_are_found_again() -> None:
+    measured = landscape.measurements(20)
+    forward, training = times(measured.configs).T / 1e3
+    profile = {**measured.profile, "latency": forward, "step_time_s": training}
+    order = np.random.default_rng(0).permutation(len(forward))
+    found = fit_times(replace(measured, profile=take(profile, order)), landscape.split_of(measured))
+    assert found["forward_time"].coefficients == pytest.approx(dict(FORWARD), rel=1e-3, abs=1e-4)
+    share, *rest = found["training_time"].coefficients.values()
+    assert share == pytest.approx(SHARE_FORWARD, rel=1e-2)
+    assert rest == pytest.approx(list(BACKWARD.values()), rel=0.05, abs=2e-3)
+    assert all(model.tau > 0.999 and model.error < 1e-4 for model in found.values())
+
+
+def test_those_that_ship_order_the_recorded_profile() -> None:
+    profile, configs = read_profile(RECORDED), read_configs(RECORDED)
+    row = {key: i for i, key in enumerate(configs["config_id"].tolist())}
+    estimated = times(take(configs, np.array([row[key] for key in profile["config_id"].tolist()])))
+    for column, name in enumerate(("latency", "step_time_s")):
+        error = np.abs(estimated[:, column] / (1e3 * profile[name]) - 1)
+        assert kendall_tau(estimated[:, column], profile[name]) > 0.92
+        assert np.median(error) < 0.1
+
+
+def test_too_few_profiled_configs_are_counted_part_by_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    measured = landscape.measurements(1)
+    few = replace(measured, profile=take(measured.profile, np.arange(20)))
+    with pytest.raises(InvalidTable, match=r"train: 20 configs are profiled, 26 are needed.*\nvalid: 0 configs"):
+        fit_times(few, landscape.split_of(measured))
+    folder = landscape.write_folder(tmp_path / "runs", landscape.measurements(4))
+    assert main([str(folder), "--split", str(folder / "nowhere.json")]) == 2
+    assert "nowhere.json" in capsys.readouterr().err
