@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jahs.errors import InvalidArgument
 
-__all__ = ["kendall_tau"]
+__all__ = ["kendall_tau", "persistence", "rank_biased_overlap", "spearman"]
+
+_CHUNK: Final = 2**20  # numbers of a table that are in memory at a time
 
 
 def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
@@ -24,9 +27,7 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
         >>> kendall_tau([1, 2, 3, 4], [1, 3, 2, 4])
         0.6666666666666666
     """
-    x, y = np.asarray(a, dtype=np.float64).ravel(), np.asarray(b, dtype=np.float64).ravel()
-    if len(x) != len(y):
-        raise InvalidArgument(f"a has {len(x)} values, b has {len(y)}; they are compared in pairs")
+    x, y = _paired(a, b)
     if np.isnan(x).any() or np.isnan(y).any():
         return math.nan
     of_x, of_y = _ranks(x), _ranks(y)
@@ -38,6 +39,103 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     n_discordant = _n_inversions(of_y[np.argsort(both, kind="stable")])
     n_apart = n_pairs - ties_x - ties_y + _n_ties(both)  # pairs that are tied in neither
     return (n_apart - 2 * n_discordant) / math.sqrt((n_pairs - ties_x) * (n_pairs - ties_y))
+
+
+def spearman(a: ArrayLike, b: ArrayLike) -> float:
+    """Return Spearman's rank correlation of paired values, ties sharing their mean place; NaN as `kendall_tau`.
+
+    Raises:
+        InvalidArgument: they are not of the same length.
+
+    Example:
+        >>> spearman([1, 2, 3, 4], [1, 3, 2, 4])
+        0.8
+    """
+    x, y = _paired(a, b)
+    if np.isnan(x).any() or np.isnan(y).any():
+        return math.nan
+    u, v = (_mean_places(values) - (len(values) - 1) / 2 for values in (x, y))
+    scale = math.sqrt(float(u @ u) * float(v @ v))
+    return float(u @ v) / scale if scale else math.nan
+
+
+def rank_biased_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
+    """Return how well two orders agree at the top, where it matters most: 1 for the same order, NaN with a NaN.
+
+    It is the mean, over all depths, of the share of items that both orders have above that depth; depth d weighs
+    p**(d - 1). The largest values come first. Ties are broken at random in either order, and this is the expectation.
+
+    Args:
+        a, b: paired values.
+        p: in (0, 1), how slowly the weight falls; `persistence` finds it for a depth.
+
+    Raises:
+        InvalidArgument: they are not of the same length, or p is out of range.
+
+    Example:
+        >>> rank_biased_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
+        0.4666666666666667
+    """
+    x, y = _paired(a, b)
+    if not 0 < p < 1:
+        raise InvalidArgument(f"p={p!r} is not a number in (0, 1); jahs.ranks.persistence finds one for a depth")
+    if not len(x) or np.isnan(x).any() or np.isnan(y).any():
+        return math.nan
+    n = len(x)
+    spans = [_span(values) for values in (x, y)]
+    depths = np.arange(1, n + 1, dtype=np.float64)
+    shared = np.empty(n)
+    for first in range(0, n, step := max(1, _CHUNK // n)):
+        depth = depths[first : first + step, None]
+        # How likely each item stands among the first: its tied group fills places above..above + size.
+        within = [np.clip((depth - above) / size, 0, 1) for above, size in spans]
+        shared[first : first + step] = (within[0] * within[1]).sum(axis=1)
+    weights = p ** (depths - 1)
+    return float(weights @ (shared / depths) / weights.sum())
+
+
+def persistence(depth: int, *, weight: float = 0.9) -> float:
+    """Return the p with which the first `depth` places have this share of what `rank_biased_overlap` looks at.
+
+    Raises:
+        InvalidArgument: a depth below 1, or a weight outside of (0, 1).
+
+    Example:
+        >>> round(persistence(10, weight=0.8556), 3)
+        0.9
+    """
+    if depth < 1 or not 0 < weight < 1:
+        raise InvalidArgument(f"depth={depth!r}, weight={weight!r}: at least 1, and a number in (0, 1), are allowed")
+    low, high = 0.0, 1.0
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if _weight_of_first(depth, middle) > weight else (low, middle)
+    return middle
+
+
+def _weight_of_first(depth: int, p: float) -> float:
+    """The share of the weight that the first places have in endless orders (Webber, Moffat and Zobel, 2010, eq. 21)."""
+    places = np.arange(1, depth, dtype=np.float64)
+    rest = -math.log1p(-p) - float(np.sum(p**places / places))
+    return 1 - p ** (depth - 1) + (1 - p) / p * depth * rest
+
+
+def _paired(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    x, y = np.asarray(a, dtype=np.float64).ravel(), np.asarray(b, dtype=np.float64).ravel()
+    if len(x) != len(y):
+        raise InvalidArgument(f"a has {len(x)} values, b has {len(y)}; they are compared in pairs")
+    return x, y
+
+
+def _span(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For each item how many are larger, and how many are as large, itself included."""
+    ranks = _ranks(-values)
+    sizes = np.bincount(ranks)
+    return (np.cumsum(sizes) - sizes)[ranks].astype(np.float64), sizes[ranks].astype(np.float64)
+
+
+def _mean_places(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    above, size = _span(values)
+    return above + (size - 1) / 2
 
 
 def _ranks(values: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:

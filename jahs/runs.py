@@ -6,6 +6,7 @@
     FOLDER/new/<number>-<seed>.parquet   one finished run each, until they are compacted
     FOLDER/profile_visits.parquet the quiet pass, one row per repeat of every visit to a config (`VISIT_COLUMNS`)
     FOLDER/profile.parquet        what is made of it: the least of each config's repeats (`PROFILE_COLUMNS`)
+    FOLDER/proxies.parquet        scores of untrained networks, one row per config (`PROXY_COLUMNS`)
     FOLDER/damaged/               shards that could not be read, kept for inspection
 
 A run becomes visible by one rename, so it is whole or absent. A run that stands both in `new/` and in a compacted
@@ -24,7 +25,16 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_by, take
-from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUN_KEY, RUNS_FORMAT, VISIT_COLUMNS, VISIT_KEY
+from jahs.schema import (
+    CONFIG_COLUMNS,
+    PROFILE_COLUMNS,
+    PROXY_COLUMNS,
+    RUN_COLUMNS,
+    RUN_KEY,
+    RUNS_FORMAT,
+    VISIT_COLUMNS,
+    VISIT_KEY,
+)
 
 __all__ = [
     "TIMES",
@@ -33,9 +43,11 @@ __all__ = [
     "halves_of_visits",
     "last_rows",
     "profile_of_visits",
+    "proxies_path",
     "read_configs",
     "read_profile",
     "read_protocol",
+    "read_proxies",
     "read_runs",
     "read_visits",
     "run_shards",
@@ -122,6 +134,17 @@ def read_visits(path: Path) -> Table:
     """Return every repeat of every visit that the profile is made of; no rows if there is none."""
     visits = visits_path(path)
     return read_table(visits, VISIT_COLUMNS) if visits.exists() else empty_table(VISIT_COLUMNS)
+
+
+def proxies_path(path: Path) -> Path:
+    """Where the scores of untrained networks stand in a folder of runs."""
+    return path / "proxies.parquet"
+
+
+def read_proxies(path: Path) -> Table:
+    """Return the scores of untrained networks; no rows if there are none."""
+    proxies = proxies_path(path)
+    return read_table(proxies, PROXY_COLUMNS) if proxies.exists() else empty_table(PROXY_COLUMNS)
 
 
 def profile_of_visits(visits: Table) -> Table:

@@ -16,6 +16,8 @@ __all__ = [
     "CONFIG_KEYS",
     "OPS",
     "PROFILE_COLUMNS",
+    "PROXIES",
+    "PROXY_COLUMNS",
     "RUNS_FORMAT",
     "RUN_COLUMNS",
     "RUN_KEY",
@@ -114,6 +116,19 @@ VISIT_COLUMNS: Final = MappingProxyType(
 
 VISIT_KEY: Final = ("config_id", "visit", "repeat")
 """What names a repeat; tables are in this order."""
+
+PROXIES: Final = ("grad_norm", "snip", "synflow", "jacob_cov", "naswot")
+"""What untrained networks are scored with; `pipeline.proxies` says what each is."""
+
+PROXY_COLUMNS: Final = MappingProxyType(
+    {
+        "config_id": "uint64",
+        "seed": "int64",  # of the weights
+        **dict.fromkeys(PROXIES, "float64"),
+        "torch_version": "string",
+        "protocol": "string",
+    }
+)
 
 SPLIT_FORMAT: Final = 1
 SPLIT_PARTS: Final = ("train", "valid", "test")

@@ -17,7 +17,16 @@ from jahs.errors import InvalidTable
 from jahs.files.tables import Table, sort_by, take
 from jahs.metrics import ACCURACIES
 from jahs.ranks import kendall_tau
-from jahs.runs import Protocol, last_rows, read_configs, read_profile, read_protocol, read_runs, read_visits
+from jahs.runs import (
+    Protocol,
+    last_rows,
+    read_configs,
+    read_profile,
+    read_protocol,
+    read_proxies,
+    read_runs,
+    read_visits,
+)
 from jahs.schema import CONFIG_KEYS
 from jahs.tasks import Task, task
 from pipeline.sampling import FIDELITY_GROUPS
@@ -38,6 +47,7 @@ class Measured:
         last: the last row of every run.
         profile: the quiet profile; no rows if there is none yet.
         visits: every repeat that the profile is made of; no rows where only the profile is known.
+        proxies: scores of untrained networks; no rows if there are none yet.
         configs: of every config with a run that finished, its row of the config table, sorted by id.
         group: of each, the position of its fidelity group in `FIDELITY_GROUPS`.
         macs: of each, the multiply-adds.
@@ -51,6 +61,7 @@ class Measured:
     last: Table
     profile: Table
     visits: Table
+    proxies: Table
     configs: Table
     group: NDArray[np.int64]
     macs: NDArray[np.float64]
@@ -126,6 +137,7 @@ def read_measured(path: Path) -> Measured:
         last=last,
         profile=read_profile(path),
         visits=read_visits(path),
+        proxies=read_proxies(path),
         configs=used,
         group=_groups(used),
         macs=np.asarray(n_macs(encode({key: used[key] for key in CONFIG_KEYS}, 1), chosen), dtype=np.float64),

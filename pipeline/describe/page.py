@@ -18,6 +18,7 @@ from pipeline.describe import plots
 from pipeline.describe.agreement import FEWEST, FIDELITIES, epoch_agreement, value_agreement
 from pipeline.describe.drawing import shown
 from pipeline.describe.measured import Measured, seed_noise
+from pipeline.describe.untrained import random_overlap, untrained_agreement
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS
 
 __all__ = ["describe"]
@@ -65,7 +66,15 @@ _ABOUT_VALUES: Final = """**N, W and Resolution.** A config is trained at one va
 _ABOUT_NOISE: Final = """Two trainings of one config with different seeds, at the last epoch: Kendall's tau over the
     repeated configs, and the mean absolute difference of the two. With three seeds the three pairs are averaged. The
     time of a run also carries what else its machine did. Parameters and multiply-adds are computed, so they have no
-    noise, and `latency` is measured once."""
+    noise; how far `latency` can be trusted stands with the quiet profile."""
+
+_ABOUT_UNTRAINED: Final = """Scores of networks before the first step of training (`python -m pipeline.proxies`), with
+    the weights that seed 0 starts from, against the validation accuracy at the last epoch. Beside them what is known
+    for nothing, and the accuracy after one epoch. More is taken to be better; what is not a number is last."""
+
+_ABOUT_OVERLAP: Final = """Rank-biased overlap looks at the top: 90 % of its weight lie on the best tenth. Within groups
+    are means over the 27 fidelity groups, where N, W and Resolution are given and only cell, rates, activation and
+    augmentation differ."""
 
 
 def describe(measured: Measured) -> dict[str, str]:
@@ -85,6 +94,7 @@ def describe(measured: Measured) -> dict[str, str]:
         _profile(measured),
         _results(measured, add_plot),
         _agreement(measured, add_plot),
+        *_untrained(measured),
         _noise(measured, add_plot),
     ]
     files[f"{name}.md"] = "\n\n".join(sections) + "\n"
@@ -231,6 +241,20 @@ def _agreement(measured: Measured, add_plot: _AddPlot) -> str:
         alt = "Kendall's tau between values of N, W and Resolution"
         parts.append(add_plot("fidelities", alt, plots.values_against_values(known)))
     return "\n\n".join(parts)
+
+
+def _untrained(measured: Measured) -> list[str]:
+    """How well untrained networks are ordered; nothing where none has been scored."""
+    found = untrained_agreement(measured)
+    if not found:
+        return []
+    rows = [
+        (name, str(o.n_known), shown(o.tau), shown(o.spearman), shown(o.overlap), shown(o.tau_within))
+        for name, o in found.items()
+    ]
+    head = ("score", "configs", "Kendall's tau", "Spearman", "rank-biased overlap", "tau within groups")
+    about = f"Random orders have an overlap of {random_overlap(measured):.2f}."
+    return ["## Orders without training", _prose(_ABOUT_UNTRAINED, _ABOUT_OVERLAP + " " + about), _table(head, rows)]
 
 
 def _noise(measured: Measured, add_plot: _AddPlot) -> str:

@@ -1,0 +1,78 @@
+"""How well scores of untrained networks order configs as their training does: Kendall's tau, Spearman, and the top."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.cost import n_params
+from jahs.encoding import encode
+from jahs.ranks import kendall_tau, persistence, rank_biased_overlap, spearman
+from jahs.schema import CONFIG_KEYS, PROXIES
+from pipeline.describe.measured import Measured
+
+__all__ = ["Orders", "random_overlap", "untrained_agreement"]
+
+_TOP: Final = 0.1  # the share of configs that gets most of the weight of the overlap
+_FEWEST: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """How far a score and the validation accuracy at the last epoch order configs alike.
+
+    Attributes:
+        n_known: configs whose score is a number.
+        overlap: rank-biased, with nine tenths of its weight on the best tenth.
+        tau_within: mean over fidelity groups.
+    """
+
+    n_known: int
+    tau: float
+    spearman: float
+    overlap: float
+    tau_within: float
+
+
+def untrained_agreement(measured: Measured) -> dict[str, Orders]:
+    """Compare every score with the accuracy at the last epoch; nothing where fewer than 20 configs are scored."""
+    ids, at, of_proxy = np.intersect1d(
+        measured.configs["config_id"], measured.proxies["config_id"], return_indices=True
+    )
+    if len(ids) < _FEWEST:
+        return {}
+    X = encode({key: measured.configs[key][at] for key in CONFIG_KEYS}, 1)
+    scores: dict[str, NDArray[np.float64]] = {
+        **{f"`{name}`": measured.proxies[name][of_proxy].astype(np.float64) for name in PROXIES},
+        "parameters": np.asarray(n_params(X, measured.task), dtype=np.float64),
+        "multiply-adds": measured.macs[at],
+        "accuracy after one epoch": measured.curves["valid_acc"][at, 0],
+    }
+    final, group = measured.final[at], measured.group[at]
+    return {name: _orders(values, final, group) for name, values in scores.items()}
+
+
+def random_overlap(measured: Measured) -> float:
+    """The rank-biased overlap that two random orders of the scored configs are expected to have."""
+    n = int(np.isin(measured.configs["config_id"], measured.proxies["config_id"]).sum())
+    return rank_biased_overlap(np.zeros(n), np.zeros(n), p=_persistence(n))  # ties are broken at random
+
+
+def _orders(scores: NDArray[np.float64], final: NDArray[np.float64], group: NDArray[np.int64]) -> Orders:
+    is_known = ~np.isnan(scores)
+    ranked = np.where(is_known, scores, -np.inf)
+    taus = [kendall_tau(ranked[group == g], final[group == g]) for g in np.unique(group).tolist()]
+    return Orders(
+        n_known=int(is_known.sum()),
+        tau=kendall_tau(ranked, final),
+        spearman=spearman(ranked, final),
+        overlap=rank_biased_overlap(ranked, final, p=_persistence(len(final))),
+        tau_within=float(np.nanmean(taus)) if not np.isnan(taus).all() else np.nan,
+    )
+
+
+def _persistence(n: int) -> float:
+    return persistence(max(1, round(_TOP * n)))
