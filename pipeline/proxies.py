@@ -2,8 +2,8 @@
 
     python -m pipeline.proxies --task fashion_mnist_mini --runs out/mini
 
-Each network has the weights that its training with the same seed starts from, and sees the first images of the training
-part as they are. Of every proxy, more is meant to be better:
+Each network has the weights that its training with the same seed starts from, and sees the first 64 training images as
+they are. Of every proxy, more is meant to be better:
 
     grad_norm  sum over layers of the length of the loss's gradient (Abdelfattah et al., 2021)
     snip       sum over weights of |weight * gradient of the loss| (Lee et al., 2019)
@@ -49,7 +49,7 @@ from pipeline.train import Training, one_core
 
 __all__ = ["Settings", "main", "proxy_folder", "score_config", "score_network"]
 
-N_IMAGES: Final = 64
+_N_IMAGES: Final = 64
 _SAVE_EVERY: Final = 50
 _JITTER: Final = 1e-5
 
@@ -90,7 +90,7 @@ def score_config(config: Config, of_task: Task, images: ImageSet, *, seed: int =
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(config, of_task, images, seed=seed)
         part = training.images.train
-        return score_network(training.network, training.prepare(part.images[:N_IMAGES]), part.labels[:N_IMAGES])
+        return score_network(training.network, training.prepare(part.images[:_N_IMAGES]), part.labels[:_N_IMAGES])
 
 
 def proxy_folder(folder: Path, of_task: Task, *, data_dir: Path | None = None, seed: int = 0) -> int:
