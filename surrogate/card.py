@@ -216,7 +216,7 @@ def _search(found: Facts | None) -> Iterator[Block]:
     yield Paragraph(
         f"Search: {len(found['evaluations'])} evaluations on {found['n_valid_configs']} validation configs. The best "
         f"{verdict} the default's tau of {_score(found['default_tau'])}. Of its forests up to {largest['n_nodes']:,} "
-        f"nodes (tau {_score(largest['tau'])}) the smallest within 0.002 of the best ships: "
+        f"nodes (tau {_score(largest['tau'])}) the smallest that does as well ships: "
         f"{chosen['settings']['n_trees']} trees of depth {chosen['settings']['max_depth']}, tau "
         f"{_score(chosen['tau'])}."
     )

@@ -228,7 +228,7 @@ def _space(*, has_priors: bool) -> Any:  # Any: NePS builds its space from a cla
         max_depth = neps.Integer(1, 15, **prior(6))
         min_child_weight = neps.Integer(1, 10, **prior(1))
         colsample_bytree = neps.Float(_SMALLEST_SHARE, 1.0, **prior(1.0))
-        learning_rate = neps.Float(0.001, 0.5, log=True, **prior(0.3))
+        learning_rate = neps.Float(0.01, 0.5, log=True, **prior(0.3))  # below it 500 trees do not reach the values
         colsample_bylevel = neps.Float(_SMALLEST_SHARE, 1.0, **prior(1.0))
         sigmoid_k = neps.Float(0.01, 2.0, log=True, **prior(1.0))
 

@@ -20,8 +20,8 @@ from jahs.parameters import PARAMETERS
 
 __all__ = ["FEATURES_VERSION", "FEATURE_SETS", "FORMULAS", "GROUPS", "TRENDS", "FeatureSet", "feature_set"]
 
-FEATURES_VERSION: Final = 2
-"""Raised whenever a column's values change; a release built with another version is refused.
+FEATURES_VERSION: Final = 3
+"""Raised whenever a column changes its values or goes; a release built with another version is refused.
 
 A set may gain columns without it: a release lists those that its models read.
 """
@@ -29,7 +29,6 @@ A set may gain columns without it: a release lists those that its models read.
 Trend = Literal["fixed", "rising", "falling"]
 
 _ACTIVATION: Final = dict(zip(PARAMETERS["Activation"].choices, PARAMETERS["Activation"].codes, strict=True))
-_MAP: Final = "(W * Resolution * Resolution)"  # numbers in a feature map of the first stage, up to the task's constant
 
 # Python expressions of keys of a config, columns of the cell and of its signal, epoch, n_params, n_macs, schedule_spent
 # and schedule_now.
@@ -60,13 +59,6 @@ _EXPRESSIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "network_view": "N * widest_view / Resolution",
         "N_times_W": "N * W",
         "W_times_resolution": "W * Resolution",
-    },
-    "work": {
-        "conv3x3_maps": f"N * n_conv3x3 * {_MAP}",
-        "conv1x1_maps": f"N * n_conv1x1 * {_MAP}",
-        "pool_maps": f"N * n_pool * {_MAP}",
-        "convolved_maps": f"N * (n_conv3x3 + n_conv1x1) * {_MAP}",
-        "touched_maps": f"N * (6.0 - n_zero) * {_MAP}",
     },
     "time": TIMES,
     "time_terms": TIME_TERMS,

@@ -22,6 +22,7 @@ from jahs.errors import (
     ProtocolMismatch,
     UnknownName,
 )
+from jahs.metrics import LEARNED
 from jahs.queryable import Queryable
 from jahs.results import Result
 from tests.hostile import SEEDS
@@ -397,3 +398,12 @@ def test_a_result_is_cheap_to_compare():
     assert Result({"valid_acc": 1.0}, {"epoch": 1}, None, "exact") == Result(
         {"valid_acc": 1.0}, {"epoch": 1}, None, "exact"
     )
+
+
+def test_the_embedded_release_is_right_in_order_and_in_scale():
+    found = jahs.Benchmark("fashion_mnist_mini").quality()["metrics"]
+    assert set(found) == set(LEARNED)
+    for metric, facts in found.items():
+        model = facts["test"]["cuts"]["all"]["model"]
+        assert model["tau"] > 0.7, metric
+        assert model["r2"] > 0.7, metric
