@@ -13,7 +13,7 @@ import pytest
 import jahs
 from jahs.cell import canonical_keys
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
-from jahs.features import FEATURE_SETS
+from jahs.features import FEATURE_SETS, FEATURES_VERSION
 from jahs.metrics import LEARNED
 from surrogate.dataset import assemble
 from surrogate.model import Settings, Surrogate, fit_surrogate, read_surrogate, write_surrogate
@@ -93,7 +93,7 @@ def test_a_model_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "valid_acc.json"
     facts = json.loads(path.read_text())
     path.write_text(json.dumps({**facts, "format": 99}))
-    with pytest.raises(UnknownFormat, match="format 99 with features 2; this version reads format 1"):
+    with pytest.raises(UnknownFormat, match=f"format 99 with features {FEATURES_VERSION}; this version reads format 1"):
         read_surrogate(tmp_path, "valid_acc")
     path.write_text(json.dumps(facts)[:40])
     with pytest.raises(CorruptFile, match=r"valid_acc.json .*cannot be read"):
