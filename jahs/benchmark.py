@@ -29,6 +29,7 @@ from jahs.forest import EngineKind
 from jahs.metrics import Metric
 from jahs.oracles.opening import Asked, Opened, open_oracle
 from jahs.query_arguments import read_metrics, read_seed, read_seeds
+from jahs.release.find import full_path
 from jahs.results import Result
 from jahs.spaces import Space
 
@@ -76,7 +77,8 @@ class Benchmark:
             task: name of a task, see `jahs.tasks.TASKS`.
             kind: "surrogate" (models), "table" (recorded runs) or "live" (train now; takes a checkout).
             download: has no effect; `jahs download` is the only thing that downloads.
-            save_dir: a folder in which a release is looked for before the usual places, see `jahs.releases`.
+            save_dir: a folder in which a release is looked for before the usual places, see `jahs.releases`; one that
+                is not there yet, or holds none, is passed over with a logged warning.
             metrics: what queries answer unless told otherwise, our names or the published ones; None: everything.
             lazy: has no effect; models are read once.
             release: the folder of a release, or one that holds it as `<task>/`; of recorded runs for kind="table".
@@ -84,7 +86,7 @@ class Benchmark:
 
         Raises:
             UnknownName: a task, kind or metric does not exist.
-            MissingData: there is no release; says where it was looked for.
+            MissingData: there is no release, or a folder is none or cannot be read; says where it was looked for.
             CorruptFile, UnknownFormat: the release is damaged, or of another version.
             MissingDependency: the engine or the live oracle needs what is not installed.
         """
@@ -92,8 +94,8 @@ class Benchmark:
             task=read_task(task).name,
             kind=read_kind(kind),
             engine=engine,
-            release=None if release is None else Path(release).absolute(),
-            save_dir=None if save_dir is None else Path(save_dir).absolute(),
+            release=None if release is None else full_path(release),
+            save_dir=None if save_dir is None else full_path(save_dir),
         )
         self._opened: Opened = open_oracle(self._asked)
         self._oracle = self._opened.oracle
@@ -337,9 +339,9 @@ class Benchmark:
         from jahs.references import References
 
         release = self._opened.release
-        if release is None or release.references is None:
+        if release is None or not release.has("references.json"):
             raise MissingData(f"{self!r} has no references.json: no front and no reference point is frozen for it")
-        return References.from_dict(release.references)
+        return release.parse("references.json", References.from_dict)
 
 
 def _reopen(asked: Mapping[str, Any], sha256: str | None) -> Benchmark:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jahs.errors import InvalidArgument
+from jahs.parameters import show
 
-__all__ = ["kendall_tau", "persistence", "rank_biased_overlap", "spearman"]
+__all__ = ["kendall_tau", "kendall_tau_within", "persistence", "rank_biased_overlap", "spearman"]
 
 _CHUNK: Final = 2**20  # numbers of a table that are in memory at a time
 
@@ -21,7 +22,7 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     Takes time n log(n)^2 and memory n.
 
     Raises:
-        InvalidArgument: they are not of the same length.
+        InvalidArgument: they are no numbers, or not of the same length.
 
     Example:
         >>> kendall_tau([1, 2, 3, 4], [1, 3, 2, 4])
@@ -41,11 +42,35 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     return (n_apart - 2 * n_discordant) / math.sqrt((n_pairs - ties_x) * (n_pairs - ties_y))
 
 
+def kendall_tau_within(a: ArrayLike, b: ArrayLike, groups: ArrayLike, *, fewest: int = 2) -> float:
+    """Return the mean of Kendall's tau over groups, weighted with their numbers of pairs.
+
+    Groups of fewer than `fewest`, and those where tau is not defined, do not count; NaN where none is left.
+
+    Raises:
+        InvalidArgument: they are no numbers, or not of the same length.
+
+    Example:
+        >>> kendall_tau_within([1, 2, 3, 9, 8], [1, 3, 2, 5, 6], [0, 0, 0, 1, 1])
+        0.0
+    """
+    x, y = _paired(a, b)
+    known, of = np.unique(np.asarray(groups), return_inverse=True)
+    if of.size != len(x):
+        raise InvalidArgument(f"groups has {of.size} values, a and b have {len(x)}; each pair is in one group")
+    total, n_pairs = 0.0, 0
+    for members in (np.flatnonzero(of.ravel() == group) for group in range(len(known))):
+        if len(members) >= fewest and not math.isnan(tau := kendall_tau(x[members], y[members])):
+            n = len(members) * (len(members) - 1) // 2
+            total, n_pairs = total + n * tau, n_pairs + n
+    return total / n_pairs if n_pairs else math.nan
+
+
 def spearman(a: ArrayLike, b: ArrayLike) -> float:
     """Return Spearman's rank correlation of paired values, ties sharing their mean place; NaN as `kendall_tau`.
 
     Raises:
-        InvalidArgument: they are not of the same length.
+        InvalidArgument: they are no numbers, or not of the same length.
 
     Example:
         >>> spearman([1, 2, 3, 4], [1, 3, 2, 4])
@@ -70,7 +95,7 @@ def rank_biased_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
         p: in (0, 1), how slowly the weight falls; `persistence` finds it for a depth.
 
     Raises:
-        InvalidArgument: they are not of the same length, or p is out of range.
+        InvalidArgument: they are no numbers or not of the same length, or p is out of range.
 
     Example:
         >>> rank_biased_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
@@ -120,10 +145,17 @@ def _weight_of_first(depth: int, p: float) -> float:
 
 
 def _paired(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    x, y = np.asarray(a, dtype=np.float64).ravel(), np.asarray(b, dtype=np.float64).ravel()
+    x, y = _numbers("a", a), _numbers("b", b)
     if len(x) != len(y):
         raise InvalidArgument(f"a has {len(x)} values, b has {len(y)}; they are compared in pairs")
     return x, y
+
+
+def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=np.float64).ravel()
+    except (TypeError, ValueError, OverflowError) as err:
+        raise InvalidArgument(f"{name}={show(values)} are not numbers; give a list or an array of numbers") from err
 
 
 def _span(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

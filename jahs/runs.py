@@ -16,7 +16,7 @@ shard, because something ended in the middle of compacting, is read once. `pipel
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -121,8 +121,7 @@ def read_configs(path: Path) -> Table:
 def read_profile(path: Path) -> Table:
     """Return the quiet profile of a folder; no rows if there is none yet."""
     read_protocol(path)
-    profile = path / "profile.parquet"
-    return read_table(profile, PROFILE_COLUMNS) if profile.exists() else empty_table(PROFILE_COLUMNS)
+    return _read_if_there(path / "profile.parquet", PROFILE_COLUMNS)
 
 
 def visits_path(path: Path) -> Path:
@@ -132,8 +131,7 @@ def visits_path(path: Path) -> Path:
 
 def read_visits(path: Path) -> Table:
     """Return every repeat of every visit that the profile is made of; no rows if there is none."""
-    visits = visits_path(path)
-    return read_table(visits, VISIT_COLUMNS) if visits.exists() else empty_table(VISIT_COLUMNS)
+    return _read_if_there(visits_path(path), VISIT_COLUMNS)
 
 
 def proxies_path(path: Path) -> Path:
@@ -143,8 +141,11 @@ def proxies_path(path: Path) -> Path:
 
 def read_proxies(path: Path) -> Table:
     """Return the scores of untrained networks; no rows if there are none."""
-    proxies = proxies_path(path)
-    return read_table(proxies, PROXY_COLUMNS) if proxies.exists() else empty_table(PROXY_COLUMNS)
+    return _read_if_there(proxies_path(path), PROXY_COLUMNS)
+
+
+def _read_if_there(path: Path, columns: Mapping[str, str]) -> Table:
+    return read_table(path, columns) if path.exists() else empty_table(columns)
 
 
 def profile_of_visits(visits: Table) -> Table:

@@ -26,7 +26,7 @@ from jahs.errors import InvalidArgument, InvalidConfig, UnknownName
 from jahs.parameters import PARAMETERS, Parameter, Value
 from jahs.schema import CONFIG_KEYS, OPS
 
-__all__ = ["GROUPS", "STEP", "Space", "space"]
+__all__ = ["GROUPS", "MOST_ROWS", "STEP", "Space", "space"]
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "architecture": OPS,
@@ -37,6 +37,9 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 
 STEP: Final = 1.7782794100389228
 """Default factor between a float and its neighbours: 10**(1/4), a twelfth of either range on its log scale."""
+
+MOST_ROWS: Final = 10_000_000
+"""The most configs that one call draws: 3 GB as columns, 9 GB as dicts. Draw more in parts, each with its own seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -169,9 +172,9 @@ class Space:
         changes no other one. With `seed=None` the operating system's entropy is used.
 
         Raises:
-            InvalidArgument: if `n` is negative or `seed` is not an integer in 0..2**64-1.
+            InvalidArgument: if `n` is not an integer in 0..`MOST_ROWS` or `seed` is not one in 0..2**64-1.
         """
-        n_rows = _integer("n", n, 0, 2**40)
+        n_rows = _integer("n", n, 0, MOST_ROWS)
         key = secrets.randbits(64) if seed is None else _integer("seed", seed, 0, 2**64 - 1)
         # Sixteen words per row, so that row i begins at Philox's counter 4 * i; raw words never change with numpy.
         words = np.random.Philox(key=key).random_raw(16 * n_rows).reshape(n_rows, 16)

@@ -10,7 +10,12 @@ __all__ = ["write_stdout"]
 
 
 def write_stdout(text: str) -> None:
-    """Write a result and end its last line; where the reader, such as `head`, has seen enough, say nothing of it."""
+    """Write a result and end its last line; where the reader, such as `head`, has seen enough, say nothing of it.
+
+    So it is where nobody reads from the start (`>&-`), and Python has no stdout.
+    """
+    if sys.stdout is None:
+        return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without the drawings' characters shows ? for them
     try:

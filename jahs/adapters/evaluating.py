@@ -19,7 +19,7 @@ from jahs.objectives import Objective, read_objectives
 from jahs.queryable import Queryable
 from jahs.views import View
 
-__all__ = ["Evaluation", "Evaluator", "make_evaluator", "objective_name"]
+__all__ = ["Evaluation", "Evaluator", "elapsed_times", "make_evaluator", "objective_name"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +175,21 @@ def make_evaluator(
             "value that no config that keeps the constraints is worse than"
         )
     return Evaluator(view=view, objectives=objectives, constraints=bounds, worst=last, seed=seed)
+
+
+def elapsed_times(steps: Iterable[Evaluation]) -> list[float]:
+    """Return the simulated seconds until each of the ascending steps in which one config is trained.
+
+    The same network goes on where it was. A larger one begins at its first epoch, as in `jahs.simulate`, and what the
+    smaller ones have cost before it is spent all the same.
+    """
+    spent: dict[tuple[float, ...], float] = {}
+    times = []
+    for step in steps:
+        sizes = tuple(value for name, value in step.fidelity.items() if name != "epoch")
+        spent[sizes] = step.cost
+        times.append(sum(spent.values()))
+    return times
 
 
 def objective_name(objective: Objective) -> str:

@@ -118,8 +118,9 @@ def make_objective(
     """Return a function for `neps.run`: of the parameters and the directories that NePS hands over.
 
     It tells the objective (a list of several), the cost in simulated seconds and, in `info_dict`, the metrics. A config
-    that goes on from a smaller budget costs the difference: what was spent is kept in the trial's directory. Called
-    with parameters alone, as for `AskAndTell`, it costs the whole.
+    that goes on from a smaller budget costs the difference, if it is the same network (the same N, W and Resolution):
+    what was spent is kept in the trial's directory. Called with parameters alone, as for `AskAndTell`, it costs the
+    whole.
 
     Args:
         bench: a benchmark or a view.
@@ -141,10 +142,12 @@ def make_objective(
         told = list(found.penalised.values())
         info = {"metrics": dict(found.metrics), "violations": dict(found.violations)}
         if pipeline_directory is not None:
-            (Path(pipeline_directory) / _SPENT).write_text(json.dumps({"cost": found.cost}), encoding="utf-8")
+            facts = {"cost": found.cost, "fidelity": dict(found.fidelity)}
+            (Path(pipeline_directory) / _SPENT).write_text(json.dumps(facts), encoding="utf-8")
         spent = 0.0
         if previous_pipeline_directory is not None:
-            spent = json.loads((Path(previous_pipeline_directory) / _SPENT).read_text(encoding="utf-8"))["cost"]
+            before = json.loads((Path(previous_pipeline_directory) / _SPENT).read_text(encoding="utf-8"))
+            spent = before["cost"] if _is_taken_up(before["fidelity"], found.fidelity) else 0.0
         return {
             "objective_to_minimize": told if len(told) > 1 else told[0],
             "cost": found.cost - spent,
@@ -159,6 +162,11 @@ class Chance(GlobalChance):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, torch=import_tool("torch", needs=_NEEDS))
+
+
+def _is_taken_up(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
+    """Whether a training goes on, as in `jahs.simulate`: the same network, for more epochs."""
+    return {**before, "epoch": 0} == {**now, "epoch": 0} and before.get("epoch", 0) < now.get("epoch", 0)
 
 
 def _domain(tool: Any, parameter: Parameter, believed: Value | None, confidence: Confidence) -> Any:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 from jahs.adapters import values
-from jahs.adapters.evaluating import Evaluation, Evaluator, make_evaluator
+from jahs.adapters.evaluating import Evaluation, Evaluator, elapsed_times, make_evaluator
 from jahs.adapters.importing import import_tool
 from jahs.configs import Config
 from jahs.errors import InvalidArgument
@@ -116,7 +116,7 @@ def make_objective(
                 trial.report(evaluation.metrics[evaluator.metrics[0]], step)
             if step == steps[-1] or trial.should_prune():
                 break
-        _note(trial, evaluation)
+        _note(trial, evaluation, cost=elapsed_times(found)[steps.index(step)])
         if step != steps[-1]:
             raise import_tool("optuna", needs="optuna").TrialPruned
         return _values(evaluator, evaluation)
@@ -177,10 +177,10 @@ def _steps(evaluator: Evaluator, budgets: Iterable[int]) -> list[int]:
     return [*(at for at in early if at < full), full]
 
 
-def _note(trial: Any, evaluation: Evaluation) -> None:
+def _note(trial: Any, evaluation: Evaluation, *, cost: float) -> None:
     for name, value in evaluation.metrics.items():
         trial.set_user_attr(name, value)
-    trial.set_user_attr("cost", evaluation.cost)
+    trial.set_user_attr("cost", cost)
     for name, value in evaluation.violations.items():
         trial.set_constraint(name, value)
 

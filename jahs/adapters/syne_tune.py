@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from jahs.adapters import values
-from jahs.adapters.evaluating import make_evaluator
+from jahs.adapters.evaluating import elapsed_times, make_evaluator
 from jahs.adapters.importing import import_tool
 from jahs.adapters.values import from_config, to_config
 from jahs.errors import InvalidArgument
@@ -29,7 +29,11 @@ from jahs.spaces import Space
 __all__ = ["ELAPSED_TIME", "from_config", "make_blackbox", "make_space", "to_config"]
 
 ELAPSED_TIME: Final = "elapsed_time"
-"""Name under which a blackbox tells the runtime from the first epoch, in simulated seconds."""
+"""Name under which a blackbox tells the time from the first budget on, in simulated seconds.
+
+Where only epochs are fidelities, it is the runtime. A larger network begins at its first epoch, after all that the
+smaller ones of the smaller budgets have cost: what a simulator subtracts for a trial that goes on was spent on them.
+"""
 
 _NEEDS: Final = "syne-tune huggingface_hub"
 
@@ -96,10 +100,12 @@ def make_blackbox(
             fidelity: Mapping[str, float] | None = None,
             seed: int | None = None,
         ) -> Any:
-            asked = list(range(1, budgets.most + 1)) if fidelity is None else [fidelity[budgets.name]]
+            last = budgets.most if fidelity is None else fidelity[budgets.name]
+            asked = [*(budget for budget in range(1, budgets.most) if budget < last), last]
             found = evaluator.evaluate_many([configuration] * len(asked), budgets=asked, seed=seed)
-            rows = [[*one.penalised.values(), one.cost] for one in found]
-            return np.array(rows) if fidelity is None else dict(zip(self.objectives_names, rows[0], strict=True))
+            times = elapsed_times(found)
+            rows = [[*one.penalised.values(), time] for one, time in zip(found, times, strict=True)]
+            return np.array(rows) if fidelity is None else dict(zip(self.objectives_names, rows[-1], strict=True))
 
     return JAHSBlackbox()
 

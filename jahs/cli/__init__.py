@@ -1,6 +1,6 @@
 """The command `jahs`: what people ask from a terminal. Results go to stdout, everything else to stderr.
 
-Exit codes: 0 done, 1 something else failed, 2 the user's mistake.
+Exit codes: 0 done, 1 something else failed, 2 the user's mistake, 130 stopped with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -13,20 +13,31 @@ from typing import Final
 import jahs
 from jahs.cli import ask, look, plots, published, releases, tour
 from jahs.cli.arguments import Command, Commands
-from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, NotRecorded, UnknownName
+from jahs.errors import (
+    InvalidArgument,
+    InvalidConfig,
+    InvalidFidelity,
+    JahsError,
+    MissingData,
+    NotRecorded,
+    UnknownName,
+)
 from jahs.stdout import write_stdout
 
 __all__ = ["main"]
 
-_MISTAKES: Final = (InvalidArgument, InvalidConfig, InvalidFidelity, NotRecorded, UnknownName)
+_MISTAKES: Final = (InvalidArgument, InvalidConfig, InvalidFidelity, MissingData, NotRecorded, UnknownName)
 
 _ROOMS: Final = (tour, look, ask, plots, releases, published)
 """Where commands are defined, in the order in which --help lists them; each has `add_commands`."""
 
+_RESUMED: Final = ("download", "import")
+"""Commands that go on where they were stopped."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or with the process's own."""
-    arguments = _parser().parse_args(argv)
+    arguments = _read_arguments(argv)
     command: Command = arguments.command
     try:
         write_stdout(command(arguments))
@@ -36,7 +47,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as err:  # a picture that cannot be written, for one
         sys.stderr.write(f"jahs {arguments.name}: {err}\n")
         return 1
+    except KeyboardInterrupt:
+        line_end = "\n" if sys.stderr.isatty() else ""  # of a progress bar, or of the terminal's ^C
+        goes_on = "; the same command goes on" if arguments.name in _RESUMED else ""
+        sys.stderr.write(f"{line_end}jahs {arguments.name}: stopped{goes_on}\n")
+        return 130
     return 0
+
+
+def _read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the arguments; what argparse leaves over behind an option is KEY=VALUE where a command takes those."""
+    parser = _parser()
+    arguments, more = parser.parse_known_args(argv)
+    if more and (any(word.startswith("-") for word in more) or "values" not in arguments):
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    if more:
+        arguments.values = [*arguments.values, *more]
+    return arguments
 
 
 def _parser() -> argparse.ArgumentParser:

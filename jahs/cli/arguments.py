@@ -63,7 +63,9 @@ def open_bench(arguments: argparse.Namespace) -> Benchmark:
 
 def add_configs(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that `read_configs` reads."""
-    parser.add_argument("values", nargs="*", metavar="KEY=VALUE", help="values in place of the config's own")
+    parser.add_argument(
+        "values", nargs="*", default=[], metavar="KEY=VALUE", help="values in place of the config's own"
+    )
     parser.add_argument(
         "--config-seed", type=int, default=0, metavar="SEED", help="which random config (default: 0, as `jahs sample`)"
     )
@@ -76,8 +78,8 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
     """Return the configs that the arguments name; what they hold is for the query to check.
 
     Raises:
-        InvalidConfig: a KEY=VALUE is not one; every fault at once.
-        InvalidArgument: the file cannot be read, names the line.
+        InvalidConfig: a key does not exist or a value is not legal; every fault at once.
+        InvalidArgument: a KEY=VALUE is not one, a key is given twice, or the file cannot be read: names the line.
     """
     changed = fixed_values(arguments.values)
     if arguments.configs is None:
@@ -106,21 +108,30 @@ def _read_line(file: str, number: int, line: str) -> Mapping[str, object]:
 
 
 def fixed_values(texts: list[str]) -> dict[str, Any]:  # Any: values of a config
-    """Read KEY=VALUE words; a value that is not a number, True or False is a string.
+    """Read KEY=VALUE words; a value that is not a number, True or False is a string, with quotes or without.
 
     Raises:
         InvalidConfig: a key does not exist or a value is not legal; every fault at once.
+        InvalidArgument: a word is not KEY=VALUE, or a key is given twice.
     """
-    given = {}
+    given: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
             raise InvalidArgument(f"{text}: write KEY=VALUE; KEY is one of: {', '.join(CONFIG_KEYS)}")
-        try:
-            given[key] = json.loads(value.lower())
-        except ValueError:
-            given[key] = value
+        if key in given:
+            raise InvalidArgument(f"{text}: {key} is given twice; give it once")
+        given[key] = _read_value(value)
     return space(given).fixed
+
+
+def _read_value(text: str) -> Any:  # Any: a value of a config, or what is none
+    for form in (text, text.lower()):  # True is no JSON, true is
+        try:
+            return json.loads(form)
+        except ValueError:  # noqa: PERF203  # of two forms
+            continue
+    return text
 
 
 def names(text: str | None) -> list[str] | None:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from jahs.cli.arguments import Commands, add_bench, open_bench, to_json
 from jahs.cli.tables import format_table, paint
@@ -17,6 +17,11 @@ from jahs.release import Release, find_release, read_release
 from jahs.tasks import TASKS
 
 __all__ = ["add_commands"]
+
+_OF_WHAT: Final = """\
+  A test row is one epoch of a test config; what no epoch changes has one row per config. R2, tau and the mean error are
+  over all test rows. The last two are over the last epoch: tau of the model, and tau between two trainings of the same
+  configs, which is its ceiling."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -62,13 +67,15 @@ def _fault(check: Callable[[], object]) -> str | None:
 
 def _parts(release: Release) -> list[Callable[[], object]]:
     """What reads each part of a release that is there."""
-    parts: list[Callable[[], object]] = [lambda: release.forests]
+    parts: list[Callable[[], object]] = []
+    if release.has("models.json"):
+        parts.append(lambda: release.forests)
     if release.has("table.npz"):
         parts.append(lambda: release.table)
     if release.has("noise.json"):
         parts.append(lambda: release.noise)
     if release.has("references.json"):
-        parts.append(lambda: References.from_dict(release.references))
+        parts.append(lambda: release.parse("references.json", References.from_dict))
     if release.has("quality.json"):
         parts.append(lambda: release.quality)
     return parts
@@ -82,9 +89,9 @@ def _quality(arguments: argparse.Namespace) -> str:
     data: Mapping[str, Any] = quality.get("data") or {}
     head = ", ".join(f"{data[name]:,} {name}" for name in ("configs", "runs", "rows") if name in data)
     rows = [_scores(bench.metrics, name, facts) for name, facts in (quality.get("metrics") or {}).items()]
-    columns = ["metric", "test runs", "R2", "tau", "tau at the end", "of two seeds", "mean error", "unit"]
+    columns = ["metric", "test rows", "R2", "tau", "mean error", "unit", "tau at the end", "of two seeds"]
     lines = [paint(f"{bench.task.title}: {head or 'no word on what was measured'}", "bold")]
-    lines.append(format_table(columns, rows) if rows else "The release says nothing of its models.")
+    lines += [format_table(columns, rows), _OF_WHAT] if rows else ["The release says nothing of its models."]
     lines += ["\n".join(map(_requirement, quality.get("requirements") or ()))]
     return "\n\n".join(line for line in lines if line)
 
@@ -94,21 +101,20 @@ def _scores(metrics: Mapping[str, Metric], name: str, facts: Mapping[str, Any]) 
     cuts = (facts.get("test") or {}).get("cuts") or {}
     whole, last = ((cuts.get(cut) or {}) for cut in ("all", "last epoch"))
     found = [
-        (whole.get("model") or {}).get("n"),
-        (whole.get("model") or {}).get("r2"),
-        (whole.get("model") or {}).get("tau"),
-        (last.get("model") or {}).get("tau"),
-        (last.get("ceiling") or {}).get("tau"),
-        (whole.get("model") or {}).get("mae"),
+        name,
+        *((whole.get("model") or {}).get(score) for score in ("n", "r2", "tau", "mae")),
+        metrics[name].unit if name in metrics else "",
+        *((last.get(who) or {}).get("tau") for who in ("model", "ceiling")),
     ]
-    return [name, *("-" if value is None else value for value in found), metrics[name].unit if name in metrics else ""]
+    return ["-" if value is None else value for value in found]
 
 
 def _requirement(facts: Mapping[str, Any]) -> str:
     """What was required of the models, and what they reach, in a sentence."""
-    share = " of what a second training reaches" if facts["score"] == "tau" else ""
     reached = "nothing to judge by" if facts.get("reached") is None else f"{facts['reached']:.3f}"
+    if facts.get("ceiling") is not None and facts.get("value") is not None:
+        reached = f"{facts['value']:.3f} of a ceiling of {facts['ceiling']:.3f} = {reached}"
     verdict = {True: "met", False: "not met", None: "open"}[facts.get("is_met")]
     verdict += "" if facts.get("is_due", True) else ", not due yet"
     what = f"{facts['metric']} {facts['score']} ({facts['cut']})"
-    return f"  {what}: {reached}, {facts['required']:g}{share} is required: {verdict}"
+    return f"  {what}: {reached}, {facts['required']:g} is required: {verdict}"

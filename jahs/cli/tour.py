@@ -11,9 +11,10 @@ from jahs.cli.arguments import Commands, to_json
 from jahs.cli.demo import Demo, demo, time_unit, write_picture
 from jahs.cli.look import format_config
 from jahs.cli.tables import format_table, paint
-from jahs.errors import InvalidArgument, MissingData
+from jahs.errors import InvalidArgument
 from jahs.metrics import METRICS
-from jahs.release import find_release
+from jahs.release import releases
+from jahs.tasks import task
 
 __all__ = ["add_commands"]
 
@@ -48,13 +49,9 @@ def _demo(arguments: argparse.Namespace) -> str:
 
 def _find_bench(arguments: argparse.Namespace) -> Benchmark | None:
     """The benchmark, or None where no release was named and none is there."""
-    try:
-        folder = find_release(arguments.task, arguments.release)
-    except MissingData:
-        if arguments.release is not None:
-            raise
+    if arguments.release is None and task(arguments.task).name not in releases():
         return None
-    return Benchmark(arguments.task, "surrogate", release=folder, engine="numpy")
+    return Benchmark(arguments.task, "surrogate", release=arguments.release, engine="numpy")
 
 
 def _format_config(shown: Demo) -> str:

@@ -182,10 +182,7 @@ _PUBLISHED: Final = (
     "WeightDecay",
     "epoch",
 )
-_WORK: Final = (
-    *("n_params", "n_macs"),
-    *(name for group in ("counts", "operations", "time") for name in GROUPS[group]),
-)
+_WORK: Final = tuple(name for group in ("cost", "counts", "operations", "time") for name in GROUPS[group])
 
 FEATURE_SETS: Final[Mapping[str, FeatureSet]] = MappingProxyType(
     {

@@ -54,8 +54,7 @@ def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInf
             break
     if faults:
         raise UnsafeFile("\n".join(faults[:10]))
-    if members:
-        _check_end(archive, members[-1], where)
+    _check_end(archive, where)
     return [member for member in members if member.isreg()]
 
 
@@ -72,12 +71,9 @@ def _fault(member: tarfile.TarInfo) -> str | None:
     return None
 
 
-def _check_end(archive: tarfile.TarFile, last: tarfile.TarInfo, where: str) -> None:
-    """A plain archive that was cut off within its last file looks whole to tarfile."""
-    file = archive.extractfile(last) if last.isreg() and last.size else None
-    if file is None:
-        return
-    with file:
-        file.seek(last.size - 1)
-        if not file.read(1):
-            raise CorruptFile(f"{where} is cut off within its last file, {last.name}")
+def _check_end(archive: tarfile.TarFile, where: str) -> None:
+    """An archive that was cut off, or is damaged, behind one of its members looks whole to tarfile."""
+    assert archive.fileobj is not None
+    archive.fileobj.seek(archive.offset)
+    if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+        raise CorruptFile(f"{where} is cut off or damaged: its end is not at byte {archive.offset}; fetch it again")

@@ -2,23 +2,27 @@
 
 What has come is kept beside the file, with the server's mark of the version it is of. The next attempt asks for the
 rest of that version; a server that has another one by then, or that does not know ranges, sends everything again.
+One process at a time: who fetches a file holds a lock on what has come of it.
 """
 
 from __future__ import annotations
 
 import errno
 import http.client
+import importlib.util
 import json
+import logging
 import os
 import re
 import shutil
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import IO, Any, Final, TextIO
 
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
 from jahs.files.atomic import fsync_folder, write_beside
@@ -32,7 +36,11 @@ _AGAIN: Final = "the same command goes on from there"
 _CHUNK: Final = 1 << 18
 _PATIENCE_S: Final = 60.0  # without a single byte
 _SPARE: Final = 16 << 20  # bytes of disk that are left alone
+_HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None  # Windows has none
+_WRITE_FAULTS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _RANGE: Final = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,34 +83,21 @@ def fetch(
     Raises:
         InvalidArgument: the address is of another kind.
         OutOfSpace: there is too little disk; said before anything is fetched.
-        DownloadFailed: it could not be fetched whole, or is not the file of that sha256. What has come is kept.
+        DownloadFailed: it could not be fetched whole or written, is not the file of that sha256, or another process is
+            fetching it. What has come is kept.
     """
     check_address(address)
-    if (there := _there(path, sha256)) is not None:
-        return there
     part = _Part(path)
     try:
+        if (there := _there(path, sha256)) is not None:
+            return there
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
-        for attempt in range(n_attempts):
-            try:
-                n_bytes = _attempt(address, part, report)
-                break
-            except (urllib.error.HTTPError, JahsError):
-                raise
-            except (OSError, http.client.HTTPException) as err:
-                if attempt == n_attempts - 1 or getattr(err, "errno", None) == errno.ENOSPC:
-                    raise
-                time.sleep(pause_s * 2**attempt)
-        found = sha256_file(part.path)
-        if sha256 is not None and found != sha256:
-            part.delete()
-            raise DownloadFailed(f"{address}: sha256 is {found}, not {sha256} as published; {_ELSEWHERE}")
-        try:
-            check(part.path)
-        except JahsError:
-            part.delete()
-            raise
-        part.finish(found)
+        with part.locked():
+            n_bytes = _complete(address, part, report, n_attempts=n_attempts, pause_s=pause_s)
+            found = _checked(address, part, n_bytes, sha256=sha256, check=check)
+            part.finish(found)
     except JahsError:
         raise
     except (OSError, http.client.HTTPException, ValueError) as err:
@@ -135,9 +130,16 @@ def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
             return DownloadFailed(f"{address}: the server says {err.code} {err.reason}; {rest}")
         case OSError(errno=errno.ENOSPC):
             return OutOfSpace(f"{address}: the disk is full; {_OTHER_FOLDER}")
+        case OSError() if _is_of_disk(err):
+            return DownloadFailed(f"{address}: the folder cannot be used: {err}; {_OTHER_FOLDER}")
         case urllib.error.URLError():
             return DownloadFailed(f"{address}: {err.reason}; {rest}")
     return DownloadFailed(f"{address}: {err}; {rest}")
+
+
+def _is_of_disk(err: Exception) -> bool:
+    """Whether an error is not of the network: the disk's name a file, or come from writing to one that is open."""
+    return isinstance(err, OSError) and (err.filename is not None or err.errno in _WRITE_FAULTS)
 
 
 class _Part:
@@ -154,6 +156,33 @@ class _Part:
             return self.path.stat().st_size
         except OSError:
             return 0
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from this part; the lock goes when the process ends, however that happens.
+
+        Raises:
+            DownloadFailed: another process has it.
+        """
+        if not _HAS_LOCKS:  # nor could a file be renamed there while it is open; what came is compared in length
+            yield
+            return
+        with self.path.open("ab") as file:
+            _lock(file)
+            if not self._is(file):  # it was finished or deleted between the two lines above
+                raise _taken(self.path)
+            try:
+                yield
+            finally:
+                if self._is(file) and not self.n_bytes:
+                    self.delete()
+
+    def _is(self, file: IO[bytes]) -> bool:
+        """Whether an open file still has the name of this part."""
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+        except FileNotFoundError:
+            return False
 
     def facts(self) -> dict[str, Any]:  # Any: JSON
         """The address, the server's mark and the length of the version that has begun to come; none without a mark."""
@@ -183,6 +212,21 @@ class _Part:
         self._facts_path.unlink(missing_ok=True)
 
 
+def _lock(file: IO[bytes]) -> None:
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as err:
+        raise _taken(Path(file.name)) from err
+    except OSError as err:  # as on some file systems of clusters; what came is compared in length all the same
+        _log.warning("%s cannot be locked (%s): do not download it twice at the same time", file.name, err)
+
+
+def _taken(path: Path) -> DownloadFailed:
+    return DownloadFailed(f"{path}: another process is downloading into this file; wait for it, or {_OTHER_FOLDER}")
+
+
 def _recorded(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
@@ -199,6 +243,33 @@ def _there(path: Path, sha256: str | None) -> Fetched | None:
     return Fetched(path=path, n_bytes=path.stat().st_size, sha256=found, is_new=False) if found == recorded else None
 
 
+def _complete(address: str, part: _Part, report: Callable[[int, int], None], *, n_attempts: int, pause_s: float) -> int:
+    """Fetch until everything is there; return how long the file is. OSError or HTTPException of the last attempt."""
+    for attempt in range(n_attempts - 1):
+        try:
+            return _attempt(address, part, report)
+        except (OSError, http.client.HTTPException) as err:  # noqa: PERF203  # a second of waiting is between two of them
+            if isinstance(err, (urllib.error.HTTPError, JahsError)) or _is_of_disk(err):
+                raise
+            time.sleep(pause_s * 2**attempt)
+    return _attempt(address, part, report)
+
+
+def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, check: Callable[[Path], None]) -> str:
+    """Return the sha256 of what has come; JahsError if it is not what it should be, and then it is deleted."""
+    try:
+        if part.n_bytes != n_bytes:
+            raise DownloadFailed(f"{part.path} has {part.n_bytes} bytes, {address} has {n_bytes}; try again")
+        found = sha256_file(part.path)
+        if sha256 is not None and found != sha256:
+            raise DownloadFailed(f"{address}: sha256 is {found}, not {sha256} as published; {_ELSEWHERE}")
+        check(part.path)
+    except JahsError:
+        part.delete()
+        raise
+    return found
+
+
 def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> int:
     """Fetch the rest, or everything; return how long the file is. ConnectionError if less comes than was announced."""
     facts = part.facts()
@@ -212,7 +283,7 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> i
         if err.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not n_kept:
             raise
         err.close()  # what was kept is as long as the file, or longer: begin again
-        part.delete()
+        part.begin({})
         n_kept = 0
         response = _open(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
     with response:

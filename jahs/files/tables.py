@@ -16,7 +16,7 @@ import numpy.typing as npt
 from jahs.errors import CorruptFile, InvalidTable, MissingData, MissingDependency, OutOfSpace
 from jahs.files.atomic import write_beside
 
-__all__ = ["Table", "concatenate", "empty_table", "read_table", "sort_by", "take", "write_table"]
+__all__ = ["Table", "concatenate", "empty_table", "read_table", "sort_by", "take", "typed", "write_table"]
 
 Table: TypeAlias = dict[str, npt.NDArray[Any]]  # Any: each column has a type of its own
 """Columns of equal length."""
@@ -82,6 +82,11 @@ def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapp
 def empty_table(columns: Mapping[str, str]) -> Table:
     """Return a table without rows."""
     return {name: np.empty(0, "U1" if dtype == "string" else dtype) for name, dtype in columns.items()}
+
+
+def typed(table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str]) -> Table:
+    """Return the named columns of a table, in their order and with their types."""
+    return {name: table[name] if dtype == "string" else table[name].astype(dtype) for name, dtype in columns.items()}
 
 
 def concatenate(tables: Sequence[Mapping[str, npt.NDArray[Any]]], columns: Mapping[str, str]) -> Table:

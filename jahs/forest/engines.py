@@ -63,7 +63,8 @@ def open_engine(forest: Forest, kind: EngineKind = "auto") -> Engine:
         kind: "numpy" or "compiled" to insist.
 
     Raises:
-        MissingDependency: "compiled" is asked for and Numba is not installed, or the forest is beyond that engine.
+        MissingDependency: "compiled" is asked for and Numba is not installed or fails here, or the forest is beyond
+            that engine.
         UnknownName: there is no such engine.
     """
     if kind == "numpy":

@@ -56,13 +56,25 @@ def native_kernels() -> Native:
     """The compiled kernels, from the cache or from Numba, once per process.
 
     Raises:
-        MissingDependency: Numba is not installed, or it is one whose code cannot be kept.
+        MissingDependency: Numba is not installed, it is one whose code cannot be kept, or it fails here.
     """
     # No lock: two threads that come first together do the work twice, and a fork meanwhile harms nobody.
     try:
-        import llvmlite.binding as llvm  # type: ignore[import-untyped, unused-ignore]  # ships no types
-    except ImportError as err:
+        return _open()
+    except MissingDependency:
+        raise
+    except ModuleNotFoundError as err:
         raise MissingDependency("Numba is not installed; pip install 'jahs[fast]'") from err
+    except Exception as err:  # a Numba that does not fit its surroundings may raise anything
+        raise MissingDependency(
+            f"the installed Numba does not work here: {err!r}; unset NUMBA_DISABLE_JIT if it is set, else "
+            "pip install --upgrade 'jahs[fast]', or do without it: engine='numpy'"
+        ) from err
+
+
+def _open() -> Native:
+    import llvmlite.binding as llvm  # type: ignore[import-untyped, unused-ignore]  # ships no types
+
     path = cache_file(llvm)
     code = _read(path)
     if code is None:
@@ -118,10 +130,8 @@ def _write(path: Path, code: bytes) -> None:
 
 def _compile(llvm: Any) -> bytes:
     """One object file with both kernels, for this machine's processor."""
-    try:
-        from numba import cfunc, types  # type: ignore[import-untyped, unused-ignore]  # ships no types
-    except ImportError as err:
-        raise MissingDependency("Numba is not installed; pip install 'jahs[fast]'") from err
+    from numba import cfunc, types  # type: ignore[import-untyped, unused-ignore]  # ships no types
+
     if not hasattr(llvm, "create_pass_builder"):
         raise MissingDependency("the installed Numba is too old; pip install 'numba>=0.61'")
     pointer: Any = types.CPointer  # untyped

@@ -3,8 +3,7 @@
 For one (config, seed) all epochs and all metrics are one training: what is drawn for an epoch does not depend on what
 else is asked, or in which order, or with how many others. Accuracies spread by `jahs.noise.spread` around the
 prediction and stay in 0..100; `runtime` is multiplied by one factor for the whole training, so that it still rises with
-the epoch. Every other metric is left as it is. The mean over seeds is the prediction, but for terms of fourth order in
-the spread.
+the epoch. Every other metric is left as it is. The mean over seeds is the prediction (`jahs.noise.centre`).
 
     model = NoiseModel.from_dict(json.loads(text))
     drawn = model.draw(means, X, config_ids, seed=3)
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument, InvalidFidelity, UnknownFormat
 from jahs.hashing import digest_facts
 from jahs.metrics import ACCURACIES
+from jahs.noise.centre import N_SPREADS, PER_SPREAD, pull_of_rows, pulls
 from jahs.noise.chance import PIECES, normal_list, normals, quantile, run_key, run_keys, word, words
 from jahs.noise.spread import (
     LEVELS,
@@ -305,8 +305,8 @@ def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is
     """Move predictions by standard normal numbers; they become the mean, or else the median."""
     sigma = spread.of_rows(y, X)
     z = to_line(y)
-    if is_mean:  # bending back to accuracies pulls towards the middle, to second order by as much as is added here
-        z = z + 1.5 * sigma * sigma * z / (1.0 + z * z)
+    if is_mean:
+        z = z + pull_of_rows(pulls(spread.tail), y, sigma) * sigma * sigma * z / (1.0 + z * z)
     return from_line(z + sigma * (g * (1.0 + spread.tail * g * g) * tail_scale(spread.tail)))
 
 
@@ -327,13 +327,19 @@ def _moved_one(name: str, tables: SpreadTables, y: float, place: _Place, g: floa
         raise InvalidArgument(f"{name}: 1 of 1 predictions are NaN")
     y = 0.0 if y < 0.0 else 100.0 if y > 100.0 else y
     levels, epochs, sizes, rates, tail, scale = tables
+    pull = pulls(tail)
     epoch, size, at, share = place
     knot = y * PER_LEVEL
     cell = min(int(knot), len(LEVELS) - 2)
     sigma = (levels[cell] + (levels[cell + 1] - levels[cell]) * (knot - cell)) * epochs[epoch]
     sigma = min(sigma * sizes[size] * (rates[at] + (rates[at + 1] - rates[at]) * share), MOST)
     z = to_line_one(y)
-    z = z + 1.5 * sigma * sigma * z / (1.0 + z * z)
+    step = sigma * PER_SPREAD
+    column = min(int(step), N_SPREADS - 2)
+    corner, on = cell * N_SPREADS + column, step - column
+    low = pull[corner] + (pull[corner + 1] - pull[corner]) * on
+    high = pull[corner + N_SPREADS] + (pull[corner + N_SPREADS + 1] - pull[corner + N_SPREADS]) * on
+    z = z + (low + (high - low) * (knot - cell)) * sigma * sigma * z / (1.0 + z * z)
     return from_line_one(z + sigma * (g * (1.0 + tail * g * g) * scale))
 
 

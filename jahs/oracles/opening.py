@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
+from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.forest import EngineKind
 from jahs.hashing import sha256_file
 from jahs.oracles.live import open_live
@@ -19,6 +20,9 @@ from jahs.runs import read_configs, read_profile, read_protocol, read_runs, run_
 from jahs.tasks import task as task_called
 
 __all__ = ["Asked", "Opened", "open_oracle"]
+
+_READ: Final = ("protocol.json", "configs.parquet", "profile.parquet")
+"""What a folder of runs answers from, besides the runs; the last one may be missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,7 @@ def open_oracle(asked: Asked) -> Opened:
         return Opened(oracle=open_live(task_called(asked.task)), description="trains on this machine")
     if asked.kind == "table" and asked.release is not None and (asked.release / "protocol.json").is_file():
         return _open_runs(asked.release, asked.task)
-    folder = _find(asked)
+    folder = find_release(asked.task, asked.release, save_dir=asked.save_dir)
     release = read_release(folder)
     if release.task.name != asked.task:
         raise ProtocolMismatch(f"{folder} is a release of {release.task.name}, not of {asked.task}")
@@ -82,14 +86,6 @@ def open_oracle(asked: Asked) -> Opened:
     return Opened(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
 
 
-def _find(asked: Asked) -> Path:
-    """The release that is named; else one in `save_dir`, which jahs_bench filled with files of its own; else ours."""
-    if asked.release is None and asked.save_dir is not None:
-        with contextlib.suppress(MissingData):
-            return find_release(asked.task, asked.save_dir)
-    return find_release(asked.task, asked.release)
-
-
 def _open_runs(folder: Path, task: str) -> Opened:
     """A folder of runs in the format of `jahs.runs`, which takes pyarrow."""
     protocol = read_protocol(folder)
@@ -98,7 +94,11 @@ def _open_runs(folder: Path, task: str) -> Opened:
     if recorded != task:
         raise ProtocolMismatch(f"{folder} has runs of {recorded}, not of {task}")
     table = RecordedTable(configs=read_configs(folder), runs=read_runs(folder), profile=read_profile(folder))
-    digest = "".join(sha256_file(path) for path in run_shards(folder))
+    files = [*(folder / name for name in _READ), *run_shards(folder)]
+    digests = "".join(sha256_file(path) for path in files if path.is_file())
     return Opened(
-        oracle=TableOracle(table, task_called(task)), description=f"runs, {folder}", folder=folder, sha256=digest
+        oracle=TableOracle(table, task_called(task)),
+        description=f"runs, {folder}",
+        folder=folder,
+        sha256=hashlib.sha256(digests.encode()).hexdigest(),
     )

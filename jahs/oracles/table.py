@@ -69,6 +69,10 @@ class TableOracle:
         X = np.ones((len(kept), len(COLUMNS)), dtype=np.float32)
         X[:, :-1] = self._codes
         ids = [every_id[i] for i in kept]
+        has_epochs = [any(run.first < run.end for run in self._runs[config_id]) for config_id in ids]
+        if not any(has_epochs):
+            raise InvalidTable("every recorded run diverged in its first epoch; nothing can be answered from the table")
+        self._drawn_from = self._codes[has_epochs]
         latency = dict(zip(table.profile["config_id"].tolist(), table.profile["latency"].tolist(), strict=True))
         self._of_config = {
             "latency": {config_id: latency[config_id] for config_id in ids if config_id in latency},
@@ -130,9 +134,9 @@ class TableOracle:
         return self.query_many(np.repeat([codes], len(epochs), axis=0), epochs, seed=seed, metrics=metrics)
 
     def sample(self, n: int, *, seed: int | None) -> list[Config]:
-        """Return `n` recorded configs, each drawn from all of them; the first ones do not depend on `n`."""
+        """Return `n` recorded configs, each drawn from all that have epochs; the first ones do not depend on `n`."""
         words = np.random.Philox(key=seed).random_raw(n)
-        return [config_of(self._codes[i].tolist()) for i in (words % np.uint64(len(self._codes))).tolist()]
+        return [config_of(self._drawn_from[i].tolist()) for i in (words % np.uint64(len(self._drawn_from))).tolist()]
 
     def _rows(self, config_id: int, codes: NDArray[np.float64], epoch: int, seed: int | None) -> list[int]:
         """The rows that answer a query: one run's, or those of every run of the config."""

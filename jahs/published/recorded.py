@@ -19,7 +19,7 @@ from jahs.columns import Columns, config_ids, validate_columns
 from jahs.cost import n_macs, n_params
 from jahs.encoding import encode
 from jahs.errors import InvalidConfig, InvalidTable
-from jahs.files.tables import Table, empty_table, sort_by
+from jahs.files.tables import Table, empty_table, sort_by, typed
 from jahs.hashing import digest_facts
 from jahs.published.frames import Column, Frame, let_go
 from jahs.published.oddities import Oddities
@@ -118,7 +118,7 @@ class Recorder:
         kept = kept[np.unique(models.config_id[kept], return_index=True)[1]]
         table = {key: models.columns[key][kept] for key in CONFIG_KEYS}
         table |= {"config_id": models.config_id[kept], "config_index": np.full(len(kept), -1)}
-        return sort_by(_typed(table, CONFIG_COLUMNS), ("config_id",))
+        return sort_by(typed(table, CONFIG_COLUMNS), ("config_id",))
 
     @property
     def profile(self) -> Table:
@@ -132,7 +132,7 @@ class Recorder:
             "n_repeats": np.minimum(counts, 2**15 - 1),
         }
         words = {**_MACHINE, "protocol": self._protocol}
-        return _typed(
+        return typed(
             table | {name: np.full(len(ids), words[name]) for name in ("machine", "torch_version", "protocol")},
             PROFILE_COLUMNS,
         )
@@ -227,7 +227,7 @@ class Recorder:
             **{name: np.full(int(good.sum()), text) for name, text in _MACHINE.items()},
             "protocol": np.full(int(good.sum()), self._protocol),
         }
-        return sorted_runs(_typed(table, RUN_COLUMNS))
+        return sorted_runs(typed(table, RUN_COLUMNS))
 
     def _label(self, name: str, rows: Ints) -> Floats:
         values = self._raw.column("labels", name).take(rows)
@@ -426,7 +426,3 @@ def _equal(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:  # Any:
     if one.dtype.kind == other.dtype.kind == "f":
         is_equal |= np.isnan(one) & np.isnan(other)
     return is_equal
-
-
-def _typed(table: Mapping[str, NDArray[Any]], columns: Mapping[str, str]) -> Table:  # Any: as in Table
-    return {name: table[name] if dtype == "string" else table[name].astype(dtype) for name, dtype in columns.items()}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import stat
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +13,9 @@ from jahs.errors import MissingData
 from jahs.release.manifest import MANIFEST
 from jahs.tasks import TASKS, task
 
-__all__ = ["DATA_DIR", "data_folders", "find_release", "releases"]
+__all__ = ["DATA_DIR", "data_folders", "find_release", "full_path", "releases"]
+
+_log = logging.getLogger(__name__)
 
 DATA_DIR: Final = "JAHS_DATA_DIR"
 """The environment variable that names a folder with one release per task: `$JAHS_DATA_DIR/<task>/`."""
@@ -18,16 +23,42 @@ DATA_DIR: Final = "JAHS_DATA_DIR"
 _EMBEDDED: Final = Path(__file__).resolve().parents[1] / "releases"
 
 
+def full_path(given: Path | str) -> Path:
+    """Return a path that a later change of the working folder leaves as it is; `~` is the user's home.
+
+    Raises:
+        MissingData: there is no such user.
+    """
+    try:
+        return Path(given).expanduser().absolute()
+    except RuntimeError as err:
+        raise MissingData(f"{given}: there is no such user; write the path in full") from err
+
+
 def data_folders() -> tuple[Path, ...]:
-    """Return the folders in which releases are looked for, the first one first: the user's, then the package's own."""
+    """Return the folders in which releases are looked for, the first one first: the user's, then the package's own.
+
+    Raises:
+        MissingData: `$JAHS_DATA_DIR` is not a folder.
+    """
     asked = os.environ.get(DATA_DIR)
-    return (*((Path(asked),) if asked else ()), _EMBEDDED)
+    if not asked:
+        return (_EMBEDDED,)
+    folder = _first_meant(asked)
+    if not stat.S_ISDIR(_mode(folder)):
+        raise MissingData(
+            f"{DATA_DIR}={asked}: {folder} is not a folder; set it to one that holds a release per task, or unset it"
+        )
+    return (folder, _EMBEDDED)
 
 
 def releases() -> dict[str, Path]:
     """Return the folder of the release that answers for each task, for those tasks that have one.
 
     A release in `$JAHS_DATA_DIR/<task>/` comes before the one inside the package. Nothing is read or downloaded.
+
+    Raises:
+        MissingData: `$JAHS_DATA_DIR` is not a folder, or cannot be read.
 
     Example:
         >>> all((folder / "manifest.json").is_file() for folder in releases().values())
@@ -36,29 +67,30 @@ def releases() -> dict[str, Path]:
     found = {}
     for name in TASKS:
         for folder in data_folders():
-            if (folder / name / MANIFEST).is_file():
+            if _is_release(folder / name):
                 found[name] = folder / name
                 break
     return found
 
 
-def find_release(task_name: str, folder: Path | str | None = None) -> Path:
+def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: Path | str | None = None) -> Path:
     """Return the folder of the release for a task.
 
     Args:
         task_name: which task.
         folder: a release, or a folder with one per task, in place of the usual ones.
+        save_dir: where code for jahs_bench had its files: looked into before the usual ones. It may hold none, and need
+            not be there yet.
 
     Raises:
         UnknownName: there is no such task.
-        MissingData: there is no release; says where it was looked for and what to do.
+        MissingData: there is no release, or a folder cannot be read; says where it was looked for and what to do.
     """
     name = task(task_name).name
     if folder is not None:
-        for place in (Path(folder), Path(folder) / name):
-            if (place / MANIFEST).is_file():
-                return place
-        raise MissingData(f"{folder} is no release, and {Path(folder) / name} is none either: no {MANIFEST} there")
+        return _named(full_path(folder), name)
+    if save_dir is not None and (place := _saved(full_path(save_dir), name)) is not None:
+        return place
     found = releases()
     if name in found:
         return found[name]
@@ -66,5 +98,53 @@ def find_release(task_name: str, folder: Path | str | None = None) -> Path:
     there = f"; there are releases for {', '.join(found)}" if found else ""
     raise MissingData(
         f"there is no release for task {name!r} in {looked}{there}. Give its folder as release=, or set {DATA_DIR} to "
-        "the folder that holds it"
+        "the folder that holds it; in a terminal: --release"
     )
+
+
+@cache
+def _first_meant(asked: str) -> Path:
+    """What a value of the variable meant when it was first seen: a relative one does not move with the program."""
+    return full_path(asked)
+
+
+def _named(folder: Path, name: str) -> Path:
+    if (place := _release_in(folder, name)) is not None:
+        return place
+    why = f"and {folder / name} is none either: no {MANIFEST} there"
+    if not stat.S_ISDIR(_mode(folder)):
+        why = "it is not even a folder"
+    raise MissingData(f"{folder} is no release, {why}; name a release's folder, or one that holds it as {name}/")
+
+
+def _saved(folder: Path, name: str) -> Path | None:
+    """The release in a `save_dir`; None where jahs_bench would have made the folder, or has filled it with its own."""
+    if (mode := _mode(folder)) and not stat.S_ISDIR(mode):
+        raise MissingData(f"save_dir={folder} is not a folder; name one that holds a release, or leave it out")
+    place = _release_in(folder, name)
+    if place is None:
+        _log.warning("save_dir=%s holds no release of %s; the usual folders are looked into", folder, name)
+    return place
+
+
+def _release_in(folder: Path, name: str) -> Path | None:
+    """The release that a folder is, or the one of this task that it holds."""
+    return next((place for place in (folder, folder / name) if _is_release(place)), None)
+
+
+def _is_release(place: Path) -> bool:
+    return stat.S_ISREG(_mode(place / MANIFEST))
+
+
+def _mode(path: Path) -> int:
+    """What is at a path, as `stat` tells it; 0 where nothing is.
+
+    Raises:
+        MissingData: it cannot be looked at.
+    """
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no path has such a character
+        return 0
+    except OSError as err:
+        raise MissingData(f"{path} cannot be read ({err.strerror}); allow it, or name another folder") from err

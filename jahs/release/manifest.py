@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from jahs.errors import CorruptFile, MissingData, UnknownFormat
+from jahs.errors import CorruptFile, JahsError, MissingData, UnknownFormat
 from jahs.hashing import sha256_file
 
 __all__ = ["MANIFEST", "MAX_JSON", "RELEASE_FORMAT", "Manifest", "parse_json", "read_manifest", "to_json"]
@@ -54,12 +55,18 @@ class Manifest:
         """Return the path of a file whose bytes are those that the manifest says.
 
         Raises:
-            MissingData: the release has no such file, or it is not where it should be.
+            MissingData: the release has no such file, it is not where it should be, or this user may not read it.
             CorruptFile: its size or its sha256 is another.
         """
         path = self.folder / name
         if name not in self.files:
             raise MissingData(f"{path}: the release has no {name}; its files are {', '.join(sorted(self.files))}")
+        with _naming(path):
+            self._check(path, name)
+        return path
+
+    def _check(self, path: Path, name: str) -> None:
+        """Raise what is wrong with a file, an OSError where it cannot be read."""
         if any(part.is_symlink() for part in (path, path.parent) if part != self.folder):
             raise CorruptFile(f"{path} is a link, not a file; {_RESTORE}")
         if not path.is_file():
@@ -69,7 +76,6 @@ class Manifest:
             raise CorruptFile(f"{path} has {found} bytes, not the {size} that {MANIFEST} says; {_RESTORE}")
         if sha256_file(path) != sha256:
             raise CorruptFile(f"{path} is damaged: its sha256 is not the one that {MANIFEST} says; {_RESTORE}")
-        return path
 
     def read_json(self, name: str) -> Any:  # Any: JSON
         """Return what a JSON file of the release holds, after the check of `checked`."""
@@ -83,16 +89,17 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a release.
 
     Raises:
-        MissingData: the folder is no release.
+        MissingData: the folder is no release, or this user may not read it.
         CorruptFile: the manifest is not one.
         UnknownFormat: it is of another format version.
     """
     path = folder / MANIFEST
-    if not path.is_file():
-        raise MissingData(f"{folder} is not a release: it has no {MANIFEST}; see jahs.releases()")
-    if (size := path.stat().st_size) > MAX_JSON:
-        raise CorruptFile(f"{path} has {size} bytes; at most {MAX_JSON} are read")
-    data = path.read_bytes()
+    with _naming(path):
+        if not path.is_file():
+            raise MissingData(f"{folder} is not a release: it has no {MANIFEST}; see jahs.releases()")
+        if (size := path.stat().st_size) > MAX_JSON:
+            raise CorruptFile(f"{path} has {size} bytes; at most {MAX_JSON} are read")
+        data = path.read_bytes()
     content = parse_json(path, data)
     if not isinstance(content, dict):
         raise CorruptFile(f"{path} is not a manifest: it holds no object; {_RESTORE}")
@@ -112,6 +119,20 @@ def read_manifest(folder: Path) -> Manifest:
         facts=MappingProxyType(content),
         sha256=hashlib.sha256(data).hexdigest(),
     )
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file that the system does not let us read, and what to do about it."""
+    try:
+        yield
+    except JahsError:  # some are an OSError, too
+        raise
+    except OSError as err:
+        raise MissingData(
+            f"{path} cannot be read ({err.strerror or err}); make it and its folder readable for this user, or name "
+            "another release as release="
+        ) from err
 
 
 def _entry(path: Path, name: str, entry: Any) -> tuple[int, str]:  # Any: JSON

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
 from jahs.forest import Engine, EngineKind, Forest, load_forest, map_forest, open_engine
@@ -17,6 +17,8 @@ from jahs.release.table import RecordedTable, read_table_npz
 from jahs.tasks import Task, task
 
 __all__ = ["Release", "read_release"]
+
+_Part = TypeVar("_Part")
 
 
 class Release:
@@ -51,17 +53,28 @@ class Release:
         """Whether the release has a file of this name, such as "table.npz"."""
         return name in self.manifest.files
 
-    @cached_property
-    def models(self) -> Models:
-        """The models of every learned metric."""
-        content = self.manifest.read_json("models.json")
-        where = self.path / "models.json"
+    def parse(self, name: str, from_dict: Callable[[Mapping[str, Any]], _Part]) -> _Part:  # Any: JSON
+        """Return what `from_dict` makes of a JSON file, such as "references.json".
+
+        Raises:
+            MissingData: the release has no such file.
+            UnknownFormat: it is of another format version; names the file.
+            CorruptFile: it is damaged, or `from_dict` raised InvalidArgument; names the file.
+        """
+        content, where = self.manifest.read_json(name), self.path / name
+        if not isinstance(content, dict):
+            raise CorruptFile(f"{where} holds no object; restore the file")
         try:
-            return Models.from_dict(content)
+            return from_dict(content)
         except UnknownFormat as err:
             raise UnknownFormat(f"{where}: {err}") from err
         except InvalidArgument as err:
             raise CorruptFile(f"{where}: {err}\nrestore the file") from err
+
+    @cached_property
+    def models(self) -> Models:
+        """The models of every learned metric."""
+        return self.parse("models.json", Models.from_dict)
 
     @cached_property
     def forests(self) -> tuple[Forest, ...]:
@@ -92,11 +105,7 @@ class Release:
         """The model of the training noise, a `jahs.noise.NoiseModel`, or None."""
         if not self.has("noise.json"):
             return None
-        content = self.manifest.read_json("noise.json")
-        try:
-            return import_module("jahs.noise").NoiseModel.from_dict(content)
-        except InvalidArgument as err:
-            raise CorruptFile(f"{self.path / 'noise.json'}: {err}\nrestore the file") from err
+        return self.parse("noise.json", import_module("jahs.noise").NoiseModel.from_dict)
 
     @cached_property
     def table(self) -> RecordedTable:
@@ -108,11 +117,6 @@ class Release:
         if not self.has("table.npz"):
             raise MissingData(f"{self.path} has no recorded runs (table.npz); kind='table' needs a release that has")
         return read_table_npz(self.manifest.checked("table.npz"))
-
-    @cached_property
-    def references(self) -> Any:  # Any: JSON
-        """Pareto fronts and frozen reference points, or None."""
-        return self.manifest.read_json("references.json") if self.has("references.json") else None
 
     @cached_property
     def quality(self) -> Any:  # Any: JSON

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
 from jahs.configs import Config
 from jahs.errors import InvalidArgument, InvalidFidelity, InvalidTable, JahsError, UnknownName
+from jahs.fidelities import is_list
 from jahs.parameters import show
 from jahs.simulate.trial import Proposal
 from jahs.views import View
@@ -84,7 +85,7 @@ class Answers:
         fidelity = {"epoch": self._view.max_epoch, **self._view.fidelity(proposal.at)}
         epoch = int(fidelity["epoch"])
         seed = self._seed if proposal.seed is None else _read_seed(proposal.seed)
-        reports = _read_reports(proposal.reports, epoch) if proposal.reports else ()
+        reports = _read_reports(proposal.reports, epoch)
         if reports and not self._has_epochs:
             raise InvalidFidelity(f"reports={reports}: the epoch is not a fidelity of this view")
         epochs = (*reports, epoch)
@@ -121,13 +122,16 @@ def _read_seed(seed: object) -> int:
 
 
 def _read_reports(reports: object, epoch: int) -> tuple[int, ...]:
-    """Return the epochs of the reports as ints."""
-    try:
-        found = tuple(int(report) for report in reports)  # type: ignore[attr-defined]  # what is not iterable is refused
-    except (TypeError, ValueError) as err:
-        raise InvalidFidelity(f"reports={show(reports)} is not a sequence of epochs") from err
-    if list(found) != sorted(set(found)) or found[0] < 1 or found[-1] >= epoch:
+    """Return the epochs of the reports as ints; nothing is rounded."""
+    if not is_list(reports) or not all(map(_is_integer, reports)):
+        raise InvalidFidelity(f"reports={show(reports)} is not a sequence of epochs, which are integers")
+    found = [int(cast("int", report)) for report in reports]
+    if found and (found != sorted(set(found)) or found[0] < 1 or found[-1] >= epoch):
         raise InvalidFidelity(
             f"reports={show(reports)} are not increasing epochs from 1 to before the last one, {epoch}"
         )
-    return found
+    return tuple(found)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jahs.simulate.answers import Job
+from jahs.simulate.trial import Trial
 
-__all__ = ["Checkpoints"]
+__all__ = ["Checkpoints", "network_of"]
 
 
 @dataclass(slots=True)
@@ -27,16 +28,17 @@ class Checkpoints:
         """Keep the checkpoint at the job's epoch number `at`."""
         epoch = job.epochs[at]
         if epoch < self.max_epoch:
-            self._reached.setdefault(_network(job), []).append((epoch, job.answers[at]["runtime"]))
+            self._reached.setdefault(network_of(job), []).append((epoch, job.answers[at]["runtime"]))
 
     def best(self, job: Job) -> tuple[int, float]:
         """Return the last epoch before the job's last one that has been reached and its runtime, or (0, 0.0)."""
         if not self._reached:
             return (0, 0.0)
         before = job.epochs[-1]
-        return max((found for found in self._reached.get(_network(job), ()) if found[0] < before), default=(0, 0.0))
+        return max((found for found in self._reached.get(network_of(job), ()) if found[0] < before), default=(0, 0.0))
 
 
-def _network(job: Job) -> tuple[object, ...]:
-    sizes = (value for name, value in job.fidelity.items() if name != "epoch")
-    return (*job.config.values(), *sizes, job.seed)
+def network_of(trained: Job | Trial) -> tuple[object, ...]:
+    """Return what two trainings must have in common for one to take up the other: config, N, W, Resolution and seed."""
+    sizes = (value for name, value in trained.fidelity.items() if name != "epoch")
+    return (*trained.config.values(), *sizes, trained.seed)

@@ -24,8 +24,8 @@ class Optimizer(Protocol):
     """What a simulation can drive. It may also have:
 
     - `name: str` and `settings: Mapping[str, object]`, for the log's header;
-    - `n_ahead: int`, how many proposals it can make at a time without hearing of their results: they are then queried
-      in one batch, which changes no result and takes much less time;
+    - `n_ahead: int`, how many proposals it can make at a time without hearing of their results: where thinking is
+      free, they are then queried in one batch, which changes no result and takes much less time;
     - `should_stop(report: Trial) -> bool`, asked at every epoch that a proposal names in `reports`.
     """
 
@@ -88,9 +88,10 @@ class Driver:
         cluster = self._cluster
         n_free = cluster.n_free
         if n_free > len(self._waiting):
-            # Ahead at most as many as have started, so that a short run queries little that it never starts.
-            n_ahead = min(getattr(self._optimizer, "n_ahead", 1), cluster.n_started)
-            n = max(n_free - len(self._waiting), n_ahead)
+            n = n_free - len(self._waiting)
+            if self._thinking == "free":  # otherwise every ask costs time, and fewer of them would change results
+                # Ahead at most as many as have started, so that a short run queries little that it never starts.
+                n = max(n, min(getattr(self._optimizer, "n_ahead", 1), cluster.n_started))
             proposals = self._call(f"ask({n})", cluster.n_started, lambda: list(self._optimizer.ask(n)))
             if len(proposals) > n:
                 raise self._failed(f"ask({n}) returned {len(proposals)} proposals", cluster.n_started)

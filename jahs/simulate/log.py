@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jahs.errors import CorruptFile, ProtocolMismatch, UnknownFormat
+from jahs.errors import CorruptFile, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial
 
@@ -42,6 +42,7 @@ def read_log(path: Path | str) -> Log:
     """Return what a log holds; a last line that was cut short is left out.
 
     Raises:
+        MissingData: the file is not there, or cannot be read.
         CorruptFile: a line is not what it should be; says which, and why.
         UnknownFormat: the log is of another version.
     """
@@ -138,16 +139,19 @@ def _encode(line: Mapping[str, object]) -> bytes:
 
 def _whole_lines(path: Path) -> Generator[bytes, None, None]:
     """Yield the lines that have an end."""
-    with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield line
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    yield line
+    except OSError as err:
+        raise MissingData(f"the log {path} cannot be read: {err.strerror}") from err
 
 
 def _parse(path: Path, number: int, line: bytes) -> object:
     try:
         return json.loads(line)
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise CorruptFile(f"{path}, line {number} is not JSON: {err}") from err
 
 

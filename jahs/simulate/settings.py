@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, cast
 from jahs.errors import InvalidArgument
 from jahs.parameters import show
 
-__all__ = ["Settings", "Thinking"]
+__all__ = ["Settings", "Thinking", "is_number"]
 
 Thinking: TypeAlias = Literal["free", "measured"] | float
 """What the optimiser's own time costs: nothing, what a clock measures, or so many seconds per ask."""
@@ -75,17 +75,18 @@ class Settings:
         return share if chance < self.failure_rate else None
 
 
+def is_number(value: object) -> bool:
+    """Whether this is a number that a float can hold: not NaN, not infinite, no larger integer."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
 def _is_integer(value: object, lowest: int, highest: int) -> bool:
     """Whether this is an integer in range; numpy's integers are."""
     return hasattr(value, "__index__") and not isinstance(value, bool) and lowest <= cast("int", value) <= highest
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _is_positive(value: object) -> bool:
-    return _is_number(value) and cast("float", value) > 0
+    return is_number(value) and cast("float", value) > 0
 
 
 _RANGES: Final[tuple[tuple[str, str, Callable[[object], bool]], ...]] = (
@@ -95,11 +96,11 @@ _RANGES: Final[tuple[tuple[str, str, Callable[[object], bool]], ...]] = (
     ("seed", "an integer in 0..2**64-1", lambda value: _is_integer(value, 0, 2**64 - 1)),
     ("mode", "'asynchronous' or 'synchronous'", lambda value: value in ("asynchronous", "synchronous")),
     ("continuation", "'resume' or 'scratch'", lambda value: value in ("resume", "scratch")),
-    ("failure_rate", "a number in [0, 1)", lambda value: _is_number(value) and 0 <= cast("float", value) < 1),
+    ("failure_rate", "a number in [0, 1)", lambda value: is_number(value) and 0 <= cast("float", value) < 1),
     (
         "thinking",
         "'free', 'measured' or a number of seconds",
-        lambda value: value in ("free", "measured") or (_is_number(value) and cast("float", value) >= 0),
+        lambda value: value in ("free", "measured") or (is_number(value) and cast("float", value) >= 0),
     ),
     (
         "evaluation_seed",

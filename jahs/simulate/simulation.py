@@ -6,13 +6,14 @@ optimiser wants to be shown. Everything is a function of the seeds: same simulat
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
 from jahs.errors import InvalidArgument, OptimizerFailed
 from jahs.hashing import sha256_file
+from jahs.parameters import show, with_article
 from jahs.simulate.answers import Answers, Job, is_hidden
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.driver import Callback, Driver, Optimizer
@@ -47,7 +48,8 @@ class Simulation:
         facts: more entries for the log's header, such as the optimiser's name where you drive.
 
     Raises:
-        InvalidArgument: settings are out of their range; all at once.
+        InvalidArgument: settings are out of their range, all at once; or the oracle is neither a benchmark nor a view,
+            or the log's folder does not exist.
         UnknownName: a metric does not exist.
         ProtocolMismatch: the log is of another run.
     """
@@ -82,7 +84,14 @@ class Simulation:
             thinking=thinking,
             evaluation_seed=evaluation_seed,
         )
+        if not hasattr(oracle, "query_many"):
+            raise InvalidArgument(
+                f"bench={show(oracle)} is {with_article(type(oracle).__name__)}, not a Benchmark or View; "
+                "jahs.Benchmark(...) opens one"
+            )
         self._log = None if log is None else Path(log)
+        if self._log is not None and not self._log.parent.is_dir():
+            raise InvalidArgument(f"log={log}: the folder {self._log.parent} does not exist; make it first")
         if self._log is not None and thinking == "measured" and self._log.exists() and self._log.stat().st_size:
             raise InvalidArgument(
                 f"{log} exists, and a run whose thinking is measured cannot be resumed; give a new path"
@@ -186,8 +195,8 @@ class Simulation:
 
     def think(self, seconds: float) -> None:
         """Let the optimiser's own time count: what is submitted next begins so many seconds later."""
-        if not 0 <= seconds < math.inf:
-            raise InvalidArgument(f"seconds={seconds!r} is not a number of seconds")
+        if not 0 <= seconds <= sys.float_info.max:
+            raise InvalidArgument(f"seconds={show(seconds)} is not a number of seconds")
         self._cluster.think(seconds)
 
     def trials(self) -> list[Trial]:
@@ -237,7 +246,7 @@ class Simulation:
         return Trial(  # faster than dataclasses.replace
             trial=trial.trial,
             config=trial.config.copy(),
-            fidelity=trial.fidelity,
+            fidelity=dict(trial.fidelity),
             seed=trial.seed,
             metrics={name: value for name, value in trial.metrics.items() if name not in self._hidden},
             start=trial.start,

@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias, cast
 from jahs.configs import Config, validate
 from jahs.errors import InvalidConfig
 from jahs.schema import TRIAL_KEYS
+from jahs.simulate.settings import is_number
 
 __all__ = ["AskedFidelity", "Fidelity", "Proposal", "Status", "Trial"]
 
@@ -106,20 +107,20 @@ class Trial:
 
 
 def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value < 2**63
 
 
 def _is_time(value: object) -> bool:
-    return type(value) in (int, float) and cast("float", value) >= 0
+    return is_number(value) and cast("float", value) >= 0
 
 
 def _is_numbers(value: object) -> bool:
-    return isinstance(value, dict) and all(type(number) in (int, float) for number in value.values())
+    return isinstance(value, dict) and all(map(is_number, value.values()))
 
 
 _CHECKS: Final[Mapping[str, Callable[[object], bool]]] = {
     "trial": _is_count,
-    "fidelity": lambda value: _is_numbers(value) and "epoch" in cast("dict[str, object]", value),
+    "fidelity": lambda value: _is_numbers(value) and type(cast("dict[str, object]", value).get("epoch")) is int,
     "seed": lambda value: value is None or type(value) is int,
     "metrics": _is_numbers,
     "start": _is_time,

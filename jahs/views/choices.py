@@ -92,11 +92,12 @@ def _read_search(
         return tuple(key for key in _SEARCHES.get(search, CONFIG_KEYS) if key not in taken), []
     if isinstance(search, str) or not isinstance(search, Iterable):
         search = [search]
-    keys = list(search)
+    given = list(search)
+    keys = [key for key in given if isinstance(key, str)]
     faults = [
         f"search: {show(key)} is not one of all, {', '.join(_SEARCHES)}, {', '.join(CONFIG_KEYS)}"
-        for key in keys
-        if key not in CONFIG_KEYS
+        for key in given
+        if not isinstance(key, str) or key not in CONFIG_KEYS
     ]
     faults += [f"search: {key} cannot be both searched and fixed" for key in keys if key in fixed]
     faults += [f"search: {key} cannot be both searched and a fidelity" for key in keys if key in fidelities]

@@ -227,7 +227,8 @@ class View:
         metrics: Sequence[str] = ("valid_acc",),
     ) -> npt.NDArray[np.float64]:
         """Return metrics as objectives, (n_configs, n_metrics), all minimised; see `jahs.objectives`."""
-        objectives = read_objectives(metrics, known=self.metrics)
+        # Not those of `self.metrics` alone: a benchmark may answer more than it does unasked, and refuses the rest.
+        objectives = read_objectives(metrics)
         names = [objective.metric.name for objective in objectives]
         return objective_matrix(self.query_many(configs, at=at, metrics=names), objectives)
 

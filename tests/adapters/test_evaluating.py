@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jahs.adapters.evaluating import make_evaluator
+from jahs.adapters.evaluating import elapsed_times, make_evaluator
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, UnknownName
+from jahs.simulate import Proposal, Simulation
 from jahs.views import View
 from tests.fake_bench import FakeBench
 
@@ -92,6 +93,16 @@ def test_a_seed_is_a_draw_and_may_be_replaced() -> None:
 def test_a_benchmark_without_runtime_has_no_cost() -> None:
     bench = FakeBench(names=("valid_acc",))
     assert math.isnan(make_evaluator(bench, "valid_acc").evaluate(CONFIGS[0]).cost)
+
+
+@pytest.mark.parametrize("fidelities", [("epoch",), ("epoch", "N", "W", "Resolution"), ("epoch", "Resolution")])
+def test_time_passes_along_a_path_as_in_a_simulation(fidelities: tuple[str, ...]) -> None:
+    evaluator = make_evaluator(View(BENCH, fidelities=fidelities), "valid_acc")
+    config = evaluator.view.sample(seed=3)
+    times = elapsed_times(evaluator.evaluate_many([config] * 12, budgets=range(1, 13)))
+    steps = iter([Proposal(config=config, at=evaluator.budgets.fidelity(budget)) for budget in range(1, 13)])
+    trials = Simulation(evaluator.view, workers=1, n_trials=12).run(lambda so_far: next(steps))
+    assert times == pytest.approx([trial.end for trial in trials])
 
 
 def test_a_views_keys_are_completed_and_its_path_is_walked() -> None:

@@ -13,6 +13,7 @@ import jahs
 from jahs.adapters import neps as jahs_neps
 from jahs.adapters.importing import import_tool
 from jahs.errors import InvalidConfig
+from jahs.simulate import Proposal, Simulation
 from jahs.views import View
 from tests.contracts.adapter import AdapterContract
 from tests.fake_bench import FakeBench
@@ -127,6 +128,31 @@ def test_a_run_writes_configs_costs_and_metrics(tmp_path) -> None:
         spent[name.split("_")[0]] = asked.runtime
     assert len(table) == 13
     assert {1, 4} <= set(table["config.epoch"])
+
+
+@pytest.mark.parametrize(
+    ("fidelities", "budgets"),
+    [
+        (("epoch", "N", "W", "Resolution"), (4, 12)),  # a larger network
+        (("epoch", "N", "W", "Resolution"), (4, 8)),  # the same network
+        (("Resolution",), (1, 12)),  # a larger one, all epochs
+        (("Resolution",), (1, 2)),  # the same once more
+    ],
+)
+def test_a_config_that_goes_on_costs_what_a_simulation_charges(tmp_path, fidelities, budgets) -> None:
+    view = View(BENCH, fidelities=fidelities)
+    config = view.sample(seed=3)
+    evaluate, params = jahs_neps.make_objective(view), jahs_neps.from_config(config, view.space)
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        folder.mkdir()
+    told = [
+        evaluate(pipeline_directory=folders[0], budget=budgets[0], **params),
+        evaluate(pipeline_directory=folders[1], previous_pipeline_directory=folders[0], budget=budgets[1], **params),
+    ]
+    steps = iter([Proposal(config=config, at=view.path(budget / 12)) for budget in budgets])
+    trials = Simulation(view, workers=1, n_trials=2).run(lambda so_far: next(steps))
+    assert [one["cost"] for one in told] == pytest.approx([trial.end - trial.start for trial in trials])
 
 
 def test_a_prior_stands_at_the_values_that_are_given_and_nowhere_else() -> None:

@@ -119,7 +119,9 @@ def test_a_view_is_searched_and_evaluated_in_its_own_space() -> None:
         config = jahs_optuna.to_config(trial.params, view.space)
         assert "Resolution" not in trial.params
         assert trial.value == view.query(config).valid_acc
-        assert trial.intermediate_values[2] == view.query(config, at={"epoch": 2, "Resolution": 0.25}).valid_acc
+        small = view.query(config, at={"epoch": 2, "Resolution": 0.25})
+        assert trial.intermediate_values[2] == small.valid_acc
+        assert trial.user_attrs["cost"] == small.runtime + view.query(config).runtime  # a larger network begins anew
 
 
 @pytest.mark.filterwarnings("ignore:optuna.*set_metric_names is experimental")

@@ -13,6 +13,7 @@ from syne_tune.optimizer.baselines import ASHA, BOHB, RandomSearch
 import jahs
 from jahs.adapters import syne_tune as jahs_syne_tune
 from jahs.errors import InvalidArgument
+from jahs.simulate import Proposal, Simulation
 from jahs.views import View
 from tests.contracts.adapter import AdapterContract
 from tests.fake_bench import FakeBench
@@ -109,6 +110,18 @@ def test_a_view_of_several_fidelities_has_one_budget_along_its_path() -> None:
     told = blackbox.objective_function(jahs_syne_tune.from_config(config, view.space), {"budget": 1})
     asked = view.query(config, at={"epoch": 1, "Resolution": 0.25})
     assert told == {"valid_error": 100 - asked.valid_acc, "elapsed_time": asked.runtime}
+
+
+def test_time_passes_along_a_path_as_in_a_simulation() -> None:
+    view = View(BENCH, fidelities=("epoch", "N", "W", "Resolution"))
+    blackbox = jahs_syne_tune.make_blackbox(view)
+    config = view.sample(seed=0)
+    params = jahs_syne_tune.from_config(config, view.space)
+    steps = iter([Proposal(config=config, at=view.path(budget / 12)) for budget in range(1, 13)])
+    trials = Simulation(view, workers=1, n_trials=12).run(lambda so_far: next(steps))
+    times = blackbox.objective_function(params)[:, 1]
+    assert times == pytest.approx([trial.end for trial in trials])
+    assert blackbox.objective_function(params, {"budget": 9})["elapsed_time"] == times[8]
 
 
 def test_a_config_that_breaks_a_constraint_is_worse_than_every_other() -> None:

@@ -20,11 +20,14 @@ from jahs.errors import (
     MissingData,
     NotRecorded,
     ProtocolMismatch,
+    UnknownFormat,
     UnknownName,
 )
+from jahs.files.tables import read_table, write_table
 from jahs.metrics import LEARNED
 from jahs.queryable import Queryable
 from jahs.results import Result
+from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
 from tests.hostile import SEEDS
 from tests.releases import METRICS, make_release, make_table
 
@@ -287,6 +290,27 @@ def test_a_folder_of_runs_is_a_table(tmp_path):
     assert again.query(bench.sample(seed=0)) == bench.query(bench.sample(seed=0))
 
 
+@pytest.mark.parametrize(("name", "columns", "changed"), [
+    ("configs.parquet", CONFIG_COLUMNS, "config_index"),
+    ("profile.parquet", PROFILE_COLUMNS, "latency"),
+    ("runs-0001.parquet", RUN_COLUMNS, "runtime"),
+    ("protocol.json", {}, ""),
+], ids=["configs", "profile", "runs", "protocol"])  # fmt: skip
+def test_a_pickle_of_runs_is_refused_where_any_of_their_files_changed(tmp_path, name, columns, changed):
+    pytest.importorskip("pyarrow")
+    from tests.building import make_runs_folder
+
+    path = make_runs_folder(tmp_path / "runs", 20) / name
+    pickled = pickle.dumps(jahs.Benchmark("digits", kind="table", release=path.parent))
+    if columns:
+        table = read_table(path, columns)
+        write_table(path, {**table, changed: 2 * table[changed]}, columns)
+    else:
+        path.write_text(path.read_text() + "\n")
+    with pytest.raises(ProtocolMismatch, match=r"restore the one with sha256 [0-9a-f]{64}$"):
+        pickle.loads(pickled)
+
+
 @pytest.mark.parametrize("n", [-1, 1.5, "3", True, [2]], ids=repr)
 def test_how_many_are_drawn_is_a_count(bench, n):
     with pytest.raises(InvalidArgument, match="is not an integer >= 0"):
@@ -324,6 +348,19 @@ def test_what_a_release_does_not_say_is_an_error(bench, folder):
             ask()
 
 
+@pytest.mark.parametrize(("references", "error", "said"), [
+    ({"format": 2}, UnknownFormat, "references of format 2"),
+    ({"format": 1}, CorruptFile, "KeyError"),
+    ({"format": 1, "configs": [], "minimised": {}, "fronts": [], "facts": {}}, CorruptFile, "list indices"),
+    ([1], CorruptFile, "holds no object"),
+], ids=["version", "empty", "configs", "list"])  # fmt: skip
+def test_references_that_cannot_be_read_name_their_file(tmp_path, references, error, said):
+    release = make_release(tmp_path / "digits", references=references)
+    bench = jahs.Benchmark("digits", release=release, engine="numpy")
+    with pytest.raises(error, match=rf"digits/references\.json.*{said}"):
+        bench.front(("valid_acc", "latency"))
+
+
 def test_it_says_what_to_cite(bench):
     cited = bench.cite()
     assert "JAHS-Bench-201" in cited
@@ -358,6 +395,22 @@ def test_releases_are_found_where_they_are_said_to_be(folder, config, monkeypatc
         jahs.Benchmark("colorectal_histology", save_dir=tmp_path)
     with pytest.raises(ProtocolMismatch, match="release of digits, not of cifar10"):
         jahs.Benchmark("cifar10", release=folder)
+
+
+def test_a_save_dir_may_not_be_there_yet_but_is_no_file(folder, tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("JAHS_DATA_DIR", str(folder.parent))
+    assert jahs.Benchmark("digits", save_dir=tmp_path / "not-yet", engine="numpy").release == folder
+    assert "not-yet holds no release of digits" in caplog.text
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MissingData, match=r"save_dir=.*file is not a folder"):
+        jahs.Benchmark("digits", save_dir=tmp_path / "file")
+
+
+@pytest.mark.parametrize("name", ["save_dir", "release"])
+def test_a_tilde_in_a_folder_is_the_home(folder, monkeypatch, name):
+    for home in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(home, str(folder.parent))
+    assert jahs.Benchmark("digits", engine="numpy", **{name: "~"}).release == folder
 
 
 def test_a_damaged_release_is_refused_by_name(folder, tmp_path):

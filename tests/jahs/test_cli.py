@@ -54,6 +54,12 @@ def test_fixed_parameters_are_read_as_numbers_booleans_and_strings(capsys: pytes
     assert {key: json.loads(line)[key] for key in fixed} == fixed
 
 
+@pytest.mark.parametrize("given", ["Mish", '"Mish"'])
+def test_a_string_is_read_with_quotes_or_without(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = stdout_of(capsys, "sample", "--fix", f"Activation={given}", "--json").splitlines()
+    assert json.loads(line)["Activation"] == "Mish"
+
+
 @pytest.mark.parametrize(
     "given",
     [["4", "1", "2", "0", "2", "1"], ["12954"], [Cell((4, 1, 2, 0, 2, 1)).nb201_string]],
@@ -80,7 +86,10 @@ def test_info_lists_every_task_and_metric(capsys: pytest.CaptureFixture[str]) ->
         (["demo", "--seed", "-1"], "seed=-1"),
         (["sample", "--fix", "N=2"], "N=2 is not one of 1, 3, 5"),
         (["sample", "--fix", "N"], "write KEY=VALUE"),
+        (["sample", "--fix", "N=5", "--fix", "N=3"], "N=3: N is given twice; give it once"),
         (["sample", "-n", "-1"], "n=-1"),
+        (["sample", "-n", "1000000000000"], "n=1000000000000 is not an integer in 0..10000000"),
+        (["import", "no/such.tar", "--out", "releases"], "no/such.tar"),
         (["cell", "1", "2", "3"], "ops=(1, 2, 3)"),
         (["cell", "15625"], "15625"),
         (["cell", "conv"], "'conv' is not an integer"),
@@ -102,7 +111,31 @@ def test_every_fault_of_the_fixed_values_is_told_at_once(capsys: pytest.CaptureF
     assert len(capsys.readouterr().err.splitlines()) == 3
 
 
-@pytest.mark.parametrize("argv", [[], ["play"], ["sample", "-n", "few"]])
+@pytest.mark.parametrize(
+    ("argv", "goes_on"),
+    [(["download", "jahs-bench-201"], "; the same command goes on"), (["info"], "")],
+    ids=["download", "info"],
+)
+@pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "file"])
+def test_a_command_that_is_stopped_says_so_in_one_line(
+    argv: list[str],
+    goes_on: str,
+    is_terminal: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("jahs.published.fetching.download_archives", stop)
+    monkeypatch.setattr("jahs.cli.look.releases", stop)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    assert main(argv) == 130
+    line_end = "\n" if is_terminal else ""
+    assert capsys.readouterr().err == f"{line_end}jahs {argv[0]}: stopped{goes_on}\n"
+
+
+@pytest.mark.parametrize("argv", [[], ["play"], ["sample", "-n", "few"], ["sample", "N=5"], ["query", "--near", "N=5"]])
 def test_what_the_parser_refuses_ends_with_exit_code_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(argv)

@@ -1,14 +1,20 @@
 """Downloads of large files from a real HTTP server here: resumed where they were cut, whole, or not there."""
 
 import contextlib
+import errno
 import hashlib
 import io
 import json
 import os
+import random
 import re
 import shutil
+import signal
 import socket
+import subprocess
+import sys
 import tarfile
+import time
 from http.server import BaseHTTPRequestHandler
 
 import pytest
@@ -19,7 +25,7 @@ from jahs.files.download import DownloadBar, fetch
 from jahs.published.fetching import ARCHIVES, VERSIONS, add_arguments, download_archives, run
 from tests.local_server import LocalServer
 
-CONTENT = os.urandom(300_000)
+CONTENT = random.Random(0).randbytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
@@ -97,6 +103,12 @@ def path(tmp_path):
 
 def get(server, path, **arguments):
     return fetch(f"{server.url}/file.bin", path, pause_s=0.0, **arguments)
+
+
+def in_a_process(server, path, what, before=""):
+    lines = ["import os, pathlib, signal, sys", before, "from jahs.files.download import fetch"]
+    lines += [f"url, path = {server.url + '/file.bin'!r}, pathlib.Path({str(path)!r})", what]
+    return subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
 
 
 def left_over(path):
@@ -194,7 +206,7 @@ def test_a_part_that_was_damaged_is_found_where_the_sha256_is_known(server, path
 
 def test_a_file_that_was_damaged_later_is_fetched_again(server, path):
     get(server, path)
-    path.write_bytes(CONTENT[:-1] + b"x")
+    path.write_bytes(CONTENT[:-1] + bytes([CONTENT[-1] ^ 1]))
     assert get(server, path).is_new is True
     assert path.read_bytes() == CONTENT
 
@@ -272,6 +284,144 @@ def test_too_little_disk_is_said_before_anything_comes(server, path, monkeypatch
     with pytest.raises(OutOfSpace, match="has 250000 bytes free, 17077216 are needed; name another folder with --dir"):
         get(server, path)
     assert left_over(path) == []
+
+
+def test_a_second_download_of_the_same_file_is_refused_and_the_first_one_comes_whole(server, path):
+    refused = []
+
+    def fetch_again(*_):
+        with pytest.raises(DownloadFailed, match=r"file\.bin\.part: another process is downloading .*; wait .* --dir"):
+            get(server, path)
+        refused.append(left_over(path))
+
+    assert get(server, path, report=fetch_again).sha256 == SHA256
+    assert path.read_bytes() == CONTENT
+    assert refused[0] == PART
+    assert len(server.asked) == 1
+    assert left_over(path) == WHOLE
+
+
+def test_a_second_download_in_another_process_is_refused_in_one_line(server, path):
+    said = []
+
+    def fetch_again(*_):
+        said.append(in_a_process(server, path, "fetch(url, path)").stderr.splitlines()[-1])
+
+    server.cuts = [100_000]
+    assert get(server, path, report=fetch_again).sha256 == SHA256
+    assert len(said) >= 2
+    assert all("DownloadFailed" in line and "another process is downloading" in line for line in said)
+    assert server.ranges_asked() == [None, "bytes=100000-"]
+
+
+def test_a_download_that_was_killed_does_not_keep_the_next_one_out(server, path):
+    killed = in_a_process(server, path, "fetch(url, path, report=lambda *_: os.kill(os.getpid(), signal.SIGKILL))")
+    assert killed.returncode == -signal.SIGKILL
+    n_kept = path.with_name(PART[0]).stat().st_size
+    assert 0 < n_kept < len(CONTENT)
+    assert get(server, path).sha256 == SHA256
+    assert server.ranges_asked() == [None, f"bytes={n_kept}-"]
+
+
+def test_a_part_that_was_finished_just_before_it_was_locked_is_left_alone(server, path, monkeypatch):
+    def finish_and_lock(file):
+        path.with_name(PART[0]).replace(path)
+        real(file)
+
+    real = module._lock
+    monkeypatch.setattr(module, "_lock", finish_and_lock)
+    with pytest.raises(DownloadFailed, match="another process is downloading"):
+        get(server, path)
+    assert left_over(path) == ["file.bin"]
+    assert server.asked == []
+
+
+def test_a_file_system_without_locks_is_said_and_used(server, path, monkeypatch, caplog):
+    fcntl = pytest.importorskip("fcntl")
+
+    def flock(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    assert get(server, path).sha256 == SHA256
+    assert "cannot be locked ([Errno" in caplog.text
+
+
+def test_a_system_without_locks_downloads_too(server, path):
+    done = in_a_process(server, path, "print(fetch(url, path).sha256)", before="sys.modules['fcntl'] = None")
+    assert (done.stdout, done.stderr) == (f"{SHA256}\n", "")
+    assert left_over(path) == WHOLE
+
+
+@pytest.mark.parametrize("change", [b"x" * 10, None], ids=["longer", "shorter"])
+def test_a_part_that_somebody_else_wrote_to_is_not_accepted(server, path, change):
+    def write(n_bytes, n_all):
+        part = path.with_name(PART[0])
+        if n_bytes == n_all:
+            part.write_bytes(part.read_bytes() + change if change else b"")
+
+    with pytest.raises(DownloadFailed, match=r"file\.bin\.part has \d+ bytes, http.* has 300000; try again"):
+        get(server, path, report=write)
+    assert left_over(path) == []
+
+
+@pytest.fixture
+def no_wait(monkeypatch):
+    def fail(_):
+        raise AssertionError("it waited")
+
+    monkeypatch.setattr(time, "sleep", fail)
+
+
+@pytest.mark.parametrize(
+    ("in_the_way", "name"),
+    [("new", "new/file.bin"), ("new", "new/folder/file.bin"), ("new/file.bin/x", "new/file.bin")],
+    ids=["the folder is a file", "its parent is a file", "the file is a folder"],
+)
+def test_a_place_that_cannot_be_used_is_said_before_anything_is_asked_for(server, tmp_path, no_wait, in_the_way, name):
+    (tmp_path / in_the_way).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / in_the_way).write_text("in the way")
+    with pytest.raises(DownloadFailed, match=r"the folder cannot be used: .*new.*; name another folder with --dir$"):
+        get(server, tmp_path / name)
+    assert server.asked == []
+
+
+def test_a_part_that_is_a_folder_is_said_at_once(server, path, no_wait):
+    path.with_name(PART[0]).mkdir(parents=True)
+    with pytest.raises(DownloadFailed, match=r"the folder cannot be used: .*\.part'; name another folder with --dir$"):
+        get(server, path)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS], ids=["access", "permission", "read-only"])
+def test_a_disk_that_refuses_is_not_asked_again(server, path, no_wait, monkeypatch, number):
+    def begin(part, facts):
+        raise OSError(number, os.strerror(number), str(part.path))
+
+    monkeypatch.setattr(module._Part, "begin", begin)
+    with pytest.raises(DownloadFailed, match=rf"the folder cannot be used: .*{os.strerror(number)}.* with --dir$"):
+        get(server, path)
+    assert len(server.asked) == 1
+    assert left_over(path) == []
+
+
+def test_a_file_that_may_not_be_read_is_no_fault_of_the_server(server, path, monkeypatch):
+    def refuse(_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    get(server, path)
+    monkeypatch.setattr(module, "sha256_file", refuse)
+    with pytest.raises(DownloadFailed, match=r"the folder cannot be used: .*Permission denied.* with --dir$"):
+        get(server, path)
+
+
+@pytest.mark.parametrize(("number", "error"), [(errno.ENOSPC, OutOfSpace), (errno.EDQUOT, DownloadFailed)])
+def test_a_disk_that_is_full_is_not_asked_again(server, path, no_wait, number, error):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(error, match="name another folder with --dir"):
+        get(server, path, report=fail)
+    assert len(server.asked) == 1
 
 
 def test_nobody_listening_is_tried_again_and_then_said_in_one_line(path):

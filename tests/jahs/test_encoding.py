@@ -260,6 +260,30 @@ def test_a_faulty_column_is_named_with_its_row(key, column, message):
             function({**columns, key: column})
 
 
+@pytest.mark.parametrize("function", [jahs.validate_columns, jahs.config_ids])
+def test_what_lies_under_a_mask_is_not_answered(function):
+    columns = SPACE.sample_columns(3, seed=0)
+    nothing_masked = {**columns, "N": np.ma.array(columns["N"]), "W": np.ma.array(columns["W"], mask=[0, 0, 0])}
+    assert str(function(nothing_masked)) == str(function(columns))
+    masked = {"N": np.ma.array(columns["N"], mask=[0, 1, 0]), "Activation": np.ma.array(columns["Activation"], mask=1)}
+    with pytest.raises(InvalidConfig) as caught:
+        function({**columns, **masked})
+    assert [fault.partition(";")[0] for fault in caught.value.faults] == [
+        "Activation is masked in 3 of 3 rows, the first is row 0",
+        "N is masked in 1 of 3 rows, the first is row 1",
+    ]
+
+
+def test_a_data_frame_is_told_how_to_become_columns():
+    pandas = pytest.importorskip("pandas")
+    columns = SPACE.sample_columns(2, seed=0)
+    frame = pandas.DataFrame(columns)
+    with pytest.raises(InvalidArgument, match=r'configs is a DataFrame, not .*; give configs\.to_dict\("list"\)$'):
+        jahs.config_ids(frame)
+    assert (jahs.config_ids(frame.to_dict("list")) == jahs.config_ids(columns)).all()
+    assert (jahs.config_ids(pandas.Series(rows(columns))) == jahs.config_ids(columns)).all()
+
+
 def test_missing_and_unknown_columns_are_named_together():
     columns = SPACE.sample_columns(2, seed=0)
     del columns["Op1"]

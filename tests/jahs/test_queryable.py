@@ -48,6 +48,17 @@ def test_a_view_without_choices_answers_what_the_benchmark_does(whole: jahs.Benc
     assert np.array_equal(view.objectives(configs, at=3), whole.objectives(configs, at=3))
 
 
+def test_a_view_knows_the_objectives_that_its_benchmark_does(whole: jahs.Benchmark) -> None:
+    some = jahs.Benchmark("digits", release=whole.release, metrics=["valid_acc"], engine="numpy")
+    configs = some.sample(4, seed=1)
+    for metrics in (("valid_acc", "latency"), ("FLOPS",)):
+        F = some.view().objectives(configs, at=3, metrics=metrics)
+        assert np.array_equal(F, some.objectives(configs, at=3, metrics=metrics))
+    for asked in (some, some.view()):
+        with pytest.raises(UnknownName, match=r"metric='valid_loss' does not exist .*one of: train_acc, .*n_macs"):
+            asked.objectives(configs, metrics=("valid_loss",))
+
+
 def test_objectives_fronts_and_volumes_speak_of_the_same_columns(whole: jahs.Benchmark) -> None:
     metrics = ("runtime", "valid_acc", "n_params")
     front = whole.front(metrics)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from itertools import permutations, product
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument
-from jahs.ranks import kendall_tau, persistence, rank_biased_overlap, spearman
+from jahs.ranks import kendall_tau, kendall_tau_within, persistence, rank_biased_overlap, spearman
 
 VALUES = st.integers(0, 6) | st.floats(-1e300, 1e300)
 
@@ -48,6 +50,39 @@ def test_tau_of_nothing_to_order_is_not_a_number(a: list[float], b: list[float])
 def test_lists_of_different_lengths_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="a has 2 values, b has 3"):
         kendall_tau([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize("wrong", [["x", "y"], "xy", [[1], [1, 2]], [1j, 2], [10**400, 1]], ids=range(5))
+@pytest.mark.parametrize(
+    "measure", [kendall_tau, spearman, partial(rank_biased_overlap, p=0.5)], ids=["tau", "rho", "rbo"]
+)
+def test_what_are_no_numbers_is_refused(measure: Callable[[object, object], float], wrong: object) -> None:
+    with pytest.raises(InvalidArgument, match=r"a=.* are not numbers"):
+        measure(wrong, [1, 2])
+    with pytest.raises(InvalidArgument, match=r"b=.* are not numbers"):
+        measure([1, 2], wrong)
+
+
+def test_tau_within_groups_weighs_pairs_and_skips_groups_that_say_nothing() -> None:
+    a = [1, 2, 3, 4, 1, 2, 7, 7, 7, 5]
+    b = [1, 2, 3, 4, 2, 1, 1, 2, 3, 5]
+    groups = ["x"] * 4 + ["y"] * 2 + ["z"] * 3 + ["alone"]
+    assert kendall_tau_within(a, b, groups) == pytest.approx((6 - 1) / 7)
+    assert kendall_tau_within(a, b, groups, fewest=3) == 1
+    assert math.isnan(kendall_tau_within(a, b, range(10)))
+    assert math.isnan(kendall_tau_within([], [], []))
+
+
+def test_tau_within_one_group_is_tau() -> None:
+    chance = np.random.default_rng(1)
+    a, b = chance.normal(size=(2, 50))
+    assert kendall_tau_within(a, b, np.zeros(50)) == kendall_tau(a, b)
+    assert kendall_tau_within(a, b + 100 * (a > 0), a > 0) != pytest.approx(kendall_tau(a, b + 100 * (a > 0)))
+
+
+def test_groups_of_another_length_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="groups has 2 values, a and b have 3"):
+        kendall_tau_within([1, 2, 3], [1, 2, 3], [0, 0])
 
 
 @given(pairs=st.lists(st.tuples(VALUES, VALUES), min_size=2, max_size=40))

@@ -26,6 +26,11 @@ def test_a_reader_who_has_seen_enough_is_no_error():
     assert process.wait(timeout=60) == 0
 
 
+def test_where_nobody_listens_nothing_is_said(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)  # as Python has it where a shell says >&-
+    write_stdout("a result")
+
+
 def test_a_terminal_without_a_character_shows_another():
     code = "from jahs.stdout import write_stdout\nwrite_stdout('a \\u2192 b')"
     ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}

@@ -105,8 +105,10 @@ def test_every_contradiction_is_told_at_once() -> None:
         ({"fixed": {"Op1": 2}, "search": ["Op1"]}, "search: Op1 cannot be both searched and fixed"),
         ({"search": "everything"}, "search: 'everything' is not one of all, nas, hpo"),
         ({"search": 3}, "search: 3 is not one of"),
+        ({"search": [["N"]]}, r"search: \['N'\] is not one of"),
+        ({"search": [np.array(["N", "W"])]}, "search: array.* is not one of"),
     ],
-    ids=["none", "null", "fixed-epoch", "both", "list", "searched-and-fixed", "unknown", "number"],
+    ids=["none", "null", "fixed-epoch", "both", "list", "searched-and-fixed", "unknown", "number", "nested", "array"],
 )
 def test_a_view_that_makes_no_sense_is_refused(choice: dict, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):

@@ -18,6 +18,14 @@ def test_a_query_is_what_the_library_answers(run, bench) -> None:
     assert [line["metrics"] for line in lines] == [bench.query(config, at=at).as_dict() for at in (3, 12)]
 
 
+@pytest.mark.parametrize(
+    "words", ["N=5 --at 5 W=16", "--at 5 N=5 W=16", "N=5 W=16 --at 5", "N=5 --at 5 W=16 --metrics runtime"]
+)
+def test_values_stand_before_and_behind_options(run, bench, words: str) -> None:
+    line = json.loads(run("query", *words.split(), "--json"))
+    assert (line["config"], line["at"]) == ({**bench.sample(seed=0), "N": 5, "W": 16}, 5)
+
+
 def test_a_query_without_epochs_is_at_the_last_one_and_metrics_are_chosen_by_name(run_json, bench) -> None:
     line = run_json("query", "--config-seed", "7", "--metrics", "runtime,valid-acc")
     result = bench.query(bench.sample(1, seed=7)[0])
@@ -70,6 +78,8 @@ def test_recorded_runs_are_asked_for_by_kind(run_json, release: Path) -> None:
     [
         (["query", "N=4", "Op9=1"], ["N=4 is not one of 1, 3, 5", "Op9 is not a key of a config"]),
         (["query", "N"], ["N: write KEY=VALUE; KEY is one of: Activation"]),
+        (["query", "--at", "5", "N"], ["N: write KEY=VALUE; KEY is one of: Activation"]),
+        (["query", "N=5", "--at", "5", "N=3"], ["N=3: N is given twice; give it once"]),
         (["query", "--at", "0"], ["at=0 is not an integer in 1..12"]),
         (["query", "--at", "1.5"], ["at=1.5 is not an integer in 1..12"]),
         (["query", "--at", "late"], ["at='late' is not an integer"]),
@@ -102,6 +112,8 @@ def test_a_trajectory_is_of_one_config(run, tmp_path: Path) -> None:
     assert "2 configs; a trajectory is of one" in run("trajectory", "--configs", str(tmp_path / "configs"), code=2)
 
 
-def test_a_release_that_is_not_there_is_another_failure(capsys) -> None:
-    assert main(["query", "--release", "no/such/folder"]) == 1
-    assert "no/such/folder is no release" in capsys.readouterr().err
+@pytest.mark.parametrize("named", [["--release", "no/such/folder"], ["--task", "colorectal_histology"]])
+def test_a_release_that_is_not_there_is_a_mistake(capsys, monkeypatch, named: list[str]) -> None:
+    monkeypatch.delenv("JAHS_DATA_DIR", raising=False)
+    assert main(["query", *named]) == 2
+    assert "no release" in capsys.readouterr().err

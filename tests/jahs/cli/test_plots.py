@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jahs.cli import main
+
 
 @pytest.mark.parametrize("what", ["curves", "front"])
 @pytest.mark.parametrize(("name", "starts"), [("a.png", b"\x89PNG"), ("a.SVG", b"<?xml")], ids=["png", "svg"])
@@ -39,6 +41,18 @@ def test_a_mistake_leaves_no_picture(run, tmp_path: Path, argv: list[str], said:
     pytest.importorskip("matplotlib")
     assert said in run("plot", *argv, "--out", str(tmp_path / "a.png"), code=2)
     assert not list(tmp_path.iterdir())
+
+
+def test_values_stand_behind_the_options_too(run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert run("plot", "curves", "--out", str(tmp_path / "a.png"), "N=5", "-n", "1", "W=16")
+    assert "N=4 is not one of" in run("plot", "curves", "--out", str(tmp_path / "b.png"), "N=4", code=2)
+
+
+def test_only_what_is_required_is_called_so(capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["plot"])
+    assert "the following arguments are required: what, --out\n" in capsys.readouterr().err
 
 
 def test_where_to_is_checked_before_anything_is_loaded(run, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import hashlib
+import os
 import subprocess
 import sys
 
@@ -104,6 +105,42 @@ def test_a_numba_that_is_too_old_says_so(monkeypatch, tmp_path):
     monkeypatch.delattr(llvm, "create_pass_builder")
     with pytest.raises(MissingDependency, match=r"numba>=0\.61"):
         opened_anew()
+
+
+@pytest.mark.parametrize("step", ["_compile", "_load"])
+def test_a_numba_that_fails_is_a_missing_one(step, monkeypatch, tmp_path):
+    def fail(*_arguments):
+        raise AttributeError("no such thing")
+
+    monkeypatch.setenv("JAHS_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(native_code, step, fail)
+    monkeypatch.setattr("jahs.forest.compiled_engine.native_kernels", opened_anew)
+    forest = random_forest(np.random.default_rng(0))
+    with pytest.raises(MissingDependency, match=r"AttributeError\('no such thing'\).*engine='numpy'") as caught:
+        open_engine(forest, "compiled")
+    assert isinstance(caught.value.__cause__, AttributeError)
+    assert open_engine(forest).name == "numpy"
+
+
+def test_a_numba_that_breaks_on_import_is_a_missing_one(monkeypatch, tmp_path):
+    (tmp_path / "numba").mkdir()
+    (tmp_path / "numba" / "__init__.py").write_text("raise SystemError('built for another numpy')")
+    monkeypatch.setenv("JAHS_CACHE_DIR", str(tmp_path))
+    for name in [name for name in sys.modules if name.split(".")[0] == "numba"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MissingDependency, match="built for another numpy"):
+        opened_anew()
+
+
+def test_a_process_whose_numba_must_not_compile_answers_with_numpy(tmp_path):
+    save_forest(random_forest(np.random.default_rng(0)), tmp_path / "forest.npz")
+    script = "from jahs.forest import load_forest, open_engine\nimport pathlib, sys\n"
+    script += "print(open_engine(load_forest(pathlib.Path(sys.argv[1]))).name)"
+    command = [sys.executable, "-c", script, tmp_path / "forest.npz"]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "JAHS_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    assert done.stdout == "numpy\n"
 
 
 SCRIPT = """

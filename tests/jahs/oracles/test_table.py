@@ -112,6 +112,32 @@ def test_only_configs_with_runs_are_drawn_and_each_can_be():
     assert drawn == set(waiting.configs["LearningRate"][:4].tolist())
 
 
+def diverging_at_once(*configs):
+    """The table, but that every run of these configs diverged in its first epoch."""
+    is_theirs = np.isin(TABLE.runs["config_id"], TABLE.configs["config_id"][list(configs)])
+    runs = {**TABLE.runs, "status": np.where(is_theirs, "diverged", TABLE.runs["status"])}
+    return replace(TABLE, runs={name: values[~is_theirs | (TABLE.runs["epoch"] == 1)] for name, values in runs.items()})
+
+
+def test_configs_that_no_epoch_answers_are_not_drawn():
+    oracle = TableOracle(diverging_at_once(0, 3), DIGITS)
+    drawn = oracle.sample(400, seed=0)
+    assert {config["LearningRate"] for config in drawn} == {
+        config["LearningRate"] for i, config in enumerate(CONFIGS) if i not in {0, 3}
+    }
+    for config in drawn[:20]:
+        oracle.query(config_codes(config), 1, seed=None, metrics=("valid_acc",))
+
+
+def test_a_table_of_which_no_epoch_answers_is_refused():
+    with pytest.raises(InvalidTable, match="every recorded run diverged in its first epoch"):
+        TableOracle(diverging_at_once(*range(len(CONFIGS))), DIGITS)
+
+
+def test_the_configs_that_a_seed_draws_stay_what_they_were(oracle):
+    assert [CONFIGS.index(config) for config in oracle.sample(8, seed=0)] == [8, 2, 6, 12, 6, 0, 8, 6]
+
+
 def test_a_metric_that_not_every_config_has_is_not_offered():
     runs = {**TABLE.runs, "runtime": np.full_like(TABLE.runs["runtime"], np.nan)}
     profile = {name: values[:-1] for name, values in TABLE.profile.items()}

@@ -191,7 +191,8 @@ def test_an_import_that_was_stopped_goes_on_where_it_was(task_folder, tmp_path, 
 def test_a_damaged_release_is_made_again(task_folder, tmp_path):
     release = import_surrogates(task_folder, tmp_path)["cifar10"]
     values = release / "forests-0" / "node_value.npy"
-    values.write_bytes(values.read_bytes()[:-1] + b"x")
+    content = values.read_bytes()
+    values.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     import_surrogates(task_folder, tmp_path)
     read_release(release).verify()
 

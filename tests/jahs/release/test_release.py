@@ -6,8 +6,11 @@ import contextlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -37,7 +40,7 @@ def copy(whole, tmp_path) -> Path:
 
 def read_everything(path: Path) -> Release:
     release = read_release(path)
-    _ = release.models, release.forests, release.table, release.references, release.quality
+    _ = release.models, release.forests, release.table, release.quality
     return release
 
 
@@ -65,7 +68,6 @@ def test_what_was_written_is_what_is_read(mapped, tmp_path):
     release = read_everything(path)
     assert (release.task.name, release.facts["version"], release.quality) == ("digits", "test", QUALITY)
     assert tuple(release.models.metrics) == METRICS
-    assert release.references is None
     assert release.noise is None
     for name in ("configs", "runs", "profile"):
         for column, values in getattr(TABLE, name).items():
@@ -150,6 +152,17 @@ def test_models_of_another_version_are_refused(copy, key):
     edit_json(copy, lambda models: models.update({key: 99}), name="models.json")
     with pytest.raises(UnknownFormat, match=r"models\.json: models .*this version of jahs"):
         _ = read_release(copy).models
+
+
+@pytest.mark.parametrize(("noise", "error", "said"), [
+    ({"format": 2}, UnknownFormat, "format=2 of noise"),
+    ({"format": 1}, CorruptFile, "a part is missing"),
+    ([1], CorruptFile, "holds no object"),
+], ids=["version", "empty", "list"])  # fmt: skip
+def test_noise_that_cannot_be_read_names_its_file(tmp_path, noise, error, said):
+    release = read_release(make_release(tmp_path / "r", noise=noise))
+    with pytest.raises(error, match=rf"noise\.json.*{said}"):
+        _ = release.noise
 
 
 def test_an_unknown_task_is_refused(copy):
@@ -339,6 +352,39 @@ def test_without_a_release_the_message_says_what_to_do(monkeypatch):
     monkeypatch.delenv("JAHS_DATA_DIR", raising=False)
     with pytest.raises(MissingData, match=r"Give its folder as release=, or set JAHS_DATA_DIR"):
         find_release("colorectal_histology")
+
+
+LOCKED = """
+import os, sys
+from pathlib import Path
+from jahs.errors import MissingData
+from jahs.release import read_release
+release = read_release(Path(sys.argv[1]))
+Path(sys.argv[2]).chmod(0)
+if os.geteuid() == 0:
+    os.setuid(65534)
+try:
+    (release.verify if sys.argv[3] == "verify" else lambda: read_release(release.path))()
+except MissingData as err:
+    print(err)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs permissions")
+@pytest.mark.parametrize(("locked", "ask", "named"), [
+    ("manifest.json", "read", "manifest.json"),
+    ("table.npz", "verify", "table.npz"),
+    (".", "read", "manifest.json"),
+    (".", "verify", "forests-0.npz"),
+], ids=["manifest", "file", "folder", "file in a folder"])  # fmt: skip
+def test_what_this_user_may_not_read_is_named(whole, locked, ask, named):
+    with TemporaryDirectory() as place:  # pytest's own folders are closed to other users
+        Path(place).chmod(0o755)
+        folder = Path(shutil.copytree(whole, Path(place) / "digits"))
+        command = [sys.executable, "-c", LOCKED, str(folder), str(folder / locked), ask]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert f"digits/{named} cannot be read (Permission denied)" in done.stdout
+    assert "release=" in done.stdout
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a user whom permissions bind")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 
+import numpy as np
 import pytest
 
-from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable, OptimizerFailed, UnknownName
+from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable, MissingData, OptimizerFailed, UnknownName
 from jahs.simulate import Proposal, Simulation, read_log
 from jahs.views import View
 from tests.fake_benchmark import FakeBenchmark
@@ -55,8 +57,16 @@ def simulation(**settings):
         (Proposal(config=CONFIGS[0], reports=(6,)), ValueError, "reports="),
         (Proposal(config=CONFIGS[0], reports=(2, 1)), ValueError, "reports="),
         (Proposal(config=CONFIGS[0], reports=3), ValueError, "reports=3 is not a sequence"),
+        (Proposal(config=CONFIGS[0], reports=(1.9, 3.2)), ValueError, "reports=(1.9, 3.2) is not a sequence"),
+        (Proposal(config=CONFIGS[0], reports="37"), ValueError, "reports='37' is not a sequence"),
+        (Proposal(config=CONFIGS[0], reports=(True,)), ValueError, "reports=(True,) is not a sequence"),
+        (Proposal(config=CONFIGS[0], reports=np.array([2.0, 4.0])), ValueError, "is not a sequence"),
+        (Proposal(config=CONFIGS[0], reports=np.array([0, 4])), ValueError, "are not increasing epochs from 1"),
     ],
-    ids=["config", "fixed", "epoch", "none", "late", "nan", "size", "seed", "last", "order", "number"],
+    ids=[
+        *("config", "fixed", "epoch", "none", "late", "nan", "size", "seed", "last", "order", "number"),
+        *("fractions", "text", "boolean", "floats", "zero"),
+    ],
 )
 @pytest.mark.parametrize("n_ahead", [1, 8])
 def test_an_invalid_proposal_is_named(wrong, cause, message, n_ahead, tmp_path):
@@ -141,6 +151,31 @@ def test_settings_are_refused_all_at_once():
         Simulation(VIEW)
     with pytest.raises(UnknownName, match="metric='acc' does not exist"):
         Simulation(VIEW, budget=1.0, metrics=["acc"])
+
+
+@pytest.mark.parametrize("name", ["budget", "thinking"])
+def test_a_number_that_no_float_can_hold_is_refused(name):
+    with pytest.raises(InvalidArgument, match=f"{name}=1000.* is not"):
+        Simulation(VIEW, **{"n_trials": 1, name: 10**400})
+
+
+@pytest.mark.parametrize(("oracle", "what"), [("fashion_mnist_mini", "a str"), (None, "a NoneType"), (3, "an int")])
+def test_what_is_no_benchmark_is_refused(oracle, what):
+    message = f"bench={oracle!r} is {what}, not a Benchmark or View; jahs.Benchmark"
+    with pytest.raises(InvalidArgument, match=re.escape(message)):
+        Simulation(oracle, n_trials=1)
+
+
+def test_a_log_in_a_folder_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(InvalidArgument, match=r"log=.*nowhere/log.jsonl: the folder .*nowhere does not exist"):
+        simulation(log=tmp_path / "nowhere" / "log.jsonl")
+
+
+def test_a_log_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(MissingData, match=r"the log .*nothing.jsonl cannot be read: No such file"):
+        read_log(tmp_path / "nothing.jsonl")
+    with pytest.raises(MissingData, match="cannot be read: Is a directory"):
+        simulation(log=tmp_path).run(Scripted())
 
 
 class TestWhoeverDrives:

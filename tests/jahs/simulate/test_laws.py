@@ -126,7 +126,7 @@ def test_what_is_asked_ahead_changes_no_result(chosen, seed, n_ahead):
     for ahead in (1, n_ahead):
         optimizer = Chaos(VIEW, seed=seed, n_ahead=ahead, rests=0.0)
         optimizer.should_stop = lambda trial: False  # what follows must not depend on when it was asked
-        found.append(Simulation(VIEW, **chosen | {"thinking": "free"}).run(optimizer))
+        found.append(Simulation(VIEW, **chosen).run(optimizer))
     assert found[0] == found[1]
 
 

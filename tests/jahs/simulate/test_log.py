@@ -139,10 +139,18 @@ def test_measured_thinking_is_not_resumed(tmp_path, whole):
         (b'"worker":', b'"worker":-1', CorruptFile, "line 2 is not a trial: worker="),
         (b'"seed":null', b'"seed":"a"', CorruptFile, "line 2 is not a trial: seed='a'"),
         (b'"start":', b'"start":9', CorruptFile, "is before start=9"),
+        (b'"start":0.0', b'"start":NaN', CorruptFile, "line 2 is not a trial: start=nan"),
+        (b'"start":0.0', b'"start":1e999', CorruptFile, "line 2 is not a trial: start=inf"),
+        (b'"epoch":', b'"epoch":0.', CorruptFile, "line 2 is not a trial: fidelity={'epoch': 0."),
+        (b'"trial":', b'"trial":' + b"9" * 20, CorruptFile, "line 2 is not a trial: trial=999"),
+        (b'{"trial":', b'{"trial":' + b"[" * 100_000, CorruptFile, "line 2 is not JSON"),
         (b'"status":"', b'"status":"un', CorruptFile, "line 2 is not a trial: status='un"),
         (b'"fidelity":{"epoch"', b'"fidelity":{"epochs"', CorruptFile, "line 2 is not a trial: fidelity="),
     ],
-    ids=["format", "header", "keys", "json", "config", "worker", "seed", "start", "status", "fidelity"],
+    ids=[
+        *("format", "header", "keys", "json", "config", "worker", "seed", "start", "nan", "infinite", "part", "large"),
+        *("deep", "status", "fidelity"),
+    ],
 )
 def test_a_line_that_is_not_what_it_should_be_is_named(tmp_path, whole, old, new, error, message):
     path = tmp_path / "log.jsonl"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from jahs.errors import InvalidArgument
@@ -136,6 +137,15 @@ def test_reports_are_shown_on_the_way_and_can_stop_a_trial():
     assert dict(trials[0].metrics) == BENCH.query(WIDE, at=3)
 
 
+@pytest.mark.parametrize("reports", [(2, 4), [2, 4], range(2, 6, 2), np.array([2, 4]), np.array([2, 4], np.uint8)])
+def test_reports_are_any_sequence_of_integers(reports):
+    seen = []
+    plan = Plan(at(SLIM, 9, reports=reports))
+    plan.should_stop = lambda trial: seen.append(trial.fidelity["epoch"])
+    Simulation(VIEW, 1, budget=10.0).run(plan)
+    assert seen == [2, 4]
+
+
 def test_a_stopped_trial_can_be_taken_up_again():
     trials = run(at(WIDE, 9, reports=(3,)), at(WIDE, 9), stops={(0, 3)})
     assert times(trials) == [(0, 0, 0.0, 6.0, "stopped"), (1, 0, 6.0, 18.0, "finished")]
@@ -186,6 +196,22 @@ def test_an_optimiser_that_thinks_keeps_workers_waiting():
     assert [(t.start, t.end) for t in trials] == [(2.0, 5.0), (7.0, 10.0), (12.0, 15.0)]
     with_two = run(at(SLIM, 3), at(SLIM, 4), at(SLIM, 3), thinking=2.0, workers=2, continuation="scratch")
     assert [(t.worker, t.start, t.end) for t in with_two] == [(0, 2.0, 5.0), (1, 2.0, 6.0), (0, 7.0, 10.0)]
+
+
+@pytest.mark.parametrize(("thinking", "asked"), [("free", [2, 2, 4]), (1.0, [2, 1, 1, 1, 1, 1, 1])])
+def test_nobody_asks_ahead_where_every_ask_costs_time(thinking, asked):
+    found = []
+
+    class Eager(Plan):
+        n_ahead = 64
+
+        def ask(self, n):
+            found.append(n)
+            return [at(SLIM, 3 if len(found) > 1 else 1 + i) for i in range(n)]
+
+    run_of = Simulation(VIEW, 2, n_trials=8, thinking=thinking, continuation="scratch")
+    assert len(run_of.run(Eager())) == 8
+    assert found == asked
 
 
 def test_measured_thinking_takes_simulated_time():
@@ -263,8 +289,9 @@ def test_whoever_drives_can_think():
     driven.think(3.0)
     driven.submit(at(SLIM, 2))
     assert [(t.start, t.end) for t in driven.wait()] == [(3.0, 5.0)]
-    with pytest.raises(InvalidArgument, match="seconds=-1"):
-        driven.think(-1)
+    for seconds in (-1, float("nan"), 10**400):
+        with pytest.raises(InvalidArgument, match=r"seconds=.* is not a number of seconds"):
+            driven.think(seconds)
 
 
 def test_a_stopped_trial_that_has_not_begun_never_does():
@@ -292,13 +319,19 @@ def test_a_metric_that_is_not_a_number_is_left_out():
     assert set(trial.metrics) == set(BENCH.metrics) - {"valid_acc"}
 
 
-def test_a_trial_that_is_told_cannot_change_what_was_proposed():
+def test_a_trial_that_is_told_cannot_change_what_was_proposed_or_what_is_returned():
+    def spoil(trial):
+        trial.config.clear()
+        trial.fidelity["epoch"] = 9
+        trial.metrics.clear()
+
     config = dict(SLIM)
-    plan = Plan(at(config, 1), at(config, 2))
-    plan.tell = lambda trial: trial.config.clear()
+    plan = Plan(at(config, 2, reports=(1,)), at(config, 3))
+    plan.tell = plan.should_stop = spoil
     trials = Simulation(VIEW, 1, budget=10.0).run(plan)
     assert config == SLIM
-    assert [t.config for t in trials] == [SLIM, SLIM]
+    assert [(t.config, t.fidelity, t.end) for t in trials] == [(SLIM, {"epoch": 2}, 2.0), (SLIM, {"epoch": 3}, 3.0)]
+    assert [t.metrics["runtime"] for t in trials] == [2.0, 3.0]
 
 
 def test_an_optimiser_sees_everything_but_answers():

@@ -1,0 +1,125 @@
+"""Where releases are looked for, and what happens where a folder that somebody named is none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+import jahs
+from jahs.errors import MissingData
+from jahs.release import find_release, releases
+from jahs.release.find import DATA_DIR, full_path
+from tests.releases import make_release
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A release, in a folder that holds it by its task."""
+    return make_release(tmp_path_factory.mktemp("data") / "digits")
+
+
+def test_a_relative_data_folder_stays_what_it_was(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(folder.parent.parent)
+    monkeypatch.setenv(DATA_DIR, folder.parent.name)
+    bench = jahs.Benchmark("digits", engine="numpy")
+    config = bench.sample(seed=0)
+    (tmp_path / folder.parent.name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert find_release("digits") == bench.release == folder
+    assert bench.query(config) == jahs.Benchmark("digits", engine="numpy").query(config)
+
+
+def test_a_tilde_is_the_home(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder.parent.parent))
+    monkeypatch.setenv("USERPROFILE", str(folder.parent.parent))
+    monkeypatch.setenv(DATA_DIR, f"~/{folder.parent.name}")
+    assert releases()["digits"] == find_release("digits", f"~/{folder.parent.name}/digits") == folder
+    with pytest.raises(MissingData, match="~nobody-of-this-name/data: there is no such user; write the path in full"):
+        full_path("~nobody-of-this-name/data")
+
+
+@pytest.mark.parametrize("name", ["typo", "file", "file/below"])
+def test_a_data_folder_that_is_none_is_refused_and_not_passed_over(tmp_path, monkeypatch, name):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(DATA_DIR, str(tmp_path / name))
+    for ask in (releases, lambda: find_release("digits"), jahs.Benchmark):
+        with pytest.raises(MissingData, match=rf"JAHS_DATA_DIR=.*{name} is not a folder; set it to .* or unset it"):
+            ask()
+
+
+def test_a_named_release_is_found_whatever_the_variable_says(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv(DATA_DIR, str(tmp_path / "typo"))
+    assert find_release("digits", folder) == folder
+
+
+def test_a_data_folder_without_the_task_leaves_it_to_the_package(tmp_path, monkeypatch):
+    monkeypatch.delenv(DATA_DIR, raising=False)
+    own = releases()
+    monkeypatch.setenv(DATA_DIR, str(tmp_path))
+    assert releases() == own
+
+
+@pytest.mark.parametrize("given", ["typo", "nul\0"])
+def test_a_release_that_is_not_there_is_told_with_what_to_name(tmp_path, given):
+    with pytest.raises(
+        MissingData, match="is no release, it is not even a folder; name a release's folder, or one that"
+    ):
+        find_release("digits", tmp_path / given)
+
+
+def test_a_save_dir_of_jahs_bench_need_not_be_there_and_may_hold_other_files(folder, tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv(DATA_DIR, str(folder.parent))
+    (tmp_path / "archives").mkdir()
+    for save_dir in (tmp_path / "not-yet", tmp_path / "archives"):
+        assert find_release("digits", save_dir=save_dir) == folder
+        assert f"save_dir={save_dir} holds no release of digits" in caplog.text
+    copy = Path(shutil.copytree(folder, tmp_path / "archives" / "digits"))
+    assert find_release("digits", save_dir=tmp_path / "archives") == copy
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        MissingData, match=r"save_dir=.*file is not a folder; name one that holds a release, or leave it"
+    ):
+        find_release("digits", save_dir=tmp_path / "file")
+
+
+LOCKED = """
+import os, sys
+from pathlib import Path
+import jahs
+from jahs.release import find_release
+above, data = Path(sys.argv[1]), Path(sys.argv[1]) / "data"
+above.chmod(0)
+if os.geteuid() == 0:
+    os.setuid(65534)
+os.environ["JAHS_DATA_DIR"] = str(above if sys.argv[2] == "above" else data)
+for ask in (
+    jahs.releases,
+    lambda: find_release("digits", data),
+    lambda: find_release("digits", save_dir=data),
+):
+    try:
+        print(ask())
+    except jahs.errors.MissingData as err:
+        print(err)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs permissions")
+@pytest.mark.parametrize("named", ["above", "below"])
+def test_a_folder_that_this_user_may_not_read_is_refused(folder, named):
+    with TemporaryDirectory() as place:  # pytest's own folders are closed to other users
+        Path(place).chmod(0o755)
+        shutil.copytree(folder, Path(place) / "locked" / "data" / "digits")
+        command = [sys.executable, "-c", LOCKED, str(Path(place) / "locked"), named]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        (Path(place) / "locked").chmod(0o755)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        assert "cannot be read (Permission denied); allow it, or name another folder" in line
