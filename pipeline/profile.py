@@ -14,9 +14,6 @@ while it became busy.
 
 from __future__ import annotations
 
-import argparse
-import json
-import logging
 import os
 import sys
 import time
@@ -30,16 +27,16 @@ import torch
 
 from jahs.columns import rows
 from jahs.configs import Config
-from jahs.errors import InvalidArgument, InvalidTable, JahsError, ProtocolMismatch
-from jahs.files.tables import Table, concatenate
-from jahs.runs import TIMES, read_configs, read_protocol, read_visits, visits_path
+from jahs.errors import InvalidArgument, InvalidTable
+from jahs.files.tables import Table, concatenate, typed
+from jahs.runs import TIMES, read_configs, read_visits, visits_path
 from jahs.schema import CONFIG_KEYS, VISIT_COLUMNS
-from jahs.stdout import write_stdout
 from jahs.tasks import Task, task
+from pipeline.command import answer, new_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.machine import processor_model
 from pipeline.progress import Progress
-from pipeline.protocol import protocol_digest
+from pipeline.protocol import shared_protocol
 from pipeline.train import BATCH_SIZE, Training, one_core
 from pipeline.visits import write_profile, write_visits
 
@@ -128,9 +125,7 @@ def profile_folder(
     """
     if faults := [f"{name}={n} must be at least 1" for name, n in (("visits", visits), ("repeats", repeats)) if n < 1]:
         raise InvalidArgument("\n".join(faults))
-    recorded, wanted = read_protocol(folder).digest, protocol_digest(task)
-    if recorded != wanted:
-        raise ProtocolMismatch(f"{folder} holds runs of protocol {recorded}, not of {task.name}'s, {wanted}")
+    wanted = shared_protocol(folder, task)
     facts = {"machine": processor_model(), "torch_version": torch.__version__, "protocol": wanted}
     visited = read_visits(folder)
     _refuse_another_machine(visited, folder, facts)
@@ -177,10 +172,7 @@ def _table_of(config_id: int, visit: int, times: Sequence[tuple[float, float]], 
     numbers = {"config_id": np.full(n, config_id), "visit": np.full(n, visit), "repeat": np.arange(n)}
     measured = dict(zip(TIMES, np.array(times).T, strict=True))
     columns = {**numbers, **measured, **{name: np.full(n, text) for name, text in facts.items()}}
-    return {
-        name: columns[name].astype("U" if dtype == "string" else dtype, copy=False)
-        for name, dtype in VISIT_COLUMNS.items()
-    }
+    return typed(columns, VISIT_COLUMNS)
 
 
 def _refuse_another_machine(visited: Table, folder: Path, facts: dict[str, str]) -> None:
@@ -203,8 +195,8 @@ def _refuse_busy(load: float, limit: float) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     settings = _parse(argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
+
+    def work() -> dict[str, object]:
         n_measured = profile_folder(
             settings.runs,
             task(settings.task),
@@ -214,29 +206,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             seed=settings.seed,
             allow_busy=settings.allow_busy,
         )
-    except JahsError as err:
-        print("\n".join(f"pipeline.profile: {line}" for line in str(err).splitlines()), file=sys.stderr)  # noqa: T201
-        return 2
-    except KeyboardInterrupt:
-        print("pipeline.profile: stopped; start again to go on", file=sys.stderr)  # noqa: T201
-        return 130
-    write_stdout(json.dumps({"task": settings.task, "runs": str(settings.runs), "configs_measured": n_measured}))
-    return 0
+        return {"task": settings.task, "runs": str(settings.runs), "configs_measured": n_measured}
+
+    return answer("profile", work)
 
 
 def _parse(argv: Sequence[str] | None) -> Settings:
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.profile",
-        description="Measure latency and step time of every config of a folder of runs, on a machine that does nothing "
-        "else.",
-        epilog="Example: python -m pipeline.profile --task digits --runs out/digits",
-    )
-    parser.add_argument("--task", required=True)
-    parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="folder of runs")
+    about = "Measure latency and step time of every config of a folder of runs, on a machine that does nothing else."
+    parser = new_parser("profile", about, seed_of="order and weights")
     parser.add_argument("--visits", type=int, default=5, help="to each config, far apart (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2, help="measurements at each visit (default: %(default)s)")
-    parser.add_argument("--data-dir", type=Path, metavar="FOLDER", help="folder of the original images")
-    parser.add_argument("--seed", type=int, default=0, help="of order and weights (default: %(default)s)")
     parser.add_argument("--allow-busy", action="store_true", help="measure although other work is going on")
     return Settings(**vars(parser.parse_args(argv)))
 

@@ -6,14 +6,16 @@ Device, processor and library build are not part of it: they are columns of the 
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 from jahs.errors import ProtocolMismatch
 from jahs.hashing import digest_facts
+from jahs.runs import read_protocol
 from jahs.tasks import Task
 from pipeline.augment import AUGMENTATION_VERSION
 from pipeline.train import CONSTANTS
 
-__all__ = ["protocol_digest", "protocol_facts"]
+__all__ = ["protocol_digest", "protocol_facts", "shared_protocol"]
 
 _PROSE = ("title", "citation")
 
@@ -35,3 +37,16 @@ def protocol_facts(task: Task) -> dict[str, object]:
 def protocol_digest(task: Task) -> str:
     """Return the digest that every row of a run carries."""
     return digest_facts(protocol_facts(task))
+
+
+def shared_protocol(folder: Path, task: Task) -> str:
+    """Return the digest that a folder of runs and a task have in common.
+
+    Raises:
+        ProtocolMismatch: they have not.
+        MissingData, CorruptFile, UnknownFormat: it is no folder of runs.
+    """
+    recorded, wanted = read_protocol(folder).digest, protocol_digest(task)
+    if recorded != wanted:
+        raise ProtocolMismatch(f"{folder} holds runs of protocol {recorded}, not of {task.name}'s, {wanted}")
+    return wanted

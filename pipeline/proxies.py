@@ -18,14 +18,10 @@ every few configs in `proxies.parquet`, and the command goes on from there.
 
 from __future__ import annotations
 
-import argparse
 import copy
-import json
-import logging
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -36,38 +32,22 @@ from torch.nn import functional
 
 from jahs.columns import rows
 from jahs.configs import Config
-from jahs.errors import InvalidArgument, JahsError, ProtocolMismatch
-from jahs.files.tables import Table, concatenate, sort_by, take, write_table
-from jahs.runs import proxies_path, read_configs, read_protocol, read_proxies, read_runs
+from jahs.errors import InvalidArgument
+from jahs.files.tables import Table, concatenate, sort_by, take, typed, write_table
+from jahs.runs import proxies_path, read_configs, read_proxies, read_runs
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_COLUMNS
-from jahs.stdout import write_stdout
 from jahs.tasks import Task, task
+from pipeline.command import answer, new_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.progress import Progress
-from pipeline.protocol import protocol_digest
+from pipeline.protocol import shared_protocol
 from pipeline.train import Training, one_core
 
-__all__ = ["Settings", "main", "proxy_folder", "score_config", "score_network"]
+__all__ = ["main", "proxy_folder", "score_config", "score_network"]
 
 _N_IMAGES: Final = 64
 _SAVE_EVERY: Final = 50
 _JITTER: Final = 1e-5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What the command was asked for.
-
-    Attributes:
-        runs: folder of runs.
-        data_dir: folder of the original images.
-        seed: of the weights.
-    """
-
-    task: str
-    runs: Path
-    data_dir: Path | None = None
-    seed: int = 0
 
 
 def score_network(network: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float]:
@@ -101,9 +81,7 @@ def proxy_folder(folder: Path, of_task: Task, *, data_dir: Path | None = None, s
         InvalidArgument: its scores are of another seed.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
-    recorded, wanted = read_protocol(folder).digest, protocol_digest(of_task)
-    if recorded != wanted:
-        raise ProtocolMismatch(f"{folder} holds runs of protocol {recorded}, not of {of_task.name}'s, {wanted}")
+    wanted = shared_protocol(folder, of_task)
     scored, configs = read_proxies(folder), read_configs(folder)
     if others := sorted(set(scored["seed"].tolist()) - {seed}):
         raise InvalidArgument(f"{proxies_path(folder)} has scores of seed {others[0]}, not {seed}; move it away first")
@@ -193,39 +171,19 @@ def _table_of(ids: Sequence[int], found: Sequence[dict[str, float]], *, seed: in
         "torch_version": np.full(n, torch.__version__),
         "protocol": np.full(n, protocol),
     }
-    return {
-        name: columns[name].astype("U" if dtype == "string" else dtype, copy=False)
-        for name, dtype in PROXY_COLUMNS.items()
-    }
+    return typed(columns, PROXY_COLUMNS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    settings = _parse(argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        n_scored = proxy_folder(settings.runs, task(settings.task), data_dir=settings.data_dir, seed=settings.seed)
-    except JahsError as err:
-        print("\n".join(f"pipeline.proxies: {line}" for line in str(err).splitlines()), file=sys.stderr)  # noqa: T201
-        return 2
-    except KeyboardInterrupt:
-        print("pipeline.proxies: stopped; start again to go on", file=sys.stderr)  # noqa: T201
-        return 130
-    write_stdout(json.dumps({"task": settings.task, "runs": str(settings.runs), "configs_scored": n_scored}))
-    return 0
+    about = "Score the untrained network of every config of a folder of runs."
+    given = new_parser("proxies", about, seed_of="the weights").parse_args(argv)
 
+    def work() -> dict[str, object]:
+        n_scored = proxy_folder(given.runs, task(given.task), data_dir=given.data_dir, seed=given.seed)
+        return {"task": given.task, "runs": str(given.runs), "configs_scored": n_scored}
 
-def _parse(argv: Sequence[str] | None) -> Settings:
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.proxies",
-        description="Score the untrained network of every config of a folder of runs.",
-        epilog="Example: python -m pipeline.proxies --task digits --runs out/digits",
-    )
-    parser.add_argument("--task", required=True)
-    parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="folder of runs")
-    parser.add_argument("--data-dir", type=Path, metavar="FOLDER", help="folder of the original images")
-    parser.add_argument("--seed", type=int, default=0, help="of the weights (default: %(default)s)")
-    return Settings(**vars(parser.parse_args(argv)))
+    return answer("proxies", work)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from randomgen import Philox  # type: ignore[import-untyped]  # ships no types
 from jahs.columns import Columns, config_ids, rows
 from jahs.configs import Config
 from jahs.errors import InvalidArgument
-from jahs.files.tables import Table
+from jahs.files.tables import Table, typed
 from jahs.parameters import PARAMETERS
 from jahs.schema import CONFIG_COLUMNS
 from jahs.spaces import space
@@ -68,11 +68,7 @@ def config_table(start: int, stop: int) -> Table:
     columns = sample_range(start, stop)
     ids = config_ids(columns)
     table = {"config_id": ids, "config_index": np.arange(start, stop), **columns}
-    return {
-        name: values if dtype == "string" else values.astype(dtype)
-        for name, dtype in CONFIG_COLUMNS.items()
-        for values in [table[name]]
-    }
+    return typed(table, CONFIG_COLUMNS)
 
 
 def run_seeds(number: int) -> tuple[int, ...]:

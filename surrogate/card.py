@@ -88,21 +88,23 @@ def _opening(release: Release, quality: Facts) -> Iterator[Block]:
         (
             "metric",
             "test configs",
-            "R2, all",
-            "tau, last epoch",
+            "R2, all epochs",
+            "R2",
+            "tau",
             "90 % interval",
             "ceiling",
-            "within groups",
+            "tau within groups",
             "MAE",
             "tau, as shipped",
         ),
         [_glance(metric, facts) for metric, facts in _of_metrics(quality)],
     )
     yield Paragraph(
-        "The ceiling is Kendall's tau between two trainings of the same config with different seeds, from all "
-        "repeated configs in rows of the same kind; of latency it is that between two halves of the visits to each "
-        "config, less than all visits together can give. A model that knew every mean could exceed it, since it has "
-        "noise on one side only. “As shipped” is the model that was fitted again, on the same test configs."
+        "But for the first R2, scores are of the last epoch. The ceiling is Kendall's tau between two trainings of the "
+        "same config with different seeds, from all repeated configs in rows of the same kind; of latency it is that "
+        "between two halves of the visits to each config, less than all visits together can give. A model that knew "
+        "every mean could exceed it, since it has noise on one side only. “As shipped” is the model that was fitted "
+        "again, on the same test configs."
     )
     yield Heading(2, f"What is required at {FULL_SIZE:,} configs")
     yield Rows(
@@ -138,7 +140,7 @@ def _warnings(quality: Facts) -> Iterator[str]:
 def _glance(metric: str, facts: Facts) -> list[str]:
     test = facts["test"]
     if test is None:
-        return [metric, "0", *["–"] * 7]
+        return [metric, "0", *["–"] * 8]
     last = test["cuts"].get("last epoch", test["cuts"]["all"])
     shipped = facts["refitted_test"].get("last epoch", facts["refitted_test"]["all"])
     interval = test["tau_interval"]
@@ -146,6 +148,7 @@ def _glance(metric: str, facts: Facts) -> list[str]:
         metric,
         str(test["n_configs"]),
         _score(test["cuts"]["all"]["model"]["r2"]),
+        _score(last["model"]["r2"]),
         _score(last["model"]["tau"]),
         "–" if interval is None else f"{_score(interval[0])} to {_score(interval[1])}",
         _score(last["ceiling"]["tau"]),
@@ -225,19 +228,19 @@ def _search(found: Facts | None) -> Iterator[Block]:
 def _curve(found: Facts | None) -> Iterator[Block]:
     if found is None:
         return
-    n_sizes = len({point["n_configs"] for point in found["points"]})
+    sizes = sorted({point["n_configs"] for point in found["points"]})
     known = sorted(
         found["predictions"].items(), key=lambda item: ("tau", "r2").index(item[0]) if len(item[0]) < 4 else 9
     )
     lines = [
-        f"{name}: {_score(p['value'])} with {p['n_configs']:,} training configs, {100 * p['level']:.0f} % interval "
-        f"{_score(p['low'])} to {_score(p['high'])}"
+        f"{name}: {_score(p['value'])} extrapolated by a power law to {p['n_configs']:,}, {100 * p['level']:.0f} % "
+        f"interval {_score(p['low'])} to {_score(p['high'])}"
         for name, p in known
     ]
     lines += [f"{name}: not predicted, {reason}" for name, reason in found["not_predicted"].items()]
     yield Paragraph(
-        f"Learning curve: {n_sizes} sizes, {len(found['points'])} fits, scored on the validation configs. "
-        f"{'; '.join(lines)}."
+        f"Learning curve: {len(found['points'])} fits to {sizes[0]:,} to {sizes[-1]:,} training configs, scored on the "
+        f"validation configs; {'; '.join(lines)}."
     )
 
 
@@ -295,6 +298,10 @@ def _closing(release: Release, quality: Facts) -> Iterator[Block]:
     )
     facts = release.manifest.facts
     yield Heading(2, "Where this comes from")
+    yield Paragraph(
+        "RUNS and SPLIT are the recorded runs and their split as they were at this commit; runs that were recorded "
+        "later are not in this release."
+    )
     versions = ", ".join(f"{name} {version}" for name, version in sorted(facts.get("versions", {}).items()))
     named = ("protocol", "measurements", "split", "seed", "commit", "command")
     listed = [[name, f"`{facts[name]}`"] for name in named if facts.get(name) is not None]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.metrics import ACCURACIES, METRICS
-from jahs.ranks import kendall_tau
+from jahs.ranks import kendall_tau, kendall_tau_within
 from surrogate.dataset import Rows, group_name, group_numbers
 
 __all__ = [
@@ -172,14 +172,9 @@ def within_groups(rows: Rows, predicted: _Floats) -> float | None:
     None where too few pairs share a group to say anything.
     """
     groups = group_numbers(rows.X)
-    total, n_pairs = 0.0, 0
-    for group in np.unique(groups).tolist():
-        is_in = groups == group
-        tau, n = kendall_tau(rows.y[is_in], predicted[is_in]), int(is_in.sum())
-        if not math.isnan(tau):
-            n_in_group = n * (n - 1) // 2
-            total, n_pairs = total + tau * n_in_group, n_pairs + n_in_group
-    return total / n_pairs if n_pairs >= _FEWEST_PAIRS else None
+    n_of_group = np.unique(groups, return_counts=True)[1]
+    tau = kendall_tau_within(rows.y, predicted, groups)
+    return None if math.isnan(tau) or (n_of_group * (n_of_group - 1) // 2).sum() < _FEWEST_PAIRS else tau
 
 
 def tau_interval(

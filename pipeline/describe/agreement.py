@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from jahs.columns import Columns
 from jahs.files.tables import take
 from jahs.parameters import PARAMETERS
-from jahs.ranks import kendall_tau
+from jahs.ranks import kendall_tau, kendall_tau_within
 from jahs.schema import OPS
 from jahs.spaces import space
 from pipeline.describe.measured import Measured
@@ -53,15 +53,8 @@ class EpochAgreement:
 def epoch_agreement(measured: Measured) -> EpochAgreement:
     """Return the agreement of every epoch with the last one."""
     curves, last = measured.curves["valid_acc"], measured.final
-    overall, within = [], []
-    groups = [members for g in range(27) if len(members := np.flatnonzero(measured.group == g)) >= _FEWEST_OF_GROUP]
-    for values in curves.T:
-        overall.append(kendall_tau(values, last))
-        taus = [(len(m) * (len(m) - 1), kendall_tau(values[m], last[m])) for m in groups]
-        known = [(pairs, tau) for pairs, tau in taus if not np.isnan(tau)]
-        total = sum(pairs for pairs, _ in known)
-        within.append(sum(pairs * tau for pairs, tau in known) / total if total else np.nan)
-    return EpochAgreement(overall=np.array(overall), within=np.array(within))
+    within = [kendall_tau_within(values, last, measured.group, fewest=_FEWEST_OF_GROUP) for values in curves.T]
+    return EpochAgreement(overall=np.array([kendall_tau(values, last) for values in curves.T]), within=np.array(within))
 
 
 def value_agreement(measured: Measured, key: str, *, seed: int = 0) -> NDArray[np.float64] | None:

@@ -73,8 +73,8 @@ _ABOUT_UNTRAINED: Final = """Scores of networks before the first step of trainin
     for nothing, and the accuracy after one epoch. More is taken to be better; what is not a number is last."""
 
 _ABOUT_OVERLAP: Final = """Rank-biased overlap looks at the top: 90 % of its weight lie on the best tenth. Within groups
-    are means over the 27 fidelity groups, where N, W and Resolution are given and only cell, rates, activation and
-    augmentation differ."""
+    are means over the 27 fidelity groups, averaged by numbers of pairs: N, W and Resolution are given there, and only
+    cell, rates, activation and augmentation differ."""
 
 
 def describe(measured: Measured) -> dict[str, str]:
@@ -106,7 +106,8 @@ def _head(measured: Measured) -> str:
     return f"# What was measured: {measured.task.title}\n\n" + _prose(
         f"""{n_configs} of the joint space, {n_runs} from the first epoch to the last, each with accuracy and loss of
         training, validation and testing and the CPU time after every epoch. Config number i is a pure function of i and
-        belongs to fidelity group i mod {N_GROUPS}, so the groups grow alike.""",
+        belongs to fidelity group i mod {N_GROUPS}, so the groups grow alike. A release is fitted to what was recorded
+        when it was made, which may be less: its card says how much.""",
         """`python -m pipeline.describe RUNS --out docs/data` writes this page: the same bytes for the same runs and the
         same packages.""",
     )

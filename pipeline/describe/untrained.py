@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jahs.cost import n_params
 from jahs.encoding import encode
-from jahs.ranks import kendall_tau, persistence, rank_biased_overlap, spearman
+from jahs.ranks import kendall_tau, kendall_tau_within, persistence, rank_biased_overlap, spearman
 from jahs.schema import CONFIG_KEYS, PROXIES
 from pipeline.describe.measured import Measured
 
@@ -27,7 +27,7 @@ class Orders:
     Attributes:
         n_known: configs whose score is a number.
         overlap: rank-biased, with nine tenths of its weight on the best tenth.
-        tau_within: mean over fidelity groups.
+        tau_within: mean over fidelity groups, weighted with pairs.
     """
 
     n_known: int
@@ -64,13 +64,12 @@ def random_overlap(measured: Measured) -> float:
 def _orders(scores: NDArray[np.float64], final: NDArray[np.float64], group: NDArray[np.int64]) -> Orders:
     is_known = ~np.isnan(scores)
     ranked = np.where(is_known, scores, -np.inf)
-    taus = [kendall_tau(ranked[group == g], final[group == g]) for g in np.unique(group).tolist()]
     return Orders(
         n_known=int(is_known.sum()),
         tau=kendall_tau(ranked, final),
         spearman=spearman(ranked, final),
         overlap=rank_biased_overlap(ranked, final, p=_persistence(len(final))),
-        tau_within=float(np.nanmean(taus)) if not np.isnan(taus).all() else np.nan,
+        tau_within=kendall_tau_within(ranked, final, group),
     )
 
 

@@ -159,7 +159,7 @@ def test_noise_and_references_come_with_it(made: Path) -> None:
     assert found.noise.task == TASK.name
     assert {share["metric"] for share in found.quality["noise"]["folds"]} >= {"valid_acc", "runtime"}
     assert ["valid_acc", "latency"] in [front["metrics"] for front in found.quality["references"]["fronts"]]
-    assert found.references["format"] == 1
+    assert found.manifest.read_json("references.json")["format"] == 1
 
 
 def test_exact_costs_are_modelled_for_comparison_only(made: Path) -> None:
