@@ -1,9 +1,10 @@
-# Five commands, on a machine with python3, its venv module and make:
+# Six commands, on a machine with python3, its venv module and make:
 #
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
 #   make release  from pipeline/recorded/TASK to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
 #   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
+#   make landscape  what the searched space looks like: docs/studies/landscape (minutes)
 #   make test-adapters   every adapter with its tool; sets up .venv-adapters, an environment for each (Python 3.11)
 #
 # Another interpreter: make test PYTHON=python3.12. Set-up is done again only when the pins, pyproject.toml, the
@@ -27,7 +28,7 @@ TEST := .venv-test
 DEMO_READY := $(DEMO)/.ready-$(call digest,$(CORE_PINS))
 TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
 
-.PHONY: help demo test test-adapters release studies format clean
+.PHONY: help demo test test-adapters release studies landscape format clean
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -57,6 +58,9 @@ studies: $(TEST_READY)
 	    $(TEST)/bin/python -m experiments.run $$study --workers $(JOBS) --out $$logs; \
 	    $(TEST)/bin/python -m experiments.report $$logs --workers $(JOBS) --docs --out docs/studies/$$study; \
 	done
+
+landscape: $(TEST_READY)
+	@$(TEST)/bin/python -m experiments.landscape --task $(TASK) --docs --out docs/studies/landscape
 
 test-adapters: $(TEST_READY)
 	@PYTHON=$(PYTHON) .ci/test_adapters

@@ -7,7 +7,7 @@ the costs that the release answers, and test accuracies are asked only here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,8 @@ from jahs.benchmark import Benchmark
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, ProtocolMismatch
 from jahs.hashing import digest_facts
 from jahs.simulate import Log, Trial
+from jahs.simulate.continuation import network_of
+from jahs.simulate.settings import is_number
 from jahs.views import View
 
 __all__ = ["Claim", "Terms", "check_log", "claim_of", "view_of"]
@@ -35,7 +37,8 @@ class Terms:
     Attributes:
         task, release: what was asked.
         searched, fidelities: of the view.
-        workers, budget_s: simulated.
+        workers, budget_s: simulated; no budget: None.
+        n_trials: how many trials might start; None: as many as the budget allows.
         is_noisy: whether answers were draws of training noise.
     """
 
@@ -45,6 +48,7 @@ class Terms:
     fidelities: tuple[str, ...]
     workers: int
     budget_s: float | None
+    n_trials: int | None
     is_noisy: bool
 
 
@@ -56,6 +60,7 @@ class Claim:
         terms: with what it may be compared.
         name: of the optimiser, or of the arm of a study.
         settings: of the optimiser but for its seed, as text.
+        fixed: values that the view fixes, where a view that was given none would fix other ones.
         seed: of the run.
         valid_error: of the incumbent at the end, as the release answers it; NaN without one.
         test_error: its mean test error, which no optimiser sees; NaN where the release has none.
@@ -66,6 +71,7 @@ class Claim:
     terms: Terms
     name: str
     settings: str
+    fixed: Mapping[str, object]
     seed: int
     valid_error: float
     test_error: float
@@ -102,10 +108,12 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
             fidelities=tuple(view.fidelities),
             workers=_integer(header, "workers"),
             budget_s=_budget(header),
+            n_trials=_n_trials(header),
             is_noisy=any(trial.seed is not None for trial in log.trials),
         ),
         name=str(header.get("arm") or header.get("optimizer")),
         settings=", ".join(f"{name}={value}" for name, value in shown.items()),
+        fixed=_fixed_by_hand(view),
         seed=_integer(header, "seed"),
         valid_error=valid,
         test_error=test,
@@ -130,14 +138,14 @@ def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
         raise ProtocolMismatch("\n".join(faults))
     try:
         said = header["view"]
-        fidelities = tuple(said["fidelities"])
+        searched, fidelities = tuple(said["searched"]), tuple(said["fidelities"])
         fixed = {key: value for key, value in said["fixed"].items() if key not in fidelities}
         view = View(bench, fidelities=fidelities, fixed=fixed)
     except (KeyError, TypeError, AttributeError, JahsError) as err:
         raise ProtocolMismatch(f"the header describes no view of this benchmark: {err}") from err
-    if tuple(said["searched"]) != view.space.searched or said["fidelities"] != dict(view.full):
+    if searched != view.space.searched or said["fidelities"] != dict(view.full):
         raise ProtocolMismatch(
-            f"the header says that {', '.join(said['searched'])} are searched up to {said['fidelities']}; the "
+            f"the header says that {', '.join(map(str, searched))} are searched up to {said['fidelities']}; the "
             f"view that fixes {fixed} searches {', '.join(view.space.searched)} up to {dict(view.full)}"
         )
     return view
@@ -153,6 +161,11 @@ def check_log(log: Log, view: View) -> list[str]:
     trials = log.trials
     if len({trial.trial for trial in trials}) != len(trials):
         faults.append("some trials stand in the log twice")
+    n_trials = _n_trials(log.header)
+    if n_trials is not None and len(trials) > n_trials:
+        faults.append(f"there are {len(trials)} trials, but n_trials={n_trials}")
+    if n_trials is None and _budget(log.header) is None:
+        faults.append("the header says neither a budget nor n_trials")
     return [*faults, *_time_faults(log), *_metric_faults(trials, view), *_cost_faults(trials, view)]
 
 
@@ -160,11 +173,11 @@ def _time_faults(log: Log) -> list[str]:
     """Workers that do two things at once or are not there, and results after the budget."""
     n_workers, budget = _integer(log.header, "workers"), _budget(log.header)
     faults = []
-    busy_until = dict.fromkeys(range(n_workers), 0.0)
+    busy_until: dict[int, float] = {}
     for trial in sorted(log.trials, key=lambda t: (t.start, t.end, t.trial)):
-        if trial.worker not in busy_until:
+        if trial.worker >= n_workers:
             faults.append(f"trial {trial.trial}: worker={trial.worker}, but there are {n_workers}")
-        elif trial.start < busy_until[trial.worker]:
+        elif trial.start < busy_until.get(trial.worker, 0.0):
             faults.append(
                 f"trial {trial.trial}: starts at {trial.start} s on worker {trial.worker}, which is busy until "
                 f"{busy_until[trial.worker]} s"
@@ -193,41 +206,65 @@ def _metric_faults(trials: Sequence[Trial], view: View) -> list[str]:
 
 
 def _cost_faults(trials: Sequence[Trial], view: View) -> list[str]:
-    """Trials that took less time than training takes, after all that the same network had been trained before."""
-    told = sorted((trial for trial in trials if trial.metrics), key=lambda t: (t.end, t.trial))
-    runtime = _ask(view, told)["runtime"] if told else np.empty(0)
-    reached: dict[tuple[object, ...], list[tuple[float, float, float]]] = {}  # (end, epoch, runtime) of each network
+    """Trials that took less time than training takes, after all that the same network had been trained by their start.
+
+    A log does not say which epochs were reported. So whatever a training had passed by then, running or not, counts as
+    a checkpoint: no honest log is refused, and no second of training is believed that no trial of the log has spent.
+    """
+    told = sorted((trial for trial in trials if trial.metrics), key=lambda t: (t.start, t.trial))
+    runtimes = _runtimes(told, view)
+    passed = {network: np.full(view.max_epoch, np.inf) for network in runtimes}  # earliest time of each epoch
     faults = []
-    for trial, cost in zip(told, runtime.tolist(), strict=True):
-        epoch = float(trial.fidelity["epoch"])
-        before = reached.setdefault(_network(trial), [])
-        paid = max((r for end, e, r in before if end <= trial.start and e < epoch), default=0.0)
-        if not trial.end - trial.start >= (cost - paid) * (1 - _RELATIVE) - _RELATIVE:
+    for trial in told:
+        network, last = network_of(trial), int(trial.fidelity["epoch"]) - 1
+        runtime, earliest = runtimes[network], passed[network]
+        is_there = earliest[:last] <= trial.start + _RELATIVE * (1 + runtime[:last])
+        paid = float(runtime[:last][is_there].max(initial=0.0))
+        cost = float(runtime[last]) - paid
+        if not trial.end - trial.start >= cost * (1 - _RELATIVE) - _RELATIVE:
             faults.append(
-                f"trial {trial.trial}: took {trial.end - trial.start:.6g} s, but its training costs {cost - paid:.6g} s"
+                f"trial {trial.trial}: took {trial.end - trial.start:.6g} s, but its training costs {cost:.6g} s"
             )
-        before.append((trial.end, epoch, cost))
+        earliest[: last + 1] = np.fmin(earliest[: last + 1], trial.start + runtime[: last + 1] - paid)
     return faults
 
 
-def _network(trial: Trial) -> tuple[object, ...]:
-    sizes = (value for name, value in trial.fidelity.items() if name != "epoch")
-    return (*trial.config.values(), *sizes, trial.seed)
+def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], NDArray[np.float64]]:
+    """Runtime of each network at each epoch, (max_epoch,): up to its last one; that one alone if it has one trial."""
+    by_network: dict[tuple[object, ...], list[Trial]] = {}
+    for trial in trials:
+        by_network.setdefault(network_of(trial), []).append(trial)
+    asked = []
+    for same in by_network.values():
+        last = max(same, key=lambda trial: trial.fidelity["epoch"])
+        n_epochs = int(last.fidelity["epoch"])
+        epochs = range(1 if len(same) > 1 else n_epochs, n_epochs + 1)
+        asked += [replace(last, fidelity={**last.fidelity, "epoch": epoch}) for epoch in epochs]
+    found = {network: np.full(view.max_epoch, np.nan) for network in by_network}
+    answers = _ask(view, asked, metrics=("runtime",))["runtime"]
+    for trial, answer in zip(asked, answers.tolist(), strict=True):
+        found[network_of(trial)][int(trial.fidelity["epoch"]) - 1] = answer
+    return found
 
 
-def _ask(view: View, trials: Sequence[Trial]) -> dict[str, NDArray[np.float64]]:
-    """Ask the benchmark for every metric of every trial, (n,) each."""
+def _ask(
+    view: View, trials: Sequence[Trial], *, metrics: Sequence[str] | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """Ask the benchmark for metrics (None: all) of every trial, (n,) each."""
     configs, epochs = [], []
     for trial in trials:
         sizes = {name: value for name, value in trial.fidelity.items() if name != "epoch"}
-        if strange := [name for name in sizes if name not in view.fidelities]:
+        epoch = int(trial.fidelity["epoch"])
+        asked = sizes if epoch == view.max_epoch else trial.fidelity  # the last epoch needs no fidelity
+        if strange := [name for name in asked if name not in view.fidelities]:
             raise CorruptFile(f"trial {trial.trial}: {', '.join(strange)} is no fidelity of its view")
         configs.append({**view.space.validate(trial.config), **sizes})
-        epochs.append(int(trial.fidelity["epoch"]))
-    found = {name: np.full(len(trials), np.nan) for name in view.metrics}
+        epochs.append(epoch)
+    found = {name: np.full(len(trials), np.nan) for name in metrics or view.metrics}
     for seed in dict.fromkeys(trial.seed for trial in trials):
         rows = [i for i, trial in enumerate(trials) if trial.seed == seed]
-        answers = view.bench.query_many([configs[i] for i in rows], each_at=np.array(epochs)[rows], seed=seed)
+        each_at = np.array(epochs)[rows]
+        answers = view.bench.query_many([configs[i] for i in rows], each_at=each_at, seed=seed, metrics=metrics)
         for name, values in answers.items():
             found[name][rows] = values
     return found
@@ -242,6 +279,11 @@ def _final_errors(view: View, chosen: Trial | None) -> tuple[float, float]:
     return 100.0 - float(_ask(view, [chosen])["valid_acc"][0]), test
 
 
+def _fixed_by_hand(view: View) -> dict[str, object]:
+    usual = View(view.bench, fidelities=tuple(view.fidelities), search=view.space.searched).space.fixed
+    return {name: value for name, value in view.space.fixed.items() if value != usual[name]}
+
+
 def _integer(header: Mapping[str, Any], name: str) -> int:
     value = header.get(name)
     if type(value) is not int:
@@ -249,8 +291,14 @@ def _integer(header: Mapping[str, Any], name: str) -> int:
     return value
 
 
+def _n_trials(header: Mapping[str, Any]) -> int | None:
+    return None if header.get("n_trials") is None else _integer(header, "n_trials")
+
+
 def _budget(header: Mapping[str, Any]) -> float | None:
     value = header.get("budget")
-    if value is not None and type(value) not in (int, float):
-        raise CorruptFile(f"the header says budget={value!r}, which is no number of seconds")
-    return None if value is None else float(value)
+    if value is None:
+        return None
+    if not is_number(value) or value <= 0:
+        raise CorruptFile(f"the header says budget={value!r}, which is no positive number of seconds")
+    return float(value)

@@ -4,7 +4,8 @@
 
 Logs (files, or folders of *.jsonl) are checked against the release that they name: every metric of every trial is asked
 again, and no trial may take less time than its training costs. A log that does not match is refused, and why is said.
-Those that are left are compared where they have the same terms: task, release, view, workers, budget and noise.
+Those that are left are compared where they have the same terms: task, release, searched keys, fidelities, workers,
+budget, number of trials, and noise. Values that a view fixes otherwise than by default stand beside the optimiser.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -43,10 +45,14 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One optimiser on a board: errors in percent, mean and standard error over seeds (NaN for a single one)."""
+    """One optimiser on a board: errors in percent, mean and standard error over seeds (NaN for a single one).
+
+    `fixed` names the values that its views fix otherwise than by default, and those that vary from seed to seed.
+    """
 
     name: str
     settings: str
+    fixed: str
     n_seeds: int
     valid_error: float
     valid_se: float
@@ -126,6 +132,7 @@ def _line(claims: Sequence[Claim]) -> Line:
     return Line(
         name=claims[0].name,
         settings=claims[0].settings,
+        fixed=_fixed(claims),
         n_seeds=len({claim.seed for claim in claims}),
         valid_error=float(valid.mean),
         valid_se=float(valid.se),
@@ -134,21 +141,26 @@ def _line(claims: Sequence[Claim]) -> Line:
     )
 
 
+def _fixed(claims: Sequence[Claim]) -> str:
+    names = sorted({name for claim in claims for name in claim.fixed})
+    values = {name: {claim.fixed.get(name) for claim in claims} for name in names}
+    return ", ".join(f"{name}={next(iter(of))}" if len(of) == 1 else f"{name} varies" for name, of in values.items())
+
+
 def _text(board: Board) -> str:
     terms = board.terms
     budget = "no budget" if terms.budget_s is None else f"{terms.budget_s:.6g} s"
+    n_trials = "any number of trials" if terms.n_trials is None else f"{terms.n_trials} trials"
     noise = "draws of training noise" if terms.is_noisy else "means of trainings"
-    rows = [("", "optimiser", "validation error (%)", "test error (%)", "seeds")]
+    rows = [("", "optimiser", "validation error (%)", "test error (%)", "seeds", "fixed")]
     for place, line in enumerate(board.lines, start=1):
         few = " (few)" if line.n_seeds < _FEW_SEEDS else ""
-        valid = f"{line.valid_error:.3f} ± {line.valid_se:.3f}"
-        rows.append(
-            (f"{place}", line.name, valid, f"{line.test_error:.3f} ± {line.test_se:.3f}", f"{line.n_seeds}{few}")
-        )
+        valid, test = _estimate(line.valid_error, line.valid_se), _estimate(line.test_error, line.test_se)
+        rows.append((f"{place}", line.name, valid, test, f"{line.n_seeds}{few}", line.fixed or "by default"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     head = (
         f"{terms.task}, release {terms.release[:16]}; {len(terms.searched)} keys searched; fidelities "
-        f"{', '.join(terms.fidelities)}; {terms.workers} workers; {budget}; {noise}"
+        f"{', '.join(terms.fidelities)}; {terms.workers} workers; {budget}; {n_trials}; {noise}"
     )
     return "\n".join(
         [
@@ -156,6 +168,16 @@ def _text(board: Board) -> str:
             *("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows),
         ]
     )
+
+
+def _estimate(mean: float, se: float) -> str:
+    return " ± ".join("–" if math.isnan(number) else f"{number:.3f}" for number in (mean, se))
+
+
+def _facts(line: Line) -> dict[str, object]:
+    """A line as JSON has it: null for what is not a number."""
+    facts = asdict(line)
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -178,8 +200,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for refusal in refused:
         _log.warning("refused %s: %s", refusal.path, refusal.fault)
     if given.json:
-        content = {"boards": [asdict(board) for board in boards], "refused": [asdict(r) for r in refused]}
-        write_stdout(json.dumps(content, indent=2))
+        content = {
+            "boards": [{"terms": asdict(board.terms), "lines": list(map(_facts, board.lines))} for board in boards],
+            "refused": [asdict(refusal) for refusal in refused],
+        }
+        write_stdout(json.dumps(content, indent=2, allow_nan=False))
     else:
         write_stdout("\n\n".join(map(_text, boards)))
     return 1 if refused else 0

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from experiments.refits import every_row, recorded_measurements
 from jahs.columns import Configs
 from jahs.configs import Config
 from jahs.encoding import encode
@@ -39,8 +40,6 @@ from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
 from jahs.spaces import Space
 from jahs.tasks import Task, task
 from splits.folds import k_folds
-from splits.split import Split
-from surrogate.dataset import Measurements, Rows, assemble
 from surrogate.model import Settings, fit_surrogate
 
 __all__ = [
@@ -200,7 +199,7 @@ def build_worlds(
     Raises:
         MissingData: too few configs have a finished run on a CPU.
     """
-    measured = _measurements(recorded, of_task)
+    measured = recorded_measurements(recorded, of_task)
     ids, table = _recorded_means(measured.runs, of_task.max_epoch)
     if len(ids) < _FEWEST:
         raise MissingData(f"{of_task.name}: {len(ids)} configs have a finished run on a CPU; {_FEWEST} are needed")
@@ -209,7 +208,7 @@ def build_worlds(
     left_out = {name: np.empty_like(table[name]) for name in METRIC_NAMES}
     folds = list(k_folds(configs, n_folds, seed=seed))
     for name in METRIC_NAMES:
-        rows = _all_rows(name, measured)
+        rows = every_row(name, measured)
         for _, held_out in folds:
             kept = rows.take(~np.isin(rows.config_id, ids[held_out]))
             model = fit_surrogate(name, kept, of_task, settings=settings or _SETTINGS)
@@ -261,12 +260,6 @@ def open_world(path: Path, task_name: str, name: WorldName) -> World:
     return World(read_worlds(path, task_name), name)
 
 
-def _measurements(recorded: RecordedTable, of_task: Task) -> Measurements:
-    configs = take(recorded.configs, np.argsort(recorded.configs["config_id"], kind="stable"))
-    protocol = str(recorded.runs["protocol"][0]) if len(recorded.runs["protocol"]) else ""
-    return Measurements(task=of_task, protocol=protocol, configs=configs, runs=recorded.runs, profile=recorded.profile)
-
-
 def _recorded_means(runs: Table, max_epoch: int) -> tuple[NDArray[np.uint64], dict[str, Floats]]:
     """Ids of configs with finished CPU runs, ascending, and their means over seeds, (n_configs, max_epoch)."""
     rows = take({name: runs[name] for name in RUN_COLUMNS}, (runs["status"] == "finished") & (runs["device"] == "cpu"))
@@ -281,19 +274,6 @@ def _recorded_means(runs: Table, max_epoch: int) -> tuple[NDArray[np.uint64], di
         if len(ids)
     }
     return ids.astype(np.uint64), means
-
-
-def _all_rows(metric: str, measured: Measurements) -> Rows:
-    """Every row that a model of this metric can be fitted on."""
-    ids = np.unique(measured.configs["config_id"]).astype(np.uint64)
-    nobody = Split(
-        config_ids=ids,
-        parts=np.zeros(len(ids), dtype=np.int8),
-        seed=0,
-        task=measured.task.name,
-        protocol=measured.protocol,
-    )
-    return assemble(metric, measured, nobody)["train"]
 
 
 _IS_CHOICE: Final = np.array([PARAMETERS[key].kind not in {"float", "ordinal"} for key in CONFIG_KEYS])

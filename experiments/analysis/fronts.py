@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from experiments.analysis.logs import Floats, TrialLog
+from experiments.analysis.logs import Floats
 from experiments.analysis.steps import Steps
 from jahs.errors import InvalidArgument
 from jahs.pareto import hypervolume
 
-__all__ = ["attainment_surface", "hypervolume_over_time", "igd_plus", "objectives_of"]
-
-
-def objectives_of(log: TrialLog, names: Sequence[str]) -> tuple[NDArray[np.intp], Floats]:
-    """Rows of the trials that finished at the highest fidelity with all these metrics, by time; and (n, m) of them."""
-    if not log.is_full.any():
-        return np.empty(0, dtype=np.intp), np.empty((0, len(names)))
-    F = np.stack([log.minimised(name) for name in names], axis=1)
-    rows = np.flatnonzero(log.is_full & ~np.isnan(F).any(axis=1))
-    return rows, F[rows]
+__all__ = ["attainment_surface", "hypervolume_over_time", "igd_plus"]
 
 
 def hypervolume_over_time(times: Floats, F: Floats, *, reference: Floats) -> Steps:

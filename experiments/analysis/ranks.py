@@ -112,19 +112,29 @@ def compare(values: Floats, *, alpha: float = 0.05) -> Comparison:
 
 
 def rank_agreement(
-    one: Floats, other: Floats, *, level: float = LEVEL, n_resamples: int = N_RESAMPLES, seed: int = 0
+    one: Floats,
+    other: Floats,
+    *,
+    has_same_seeds: bool,
+    level: float = LEVEL,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
 ) -> Interval:
     """Kendall's tau-b between the arms' orders by mean final value in two worlds, with a bootstrap interval.
 
     Args:
-        one, other: final values in each world, (n_arms, n_seeds); seeds are resampled in each world on its own.
+        one, other: final values in each world, (n_arms, n_seeds).
+        has_same_seeds: whether column i is the same seed in both, so that both resample the same columns.
         level, n_resamples, seed: of the bootstrap.
     """
     rng = np.random.default_rng(seed)
-    means = []
-    for world in (one, other):
-        picks = rng.integers(0, world.shape[1], size=(n_resamples, world.shape[1]))
-        means.append(np.concatenate([world.mean(axis=1)[None], world[:, picks].mean(axis=2).T]))
+    picks = [rng.integers(0, world.shape[1], size=(n_resamples, world.shape[1])) for world in (one, other)]
+    if has_same_seeds:
+        picks[1] = picks[0]
+    means = [
+        np.concatenate([world.mean(axis=1)[None], world[:, chosen].mean(axis=2).T])
+        for world, chosen in zip((one, other), picks, strict=True)
+    ]
     found = _tau(*means)
     return percentile_interval(float(found[0]), found[1:], level=level)
 

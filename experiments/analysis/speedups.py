@@ -3,7 +3,7 @@
 The target is the slow arm's final mean; both times are those at which an arm's own mean over seeds reaches it for the
 first time, not the end of the budget. Before its first result a seed stands in with what is known without any training:
 the error of guessing. Where the fast arm does not get there at all, the speed-up is at most slow time / budget, and
-the estimate says that it is a bound.
+the estimate says that it is a bound; so is the lower end of an interval where many resamples do not get there.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Speedup:
     Attributes:
         interval: the ratio of times with its bootstrap interval.
         is_bound: the fast arm's mean never reaches the target: the ratio is an upper bound.
+        is_low_bound: so many resampled means never reach it that the interval's lower end is an upper bound, too.
         target: the slow arm's final mean.
         slow_time, fast_time: when each reaches it; the budget where it is not reached.
         resampled: the ratio in each bootstrap resample.
@@ -37,6 +38,7 @@ class Speedup:
 
     interval: Interval
     is_bound: bool
+    is_low_bound: bool
     target: float
     slow_time: float
     fast_time: float
@@ -77,6 +79,7 @@ def speedup(
     return Speedup(
         interval=percentile_interval(float(ratio[0]), ratio[1:], level=level),
         is_bound=not has_it[0][0].any(),
+        is_low_bound=bool((~has_it[0][1:].any(axis=1)).mean() > (1 - level) / 2),
         target=float(target[0]),
         slow_time=float(times[1][0]),
         fast_time=float(times[0][0]),

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from jahs.adapters.values import shown_parameters
 from jahs.configs import Config
 from jahs.parameters import Parameter, Value
 from jahs.spaces import Space
@@ -16,9 +17,7 @@ __all__ = ["crossed", "movable", "mutated", "values_of"]
 
 def movable(space: Space) -> list[str]:
     """Return the searched keys that have more than one legal value."""
-    return [
-        name for name, parameter in space.parameters.items() if parameter.kind == "float" or len(parameter.choices) > 1
-    ]
+    return list(shown_parameters(space))
 
 
 def mutated(space: Space, config: Config, rng: np.random.Generator, *, keys: list[str], decades: float) -> Config:

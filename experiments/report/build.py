@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,9 +23,10 @@ from experiments.report.results import Results, read_results
 from experiments.report.standings import leaderboard_section
 from experiments.report.truth import truth_sections
 from jahs.benchmark import Benchmark
+from jahs.errors import InvalidArgument
 from jahs.tasks import TASKS
 
-__all__ = ["build_document", "write_report"]
+__all__ = ["build_document", "check_target", "write_document", "write_report"]
 
 _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "joint": joint_sections,
@@ -34,6 +36,8 @@ _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "truth": truth_sections,
 }
 _DOTS_PER_INCH: Final = 144
+_OWN: Final = frozenset({"report.md", "index.html", "tables.json", "figures"})
+_DRAWINGS: Final = frozenset({".svg", ".png"})
 
 
 def build_document(results: Results) -> Document:
@@ -69,31 +73,78 @@ def write_report(
     Args:
         path: the study's folder.
         bench: what answers for each task.
-        out: where to write; None: `path/report`. What a report left there before is replaced.
+        out: where to write, see `check_target`; None: `path/report`.
         workers: processes that read logs.
         is_for_docs: write Markdown with SVG figures alone, which is small and changes little from one time to the next;
             the page returned is then `report.md` and not `index.html`.
 
     Raises:
+        InvalidArgument: `out` cannot be written, or is not a page's.
         JahsError: as `experiments.report.results.read_results`.
     """
+    target = check_target(out or path / "report")
     document = build_document(read_results(path, bench=bench, workers=workers))
-    target = out or path / "report"
-    beside = target.absolute().with_name(f".{target.name}.part")
-    shutil.rmtree(beside, ignore_errors=True)
-    (beside / "figures").mkdir(parents=True)
+    return write_document(document, target, is_for_docs=is_for_docs)
+
+
+def check_target(target: Path) -> Path:
+    """Return where a page may be written, as an absolute path: a new folder, an empty one, or that of a page.
+
+    Raises:
+        InvalidArgument: it holds something that no page has left there, or is the working folder or around it.
+    """
+    target = target.absolute().resolve()
+    try:
+        found = sorted(target.iterdir()) if target.exists() else []
+        figures = target / "figures"
+        drawings = sorted(figures.iterdir()) if figures in found else []
+        around = next(path for path in target.parents if path.exists())
+        if not (around.is_dir() and os.access(around, os.W_OK)):
+            raise PermissionError(None, "no folder that may be written to")
+    except OSError as err:
+        raise InvalidArgument(f"{target} cannot be written: {err.strerror or err}; choose another folder") from err
+    foreign = [path.name for path in found if path.name not in _OWN]
+    foreign += [f"figures/{path.name}" for path in drawings if path.suffix not in _DRAWINGS]
+    if foreign:
+        raise InvalidArgument(
+            f"{target} would be replaced, and holds what no page has left there: {', '.join(foreign[:3])}"
+            f"{' and more' if len(foreign) > 3 else ''}; give a new folder"
+        )
+    if Path.cwd().is_relative_to(target):
+        raise InvalidArgument(f"{target} would be replaced, and the command runs inside of it; give a new folder")
+    return target
+
+
+def write_document(document: Document, target: Path, *, is_for_docs: bool) -> Path:
+    """Write a document as the folder `target` and return its page, as `write_report`.
+
+    Raises:
+        InvalidArgument: as `check_target`.
+    """
+    target = check_target(target)
+    beside = target.with_name(f".{target.name}.part")
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        _write_files(document, beside, is_for_docs=is_for_docs)
+        if target.exists():
+            shutil.rmtree(target)
+        beside.replace(target)
+    except OSError as err:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise InvalidArgument(f"{target} cannot be written: {err.strerror or err}; choose another folder") from err
+    return target / ("report.md" if is_for_docs else "index.html")
+
+
+def _write_files(document: Document, folder: Path, *, is_for_docs: bool) -> None:
+    (folder / "figures").mkdir(parents=True)
     drawings = {figure.name: svg_text(figure) for figure in document.figures}
     for name, drawing in drawings.items():
-        (beside / "figures" / f"{name}.svg").write_text(drawing, encoding="utf-8")
-    (beside / "report.md").write_text(to_markdown(document, has_png=not is_for_docs), encoding="utf-8")
+        (folder / "figures" / f"{name}.svg").write_text(drawing, encoding="utf-8")
+    (folder / "report.md").write_text(to_markdown(document, has_png=not is_for_docs), encoding="utf-8")
     if not is_for_docs:
-        (beside / "index.html").write_text(to_html(document, drawings), encoding="utf-8")
-        (beside / "tables.json").write_text(_tables_json(document), encoding="utf-8")
-        _write_pngs(document, beside / "figures")
-    if target.exists():
-        shutil.rmtree(target)
-    beside.replace(target)
-    return target / ("report.md" if is_for_docs else "index.html")
+        (folder / "index.html").write_text(to_html(document, drawings), encoding="utf-8")
+        (folder / "tables.json").write_text(_tables_json(document), encoding="utf-8")
+        _write_pngs(document, folder / "figures")
 
 
 def _write_pngs(document: Document, folder: Path) -> None:

@@ -13,12 +13,13 @@ from experiments.analysis.speedups import speedup
 from experiments.report.document import Block, Figure, Section, Table, Text
 from experiments.report.drawing import Curve, draw_curves
 from experiments.report.results import Results
-from experiments.report.single import overview
+from experiments.report.single import overview, speedup_text
 from experiments.studies.study import FULL_SIZES
 from jahs.benchmark import Benchmark
 from jahs.columns import Columns
 from jahs.spaces import space
 from jahs.tasks import TASKS
+from jahs.views import View
 
 __all__ = ["fidelity_sections", "rank_correlations"]
 
@@ -64,10 +65,11 @@ def rank_correlations(
     found = {"epoch": _against(top, epochs, [_ask(bench, columns, {}, int(epoch)) for epoch in epochs])}
     for name, values in _ALONE.items():
         found[name] = _against(top, np.array(values), [_ask(bench, columns, {name: value}, last) for value in values])
-    diagonal = [{name: values[i] for name, values in _ALONE.items()} for i in range(3)]
-    at = [max(round(last * share), 1) for share in (1 / 3, 2 / 3, 1)]
-    asked = [_ask(bench, columns, sizes, epoch) for sizes, epoch in zip(diagonal, at, strict=True)]
-    found["diagonal"] = _against(top, np.array([1 / 3, 2 / 3, 1.0]), asked)
+    path = View(bench, fidelities=("epoch", *_ALONE))
+    shares = np.array([1 / 9, 1 / 3, 2 / 3, 1.0])
+    steps = [path.path(share) for share in shares.tolist()]
+    asked = [_ask(bench, columns, {name: at[name] for name in _ALONE}, int(at["epoch"])) for at in steps]
+    found["diagonal"] = _against(top, shares, asked)
     return found
 
 
@@ -117,7 +119,8 @@ def _correlation_blocks(results: Results) -> list[Block]:
         ]
         blocks.append(
             Table(
-                caption="The same in numbers; on the diagonal the value is the share of the way",
+                caption="The same in numbers; on the diagonal all fidelities rise together (`jahs.View.path`), and the "
+                "value is the share of the way",
                 columns=("fidelity", "value", "Kendall's τ", "mean cost"),
                 rows=tuple(rows),
                 is_folded=True,
@@ -136,8 +139,9 @@ def _speedup_blocks(results: Results, task: str, plain: str, names: list[str]) -
         arm = results.study.arm(name)
         if fast := results.steps(task, arm):
             found = speedup(fast, base, budget=float(results.study.n_evaluations), guess=guess)
-            sign = "≤ " if found.is_bound else ""
-            interval = found.interval
-            parts.append(f"{arm.title} {sign}{interval.value:.2g}× ({interval.low:.2g} to {interval.high:.2g})")
+            parts.append(f"{arm.title} {speedup_text([found])}")
     said = "Speed-up for reaching what random search has in the end, with 95 % bootstrap intervals: "
-    return [Text(text=said + "; ".join(parts) + ".", is_answer=True)] if parts else []
+    bounds = (
+        " (≤: not reached within the budget, or not by more than 2.5 % of resamples)" if "≤" in "".join(parts) else ""
+    )
+    return [Text(text=f"{said}{'; '.join(parts)}{bounds}.", is_answer=True)] if parts else []

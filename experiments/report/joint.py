@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from experiments.analysis.speedups import Speedup, geometric_mean, speedup
-from experiments.analysis.summaries import Interval
 from experiments.report.document import Block, Figure, Section, Table, Text
 from experiments.report.drawing import Estimate, draw_estimates
 from experiments.report.results import Results
-from experiments.report.single import overview
+from experiments.report.single import overview, speedup_text
 from experiments.studies.study import Arm
 from jahs.tasks import TASKS
 
@@ -47,8 +44,7 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:
         found = {task: s for task in results.tasks if (s := _speedup(results, task, joint, other)) is not None}
         if not found:
             continue
-        whole, is_bound = geometric_mean([*found.values()]), any(s.is_bound for s in found.values())
-        said = _times(whole, is_bound=is_bound)
+        whole, said = geometric_mean([*found.values()]), speedup_text([*found.values()])
         answers.append(f"{said} over {other.title}")
         table += [_row(TASKS[task].title, other, s) for task, s in found.items()]
         table += [("geometric mean", other.title, "", "", "", said)] if len(found) > 1 else []
@@ -75,7 +71,8 @@ def _speedup_figure(results: Results, joint: Arm, estimates: Sequence[Estimate])
 def _speedup_table(rows: Sequence[tuple[str, ...]]) -> Table:
     return Table(
         caption="Times in mean full evaluations at which the mean over seeds reaches the target, the competitor's "
-        "final mean validation error. ≤ marks a bound: joint search does not get there within the budget",
+        "final mean validation error. ≤ marks a bound: joint search, or more than 2.5 % of its resamples, does not get "
+        "there within the budget",
         columns=("task", "against", "target (%)", "competitor's time", "joint search's time", "speed-up"),
         rows=tuple(rows),
         n_labels=2,
@@ -93,10 +90,4 @@ def _speedup(results: Results, task: str, joint: Arm, other: Arm) -> Speedup | N
 def _row(title: str, other: Arm, found: Speedup) -> tuple[str, ...]:
     fast = "not reached" if found.is_bound else f"{found.fast_time:.1f}"
     times = (f"{found.target:.2f}", f"{found.slow_time:.1f}", fast)
-    return (title, other.title, *times, _times(found.interval, is_bound=found.is_bound))
-
-
-def _times(interval: Interval, *, is_bound: bool) -> str:
-    digits = 1 if interval.value >= 1 or not np.isfinite(interval.value) else 2
-    value, low, high = (f"{x:.{digits}f}" for x in (interval.value, interval.low, interval.high))
-    return f"{'≤ ' if is_bound else ''}{value}× ({low} to {high})"
+    return (title, other.title, *times, speedup_text([found]))

@@ -15,7 +15,7 @@ from experiments.analysis.summaries import summarize
 from experiments.report.document import Block, Figure, Section, Table, Text
 from experiments.report.drawing import Curve, draw_comparison, draw_curves
 from experiments.report.results import CellResult, Results
-from experiments.report.single import TIME_LABEL, arm_curves, number_text, time_grid
+from experiments.report.single import FEWEST_TO_COMPARE, TIME_LABEL, arm_curves, number_text, time_grid
 from experiments.studies.study import Arm
 from jahs.errors import MissingData, UnknownName
 from jahs.metrics import METRICS
@@ -23,7 +23,6 @@ from jahs.references import Front
 
 __all__ = ["multiobjective_sections"]
 
-_FEWEST_TO_COMPARE: Final = 6
 _NAMES: Final = {
     "latency": "latency",
     "n_macs": "multiply-adds",
@@ -86,7 +85,7 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
         ),
         _attainment_figure(arms, points, front.F, names, key=key),
     ]
-    if len(arms) > 1 and len(seeds) >= _FEWEST_TO_COMPARE:
+    if len(arms) > 1 and len(seeds) >= FEWEST_TO_COMPARE:
         found = compare(-values[:, :, -1])
         blocks.append(
             Figure(

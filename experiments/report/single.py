@@ -9,7 +9,8 @@ import numpy as np
 
 from experiments.analysis.logs import Floats
 from experiments.analysis.ranks import compare, mean_ranks
-from experiments.analysis.steps import Steps, on_grid
+from experiments.analysis.speedups import Speedup, geometric_mean
+from experiments.analysis.steps import on_grid
 from experiments.analysis.summaries import Summary, bootstrap_interval, summarize
 from experiments.report.document import Block, Figure, Table, Text
 from experiments.report.drawing import Curve, draw_comparison, draw_curves
@@ -17,13 +18,13 @@ from experiments.report.results import Results
 from experiments.studies.study import Arm
 
 __all__ = [
+    "FEWEST_TO_COMPARE",
     "N_TIMES",
     "TIME_LABEL",
     "arm_curves",
-    "final_values",
     "number_text",
     "overview",
-    "short",
+    "speedup_text",
     "test_errors",
     "time_grid",
 ]
@@ -32,7 +33,7 @@ N_TIMES: Final = 401
 TIME_LABEL: Final = "simulated time (mean full evaluations)"
 ERROR_LABEL: Final = "validation error (%)"
 _FIRST: Final = 0.5
-_FEWEST_TO_COMPARE: Final = 6  # blocks; below, no signed-rank test of two sides can reach 0.05
+FEWEST_TO_COMPARE: Final = 6  # blocks; below, no signed-rank test of two sides can reach 0.05
 
 
 def time_grid(results: Results) -> Floats:
@@ -55,7 +56,7 @@ def overview(results: Results, task: str, arms: Sequence[Arm], *, key: str) -> t
     ]
     if len(arms) > 1:
         blocks.append(_rank_figure(arms, values, grid, key=key))
-    if len(arms) > 1 and len(seeds) >= _FEWEST_TO_COMPARE:
+    if len(arms) > 1 and len(seeds) >= FEWEST_TO_COMPARE:
         blocks += _comparison(arms, values[:, :, -1], key=key)
     return (*blocks, _final_table(results, task, arms, seeds, values[:, :, -1]))
 
@@ -70,12 +71,6 @@ def arm_curves(
         low, high = (found.q25, found.q75) if is_median else (found.mean - found.se, found.mean + found.se)
         curves.append(Curve(title=arm.title, x=grid, y=middle, low=low, high=high, number=number))
     return curves
-
-
-def final_values(results: Results, task: str, arm: Arm, seeds: Sequence[int]) -> Floats:
-    """Validation error at the end of the budget, (n_seeds,); NaN where no trial reached the highest fidelity."""
-    end = np.array([float(results.study.n_evaluations)])
-    return on_grid(results.steps(task, arm, seeds), end)[:, 0]
 
 
 def test_errors(results: Results, task: str, arm: Arm, seeds: Sequence[int]) -> Floats:
@@ -94,9 +89,13 @@ def number_text(value: float, digits: int = 2) -> str:
     return "–" if not np.isfinite(value) else f"{value:.{digits}f}"
 
 
-def short(functions: Sequence[Steps]) -> int:
-    """How many functions have no value at all."""
-    return sum(not len(function.times) for function in functions)
+def speedup_text(found: Sequence[Speedup]) -> str:
+    """Speed-ups on several tasks as their geometric mean and its interval; ≤ before what is an upper bound only."""
+    interval = geometric_mean(found)
+    digits = 1 if interval.value >= 1 or not np.isfinite(interval.value) else 2
+    value, low, high = (f"{x:.{digits}f}" for x in (interval.value, interval.low, interval.high))
+    signs = ("≤ " if is_any else "" for is_any in (any(s.is_bound for s in found), any(s.is_low_bound for s in found)))
+    return f"{next(signs)}{value}× ({next(signs)}{low} to {high})"
 
 
 def error_limits(values: Floats) -> tuple[float, float] | None:

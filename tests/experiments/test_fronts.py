@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.analysis.fronts import attainment_surface, hypervolume_over_time, igd_plus, objectives_of
+from experiments.analysis.fronts import attainment_surface, hypervolume_over_time, igd_plus
 from jahs.errors import InvalidArgument
-from tests.experiments.handmade import log, trial
 
 
 def test_hypervolume_grows_when_a_point_is_known_and_only_then():
@@ -44,14 +43,6 @@ def test_igd_plus_on_paper():
     # From (0, 1) to (0.5, 1): 0.5. From (1, 0) to (0.5, 1): only the second objective is worse, by 1.
     assert igd_plus(np.array([[0.5, 10.0]]), front=front, ideal=ideal, nadir=nadir) == pytest.approx(0.75)
     assert igd_plus(np.empty((0, 2)), front=front, ideal=ideal, nadir=nadir) == np.inf
-
-
-def test_objectives_are_those_of_full_trials():
-    found = log(trial(0, 0, 1, 90.0, epoch=3, latency=1.0), trial(1, 1, 2, 80.0, latency=2.0))
-    rows, F = objectives_of(found, ("valid_acc", "latency"))
-    assert rows.tolist() == [1]
-    assert F.tolist() == [[20.0, 2.0]]
-    assert objectives_of(log(), ("valid_acc", "latency"))[1].shape == (0, 2)
 
 
 def test_attainment_on_paper():

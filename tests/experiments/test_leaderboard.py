@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -11,7 +12,9 @@ from experiments.leaderboard import find_logs, leaderboard, main
 from experiments.optimizers import make
 from experiments.studies.study import ViewChoice
 from jahs.errors import InvalidArgument
-from jahs.simulate import Simulation, read_log
+from jahs.simulate import Proposal, Simulation, read_log
+from jahs.views import View
+from tests.jahs.simulate.chaos import Chaos
 
 
 def write_log(path, bench, *, optimizer="random_search", seed=0, fidelities=("epoch",), n=8, workers=2, **settings):
@@ -56,8 +59,9 @@ def test_what_counts_is_asked_from_the_release(log, bench):
 
 
 def test_seeds_are_one_line_and_other_terms_are_another_board(tmp_path, bench):
-    paths = [write_log(tmp_path / f"{seed}.jsonl", bench, seed=seed) for seed in range(3)]
+    paths = [write_log(tmp_path / f"{seed}.jsonl", bench, seed=seed, n=60) for seed in range(3)]
     paths.append(write_log(tmp_path / "sh.jsonl", bench, optimizer="successive_halving", n=60))
+    paths.append(write_log(tmp_path / "few.jsonl", bench))
     paths.append(write_log(tmp_path / "one.jsonl", bench, workers=1))
     paths.append(write_log(tmp_path / "noisy.jsonl", bench, evaluation_seed=4))
     paths.append(write_log(tmp_path / "sizes.jsonl", bench, optimizer="hyperband", fidelities=("epoch", "W"), n=60))
@@ -67,10 +71,30 @@ def test_seeds_are_one_line_and_other_terms_are_another_board(tmp_path, bench):
         [("random_search", 3), ("successive_halving", 1)],
         [("random_search", 1)],
         [("random_search", 1)],
+        [("random_search", 1)],
         [("hyperband", 1)],
     ]
+    assert [board.terms.n_trials for board in boards] == [60, 8, 8, 8, 60]
     errors = [line.valid_error for line in boards[0].lines]
     assert errors == sorted(errors)
+
+
+def test_values_that_a_view_fixes_by_hand_stand_beside_the_optimiser(tmp_path, bench):
+    def line_of(*rates):
+        paths = []
+        for seed, rate in enumerate(rates):
+            given = {} if rate is None else {"LearningRate": rate}
+            view = bench.view(fixed=given, search="nas")
+            paths.append(tmp_path / f"{rate}-{seed}.jsonl")
+            Simulation(view, 1, n_trials=4, seed=seed, log=paths[-1]).run(make("random_search", view, seed=seed))
+        (board,), refused = boards_of(bench, *paths)
+        assert refused == []
+        (line,) = board.lines
+        return line.fixed
+
+    assert line_of(None, None) == line_of(0.1) == ""
+    assert line_of(0.03, 0.03) == "LearningRate=0.03"
+    assert line_of(0.03, None) == line_of(0.03, 0.04) == "LearningRate varies"
 
 
 def better(header, trials, ending):
@@ -139,6 +163,62 @@ def unsaid(header, trials, ending):
     best(trials)["metrics"].pop("valid_acc")
 
 
+def no_epoch(header, trials, ending):
+    trials[0]["fidelity"]["epoch"] = math.nan
+
+
+def part_of_an_epoch(header, trials, ending):
+    trials[0]["fidelity"]["epoch"] = 3.7
+
+
+def never(header, trials, ending):
+    trials[0]["start"] = trials[0]["end"] = math.inf
+
+
+def nothing_searched(header, trials, ending):
+    header["view"].pop("searched")
+
+
+def null_searched(header, trials, ending):
+    header["view"]["searched"] = None
+
+
+def numbers_searched(header, trials, ending):
+    header["view"]["searched"] = [1, 2]
+
+
+def no_budget(header, trials, ending):
+    header["budget"] = math.nan
+
+
+def negative_budget(header, trials, ending):
+    header["budget"] = -1.0
+
+
+def large_budget(header, trials, ending):
+    header["budget"] = 10**400
+
+
+def no_limit(header, trials, ending):
+    header["budget"] = header["n_trials"] = None
+
+
+def more_trials(header, trials, ending):
+    header["n_trials"] = 5
+
+
+def half_a_trial(header, trials, ending):
+    header["n_trials"] = 8.5
+
+
+def no_workers(header, trials, ending):
+    header["workers"] = 0
+
+
+def trial_of_a_large_number(header, trials, ending):
+    trials[0]["trial"] = 10**30
+
+
 LIES = [
     (better, "but the release answers"),
     (better_config, "but the release answers"),
@@ -154,8 +234,22 @@ LIES = [
     (outside, "N=1 is fixed at 5"),
     (no_fidelity, "W is no fidelity of its view"),
     (twice, "some trials stand in the log twice"),
-    (infinite, "too large"),
+    (infinite, "is not a trial: metrics="),
     (unsaid, "finished without valid_acc"),
+    (no_epoch, "is not a trial: fidelity={'epoch': nan}"),
+    (part_of_an_epoch, "is not a trial: fidelity={'epoch': 3.7}"),
+    (never, "is not a trial: start=inf; end=inf"),
+    (nothing_searched, "the header describes no view of this benchmark: 'searched'"),
+    (null_searched, "the header describes no view of this benchmark"),
+    (numbers_searched, "the header says that 1, 2 are searched"),
+    (no_budget, "budget=nan, which is no positive number of seconds"),
+    (negative_budget, "budget=-1.0, which is no positive number of seconds"),
+    (large_budget, "which is no positive number of seconds"),
+    (no_limit, "neither a budget nor n_trials"),
+    (more_trials, "there are 8 trials, but n_trials=5"),
+    (half_a_trial, "n_trials=8.5, which is no integer"),
+    (no_workers, "worker=0, but there are 0"),
+    (trial_of_a_large_number, "is not a trial: trial=1000"),
 ]
 
 
@@ -177,6 +271,85 @@ def test_a_continued_training_may_cost_the_difference_but_not_less(tmp_path, ben
     assert "but its training costs" in refusal.fault
 
 
+def test_lower_epochs_do_not_count_where_the_epoch_is_no_fidelity(tmp_path, bench):
+    def stop_early(header, trials, ending):
+        trials[0]["fidelity"]["epoch"] = 3
+
+    path = write_log(tmp_path / "sizes.jsonl", bench, optimizer="hyperband", fidelities=("N",), n=20)
+    assert boards_of(bench, path)[1] == []
+    (refusal,) = boards_of(bench, changed(path, stop_early))[1]
+    assert "epoch is no fidelity of its view" in refusal.fault
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "", '{"format": 1}', "\0", '{"format": 1, "task": {}}'])
+def test_what_is_no_log_is_refused_and_the_others_are_read(tmp_path, bench, log, text):
+    (tmp_path / "bad.jsonl").write_text(text + "\n")
+    (tmp_path / "folder.jsonl").mkdir()
+    (board,), refused = boards_of(bench, *find_logs([tmp_path]))
+    assert len(board.lines) == 1
+    assert sorted(refusal.path for refusal in refused) == [
+        str(tmp_path / "bad.jsonl"),
+        str(tmp_path / "folder.jsonl"),
+    ]
+
+
+class Plan:
+    """Proposes what a list says, each when the one before has been reported or has ended."""
+
+    def __init__(self, *proposals):
+        self.proposals, self.is_next = list(proposals), True
+
+    def ask(self, n):
+        found, self.proposals = self.proposals[: self.is_next], self.proposals[self.is_next :]
+        self.is_next = False
+        return found
+
+    def tell(self, trial):
+        self.is_next = True
+
+    def should_stop(self, trial):
+        self.is_next = True
+        return False
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_training_may_be_taken_up_where_another_one_was_reported(tmp_path, bench, workers):
+    config = bench.sample(seed=1)
+    plan = Plan(Proposal(config=config, at=12, reports=(4,)), Proposal(config=config, at=8))
+    path = tmp_path / "log.jsonl"
+    trials = Simulation(bench, workers, n_trials=2, log=path).run(plan)
+    second = next(trial for trial in trials if trial.trial == 1)
+    reported, reached = (bench.query(config, at=epoch).runtime for epoch in (4, 8))
+    assert second.end - second.start == pytest.approx(reached - reported)
+    assert (second.start == pytest.approx(reported)) == (workers == 2)
+    assert boards_of(bench, path)[1] == []
+
+    def sooner_than_the_report(header, trials, ending):
+        (line,) = (trial for trial in trials if trial["trial"] == 1)
+        line["start"], line["end"] = 0.0, line["end"] - line["start"]
+        line["worker"], header["workers"] = 1, 2
+
+    def not_before_its_end(header, trials, ending):
+        (line,) = (trial for trial in trials if trial["trial"] == 1)
+        line["end"] = line["start"]
+
+    text = path.read_text()
+    for lie in (sooner_than_the_report, not_before_its_end):
+        path.write_text(text)
+        (refusal,) = boards_of(bench, changed(path, lie))[1]
+        assert "trial 1: took" in refusal.fault
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_an_optimiser_does_its_log_is_taken(tmp_path, bench, seed):
+    path = tmp_path / "log.jsonl"
+    budget = 15 * bench.query(bench.sample(seed=0)).runtime
+    settings = {"failure_rate": 0.2, "thinking": [0.0, 1.0][seed % 2], "seed": seed}
+    trials = Simulation(bench, 1 + seed % 4, budget=budget, log=path, **settings).run(Chaos(View(bench), seed=seed))
+    assert len({trial.status for trial in trials}) > 2
+    assert boards_of(bench, path)[1] == []
+
+
 def test_the_same_run_counts_once(tmp_path, log, bench):
     again = tmp_path / "b.jsonl"
     again.write_text(log.read_text().replace('"optimizer":"random_search"', '"optimizer":"mine"'))
@@ -188,11 +361,15 @@ def test_the_same_run_counts_once(tmp_path, log, bench):
 def test_the_command_prints_boards_and_says_what_it_refused(tmp_path, log, release, bench, capsys, caplog):
     changed(write_log(tmp_path / "lie.jsonl", bench, seed=1), better)
     assert main([str(tmp_path), "--release", str(release)]) == 1
-    assert "random_search" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "random_search" in printed
+    assert " ± –" in printed
+    assert "nan" not in printed
     assert f"refused {tmp_path / 'lie.jsonl'}: trial" in caplog.text
     assert main([str(log), "--release", str(release), "--json"]) == 0
-    content = json.loads(capsys.readouterr().out)
+    content = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert content["boards"][0]["lines"][0]["name"] == "random_search"
+    assert content["boards"][0]["lines"][0]["valid_se"] is None
     assert main([str(tmp_path / "nowhere")]) == 2
     assert "does not exist" in caplog.text
 

@@ -82,8 +82,15 @@ def test_one_arm_or_one_block_is_refused():
 
 def test_agreement_of_one_order_is_1_and_of_the_reverse_is_minus_1():
     world = np.arange(4.0)[:, None] + np.zeros((4, 6))
-    assert rank_agreement(world, world * 3 + 1, n_resamples=50).value == 1
-    assert rank_agreement(world, -world, n_resamples=50).value == -1
+    assert rank_agreement(world, world * 3 + 1, has_same_seeds=False, n_resamples=50).value == 1
+    assert rank_agreement(world, -world, has_same_seeds=False, n_resamples=50).value == -1
     noisy = np.random.default_rng(0).normal(0, 1, (4, 6))
-    found = rank_agreement(world, noisy, n_resamples=200)
+    found = rank_agreement(world, noisy, has_same_seeds=False, n_resamples=200)
     assert found.low < found.high
+
+
+def test_worlds_that_are_the_same_agree_in_every_resample_of_the_same_seeds():
+    world = np.random.default_rng(1).normal(0, 1, (4, 10))
+    found = rank_agreement(world, world.copy(), has_same_seeds=True, n_resamples=100)
+    assert (found.low, found.value, found.high) == (1, 1, 1)
+    assert rank_agreement(world, world.copy(), has_same_seeds=False, n_resamples=100).low < 1

@@ -5,6 +5,7 @@ import pytest
 
 from experiments.analysis.speedups import geometric_mean, speedup
 from experiments.analysis.steps import Steps
+from experiments.report.single import speedup_text
 from jahs.errors import InvalidArgument
 
 
@@ -30,6 +31,18 @@ def test_a_target_that_is_not_reached_gives_a_bound():
     found = speedup([steps((1, 50))], [steps((25, 10))], budget=100.0, guess=90.0, n_resamples=20)
     assert found.is_bound
     assert found.interval.value == 0.25
+
+
+def test_a_lower_end_that_the_budget_sets_is_a_bound():
+    # The fast arm reaches 10 with some draws of its seeds and not with others.
+    fast = [steps((4, 2)), steps((4, 14)), steps((4, 14)), steps((4, 8))]
+    found = speedup(fast, [steps((80, 10))] * 4, budget=100.0, guess=90.0, n_resamples=400)
+    assert (found.is_bound, found.is_low_bound) == (False, True)
+    sure = speedup([steps((4, 2))] * 4, [steps((80, 10))] * 4, budget=100.0, guess=90.0, n_resamples=400)
+    assert not sure.is_low_bound
+    assert speedup_text([found]).startswith("20.0× (≤ 0.8 to ")
+    assert speedup_text([sure]) == "20.0× (20.0 to 20.0)"
+    assert speedup_text([sure, found]).startswith("20.0× (≤ ")
 
 
 def test_what_comes_after_the_budget_does_not_count():
