@@ -5,10 +5,10 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("default", max_examples=50, deadline=None)
-settings.register_profile(
-    "ci", max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+_ANY_PACE = [HealthCheck.too_slow]  # a machine may be busy
+settings.register_profile("default", max_examples=50, deadline=None, suppress_health_check=_ANY_PACE)
+settings.register_profile("explore", settings.get_profile("default"), max_examples=1000)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)  # a commit passes always, or never
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 pytest.register_assert_rewrite("tests.contracts")
