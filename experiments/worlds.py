@@ -3,8 +3,8 @@
     DIR/worlds/<task>.npz    configs, and for each world and metric an array (n_configs, n_epochs)
 
 Every proposal is answered as the nearest recorded config, in both worlds the same one, so that every optimiser can
-search them unchanged and only the answers differ. The configs are those with a finished run on a CPU; where there are
-several seeds, the recorded answer is their mean.
+search them unchanged and only the answers differ. The configs are those with a finished run on the processor whose
+seconds are the runtimes (`jahs.runs.timing_machine`); where there are several seeds, the recorded answer is their mean.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ from jahs.encoding import encode
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.fidelities import read_budget, read_epoch, read_epochs
 from jahs.files.atomic import write_beside
-from jahs.files.tables import Table, take
+from jahs.files.tables import take
 from jahs.metrics import METRICS, Metric
 from jahs.parameters import PARAMETERS
 from jahs.queryable import At
 from jahs.release import RecordedTable
 from jahs.results import Result
+from jahs.runs import is_timed
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
 from jahs.spaces import Space
 from jahs.tasks import Task, task
 from splits.folds import k_folds
+from surrogate.dataset import Measurements
 from surrogate.model import Settings, fit_surrogate
 
 __all__ = [
@@ -197,12 +199,15 @@ def build_worlds(
         settings: of the models.
 
     Raises:
-        MissingData: too few configs have a finished run on a CPU.
+        MissingData: too few configs have a finished run with a runtime.
     """
     measured = recorded_measurements(recorded, of_task)
-    ids, table = _recorded_means(measured.runs, of_task.max_epoch)
+    ids, table = _recorded_means(measured, of_task.max_epoch)
     if len(ids) < _FEWEST:
-        raise MissingData(f"{of_task.name}: {len(ids)} configs have a finished run on a CPU; {_FEWEST} are needed")
+        raise MissingData(
+            f"{of_task.name}: {len(ids)} configs have a finished run on the processor of the runtimes; "
+            f"{_FEWEST} are needed"
+        )
     configs = take(measured.configs, np.searchsorted(measured.configs["config_id"], ids))
     X = encode({key: configs[key] for key in CONFIG_KEYS}, 1)
     left_out = {name: np.empty_like(table[name]) for name in METRIC_NAMES}
@@ -260,9 +265,10 @@ def open_world(path: Path, task_name: str, name: WorldName) -> World:
     return World(read_worlds(path, task_name), name)
 
 
-def _recorded_means(runs: Table, max_epoch: int) -> tuple[NDArray[np.uint64], dict[str, Floats]]:
-    """Ids of configs with finished CPU runs, ascending, and their means over seeds, (n_configs, max_epoch)."""
-    rows = take({name: runs[name] for name in RUN_COLUMNS}, (runs["status"] == "finished") & (runs["device"] == "cpu"))
+def _recorded_means(measured: Measurements, max_epoch: int) -> tuple[NDArray[np.uint64], dict[str, Floats]]:
+    """Ids of configs with finished timed runs, ascending, and their means over seeds, (n_configs, max_epoch)."""
+    runs = {name: measured.runs[name] for name in RUN_COLUMNS}
+    rows = take(runs, (runs["status"] == "finished") & is_timed(runs, measured.profile))
     rows = take(rows, np.lexsort((rows["epoch"], rows["seed"], rows["config_id"])))
     ids, first, counts = np.unique(rows["config_id"], return_index=True, return_counts=True)
     if np.any(counts % max_epoch):

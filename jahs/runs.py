@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_by, take
@@ -41,6 +42,7 @@ __all__ = [
     "Protocol",
     "each_run_once",
     "halves_of_visits",
+    "is_timed",
     "last_rows",
     "profile_of_visits",
     "proxies_path",
@@ -52,6 +54,7 @@ __all__ = [
     "read_visits",
     "run_shards",
     "sorted_runs",
+    "timing_machine",
     "visits_path",
 ]
 
@@ -162,6 +165,24 @@ def halves_of_visits(visits: Table) -> tuple[Table, Table]:
     shared = np.intersect1d(even["config_id"], odd["config_id"])
     even, odd = (take(part, np.isin(part["config_id"], shared)) for part in (even, odd))
     return profile_of_visits(even), profile_of_visits(odd)
+
+
+def timing_machine(runs: Table, profile: Table) -> str | None:
+    """Return the processor whose seconds count, for a processor's seconds compare with its own alone.
+
+    It is the profile's; where no run was on that one, the one of most measured epochs; None if no run was on a CPU.
+    """
+    machines, counts = np.unique(runs["machine"][runs["device"] == "cpu"], return_counts=True)
+    if not len(machines):
+        return None
+    of_profile = np.intersect1d(machines, profile["machine"])
+    return str(of_profile[0] if len(of_profile) else machines[counts.argmax()])
+
+
+def is_timed(runs: Table, profile: Table) -> NDArray[np.bool_]:
+    """Return which rows have a runtime that compares with the others': those of `timing_machine`."""
+    mask: NDArray[np.bool_] = (runs["device"] == "cpu") & (runs["machine"] == timing_machine(runs, profile))
+    return mask
 
 
 def last_rows(runs: Table) -> Table:

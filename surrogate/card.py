@@ -296,6 +296,11 @@ def _closing(release: Release, quality: Facts) -> Iterator[Block]:
         [[name, str(n)] for name, n in data["machines"].items()],
         title="Where runs were trained",
     )
+    if len(data["machines"]) > 1 and data["timing_machine"] is not None:
+        yield Paragraph(
+            f"Accuracies are those of all; runtimes those of {data['timing_machine']}, for one processor's seconds do "
+            "not compare with another's."
+        )
     facts = release.manifest.facts
     yield Heading(2, "Where this comes from")
     yield Paragraph(

@@ -6,7 +6,8 @@ per config. Everything is checked before anything is fitted, and what is left ou
 - A diverged run gives its rows before the epoch in which it diverged; they were measured like any other. That epoch
   and what would have followed it are no measurements of a trained network, and are not made up. Models therefore answer
   for trainings that finish; how many did not is counted, in all and for each part.
-- Accuracies and losses of any device count. Runs on an accelerator have no runtime, so they give no epoch time.
+- Accuracies and losses of any device count. Runtimes are those of one processor, the profile's: another one's seconds
+  are not its, and runs on an accelerator have none. Such runs give no epoch time.
 - A config that is profiled and not trained yet stands in no split. Its latency was measured like any other, so it helps
   to fit: it counts as training, and neither validates nor tests.
 """
@@ -29,7 +30,18 @@ from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
 from jahs.files.tables import Table, empty_table, sort_by, take
 from jahs.hashing import digest_bytes
 from jahs.metrics import ACCURACIES, LEARNED, METRICS
-from jahs.runs import halves_of_visits, read_configs, read_profile, read_protocol, read_runs, read_visits
+from jahs.runs import (
+    halves_of_visits,
+    is_timed,
+    last_rows,
+    read_configs,
+    read_profile,
+    read_protocol,
+    read_runs,
+    read_visits,
+    sorted_runs,
+    timing_machine,
+)
 from jahs.schema import (
     COLUMNS,
     CONFIG_COLUMNS,
@@ -169,7 +181,10 @@ def assemble(metric: str, measured: Measurements, split: Split) -> dict[str, Row
     if metric == "latency":
         table = _as_runs(table, seed=0)
     else:
-        table = take(table, _is_measured(table))
+        is_kept = _is_measured(table)
+        if metric == "runtime":
+            is_kept &= is_timed(table, measured.profile)
+        table = take(table, is_kept)
         if metric == "runtime":
             table = _epoch_times(table)
     return _parts(metric, table, column, measured, split)
@@ -180,7 +195,7 @@ def unmeasured(measured: Measurements) -> dict[str, str]:
     missing = {}
     if not len(measured.profile["latency"]):
         missing["latency"] = "there is no profile yet; python -m pipeline.profile measures it"
-    if not (measured.runs["device"] == "cpu").any():
+    if timing_machine(measured.runs, measured.profile) is None:
         missing["runtime"] = "no run was on a CPU"
     return missing
 
@@ -239,9 +254,9 @@ def assemble_exact(metric: str, measured: Measurements, split: Split) -> dict[st
 
 
 def assemble_cumulative(measured: Measurements, split: Split) -> dict[str, Rows]:
-    """Return cumulative runtimes as they were measured, a row for every epoch on a CPU; raises as `assemble`."""
+    """Return cumulative runtimes as they were measured, a row for every timed epoch; raises as `assemble`."""
     _check_tables(measured, split)
-    runs = take(measured.runs, _is_measured(measured.runs) & (measured.runs["device"] == "cpu"))
+    runs = take(measured.runs, _is_measured(measured.runs) & is_timed(measured.runs, measured.profile))
     return _parts("runtime", runs, "runtime", measured, split)
 
 
@@ -352,14 +367,9 @@ def _is_measured(runs: Table) -> NDArray[np.bool_]:
 
 
 def _epoch_times(runs: Table) -> Table:
-    """One row per run on a CPU: its last measured runtime by its epochs."""
-    on_cpu = take(runs, runs["device"] == "cpu")
-    _check_values("runtime", on_cpu["runtime"], on_cpu)
-    on_cpu = take(on_cpu, np.lexsort((on_cpu["epoch"], on_cpu["seed"], on_cpu["config_id"])))
-    ids, seeds = on_cpu["config_id"], on_cpu["seed"]
-    is_last = np.ones(len(ids), dtype=np.bool_)
-    is_last[:-1] = (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])
-    last = take(on_cpu, is_last)
+    """One row per run: its last measured runtime by its epochs."""
+    _check_values("runtime", runs["runtime"], runs)
+    last = last_rows(sorted_runs(runs))
     return {**last, "runtime": last["runtime"].astype(np.float64) / last["epoch"].astype(np.float64)}
 
 

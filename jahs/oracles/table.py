@@ -4,6 +4,9 @@ A seed picks one of a config's runs, as NAS-Bench-101 picks a trial: run number 
 seeds, counted round and round, so that recorded seeds 0, 1, 2 answer to themselves. Without a seed the answer is the
 mean over the runs. A run that diverged answers for the epochs before it did; later ones were not measured, and a mean
 over those runs alone that went well would not be the mean.
+
+Runtimes are seconds of one processor (`jahs.runs.timing_machine`). A config that was trained on it answers from those
+runs. One that was trained elsewhere only has no runtime: it is answered for, but not drawn.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from jahs.oracles.oracle import Codes, Kind, Numbers, Seeds, config_of
 from jahs.parameters import PARAMETERS
 from jahs.release.models import Costs
 from jahs.release.table import RecordedTable
-from jahs.runs import sorted_runs
+from jahs.runs import is_timed, sorted_runs, timing_machine
 from jahs.schema import COLUMNS, CONFIG_KEYS
 from jahs.tasks import Task
 
@@ -38,12 +41,20 @@ _MOST_LISTED: Final = 5
 
 
 class _Run(NamedTuple):
-    """One recorded run: its rows that count, the first and one past the last, and whether it ended before its time."""
+    """One recorded run.
+
+    Attributes:
+        seed: as recorded.
+        first, end: its rows that count, the first and one past the last.
+        is_diverged: whether it ended before its time.
+        is_timed: whether its runtime compares with the others'.
+    """
 
     seed: int
     first: int
     end: int
     is_diverged: bool
+    is_timed: bool
 
 
 class TableOracle:
@@ -57,7 +68,8 @@ class TableOracle:
         runs = sorted_runs(table.runs)
         if not len(runs["epoch"]):
             raise InvalidTable("the table has no recorded run; nothing can be answered from it")
-        self._runs = _index(runs)
+        self._runs = _index(runs, is_timed(runs, table.profile))
+        self._machine = timing_machine(runs, table.profile)
         self._epochs = runs["epoch"].astype(np.int64)
         self.max_epoch = min(task.max_epoch, int(runs["epoch"].max()))
         self._values = {name: runs[name].astype(np.float64) for name in _OF_RUNS}
@@ -69,10 +81,11 @@ class TableOracle:
         X = np.ones((len(kept), len(COLUMNS)), dtype=np.float32)
         X[:, :-1] = self._codes
         ids = [every_id[i] for i in kept]
-        has_epochs = [any(run.first < run.end for run in self._runs[config_id]) for config_id in ids]
-        if not any(has_epochs):
+        with_epochs = [i for i, identity in enumerate(ids) if any(run.first < run.end for run in self._runs[identity])]
+        if not with_epochs:
             raise InvalidTable("every recorded run diverged in its first epoch; nothing can be answered from the table")
-        self._drawn_from = self._codes[has_epochs]
+        drawn = [i for i in with_epochs if self._runs[ids[i]][0].is_timed] or with_epochs
+        self._drawn_from = self._codes[drawn]
         latency = dict(zip(table.profile["config_id"].tolist(), table.profile["latency"].tolist(), strict=True))
         self._of_config = {
             "latency": {config_id: latency[config_id] for config_id in ids if config_id in latency},
@@ -80,16 +93,18 @@ class TableOracle:
             "n_macs": dict(zip(ids, map(float, n_macs(X, task).tolist()), strict=True)),
         }
         self.metrics: Mapping[str, Metric] = MappingProxyType(
-            {name: METRICS[name] for name in METRICS if self._is_recorded(name)}
+            {name: METRICS[name] for name in METRICS if self._is_recorded(name, [ids[i] for i in drawn])}
         )
 
-    def _is_recorded(self, name: str) -> bool:
-        """Whether every config, or every row of a run, has this metric: a latency takes a profile, a runtime a CPU."""
+    def _is_recorded(self, name: str, drawn: Sequence[int]) -> bool:
+        """Whether every config has this metric at every epoch; of times, every config that is drawn."""
         if name in self._of_config:
-            return len(self._of_config[name]) == len(self._runs)
+            return all(config_id in self._of_config[name] for config_id in drawn)
         values = self._values.get(name)
         return values is not None and all(
-            np.isfinite(values[run.first : run.end]).all() for runs in self._runs.values() for run in runs
+            np.isfinite(values[run.first : run.end]).all()
+            for config_id in (drawn if name == "runtime" else self._runs)
+            for run in self._runs[config_id]
         )
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
@@ -112,6 +127,7 @@ class TableOracle:
         for i, (config_id, epoch, one) in enumerate(zip(ids, epochs.tolist(), seeds, strict=True)):
             try:
                 rows.append(self._rows(config_id, codes[i], epoch, one))
+                self._check_times(config_id, metrics)
             except NotRecorded as fault:  # noqa: PERF203  # costs nothing where nothing is raised
                 faults.append(str(fault) if len(ids) == 1 else f"{fault} (config {i})")
         if faults:
@@ -149,6 +165,16 @@ class TableOracle:
             raise NotRecorded(self._too_far(config_id, epoch, len(chosen), ended))
         return [row for row in rows if row is not None]
 
+    def _check_times(self, config_id: int, metrics: Sequence[str]) -> None:
+        """Refuse a time that was not measured of a recorded config on the processor whose seconds count."""
+        why = {}
+        if "runtime" in metrics and not self._runs[config_id][0].is_timed:
+            why["runtime"] = f"it was not trained on {self._machine}, the processor of all runtimes"
+        if "latency" in metrics and config_id not in self._of_config["latency"]:
+            why["latency"] = "it is not in the profile"
+        for name, reason in why.items():
+            raise NotRecorded(f"{name} of config {config_id:016x} is not recorded: {reason}; ask for other metrics")
+
     def _row(self, run: _Run, epoch: int) -> int | None:
         """The row of a run's epoch, None if it has none."""
         row = run.first + int(np.searchsorted(self._epochs[run.first : run.end], epoch))
@@ -185,8 +211,8 @@ class TableOracle:
         )
 
 
-def _index(runs: Table) -> dict[int, list[_Run]]:
-    """The runs of each config, by recorded seed, from rows in order of config, seed and epoch."""
+def _index(runs: Table, is_timed: NDArray[np.bool_]) -> dict[int, list[_Run]]:
+    """The runs of each config that answer, by recorded seed, from rows in order of config, seed and epoch."""
     ids, seeds = runs["config_id"], runs["seed"]
     starts = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])))
     ends = np.append(starts[1:], len(ids)).tolist()
@@ -195,6 +221,6 @@ def _index(runs: Table) -> dict[int, list[_Run]]:
     for first, end in zip(starts.tolist(), ends, strict=True):
         # The last row of a diverged run is the epoch in which it diverged.
         last = end - 1 if is_diverged[end - 1] else end
-        run = _Run(int(seeds[first]), first, last, is_diverged[end - 1])
+        run = _Run(int(seeds[first]), first, last, is_diverged[end - 1], bool(is_timed[first]))
         found.setdefault(int(ids[first]), []).append(run)
-    return found
+    return {config_id: [run for run in each if run.is_timed] or each for config_id, each in found.items()}

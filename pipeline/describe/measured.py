@@ -19,6 +19,7 @@ from jahs.metrics import ACCURACIES
 from jahs.ranks import kendall_tau
 from jahs.runs import (
     Protocol,
+    is_timed,
     last_rows,
     read_configs,
     read_profile,
@@ -80,14 +81,18 @@ class Measured:
 
     @property
     def seconds(self) -> NDArray[np.float64]:
-        """Core-seconds of each run on a CPU, finished or not."""
-        seconds = self.last["runtime"].astype(np.float64)
-        return seconds[np.isfinite(seconds)]
+        """Core-seconds of each run of `last`, finished or not; NaN away from a CPU."""
+        return self.last["runtime"].astype(np.float64)
+
+    @property
+    def is_timed(self) -> NDArray[np.bool_]:
+        """Which runs of `last` were on the processor whose runtimes compare."""
+        return is_timed(self.last, self.profile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedNoise:
-    """How far two trainings of a config differ at the last epoch.
+    """How far two trainings of a config differ at the last epoch; of runtimes, two on the same processor.
 
     Attributes:
         metric: of what.
@@ -152,7 +157,8 @@ def seed_noise(measured: Measured) -> list[SeedNoise]:
     seeds = np.unique(finished["seed"]).tolist()
     found = []
     for metric in NOISY:
-        kept = take(finished, np.isfinite(finished[metric]))
+        kept = take(finished, is_timed(finished, measured.profile)) if metric == "runtime" else finished
+        kept = take(kept, np.isfinite(kept[metric]))
         taus, differences = [], []
         shared: Counter[int] = Counter()
         for a, b in combinations(seeds, 2):

@@ -36,7 +36,8 @@ _TRAINING: Final = (
 
 
 _ABOUT_COST: Final = """A run diverges at the first loss that is not a number or infinite; it ends there and is kept.
-    Core-seconds are CPU time of one core, training and evaluation together, without loading the images."""
+    Core-seconds are CPU time of one core, training and evaluation together, without loading the images. One
+    processor's seconds do not compare with another's: below, and in surrogates, runtimes are those of the profile's."""
 
 _NO_PROFILE: Final = """The quiet profile (`latency`, `step_time_s`) is not there yet: `python -m pipeline.profile`
     measures it on a machine that does nothing else."""
@@ -143,19 +144,21 @@ def _counts(measured: Measured) -> str:
         ("measured epochs", f"{len(measured.runs['epoch']):,}"),
         ("diverged runs", f"{n_diverged:,}, {100 * n_diverged / n_runs:.1f} % of all"),
     ]
-    if len(seconds):
-        rows += [
-            ("cost", f"{seconds.sum() / 3600:.1f} core-hours"),
-            ("cost of a run, core-seconds", f"{seconds.mean():.1f} on average, {seconds.max():.1f} at most"),
-        ]
-    machines = Counter(zip(*(last[key].tolist() for key in ("machine", "device", "torch_version")), strict=True))
-    hardware = [(machine, device, torch, f"{n:,}") for (machine, device, torch), n in sorted(machines.items())]
+    if np.isfinite(seconds).any():
+        rows.append(("cost", f"{np.nansum(seconds) / 3600:.1f} core-hours"))
+    machine_of_run = np.column_stack([last[key] for key in ("machine", "device", "torch_version")])
+    hardware = []
+    for facts in sorted({*map(tuple, machine_of_run.tolist())}):
+        cost = seconds[(machine_of_run == facts).all(axis=1)]
+        is_known = np.isfinite(cost).any()
+        spent = [shown(f(cost), 1) for f in (np.nanmean, np.nanmax)] if is_known else ["–", "–"]
+        hardware.append((*facts, f"{len(cost):,}", *spent))
     return "\n\n".join(
         [
             "## How much",
             _table(("what", "how much"), rows),
             _prose(_ABOUT_COST),
-            _table(("processor", "device", "torch", "runs"), hardware),
+            _table(("processor", "device", "torch", "runs", "core-s per run", "most"), hardware),
         ]
     )
 
@@ -166,8 +169,7 @@ def _groups(measured: Measured) -> str:
     rows = []
     for number, (n, w, resolution) in enumerate(FIDELITY_GROUPS):
         final = measured.final[measured.group == number]
-        seconds = measured.last["runtime"][group_of_run == number].astype(np.float64)
-        seconds = seconds[np.isfinite(seconds)]
+        seconds = measured.seconds[measured.is_timed & (group_of_run == number)]
         diverged = take(measured.last, group_of_run == number)["status"] == "diverged"
         middle, best = (np.median(final), final.max()) if len(final) else (np.nan, np.nan)
         mean_s = seconds.mean() if len(seconds) else np.nan

@@ -127,7 +127,9 @@ def test_worlds_survive_their_file_and_a_damaged_one_is_refused(tmp_path, worlds
 def test_too_few_recorded_configs_and_seeds_are_refused(recorded, worlds):
     ids = np.unique(recorded.runs["config_id"])[:20]
     few = take(recorded.runs, np.isin(recorded.runs["config_id"], ids))
-    with pytest.raises(MissingData, match="20 configs have a finished run on a CPU; 50 are needed"):
+    with pytest.raises(
+        MissingData, match="20 configs have a finished run on the processor of the runtimes; 50 are needed"
+    ):
         build_worlds(RecordedTable(configs=recorded.configs, runs=few, profile=recorded.profile), TASKS[TASK])
     with pytest.raises(InvalidArgument, match="no training noise to draw"):
         World(worlds, "table").query_many(configs_of(worlds), seed=1)

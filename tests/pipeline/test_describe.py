@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+import shutil
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -71,9 +72,25 @@ def test_the_page_says_how_much_was_measured(out: Path, runs: Path) -> None:
     assert "| runs | 260 |" in page
     assert "| diverged runs | 5, 1.9 % of all |" in page
     assert f"| cost | {last['runtime'].sum() / 3600:.1f} core-hours |" in page
-    assert "| test | cpu | 0 | 260 |" in page
+    assert f"| test | cpu | 0 | 260 | {last['runtime'].mean():.1f} | {last['runtime'].max():.1f} |" in page
     assert "CPU time of 216 configs on an otherwise idle test, torch 0; the least of 5 repeats," in page
     assert len(re.findall(r"^\| [135] \| (?:4|8|16) \| [\d.]+ \| 8 \|", page, re.MULTILINE)) == 27
+
+
+def test_times_of_another_processor_are_counted_and_not_compared(runs: Path, tmp_path: Path) -> None:
+    """Every second seed ran elsewhere, a hundred times as long: it costs, and moves neither groups nor noise."""
+    for name in ("here", "there"):
+        shutil.copytree(runs, tmp_path / name)
+    table = read_runs(tmp_path / "there")
+    is_elsewhere = table["seed"] == 1
+    change(tmp_path / "there", "machine", np.where(is_elsewhere, "another", table["machine"]))
+    change(tmp_path / "there", "runtime", np.where(is_elsewhere, 100 * table["runtime"], table["runtime"]))
+    here, there = (read_measured(tmp_path / name) for name in ("here", "there"))
+    assert np.nansum(there.seconds) > 5 * np.nansum(here.seconds)
+    noise = {each.metric: each for each in seed_noise(there)}
+    assert noise["runtime"].mean_difference < 10
+    assert noise["valid_acc"] == {each.metric: each for each in seed_noise(here)}["valid_acc"]
+    assert "\n| another | cpu | 0 | 22 | " in describe(there)["digits.md"]
 
 
 def test_every_plot_is_linked_and_every_link_leads_to_a_plot(out: Path) -> None:

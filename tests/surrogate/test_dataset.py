@@ -132,6 +132,16 @@ def test_runs_on_an_accelerator_give_accuracies_and_no_epoch_time() -> None:
     assert all((rows.seed == 0).all() for rows in assemble("runtime", measured, SPLIT).values())
 
 
+def test_runs_on_another_processor_give_accuracies_and_no_epoch_time() -> None:
+    """Also where they are more than those on the profile's."""
+    is_elsewhere = MEASURED.runs["seed"] < 2
+    measured = set_value("machine", is_elsewhere, "another processor")
+    assert sum(map(len, assemble("valid_acc", measured, SPLIT).values())) == len(is_elsewhere)
+    for assembled in (assemble, assemble_answered):
+        assert all((rows.seed == 2).all() for rows in assembled("runtime", measured, SPLIT).values())
+    assert unmeasured(measured) == {}
+
+
 @pytest.mark.parametrize(
     ("metric", "column", "value", "message"),
     [

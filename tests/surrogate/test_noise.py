@@ -124,7 +124,9 @@ def test_the_order_of_rows_decides_nothing(fitted: NoiseModel) -> None:
 
 
 def test_too_few_repeats_are_refused() -> None:
-    with pytest.raises(InvalidTable, match="4 configs were trained with more than one seed; noise needs 5"):
+    with pytest.raises(
+        InvalidTable, match="4 configs were trained with more than one seed on one processor; noise needs 5"
+    ):
         fit_noise(trainings(30, 4, seed=0), TASK)
 
 

@@ -138,6 +138,41 @@ def test_the_configs_that_a_seed_draws_stay_what_they_were(oracle):
     assert [CONFIGS.index(config) for config in oracle.sample(8, seed=0)] == [8, 2, 6, 12, 6, 0, 8, 6]
 
 
+def trained_elsewhere(*runs):
+    """The table, but that these runs, by place of the config and seed, were on another processor than the profile."""
+    ids, table = TABLE.configs["config_id"], TABLE.runs
+    at = np.logical_or.reduce([(table["config_id"] == ids[i]) & (table["seed"] == seed) for i, seed in runs])
+    return replace(TABLE, runs={**table, "machine": np.where(at, "another", table["machine"])})
+
+
+def test_runtimes_are_those_of_one_processor():
+    oracle = TableOracle(trained_elsewhere((20, 0), (20, 2), (3, 0)), DIGITS)
+    for name in ("runtime", "valid_acc"):
+        assert {ask(oracle, 20, 4, seed, name) for seed in (None, 0, 1)} == {recorded(20, 1, 4, name)}
+    assert ask(oracle, 3, 4) == recorded(3, 0, 4)
+    with pytest.raises(
+        NotRecorded, match=r"^runtime of config [0-9a-f]{16} .* not trained on test, the .* ask for other metrics$"
+    ):
+        ask(oracle, 3, 4, name="runtime")
+
+
+def test_a_config_without_a_runtime_is_not_drawn():
+    oracle = TableOracle(trained_elsewhere((3, 0)), DIGITS)
+    assert CONFIGS[3] not in oracle.sample(400, seed=0)
+    assert set(oracle.metrics) == set(TableOracle(TABLE, DIGITS).metrics)
+    everywhere = trained_elsewhere(*((i, seed) for i in range(21) for seed in range(3)))
+    assert TableOracle(everywhere, DIGITS).sample(50, seed=0) == TableOracle(TABLE, DIGITS).sample(50, seed=0)
+
+
+def test_a_latency_is_asked_only_of_profiled_configs():
+    """A config that was trained elsewhere, after the profile, takes the metric from nobody."""
+    table = trained_elsewhere((20, 0), (20, 1), (20, 2))
+    oracle = TableOracle(replace(table, profile={name: v[:-1] for name, v in table.profile.items()}), DIGITS)
+    assert ask(oracle, 3, 1, name="latency") == float(TABLE.profile["latency"][3])
+    with pytest.raises(NotRecorded, match=r"latency of config [0-9a-f]{16} is not recorded: it is not in the profile"):
+        ask(oracle, 20, 1, name="latency")
+
+
 def test_a_metric_that_not_every_config_has_is_not_offered():
     runs = {**TABLE.runs, "runtime": np.full_like(TABLE.runs["runtime"], np.nan)}
     profile = {name: values[:-1] for name, values in TABLE.profile.items()}
