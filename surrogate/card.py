@@ -29,7 +29,10 @@ Facts: TypeAlias = Mapping[str, Any]
 
 _CUTS: Final = ("all", "last epoch", "best tenth")
 _ORDER: Final = ("valid_acc", "test_acc", "train_acc", "runtime", "latency")
-_SCORES: Final = ("rows", "R2", "tau", "ceiling of tau", "sparse tau", "its ceiling", "RMSE", "ceiling", "MAE", "bias")
+_SCORES: Final = (
+    "rows", "R2", "tau", "ceiling of tau", "sparse tau", "its ceiling", "RMSE", "ceiling", "MAE", "bias",
+    "rows of the ceilings",
+)  # fmt: skip
 
 
 def card(release: Release) -> list[Block]:
@@ -258,6 +261,7 @@ def _cut(metric: str, name: str, cut: Facts) -> list[str]:
         _amount(top["rmse"], metric),
         _amount(model["mae"], metric),
         _amount(model["bias"], metric, is_signed=True),
+        str(top["n"]),
     ]
 
 
@@ -296,10 +300,11 @@ def _closing(release: Release, quality: Facts) -> Iterator[Block]:
         [[name, str(n)] for name, n in data["machines"].items()],
         title="Where runs were trained",
     )
-    if len(data["machines"]) > 1 and data["timing_machine"] is not None:
+    if (timed_on := data.get("timing_machine")) is not None:
+        profiled_on = data["profile_machine"]
         yield Paragraph(
-            f"Accuracies are those of all; runtimes those of {data['timing_machine']}, for one processor's seconds do "
-            "not compare with another's."
+            "Accuracies are those of all. One processor's seconds do not compare with another's: runtimes are those of "
+            f"the trainings on {timed_on}{f', latencies those of {profiled_on}' if profiled_on else ''}."
         )
     facts = release.manifest.facts
     yield Heading(2, "Where this comes from")
@@ -318,13 +323,15 @@ def _noise(noise: Facts) -> Iterator[Block]:
     if "reason" in noise:
         yield Paragraph(f"There is no model of it, so queries with a seed are refused: {noise['reason']}.")
         return
+    n_repeated = noise["counts"]["repeated_configs"]
+    n_timed = noise["counts"].get("timed_repeated_configs", n_repeated)
     yield Paragraph(
-        f"Fitted to {noise['counts']['repeated_configs']} configs with several seeds. The shares say how many held-out "
+        f"Fitted to {n_repeated} configs with several seeds, runtime to {n_timed}. The shares say how many held-out "
         "measurements the 90 % intervals hold: around earlier trainings of the same config (what a query with a seed "
         "draws), and around the prediction (the model's error included)."
     )
     if "not_held_out" in noise:
-        yield Paragraph(f"**Beware:** no share was measured: {noise['not_held_out']}.")
+        yield Paragraph(f"**Beware:** no share was measured fold by fold: {noise['not_held_out']}.")
     rows = [
         [
             found["metric"],

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -24,7 +25,6 @@ from jahs.noise import Kind, NoiseModel
 from jahs.noise.chance import quantile
 from jahs.ranks import kendall_tau
 from surrogate.predicted import NOISY, Predicted, outcome_deviations, repeated_configs, seed_deviations
-from surrogate.scores import first_seed
 from surrogate.spreads import Deviations, reach
 
 __all__ = ["Coverage", "Held", "Realism", "coverage", "held", "realism", "report", "summary"]
@@ -74,26 +74,39 @@ def coverage(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Cove
 
 
 def realism(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Realism]:
-    """Compare seeds 0 and 1 of the repeated configs, as measured and as drawn around their predictions."""
+    """Compare two trainings of the repeated configs, as measured and as drawn around their predictions.
+
+    Every pair of seeds counts, by the number of configs that have both.
+    """
     found = []
     for metric in NOISY:
         rows, mean = predicted[metric].rows, predicted[metric].mean
         is_last = (rows.epoch == model.max_epoch) & np.isin(rows.config_id, repeated_configs(predicted))
-        first = is_last & first_seed(rows)
-        second = is_last & ~first
-        ids, at_first, at_second = np.intersect1d(rows.config_id[first], rows.config_id[second], return_indices=True)
-        a, b = np.flatnonzero(first)[at_first], np.flatnonzero(second)[at_second]
-        if len(ids) < 2:
+        pairs: list[tuple[int, tuple[float, ...]]] = []
+        compared: set[int] = set()
+        for seeds in combinations(np.unique(rows.seed[is_last]).tolist(), 2):
+            of_a, of_b = (np.flatnonzero(is_last & (rows.seed == seed)) for seed in seeds)
+            ids, at_a, at_b = np.intersect1d(rows.config_id[of_a], rows.config_id[of_b], return_indices=True)
+            if len(ids) < 2:
+                continue
+            a, b = of_a[at_a], of_b[at_b]
+            drawn = [model.draw({metric: mean[a]}, rows.X[a], ids, seed)[metric] for seed in seeds]
+            both = ((rows.y[a], rows.y[b]), (drawn[0], drawn[1]))
+            found_here = (*(kendall_tau(*two) for two in both), *(_difference(metric, *two) for two in both))
+            pairs.append((len(ids), found_here))
+            compared.update(ids.tolist())
+        if not pairs:
             continue
-        drawn = [model.draw({metric: mean[a]}, rows.X[a], ids, seed)[metric] for seed in (0, 1)]
+        weights, values = np.array([n for n, _ in pairs]), np.array([each for _, each in pairs])
+        measured_tau, drawn_tau, measured_difference, drawn_difference = np.average(values, axis=0, weights=weights)
         found.append(
             Realism(
                 metric=metric,
-                n_configs=len(ids),
-                measured_tau=kendall_tau(rows.y[a], rows.y[b]),
-                drawn_tau=kendall_tau(drawn[0], drawn[1]),
-                measured_difference=_difference(metric, rows.y[a], rows.y[b]),
-                drawn_difference=_difference(metric, drawn[0], drawn[1]),
+                n_configs=len(compared),
+                measured_tau=float(measured_tau),
+                drawn_tau=float(drawn_tau),
+                measured_difference=float(measured_difference),
+                drawn_difference=float(drawn_difference),
             )
         )
     return found

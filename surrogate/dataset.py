@@ -84,6 +84,7 @@ EXACT: Final = MappingProxyType({"n_params": n_params, "n_macs": n_macs})
 """Metrics that are computed, by their function."""
 
 _MOST_EXAMPLES: Final = 3
+_FEWEST_TIMED: Final = 2
 _ID: Final = ("config_id",)
 _GROUP_COLUMNS: Final = [COLUMNS.index(key) for key in ("N", "W", "Resolution")]
 
@@ -195,8 +196,10 @@ def unmeasured(measured: Measurements) -> dict[str, str]:
     missing = {}
     if not len(measured.profile["latency"]):
         missing["latency"] = "there is no profile yet; python -m pipeline.profile measures it"
-    if timing_machine(measured.runs, measured.profile) is None:
-        missing["runtime"] = "no run was on a CPU"
+    timed = measured.runs["config_id"][_is_measured(measured.runs) & is_timed(measured.runs, measured.profile)]
+    if (n_timed := len(np.unique(timed))) < _FEWEST_TIMED:
+        machine = timing_machine(measured.runs, measured.profile)
+        missing["runtime"] = f"{n_timed} configs were trained on {machine}" if machine else "no run was on a CPU"
     return missing
 
 

@@ -69,11 +69,10 @@ def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
     """
     between = {metric: seed_deviations(metric, predicted[metric]) for metric in NOISY}
     around = {metric: outcome_deviations(metric, predicted[metric]) for metric in NOISY}
-    n_repeated = min(len(np.unique(between[metric].config_id)) for metric in NOISY)
+    n_repeated = min(len(np.unique(between[metric].config_id)) for metric in ACCURACIES)
     if n_repeated < _FEWEST:
         raise InvalidTable(
-            f"{n_repeated} configs were trained with more than one seed on one processor; noise needs {_FEWEST}: "
-            "collect more"
+            f"{n_repeated} configs were trained with more than one seed; noise needs {_FEWEST} at least: collect more"
         )
     seeds, outcomes = (
         fit_spreads({metric: of[metric] for metric in ACCURACIES}, of_task.max_epoch) for of in (between, around)
@@ -87,6 +86,7 @@ def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
         counts={
             "configs": len(np.unique(around["valid_acc"].config_id)),
             "repeated_configs": n_repeated,
+            "timed_repeated_configs": len(np.unique(between["runtime"].config_id)),
         },
     )
 

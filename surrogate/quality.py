@@ -86,6 +86,7 @@ def data_facts(measured: Measurements, split: Split) -> Facts:
         "diverged_runs": diverged_runs(measured, split),
         "machines": {name: int((machines == name).sum()) for name in sorted(set(machines.tolist()))},
         "timing_machine": timing_machine(runs, measured.profile),
+        "profile_machine": str(measured.profile["machine"][0]) if len(measured.profile["machine"]) else None,
         "groups": groups,
         "small_groups": sum(group["train"] < FEWEST for group in groups),
         "fewest": FEWEST,
@@ -159,10 +160,9 @@ def curve_facts(
     workers: int,
 ) -> Facts | None:
     """How the scores on the validation part grow with the training configs, and what the full size would give."""
-    n_train = len(np.unique(parts["train"].config_id))
-    if not n_seeds or not len(parts["valid"]):
+    sizes, seeds = sizes_for(len(np.unique(parts["train"].config_id))), range(n_seeds)
+    if not sizes or not n_seeds or not len(parts["valid"]):
         return None
-    sizes, seeds = sizes_for(n_train), range(n_seeds)
     points = curve(metric, measured, parts, sizes, seeds=seeds, settings=settings, workers=workers)
     found, reasons = predictions(points, round(_TRAIN_SHARE * FULL_SIZE))
     return {
@@ -172,24 +172,31 @@ def curve_facts(
     }
 
 
-def requirements(metrics: Mapping[str, Facts], *, n_configs: int) -> list[Facts]:
+def requirements(metrics: Mapping[str, Facts], *, n_configs: Mapping[str, int]) -> list[Facts]:
     """What is required of the full collection, and what was reached; `is_met` is None where it cannot be said.
 
-    It cannot be said of fewer than 20 test configs. Where nothing was repeated no ceiling is known and the share is of
-    1, which no ceiling exceeds.
+    It cannot be said of fewer than 20 test configs, nor by a ceiling of fewer repeated ones. Where nothing was repeated
+    no ceiling is known and the share is of 1, which no ceiling exceeds.
+
+    Args:
+        metrics: what `metric_facts` says of each.
+        n_configs: how many each metric was measured of.
     """
     found = []
     for metric, score, cut, least in REQUIRED:
         entry: Facts = {"metric": metric, "score": score, "cut": cut, "required": least}
-        entry |= {"n_configs": 0, "value": None, "ceiling": None, "is_due": n_configs >= FULL_SIZE}
+        entry |= {"n_configs": 0, "value": None, "ceiling": None}
+        entry["is_due"] = n_configs.get(metric, 0) >= FULL_SIZE
+        n_repeated = _FEWEST_TO_JUDGE  # where no ceiling is known, it limits nothing
         test = metrics.get(metric, {}).get("test")
         if test and cut in test["cuts"]:
             scores = test["cuts"][cut]
             entry["n_configs"], entry["value"] = test["n_configs"], scores["model"][score]
-            entry["ceiling"] = scores["ceiling"][score] if score == "tau" else None
+            if score == "tau" and scores["ceiling"][score] is not None:
+                entry["ceiling"], n_repeated = scores["ceiling"][score], scores["ceiling"]["n"]
         value = entry["value"]
         entry["reached"] = value / (entry["ceiling"] or 1.0) if value is not None else None
-        is_known = value is not None and entry["n_configs"] >= _FEWEST_TO_JUDGE
+        is_known = value is not None and min(entry["n_configs"], n_repeated) >= _FEWEST_TO_JUDGE
         entry["is_met"] = entry["reached"] >= least if is_known else None
         found.append(entry)
     return found

@@ -127,7 +127,10 @@ def make_release(
             own = fitted[metric].settings
             facts["learning_curve"] = curve_facts(metric, measured, rows, own, n_seeds=curve_seeds, workers=workers)
             quality["metrics"][metric] = facts
-        quality["requirements"] = requirements(quality["metrics"], n_configs=quality["data"]["configs"])
+        quality["requirements"] = requirements(
+            quality["metrics"],
+            n_configs={m: sum(len(np.unique(r.config_id)) for r in of.values()) for m, of in parts.items()},
+        )
         models, forests = pack_models(refitted)
         own_settings = {metric: model.settings for metric, model in fitted.items()}
         noise, quality["noise"] = noise_of(measured, split, own_settings, seed=seed)

@@ -5,6 +5,7 @@ python -m surrogate.score RUNS --split SPLIT --models DIR --part {valid,test} --
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jahs.errors import InvalidArgument, MissingData
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import answer, new_parser
@@ -88,12 +89,26 @@ def _score_all(measured: Measurements, split: Split, models: Path, part: str, *,
     metrics = [metric for metric in LEARNED if (models / f"{metric}.json").is_file()]
     if not metrics:
         raise MissingData(f"{models} has no model; python -m surrogate.fit writes them")
+    _check_split(models, split)
     scores = {}
     for metric in metrics:
         answered = assemble_answered(metric, measured, split)
         repeats = assemble_repeats(metric, measured, answered)
         scores[metric] = score_surrogate(read_surrogate(models, metric), answered, part, repeats, seed=seed)
     return scores
+
+
+def _check_split(models: Path, split: Split) -> None:
+    """Refuse models of another split: what trained them may stand in the part that is scored."""
+    try:
+        fitted_with = json.loads((models / "manifest.json").read_text(encoding="utf-8"))["split"]
+    except (OSError, ValueError, KeyError, TypeError) as err:
+        raise CorruptFile(f"{models / 'manifest.json'} does not say with which split the models were fitted") from err
+    if fitted_with not in {split.digest, split.extends}:
+        raise ProtocolMismatch(
+            f"{models} was fitted with split {fitted_with}, this one is {split.digest}, and a config may have "
+            "changed sides; give the split of the fit, or fit again"
+        )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

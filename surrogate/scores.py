@@ -1,9 +1,9 @@
 """How well predictions agree with measurements, and how well two measurements agree with each other.
 
 Every score is of single runs, one per config: where a config was trained with several seeds, the first one counts. The
-noise ceiling is the same number between two seeds of the repeated configs, in rows of the same kind, averaged over the
-pairs of seeds. It is what a second training would reach as a prediction of the first. A perfect predictor of the mean
-can exceed it, since it has noise on one side only.
+noise ceiling is the same number between two seeds of the repeated configs, of which the earlier is of the same kind,
+averaged over the pairs of seeds. It is what a second training would reach as a prediction of the first. A perfect
+predictor of the mean can exceed it, since it has noise on one side only.
 """
 
 from __future__ import annotations
@@ -77,27 +77,39 @@ def first_seed(rows: Rows) -> NDArray[np.bool_]:
     return np.asarray(rows.seed == least[place], dtype=np.bool_)
 
 
-def ceiling(metric: str, rows: Rows) -> Scores:
+def ceiling(metric: str, rows: Rows, is_in: NDArray[np.bool_] | None = None) -> Scores:
     """Return the agreement between two seeds of the repeated configs among `rows`, averaged over the pairs of seeds.
 
-    `n` is the number of (config, epoch) pairs that two seeds share; scores are None where fewer than three do.
+    A pair of seeds weighs as much as the rows that both have. `n` is the number of different (config, epoch) pairs
+    that count; scores are None where no two seeds share three.
+
+    Args:
+        metric: whose rows these are.
+        rows: what was measured, of every seed.
+        is_in: which rows count as the earlier training of two, where a cut depends on what was measured. The later one
+            may be any: a cut of both would hide how far it falls out.
     """
     key = np.column_stack([rows.config_id, rows.X[:, -1].astype(np.uint64)])
     _, place = np.unique(key, axis=0, return_inverse=True)
     place = place.reshape(-1)
+    counted = np.zeros(len(rows), dtype=np.bool_)  # by place
     found: list[tuple[int, Scores]] = []
     for a, b in combinations(np.unique(rows.seed).tolist(), 2):
         of_a, of_b = rows.seed == a, rows.seed == b
-        _, at_a, at_b = np.intersect1d(place[of_a], place[of_b], assume_unique=True, return_indices=True)
-        if len(at_a) >= _FEWEST:
-            found.append((len(at_a), agreement(metric, rows.y[of_a][at_a], rows.y[of_b][at_b])))
+        if is_in is not None:
+            of_a &= is_in
+        shared, at_a, at_b = np.intersect1d(place[of_a], place[of_b], assume_unique=True, return_indices=True)
+        if len(shared) >= _FEWEST:
+            counted[shared] = True
+            found.append((len(shared), agreement(metric, rows.y[of_a][at_a], rows.y[of_b][at_b])))
     empty = agreement(metric, np.empty(0), np.empty(0))
     if not found:
         return empty
-    means: Scores = {"n": max(n for n, _ in found)}
+    means: Scores = {"n": int(counted.sum())}
     for name in empty.keys() - {"n", "bias", "calibration_slope"}:
-        values = [value for _, scores in found if (value := scores[name]) is not None]
-        means[name] = math.fsum(values) / len(values) if values else None
+        values = [(n, value) for n, scores in found if (value := scores[name]) is not None]
+        weight = sum(n for n, _ in values)
+        means[name] = math.fsum(n * value for n, value in values) / weight if values else None
     return dict(sorted(means.items()))
 
 
@@ -124,7 +136,7 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
         chosen = is_in & is_first
         scored[name] = {
             "model": agreement(metric, rows.y[chosen], predicted[chosen]),
-            "ceiling": ceiling(metric, repeats.take(of_repeats.get(name, np.zeros(len(repeats), np.bool_)))),
+            "ceiling": ceiling(metric, repeats, of_repeats.get(name, np.zeros(len(repeats), np.bool_))),
         }
     return scored
 

@@ -15,6 +15,7 @@ import numpy as np
 from jahs.benchmark import Benchmark
 from jahs.errors import InvalidArgument, InvalidTable
 from jahs.references import build_references
+from jahs.runs import is_timed
 from splits.split import Split
 from surrogate.coverage import coverage, realism
 from surrogate.dataset import Measurements, unmeasured
@@ -42,7 +43,8 @@ def noise_of(
     """
     if missing := sorted(set(NOISY) & unmeasured(measured).keys()):
         return None, {"reason": f"there are no measurements of {', '.join(missing)}"}
-    n_configs = int(np.isin(split.parts_of(np.unique(measured.runs["config_id"])), (0, 1)).sum())
+    timed = measured.runs["config_id"][is_timed(measured.runs, measured.profile)]  # no metric has fewer configs
+    n_configs = int(np.isin(split.parts_of(np.unique(timed)), (0, 1)).sum())
     try:
         n_folds = min(_MOST_FOLDS, n_configs)
         parts = fold_predictions(measured, split, n_folds=n_folds, settings=settings, seed=seed)

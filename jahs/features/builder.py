@@ -229,14 +229,18 @@ class FeatureBuilder:
         if not isinstance(X, np.ndarray) or X.dtype != np.float32 or X.ndim != 2 or X.shape[1] != len(COLUMNS):
             given = f"{X.dtype} of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
             raise InvalidArgument(f"X: {given} is not a float32 matrix of {len(COLUMNS)} columns; see jahs.encode")
-        ops, epochs = X[:, _OP_COLUMNS], X[:, -1]
+        epochs = X[:, -1]
         if bad := int((~((epochs >= 1) & (epochs <= self.task.max_epoch) & (epochs == np.rint(epochs)))).sum()):
             raise InvalidFidelity(
                 f"epoch: {bad} of {len(X)} rows are not integers in 1..{self.task.max_epoch} ({self.task.name})"
             )
-        is_wrong = ~((ops >= 0) & (ops <= 4) & (ops == np.rint(ops))).all(axis=1)
-        for key in _SIZE_KEYS:
-            is_wrong |= ~np.isin(X[:, COLUMNS.index(key)], PARAMETERS[key].choices)
+        is_wrong = np.zeros(len(X), np.bool_)
+        for key, values in zip(CONFIG_KEYS, X.T[:-1], strict=True):
+            known = PARAMETERS[key]
+            if known.kind == "float":
+                is_wrong |= ~((values >= np.float32(known.lower)) & (values <= np.float32(known.upper)))
+            else:
+                is_wrong |= np.logical_and.reduce([values != code for code in known.codes])
         if is_wrong.any():
             raise InvalidArgument(
                 f"X: {int(is_wrong.sum())} of {len(X)} rows, the first {int(is_wrong.argmax())}, are no encoded config"

@@ -5,8 +5,8 @@ seeds, counted round and round, so that recorded seeds 0, 1, 2 answer to themsel
 mean over the runs. A run that diverged answers for the epochs before it did; later ones were not measured, and a mean
 over those runs alone that went well would not be the mean.
 
-Runtimes are seconds of one processor (`jahs.runs.timing_machine`). A config that was trained on it answers from those
-runs. One that was trained elsewhere only has no runtime: it is answered for, but not drawn.
+Runtimes are seconds of one processor (`jahs.runs.timing_machine`), of the runs on it alone; where a seed picks another
+run, the runtime is of one of those. A config without such a run has no runtime: it is answered for, but not drawn.
 """
 
 from __future__ import annotations
@@ -47,14 +47,19 @@ class _Run(NamedTuple):
         seed: as recorded.
         first, end: its rows that count, the first and one past the last.
         is_diverged: whether it ended before its time.
-        is_timed: whether its runtime compares with the others'.
     """
 
     seed: int
     first: int
     end: int
     is_diverged: bool
-    is_timed: bool
+
+
+class _Rows(NamedTuple):
+    """The rows that answer for one config at one epoch; those of its runtime where that is asked for."""
+
+    of_runs: list[int]
+    of_runtime: list[int]
 
 
 class TableOracle:
@@ -68,7 +73,13 @@ class TableOracle:
         runs = sorted_runs(table.runs)
         if not len(runs["epoch"]):
             raise InvalidTable("the table has no recorded run; nothing can be answered from it")
-        self._runs = _index(runs, is_timed(runs, table.profile))
+        self._runs = _index(runs)
+        timed = is_timed(runs, table.profile)
+        self._timed = {
+            config_id: found
+            for config_id, each in self._runs.items()
+            if (found := [run for run in each if timed[run.first] and run.first < run.end])
+        }
         self._machine = timing_machine(runs, table.profile)
         self._epochs = runs["epoch"].astype(np.int64)
         self.max_epoch = min(task.max_epoch, int(runs["epoch"].max()))
@@ -84,7 +95,7 @@ class TableOracle:
         with_epochs = [i for i, identity in enumerate(ids) if any(run.first < run.end for run in self._runs[identity])]
         if not with_epochs:
             raise InvalidTable("every recorded run diverged in its first epoch; nothing can be answered from the table")
-        drawn = [i for i in with_epochs if self._runs[ids[i]][0].is_timed] or with_epochs
+        drawn = [i for i in with_epochs if ids[i] in self._timed] or with_epochs
         self._drawn_from = self._codes[drawn]
         latency = dict(zip(table.profile["config_id"].tolist(), table.profile["latency"].tolist(), strict=True))
         self._of_config = {
@@ -100,11 +111,12 @@ class TableOracle:
         """Whether every config has this metric at every epoch; of times, every config that is drawn."""
         if name in self._of_config:
             return all(config_id in self._of_config[name] for config_id in drawn)
+        runs = self._timed if name == "runtime" else self._runs
         values = self._values.get(name)
-        return values is not None and all(
-            np.isfinite(values[run.first : run.end]).all()
-            for config_id in (drawn if name == "runtime" else self._runs)
-            for run in self._runs[config_id]
+        return (
+            values is not None
+            and bool(runs)
+            and all(np.isfinite(values[run.first : run.end]).all() for each in runs.values() for run in each)
         )
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
@@ -122,17 +134,36 @@ class TableOracle:
         """Return what was recorded of many configs; see `query`."""
         ids = ids_of_codes(codes).tolist()
         seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(ids)
-        rows: list[list[int]] = []
+        rows: list[_Rows] = []
         faults: list[str] = []
         for i, (config_id, epoch, one) in enumerate(zip(ids, epochs.tolist(), seeds, strict=True)):
             try:
-                rows.append(self._rows(config_id, codes[i], epoch, one))
-                self._check_times(config_id, metrics)
+                rows.append(self._rows(config_id, codes[i], epoch, one, metrics))
             except NotRecorded as fault:  # noqa: PERF203  # costs nothing where nothing is raised
                 faults.append(str(fault) if len(ids) == 1 else f"{fault} (config {i})")
         if faults:
             more = [f"... {len(faults)} of {len(ids)} are not recorded"] * (len(faults) > _MOST_LISTED)
             raise NotRecorded("\n".join([*faults[:_MOST_LISTED], *more]))
+        return self._answers(ids, rows, metrics)
+
+    def trajectory(
+        self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return what was recorded of one training at ascending epochs; see `query`. The first fault says all."""
+        asked = np.array(codes)
+        [config_id] = ids_of_codes(asked[None]).tolist()
+        rows = [self._rows(config_id, asked, epoch, seed, metrics) for epoch in epochs.tolist()]
+        return self._answers([config_id] * len(rows), rows, metrics)
+
+    def sample(self, n: int, *, seed: int | None) -> list[Config]:
+        """Return `n` recorded configs, each drawn from all that have epochs, and a runtime if any has one.
+
+        The first ones do not depend on `n`.
+        """
+        words = np.random.Philox(key=seed).random_raw(n)
+        return [config_of(self._drawn_from[i].tolist()) for i in (words % np.uint64(len(self._drawn_from))).tolist()]
+
+    def _answers(self, ids: Sequence[int], rows: Sequence[_Rows], metrics: Sequence[str]) -> Numbers:
         found: Numbers = {}
         for name in metrics:
             of_config = self._of_config.get(name)
@@ -140,40 +171,37 @@ class TableOracle:
             if of_config is not None:
                 found[name] = np.array([of_config[config_id] for config_id in ids], np.float64)
             elif values is not None:
-                found[name] = np.array([math.fsum(values[each].tolist()) / len(each) for each in rows], np.float64)
+                chosen = [each.of_runtime if name == "runtime" else each.of_runs for each in rows]
+                found[name] = np.array([math.fsum(values[each].tolist()) / len(each) for each in chosen], np.float64)
         return found
 
-    def trajectory(
-        self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
-    ) -> Numbers:
-        """Return what was recorded of one training at ascending epochs; see `query`."""
-        return self.query_many(np.repeat([codes], len(epochs), axis=0), epochs, seed=seed, metrics=metrics)
-
-    def sample(self, n: int, *, seed: int | None) -> list[Config]:
-        """Return `n` recorded configs, each drawn from all that have epochs; the first ones do not depend on `n`."""
-        words = np.random.Philox(key=seed).random_raw(n)
-        return [config_of(self._drawn_from[i].tolist()) for i in (words % np.uint64(len(self._drawn_from))).tolist()]
-
-    def _rows(self, config_id: int, codes: NDArray[np.float64], epoch: int, seed: int | None) -> list[int]:
+    def _rows(
+        self, config_id: int, codes: NDArray[np.float64], epoch: int, seed: int | None, metrics: Sequence[str]
+    ) -> _Rows:
         """The rows that answer a query: one run's, or those of every run of the config."""
-        runs = self._runs.get(config_id)
+        runs, timed = self._runs.get(config_id), self._timed.get(config_id, [])
         if runs is None:
             raise NotRecorded(self._miss(codes))
-        chosen = runs if seed is None else [runs[seed % len(runs)]]
-        rows = [self._row(run, epoch) for run in chosen]
-        if ended := [run for run, row in zip(chosen, rows, strict=True) if row is None]:
-            raise NotRecorded(self._too_far(config_id, epoch, len(chosen), ended))
-        return [row for row in rows if row is not None]
-
-    def _check_times(self, config_id: int, metrics: Sequence[str]) -> None:
-        """Refuse a time that was not measured of a recorded config on the processor whose seconds count."""
-        why = {}
-        if "runtime" in metrics and not self._runs[config_id][0].is_timed:
-            why["runtime"] = f"it was not trained on {self._machine}, the processor of all runtimes"
+        missing = []
+        if "runtime" in metrics and not timed:
+            missing.append(f"runtime (it was not trained on {self._machine}, the processor of all runtimes)")
         if "latency" in metrics and config_id not in self._of_config["latency"]:
-            why["latency"] = "it is not in the profile"
-        for name, reason in why.items():
-            raise NotRecorded(f"{name} of config {config_id:016x} is not recorded: {reason}; ask for other metrics")
+            missing.append("latency (it is not in the profile)")
+        if missing:
+            raise NotRecorded(f"config {config_id:016x} has no recorded {' and no '.join(missing)}; leave it out")
+        if seed is not None:
+            runs = [runs[seed % len(runs)]]
+            timed = runs if runs[0] in timed else timed and [timed[seed % len(timed)]]
+        return _Rows(
+            self._at_epoch(config_id, runs, epoch),
+            self._at_epoch(config_id, timed, epoch) if "runtime" in metrics else [],
+        )
+
+    def _at_epoch(self, config_id: int, runs: Sequence[_Run], epoch: int) -> list[int]:
+        rows = [self._row(run, epoch) for run in runs]
+        if ended := [run for run, row in zip(runs, rows, strict=True) if row is None]:
+            raise NotRecorded(self._too_far(config_id, epoch, len(runs), ended))
+        return [row for row in rows if row is not None]
 
     def _row(self, run: _Run, epoch: int) -> int | None:
         """The row of a run's epoch, None if it has none."""
@@ -211,8 +239,8 @@ class TableOracle:
         )
 
 
-def _index(runs: Table, is_timed: NDArray[np.bool_]) -> dict[int, list[_Run]]:
-    """The runs of each config that answer, by recorded seed, from rows in order of config, seed and epoch."""
+def _index(runs: Table) -> dict[int, list[_Run]]:
+    """The runs of each config, by recorded seed, from rows in order of config, seed and epoch."""
     ids, seeds = runs["config_id"], runs["seed"]
     starts = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])))
     ends = np.append(starts[1:], len(ids)).tolist()
@@ -221,6 +249,6 @@ def _index(runs: Table, is_timed: NDArray[np.bool_]) -> dict[int, list[_Run]]:
     for first, end in zip(starts.tolist(), ends, strict=True):
         # The last row of a diverged run is the epoch in which it diverged.
         last = end - 1 if is_diverged[end - 1] else end
-        run = _Run(int(seeds[first]), first, last, is_diverged[end - 1], bool(is_timed[first]))
+        run = _Run(int(seeds[first]), first, last, is_diverged[end - 1])
         found.setdefault(int(ids[first]), []).append(run)
-    return {config_id: [run for run in each if run.is_timed] or each for config_id, each in found.items()}
+    return found

@@ -35,6 +35,7 @@ _SCHEMAS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 _HEADER: Final = "header"
 _MOST_WORDS: Final = 2**16
+_LONGEST_WORD: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,8 +70,11 @@ def write_table_npz(path: Path, table: RecordedTable) -> None:
         for column, dtype in schema.items():
             if dtype == "string":
                 words, codes = np.unique(columns[column].astype(str), return_inverse=True)
-                if words.size > _MOST_WORDS or any("\0" in word for word in words.tolist()):
-                    raise InvalidTable(f"{path}: {name}.{column}: more than {_MOST_WORDS} words, or a zero byte in one")
+                if words.size > _MOST_WORDS or any("\0" in w or len(w) > _LONGEST_WORD for w in words.tolist()):
+                    raise InvalidTable(
+                        f"{path}: {name}.{column}: more than {_MOST_WORDS} words, or one with a zero byte or of more "
+                        f"than {_LONGEST_WORD} characters"
+                    )
                 members[f"{name}.{column}"] = codes.astype(np.uint16)
                 text = "\0".join(words.tolist()).encode()
                 members[f"{name}.{column}.words"] = np.frombuffer(text, np.uint8)
@@ -120,6 +124,8 @@ def _read(archive: zipfile.ZipFile, name: str, schema: Mapping[str, str]) -> Tab
             words = text.tobytes().decode().split("\0")
             if text.dtype != np.uint8 or len(words) > _MOST_WORDS or (values.size and values.max() >= len(words)):
                 raise ValueError(f"{name}.{column} has codes without words")
+            if max(map(len, words)) > _LONGEST_WORD:  # numpy would make every word as long
+                raise ValueError(f"{name}.{column} has words of more than {_LONGEST_WORD} characters")
             table[column] = np.array(words)[values]
         else:
             table[column] = values

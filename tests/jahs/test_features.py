@@ -224,7 +224,10 @@ def test_an_epoch_outside_of_the_task_is_refused(epoch: float) -> None:
         BUILDERS["accuracy"].build(X)
 
 
-@pytest.mark.parametrize(("key", "value"), [("Op1", 5), ("Op2", 0.5), ("N", 2), ("W", np.nan), ("Resolution", 0.3)])
+@pytest.mark.parametrize(("key", "value"), [
+    ("Op1", 5), ("Op2", 0.5), ("N", 2), ("W", np.nan), ("Resolution", 0.3), ("LearningRate", np.nan),
+    ("LearningRate", -5.0), ("WeightDecay", 0.0), ("Activation", 7), ("TrivialAugment", 0.5), ("Optimizer", 1),
+])  # fmt: skip
 def test_what_no_config_is_encoded_as_is_refused(key: str, value: float) -> None:
     X = encoded(3)
     X[2, COLUMNS.index(key)] = value

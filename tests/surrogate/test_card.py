@@ -63,7 +63,9 @@ QUALITY: dict[str, Any] = {
         "rows": 2880,
         "max_epoch": 12,
         "diverged_runs": {"train": 3, "valid": 0, "test": 1},
-        "machines": {"a <fast> processor": 240},
+        "machines": {"a <fast> processor": 230, "another, slower": 10},
+        "timing_machine": "a <fast> processor",
+        "profile_machine": "another",
         "groups": [{"N": 1, "W": 4, "Resolution": 0.25, "train": 0, "valid": 1, "test": 0}],
         "small_groups": 1,
         "fewest": 4,
@@ -115,6 +117,12 @@ def test_the_count_of_configs_and_every_weakness_come_first(tmp_path: Path) -> N
     assert "| valid_acc | tau by ceiling | last epoch | 30 | 0.800 | 0.900 | 0.889 | 0.92 | not reached yet |" in text
     assert "| latency | tau by ceiling | all | 0 | – | none known | – | 0.90 | cannot be said yet |" in text
     assert text.index("## valid_acc") < text.index("## runtime")
+
+
+def test_the_processors_of_both_times_are_named(tmp_path: Path) -> None:
+    text = markdown(tmp_path, QUALITY)
+    assert "runtimes are those of the trainings on a <fast> processor, latencies those of another." in text
+    assert "| another, slower | 10 |" in text
 
 
 def test_a_search_that_found_nothing_better_is_named(tmp_path: Path) -> None:

@@ -206,6 +206,9 @@ def test_metrics_without_a_measurement_are_named_with_the_reason() -> None:
     elsewhere = {**MEASURED.runs, "device": np.full(len(MEASURED.runs["epoch"]), "an accelerator")}
     nothing = take(MEASURED.profile, np.zeros(len(MEASURED.profile["latency"]), dtype=bool))
     assert set(unmeasured(replace(MEASURED, runs=elsewhere, profile=nothing))) == {"latency", "runtime"}
+    is_first = MEASURED.runs["config_id"] == MEASURED.runs["config_id"][0]
+    almost = set_value("machine", ~is_first, "another processor")
+    assert unmeasured(almost) == {"runtime": "1 configs were trained on a processor"}
 
 
 def test_a_digest_stands_for_what_was_measured() -> None:

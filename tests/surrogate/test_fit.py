@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from jahs.files.tables import take
+from splits.split import read_split, write_split
 from surrogate import ablation, fit, learning_curve, score, tune
 from tests.surrogate.landscape import measurements, write_folder
 
@@ -62,6 +64,27 @@ def test_scores_stand_beside_their_ceiling(
     assert 0.6 < last["ceiling"]["tau"] < 1
     low, high = scores["valid_acc"]["tau_interval"]
     assert low < last["model"]["tau"] < high
+
+
+def test_models_of_another_split_are_not_scored(
+    runs: Path, models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A config that trained them may stand in the part that is scored; a split that extends theirs keeps every side."""
+    split = read_split(runs / "split.json")
+    for name, other in (
+        ("moved", replace(split, parts=np.roll(split.parts, 1))),
+        ("extended", replace(split, extends=split.digest)),
+    ):
+        write_split(tmp_path / name, other)
+    given = [str(runs), "--models", str(models / "one"), "--split"]
+    assert score.main([*given, str(tmp_path / "moved")]) == 2
+    assert "a config may have changed sides; give the split of the fit, or fit again" in capsys.readouterr().err
+    assert score.main([*given, str(tmp_path / "extended")]) == 0
+    nowhere = tmp_path / "nowhere"
+    shutil.copytree(models / "one", nowhere)
+    (nowhere / "manifest.json").unlink()
+    assert score.main([str(runs), "--models", str(nowhere), "--split", str(runs / "split.json")]) == 2
+    assert "does not say with which split" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

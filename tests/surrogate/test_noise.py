@@ -124,10 +124,22 @@ def test_the_order_of_rows_decides_nothing(fitted: NoiseModel) -> None:
 
 
 def test_too_few_repeats_are_refused() -> None:
-    with pytest.raises(
-        InvalidTable, match="4 configs were trained with more than one seed on one processor; noise needs 5"
-    ):
+    with pytest.raises(InvalidTable, match="4 configs were trained with more than one seed; noise needs 5"):
         fit_noise(trainings(30, 4, seed=0), TASK)
+
+
+@pytest.mark.parametrize("n_timed", [0, 4])
+def test_few_timed_repeats_take_no_noise_from_accuracies(n_timed: int) -> None:
+    """Repeats on another processor than the profile's repeat accuracies, not runtimes."""
+    given = trainings(60, 40, seed=6)
+    of_time = given["runtime"]
+    chosen = np.unique(of_time.rows.config_id)[:n_timed]
+    kept = (of_time.rows.seed == 0) | np.isin(of_time.rows.config_id, chosen)
+    found = fit_noise({**given, "runtime": of_time.take(kept)}, TASK)
+    assert found.accuracies == fit_noise(given, TASK).accuracies
+    assert 0 < found.runtime["seed"].spread < 0.2
+    assert found.counts["repeated_configs"] == 40
+    assert found.counts["timed_repeated_configs"] <= n_timed
 
 
 @pytest.fixture(scope="module")

@@ -8,20 +8,25 @@ import numpy as np
 import pytest
 
 from jahs.errors import CorruptFile, UnknownFormat
-from surrogate.quality import data_facts, requirements, rounded, search_facts
+from surrogate.dataset import assemble
+from surrogate.model import Settings
+from surrogate.quality import curve_facts, data_facts, requirements, rounded, search_facts
 from tests.surrogate.landscape import measurements, split_of
 
 MEASURED = measurements(10)
 SPLIT = split_of(MEASURED)
 
 
-def scored(tau: float, ceiling: float | None, *, r2: float = 0.96, n_configs: int = 300) -> dict[str, Any]:
-    cut = {"model": {"tau": tau, "r2": r2}, "ceiling": {"tau": ceiling, "r2": 0.99}}
+def scored(
+    tau: float, ceiling: float | None, *, r2: float = 0.96, n_configs: int = 300, n_repeated: int = 30
+) -> dict[str, Any]:
+    cut = {"model": {"tau": tau, "r2": r2}, "ceiling": {"tau": ceiling, "r2": 0.99, "n": n_repeated}}
     return {"test": {"cuts": {"all": cut, "last epoch": cut}, "n_configs": n_configs}}
 
 
 def judged(metrics: dict[str, Any], *, n_configs: int = 2000) -> dict[tuple[str, str], dict[str, Any]]:
-    return {(entry["metric"], entry["score"]): entry for entry in requirements(metrics, n_configs=n_configs)}
+    found = requirements(metrics, n_configs=dict.fromkeys(("valid_acc", "runtime", "latency"), n_configs))
+    return {(entry["metric"], entry["score"]): entry for entry in found}
 
 
 def test_tau_is_required_as_a_share_of_its_ceiling_and_r2_as_it_is() -> None:
@@ -38,6 +43,18 @@ def test_nothing_is_claimed_of_few_configs_or_of_what_was_not_measured() -> None
     assert not any(entry["is_due"] for entry in found.values())
 
 
+def test_nothing_is_claimed_by_a_ceiling_of_few_repeats() -> None:
+    found = judged({"valid_acc": scored(0.9, 0.3, n_repeated=19), "runtime": scored(0.9, None, n_repeated=0)})
+    assert [found[key]["is_met"] for key in (("valid_acc", "tau"), ("runtime", "tau"))] == [None, False]
+    assert found["valid_acc", "r2"]["is_met"]
+
+
+def test_a_requirement_is_due_by_the_configs_of_its_own_metric() -> None:
+    metrics = {"valid_acc": scored(0.8, 0.9), "runtime": scored(0.8, 0.9)}
+    found = requirements(metrics, n_configs={"valid_acc": 2000, "runtime": 1100})
+    assert [entry["is_due"] for entry in found] == [True, False, False, True]
+
+
 def test_counts_are_those_of_the_tables() -> None:
     facts = data_facts(MEASURED, SPLIT)
     assert facts["configs"] == sum(facts["parts"].values()) == 270
@@ -45,6 +62,13 @@ def test_counts_are_those_of_the_tables() -> None:
     assert facts["repeated_configs"] == 54
     assert [(g["train"], g["valid"], g["test"]) for g in facts["groups"]] == [(7, 2, 1)] * 27
     assert facts["small_groups"] == 0
+
+
+def test_no_curve_is_drawn_from_too_few_configs() -> None:
+    parts = assemble("runtime", MEASURED, SPLIT)
+    few = parts["train"].take(np.isin(parts["train"].config_id, np.unique(parts["train"].config_id)[:3]))
+    few_parts = {**parts, "train": few}
+    assert curve_facts("runtime", MEASURED, few_parts, Settings(n_trees=5), n_seeds=2, workers=1) is None
 
 
 def test_what_is_no_number_is_none_and_numbers_are_short() -> None:

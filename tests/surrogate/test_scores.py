@@ -89,6 +89,34 @@ def test_less_noise_raises_the_ceiling() -> None:
     assert loud < calm - 0.05
 
 
+def repeated(n: int, *, n_third: int, noise: float, seed: int = 0) -> tuple[Rows, np.ndarray]:
+    """Two trainings of each config and three of the first ones, and yet another training of each row's config."""
+    chance = np.random.default_rng(seed)
+    config, of_seed = np.append(np.tile(np.arange(n), 2), np.arange(n_third)), np.repeat([0, 1, 2], [n, n, n_third])
+    mean = chance.normal(70, 8, n)[config]
+    X = np.repeat(TRAIN.X[TRAIN.epoch == EPOCHS[-1]][:1], len(config), axis=0)
+    rows = Rows(X=X, y=mean + chance.normal(0, noise, len(config)), config_id=config.astype(np.uint64), seed=of_seed)
+    return rows, mean + chance.normal(0, noise, len(config))
+
+
+def test_a_ceiling_is_what_another_training_reaches_in_every_cut() -> None:
+    rows, another = repeated(4000, n_third=0, noise=3.0)
+    scored = score_rows("valid_acc", rows, another, rows)
+    for cut in ("all", "last epoch", "best tenth"):
+        model, top = scored[cut]["model"], scored[cut]["ceiling"]
+        assert (model["tau"], model["r2"]) == (pytest.approx(top["tau"], abs=0.06), pytest.approx(top["r2"], abs=0.3))
+        assert model["rmse"] == pytest.approx(top["rmse"], rel=0.08)
+    assert scored["best tenth"]["model"]["rmse"] > scored["all"]["model"]["rmse"]  # the best were lucky, too
+
+
+def test_a_pair_of_seeds_weighs_as_many_configs_as_it_has() -> None:
+    taus = [ceiling("valid_acc", repeated(100, n_third=3, noise=3.0, seed=seed)[0]) for seed in range(40)]
+    alone = [ceiling("valid_acc", repeated(100, n_third=0, noise=3.0, seed=seed)[0]) for seed in range(40)]
+    assert {scores["n"] for scores in taus} == {100}
+    spread, own = (float(np.std([s["tau"] or 0.0 for s in each])) for each in (taus, alone))
+    assert spread < 1.5 * own
+
+
 def test_every_row_of_a_first_seed_is_in_one_band_and_one_run_of_a_config_counts() -> None:
     scored = score_rows("valid_acc", TRAIN, TRAIN.y, TRAIN)
     n_first = int(first_seed(TRAIN).sum())

@@ -147,13 +147,27 @@ def trained_elsewhere(*runs):
 
 def test_runtimes_are_those_of_one_processor():
     oracle = TableOracle(trained_elsewhere((20, 0), (20, 2), (3, 0)), DIGITS)
-    for name in ("runtime", "valid_acc"):
-        assert {ask(oracle, 20, 4, seed, name) for seed in (None, 0, 1)} == {recorded(20, 1, 4, name)}
+    assert {ask(oracle, 20, 4, seed, "runtime") for seed in (None, 0, 1, 2)} == {recorded(20, 1, 4, "runtime")}
+    assert [ask(oracle, 20, 4, seed) for seed in (0, 1, 2)] == [recorded(20, seed, 4) for seed in (0, 1, 2)]
     assert ask(oracle, 3, 4) == recorded(3, 0, 4)
     with pytest.raises(
-        NotRecorded, match=r"^runtime of config [0-9a-f]{16} .* not trained on test, the .* ask for other metrics$"
+        NotRecorded, match=r"^config [0-9a-f]{16} has no recorded runtime .*not trained on test, .*; leave it out$"
     ):
         ask(oracle, 3, 4, name="runtime")
+    with pytest.raises(NotRecorded, match=r"^config [0-9a-f]{16} has no recorded runtime [^\n]*$"):
+        oracle.trajectory(config_codes(CONFIGS[3]), np.arange(1, 8), seed=None, metrics=("valid_acc", "runtime"))
+
+
+def test_a_run_that_diverged_at_once_gives_no_runtime_and_hides_no_other_run():
+    table = trained_elsewhere((20, 0), (20, 1), *((i, seed) for i in range(20) for seed in range(3)))
+    ids, runs = table.configs["config_id"], table.runs
+    only_timed = (runs["config_id"] == ids[20]) & (runs["seed"] == 2)
+    kept = ~only_timed | (runs["epoch"] == 1)
+    runs = {**runs, "status": np.where(only_timed, "diverged", runs["status"])}
+    oracle = TableOracle(replace(table, runs={name: values[kept] for name, values in runs.items()}), DIGITS)
+    assert ask(oracle, 20, 12, seed=1) == recorded(20, 1, 12)
+    assert "runtime" not in oracle.metrics
+    assert {"valid_acc", "latency"} <= set(oracle.metrics)
 
 
 def test_a_config_without_a_runtime_is_not_drawn():
@@ -169,8 +183,10 @@ def test_a_latency_is_asked_only_of_profiled_configs():
     table = trained_elsewhere((20, 0), (20, 1), (20, 2))
     oracle = TableOracle(replace(table, profile={name: v[:-1] for name, v in table.profile.items()}), DIGITS)
     assert ask(oracle, 3, 1, name="latency") == float(TABLE.profile["latency"][3])
-    with pytest.raises(NotRecorded, match=r"latency of config [0-9a-f]{16} is not recorded: it is not in the profile"):
+    with pytest.raises(NotRecorded, match=r"no recorded latency \(it is not in the profile\); leave it out"):
         ask(oracle, 20, 1, name="latency")
+    with pytest.raises(NotRecorded, match=r"no recorded runtime \(.*\) and no latency \("):
+        oracle.query(config_codes(CONFIGS[20]), 1, seed=None, metrics=("latency", "runtime"))
 
 
 def test_a_metric_that_not_every_config_has_is_not_offered():

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, JahsError, MissingData, UnknownFormat, UnknownName
 from jahs.hashing import sha256_file
 from jahs.release import Models, RecordedTable, Release, find_release, read_release, releases, write_release
+from jahs.release.table import read_table_npz, write_table_npz
 from tests.releases import METRICS, make_release, make_table
 
 TABLE = make_table("digits", 12, diverged=[3])
@@ -240,6 +241,23 @@ def test_models_that_do_not_fit_together_are_refused(copy, change):
     edit_json(copy, change, name="models.json")
     with pytest.raises((CorruptFile, UnknownName), match=r"models\.json|beauty"):
         _ = read_release(copy).forests
+
+
+def test_a_long_word_does_not_make_every_word_as_long(tmp_path):
+    """Words are padded to the longest of them: 8 MiB of zeros in a small file would ask for terabytes."""
+    path = tmp_path / "table.npz"
+    write_table_npz(path, make_table("digits", 21))
+    with np.load(path) as file:
+        members = dict(file)
+    members["runs.status.words"] = np.frombuffer(b"a" * 2**23 + bytes(2**16 - 1), np.uint8)
+    np.savez_compressed(path, **members)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(CorruptFile, match=r"runs\.status has words of more than 1000 characters"):
+        read_table_npz(path)
+    table = make_table("digits", 21)
+    runs = {**table.runs, "machine": np.full(len(table.runs["epoch"]), "x" * 1001)}
+    with pytest.raises(InvalidTable, match="of more than 1000 characters"):
+        write_table_npz(path, RecordedTable(configs=table.configs, runs=runs, profile=table.profile))
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
