@@ -268,7 +268,7 @@ def open_world(path: Path, task_name: str, name: WorldName) -> World:
 def _recorded_means(measured: Measurements, max_epoch: int) -> tuple[NDArray[np.uint64], dict[str, Floats]]:
     """Ids of configs with finished timed runs, ascending, and their means over seeds, (n_configs, max_epoch)."""
     runs = {name: measured.runs[name] for name in RUN_COLUMNS}
-    rows = take(runs, (runs["status"] == "finished") & is_timed(runs, measured.profile))
+    rows = take(runs, (runs["status"] == "finished") & is_timed(runs, measured.timing_machine))
     rows = take(rows, np.lexsort((rows["epoch"], rows["seed"], rows["config_id"])))
     ids, first, counts = np.unique(rows["config_id"], return_index=True, return_counts=True)
     if np.any(counts % max_epoch):

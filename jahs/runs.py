@@ -51,6 +51,7 @@ __all__ = [
     "read_protocol",
     "read_proxies",
     "read_runs",
+    "read_shards",
     "read_visits",
     "run_shards",
     "sorted_runs",
@@ -60,6 +61,8 @@ __all__ = [
 
 TIMES: Final = ("latency", "step_time_s")
 """What the profile measures."""
+
+_MOST_COMPACTIONS: Final = 3  # while a folder is read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +99,26 @@ def read_protocol(path: Path) -> Protocol:
 
 
 def run_shards(path: Path) -> list[Path]:
-    """Return the files that hold a folder's runs: compacted ones first, then single runs."""
-    return [*sorted(path.glob("runs-*.parquet")), *sorted((path / "new").glob("*.parquet"))]
+    """Return the files that hold a folder's runs: compacted ones first, then single runs.
+
+    Single runs are listed first, so that one that is compacted meanwhile stands in one list at least.
+    """
+    single = sorted((path / "new").glob("*.parquet"))
+    return [*sorted(path.glob("runs-*.parquet")), *single]
+
+
+def read_shards(path: Path, columns: Mapping[str, str] = RUN_COLUMNS) -> list[Table]:
+    """Return these columns of every file that holds a folder's runs, also while somebody compacts it.
+
+    Raises:
+        MissingData, CorruptFile, InvalidTable: a file cannot be read.
+    """
+    for _ in range(_MOST_COMPACTIONS):
+        try:
+            return [read_table(shard, columns) for shard in run_shards(path)]
+        except MissingData:  # noqa: PERF203  # it was compacted between the two calls
+            continue
+    return [read_table(shard, columns) for shard in run_shards(path)]
 
 
 def read_runs(path: Path) -> Table:
@@ -108,11 +129,7 @@ def read_runs(path: Path) -> Table:
         InvalidTable: one run stands there with two different outcomes.
         MissingData, CorruptFile: the folder or one of its files cannot be read.
     """
-    protocol = read_protocol(path)
-    runs = each_run_once([read_table(shard, RUN_COLUMNS) for shard in run_shards(path)])
-    if others := sorted(set(runs["protocol"].tolist()) - {protocol.digest}):
-        raise ProtocolMismatch(f"{path} is of protocol {protocol.digest} but has rows of {', '.join(others)}")
-    return runs
+    return _of_one_protocol(path, each_run_once(read_shards(path)))
 
 
 def read_configs(path: Path) -> Table:
@@ -122,9 +139,8 @@ def read_configs(path: Path) -> Table:
 
 
 def read_profile(path: Path) -> Table:
-    """Return the quiet profile of a folder; no rows if there is none yet."""
-    read_protocol(path)
-    return _read_if_there(path / "profile.parquet", PROFILE_COLUMNS)
+    """Return the quiet profile of a folder; no rows if there is none yet. ProtocolMismatch if it is of another one."""
+    return _read_if_there(path, "profile.parquet", PROFILE_COLUMNS)
 
 
 def visits_path(path: Path) -> Path:
@@ -134,7 +150,7 @@ def visits_path(path: Path) -> Path:
 
 def read_visits(path: Path) -> Table:
     """Return every repeat of every visit that the profile is made of; no rows if there is none."""
-    return _read_if_there(visits_path(path), VISIT_COLUMNS)
+    return _read_if_there(path, visits_path(path).name, VISIT_COLUMNS)
 
 
 def proxies_path(path: Path) -> Path:
@@ -144,11 +160,20 @@ def proxies_path(path: Path) -> Path:
 
 def read_proxies(path: Path) -> Table:
     """Return the scores of untrained networks; no rows if there are none."""
-    return _read_if_there(proxies_path(path), PROXY_COLUMNS)
+    return _read_if_there(path, proxies_path(path).name, PROXY_COLUMNS)
 
 
-def _read_if_there(path: Path, columns: Mapping[str, str]) -> Table:
-    return read_table(path, columns) if path.exists() else empty_table(columns)
+def _read_if_there(folder: Path, name: str, columns: Mapping[str, str]) -> Table:
+    path = folder / name
+    return _of_one_protocol(folder, read_table(path, columns) if path.exists() else empty_table(columns), name)
+
+
+def _of_one_protocol(folder: Path, table: Table, name: str = "its runs") -> Table:
+    """Return the table; ProtocolMismatch if it has rows of another protocol than its folder."""
+    protocol = read_protocol(folder).digest
+    if others := sorted(set(table["protocol"].tolist()) - {protocol}):
+        raise ProtocolMismatch(f"{folder} is of protocol {protocol} but has rows of {', '.join(others)} in {name}")
+    return table
 
 
 def profile_of_visits(visits: Table) -> Table:
@@ -179,9 +204,9 @@ def timing_machine(runs: Table, profile: Table) -> str | None:
     return str(of_profile[0] if len(of_profile) else machines[counts.argmax()])
 
 
-def is_timed(runs: Table, profile: Table) -> NDArray[np.bool_]:
-    """Return which rows have a runtime that compares with the others': those of `timing_machine`."""
-    mask: NDArray[np.bool_] = (runs["device"] == "cpu") & (runs["machine"] == timing_machine(runs, profile))
+def is_timed(runs: Table, machine: str | None) -> NDArray[np.bool_]:
+    """Return which rows have a runtime that compares with the others': those on the CPU of `timing_machine`."""
+    mask: NDArray[np.bool_] = (runs["device"] == "cpu") & (runs["machine"] == machine)
     return mask
 
 

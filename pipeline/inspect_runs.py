@@ -17,10 +17,20 @@ import torch
 
 from jahs.columns import config_ids
 from jahs.errors import InvalidTable, JahsError, ProtocolMismatch
-from jahs.files.tables import Table, read_table, take
+from jahs.files.tables import Table, take
 from jahs.metrics import ACCURACIES
-from jahs.runs import last_rows, read_configs, read_profile, read_protocol, read_runs, run_shards
-from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
+from jahs.runs import (
+    each_run_once,
+    is_timed,
+    last_rows,
+    read_configs,
+    read_profile,
+    read_protocol,
+    read_runs,
+    read_shards,
+    timing_machine,
+)
+from jahs.schema import CONFIG_KEYS
 from jahs.stdout import write_stdout
 from jahs.tasks import RESOLUTIONS, Task, task
 from pipeline.data import load_images
@@ -58,15 +68,15 @@ def folder_task(path: Path) -> Task:
 
 
 def status(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Return counts per fidelity group, cost so far, and an estimate of what is left."""
+    """Return counts per fidelity group, cost so far, and an estimate of what is left on the processor of runtimes."""
     runs, configs = read_runs(path), read_configs(path)
     number_of = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
     last = last_rows(runs)
     trained = Counter(last["config_id"].tolist())
     groups = Counter(number_of[identity] % N_GROUPS for identity in trained)
-    cost = last["runtime"][np.isfinite(last["runtime"])]
+    timed = last["runtime"][is_timed(last, timing_machine(runs, read_profile(path)))]
     n_runs_wanted = sum(len(run_seeds(number)) for number in range(_WANTED_CONFIGS))
-    mean_s = float(cost.mean()) if len(cost) else float("nan")
+    mean_s = float(timed.mean()) if len(timed) else None
     return {
         "protocol": read_protocol(path).digest,
         "n_configs": len(trained),
@@ -76,9 +86,9 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         "n_profiled": len(read_profile(path)["config_id"]),
         "configs_per_group": [groups[group] for group in range(N_GROUPS)],
         "runs_per_hour": _rate(path),
-        "core_hours": float(cost.sum()) / 3600,
+        "core_hours": float(np.nansum(last["runtime"])) / 3600,
         "mean_core_seconds": mean_s,
-        "core_hours_left": max(0.0, (n_runs_wanted - len(last["seed"])) * mean_s / 3600),
+        "core_hours_left": mean_s and max(0.0, (n_runs_wanted - len(last["seed"])) * mean_s / 3600),
     }
 
 
@@ -86,10 +96,12 @@ def verify(path: Path) -> list[str]:
     """Return every fault of a folder of runs; none means that it is sound."""
     chosen = folder_task(path)
     faults = [f"{shard.relative_to(path)}: a damaged shard was set aside" for shard in path.glob("damaged/*.parquet")]
-    shards = [read_table(shard, RUN_COLUMNS) for shard in run_shards(path)]
-    runs, configs = read_runs(path), read_configs(path)
+    shards, configs = read_shards(path), read_configs(path)
+    runs = each_run_once(shards)
     if n_twice := sum(len(shard["epoch"]) for shard in shards) - len(runs["epoch"]):
         faults.append(f"{n_twice} rows are stored twice; `pipeline.collect merge {path}` stores them once")
+    if others := sorted(set(runs["protocol"].tolist()) - {read_protocol(path).digest}):
+        faults.append(f"there are rows of another protocol: {', '.join(others)}")
     faults += _config_faults(configs)
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         faults.append(f"{len(strange)} configs have runs but are not in configs.parquet, e.g. {min(strange)}")
@@ -104,12 +116,17 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
     """Train `n_runs` random finished CPU runs again; return a line about each, and the faults.
 
     On the same processor model and torch build every accuracy and loss must be the same bits; elsewhere the last epoch
-    must lie within three standard deviations between seeds, taken from the folder's repeats.
+    must lie within three standard deviations of the difference between two seeds, taken from the folder's repeats.
+
+    Raises:
+        InvalidTable: the folder has fewer finished CPU runs.
     """
     chosen = folder_task(path)
     runs, configs = read_runs(path), read_configs(path)
     number_of = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
     candidates = [r for r in _each_run(runs) if r["device"][0] == "cpu" and r["status"][0] == "finished"]
+    if len(candidates) < n_runs:
+        raise InvalidTable(f"{path} has {len(candidates)} finished runs on a CPU, and {n_runs} are to be trained again")
     chosen_runs = np.random.default_rng(seed).permutation(len(candidates))[:n_runs]
     sets = load_images(chosen, data_dir=data_dir)
     spread = _seed_spread(runs)
@@ -127,10 +144,9 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
             rule = "same processor and torch build: the same bits"
             bad = [field for field, gap in differences.items() if gap is None or bool(np.any(gap != 0))]
         else:
-            rule = "another processor or torch build: within three standard deviations between seeds"
-            bad = [
-                field for field, gap in differences.items() if gap is None or not float(gap[-1]) <= 3 * spread[field]
-            ]
+            rule = "another processor or torch build: within three standard deviations of two seeds' difference"
+            most = {field: 3 * np.sqrt(2) * spread[field] for field in differences}
+            bad = [field for field, gap in differences.items() if gap is None or not float(gap[-1]) <= most[field]]
         lines.append(f"{name}: {rule}: {'differs in ' + ', '.join(bad) if bad else 'reproduced'}")
         faults += [lines[-1]] if bad else []
     return lines, faults
@@ -154,19 +170,14 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
             raise ProtocolMismatch(
                 f"{other} is of protocol {found}, {path} of {folder.protocol}; they cannot be merged"
             )
-    known = folder.recorded()
-    added, n_left_out = [], 0
+    added: list[Table] = []
     for other in others:
-        for run in _each_run(read_runs(other)):
-            key = (int(run["config_id"][0]), int(run["seed"][0]))
-            n_left_out += key in known
-            added += [] if key in known else [run]
-            known.add(key)
+        added += _each_run(read_runs(other))
         folder.add_configs(read_configs(other))
-    folder.compact(added)
+    n_left_out = folder.compact(added)
     for line in merge_visits(path, others):
         _log.warning(line)
-    return len(known), n_left_out
+    return len(folder.recorded()), n_left_out
 
 
 def _config_faults(configs: Table) -> list[str]:
@@ -262,7 +273,7 @@ def _rate(path: Path) -> float | None:
     """Runs per hour over the shards that are not compacted yet."""
     times = sorted(shard.stat().st_mtime for shard in (path / "new").glob("*.parquet"))
     recent = [moment for moment in times if moment > time.time() - 3600]
-    if len(recent) < 2:
+    if len(recent) < 2 or recent[-1] == recent[0]:
         return None
     return (len(recent) - 1) / (recent[-1] - recent[0]) * 3600
 

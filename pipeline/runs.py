@@ -17,13 +17,14 @@ import numpy as np
 from jahs.errors import CorruptFile, InvalidTable, OutOfSpace, ProtocolMismatch
 from jahs.files.atomic import write_beside
 from jahs.files.tables import Table, concatenate, read_table, sort_by, take, write_table
-from jahs.runs import each_run_once, read_protocol, run_shards
+from jahs.runs import each_run_once, read_protocol, read_shards, run_shards
 from jahs.schema import CONFIG_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 
 __all__ = ["RunsFolder", "check_free_space"]
 
 _log = logging.getLogger(__name__)
 _SMALLEST_FREE: Final = 64 << 20
+_KEYS: Final = {name: RUN_COLUMNS[name] for name in ("config_id", "seed")}
 
 
 class RunsFolder:
@@ -68,16 +69,30 @@ class RunsFolder:
         """Path of the shard of one run."""
         return self.new / f"{number:07d}-{seed}.parquet"
 
-    def write_run(self, number: int, seed: int, run: Table) -> None:
-        """Make one finished run durable."""
-        write_table(self.shard(number, seed), run, RUN_COLUMNS)
+    def write_run(self, number: int, seed: int, run: Table) -> bool:
+        """Make one finished run durable; False if it was recorded meanwhile, and then it stays as it is."""
+        with self.lock("compact"):
+            if self._is_recorded(number, seed, int(run["config_id"][0])):
+                return False
+            write_table(self.shard(number, seed), run, RUN_COLUMNS)
+        return True
+
+    def is_recorded(self, number: int, seed: int, identity: int) -> bool:
+        """Whether a run is recorded, on its own or compacted."""
+        with self.lock("compact"):
+            return self._is_recorded(number, seed, identity)
+
+    def _is_recorded(self, number: int, seed: int, identity: int) -> bool:
+        if self.shard(number, seed).exists():
+            return True
+        compacted = [read_table(path, _KEYS) for path in self.path.glob("runs-*.parquet")]
+        return any(bool(((t["config_id"] == np.uint64(identity)) & (t["seed"] == seed)).any()) for t in compacted)
 
     def recorded(self) -> set[tuple[int, int]]:
         """The (config_id, seed) of every run that is recorded."""
         return {
             pair
-            for shard in run_shards(self.path)
-            for table in [read_table(shard, {name: RUN_COLUMNS[name] for name in ("config_id", "seed")})]
+            for table in read_shards(self.path, _KEYS)
             for pair in zip(table["config_id"].tolist(), table["seed"].tolist(), strict=True)
         }
 
@@ -96,7 +111,7 @@ class RunsFolder:
     def lock(self, name: str) -> Iterator[None]:
         """Hold a lock of this folder; it is released when the process ends, however that happens."""
         with self._lock_file(name) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            _flock(file, fcntl.LOCK_EX)
             yield
 
     @contextmanager
@@ -104,7 +119,7 @@ class RunsFolder:
         """Claim one run; False if another process is at work on it."""
         with self._lock_file(f"{number:07d}-{seed}") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 yield False
             else:
@@ -132,19 +147,42 @@ class RunsFolder:
                 _log.warning("set aside, will be trained again: %s", fault)
         return damaged
 
-    def compact(self, extra: Sequence[Table] = ()) -> None:
-        """Rewrite every run, and those of `extra`, as one shard.
+    def compact(self, extra: Sequence[Table] = ()) -> int:
+        """Rewrite every run, and those of `extra` that are not recorded, as one shard.
+
+        Args:
+            extra: a table for each run; of several with the same config and seed the first counts.
+
+        Returns:
+            How many of `extra` were left out.
 
         Raises:
             InvalidTable: one run stands there with two different outcomes; nothing was changed.
         """
         with self.lock("compact"):
             sources = run_shards(self.path)
-            runs = each_run_once([*(read_table(path, RUN_COLUMNS) for path in sources), *extra])
+            recorded = each_run_once([read_table(path, RUN_COLUMNS) for path in sources])
+            known = {*zip(recorded["config_id"].tolist(), recorded["seed"].tolist(), strict=True)}
+            added: dict[tuple[int, int], Table] = {}
+            for run in extra:
+                key = (int(run["config_id"][0]), int(run["seed"][0]))
+                if key not in known:
+                    added.setdefault(key, run)
+            runs = each_run_once([recorded, *added.values()])
             last = max((int(path.stem.split("-")[1]) for path in self.path.glob("runs-*.parquet")), default=0)
             write_table(self.path / f"runs-{last + 1:04d}.parquet", runs, RUN_COLUMNS)
             for path in sources:
                 path.unlink()
+        return len(extra) - len(added)
+
+
+def _flock(file: IO[bytes], how: int) -> None:
+    try:
+        fcntl.flock(file, how)
+    except BlockingIOError:
+        raise
+    except OSError as err:  # as on some file systems of clusters
+        _log.warning("%s cannot be locked (%s): let one process at a time work on this folder", file.name, err)
 
 
 def check_free_space(path: Path) -> None:

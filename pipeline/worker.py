@@ -51,10 +51,10 @@ def collect_run(
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the collector, which ends its workers
     folder = RunsFolder(out)
     with folder.claim(number, seed) as is_ours:
-        if not is_ours or folder.shard(number, seed).exists():
+        config = sample_config(number)
+        if not is_ours or folder.is_recorded(number, seed, config_id(config)):
             return None
         chosen = task(name)
-        config = sample_config(number)
         started = time.monotonic()
         run = train(
             config,
@@ -63,7 +63,8 @@ def collect_run(
             seed=seed,
             device=device,
         )
-        folder.write_run(number, seed, run_table(run, config_id(config), seed, chosen, device))
+        if not folder.write_run(number, seed, run_table(run, config_id(config), seed, chosen, device)):
+            return None
         seconds = time.monotonic() - started
     accuracy = run.epochs[-1][EPOCH_FIELDS.index("valid_acc")]
     return f"config {number} seed {seed} {run.status} valid_acc={accuracy:.1f} {seconds:.0f}s"

@@ -103,6 +103,11 @@ class Measurements:
     profile: Table
     visits: Table = field(default_factory=lambda: empty_table(VISIT_COLUMNS))
 
+    @property
+    def timing_machine(self) -> str | None:
+        """The processor whose seconds are the runtimes."""
+        return timing_machine(self.runs, self.profile)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rows:
@@ -184,7 +189,7 @@ def assemble(metric: str, measured: Measurements, split: Split) -> dict[str, Row
     else:
         is_kept = _is_measured(table)
         if metric == "runtime":
-            is_kept &= is_timed(table, measured.profile)
+            is_kept &= is_timed(table, measured.timing_machine)
         table = take(table, is_kept)
         if metric == "runtime":
             table = _epoch_times(table)
@@ -196,9 +201,9 @@ def unmeasured(measured: Measurements) -> dict[str, str]:
     missing = {}
     if not len(measured.profile["latency"]):
         missing["latency"] = "there is no profile yet; python -m pipeline.profile measures it"
-    timed = measured.runs["config_id"][_is_measured(measured.runs) & is_timed(measured.runs, measured.profile)]
+    machine = measured.timing_machine
+    timed = measured.runs["config_id"][_is_measured(measured.runs) & is_timed(measured.runs, machine)]
     if (n_timed := len(np.unique(timed))) < _FEWEST_TIMED:
-        machine = timing_machine(measured.runs, measured.profile)
         missing["runtime"] = f"{n_timed} configs were trained on {machine}" if machine else "no run was on a CPU"
     return missing
 
@@ -259,7 +264,7 @@ def assemble_exact(metric: str, measured: Measurements, split: Split) -> dict[st
 def assemble_cumulative(measured: Measurements, split: Split) -> dict[str, Rows]:
     """Return cumulative runtimes as they were measured, a row for every timed epoch; raises as `assemble`."""
     _check_tables(measured, split)
-    runs = take(measured.runs, _is_measured(measured.runs) & is_timed(measured.runs, measured.profile))
+    runs = take(measured.runs, _is_measured(measured.runs) & is_timed(measured.runs, measured.timing_machine))
     return _parts("runtime", runs, "runtime", measured, split)
 
 

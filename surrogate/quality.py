@@ -15,7 +15,6 @@ import numpy as np
 
 from jahs.errors import CorruptFile, UnknownFormat
 from jahs.metrics import METRICS
-from jahs.runs import timing_machine
 from jahs.schema import SPLIT_PARTS
 from splits.split import Split
 from surrogate.dataset import FEWEST, GROUP_VALUES, Measurements, Rows, group_numbers, trained_configs
@@ -85,7 +84,7 @@ def data_facts(measured: Measurements, split: Split) -> Facts:
         "max_epoch": measured.task.max_epoch,
         "diverged_runs": diverged_runs(measured, split),
         "machines": {name: int((machines == name).sum()) for name in sorted(set(machines.tolist()))},
-        "timing_machine": timing_machine(runs, measured.profile),
+        "timing_machine": measured.timing_machine,
         "profile_machine": str(measured.profile["machine"][0]) if len(measured.profile["machine"]) else None,
         "groups": groups,
         "small_groups": sum(group["train"] < FEWEST for group in groups),

@@ -43,7 +43,7 @@ def noise_of(
     """
     if missing := sorted(set(NOISY) & unmeasured(measured).keys()):
         return None, {"reason": f"there are no measurements of {', '.join(missing)}"}
-    timed = measured.runs["config_id"][is_timed(measured.runs, measured.profile)]  # no metric has fewer configs
+    timed = measured.runs["config_id"][is_timed(measured.runs, measured.timing_machine)]  # no metric has fewer configs
     n_configs = int(np.isin(split.parts_of(np.unique(timed)), (0, 1)).sum())
     try:
         n_folds = min(_MOST_FOLDS, n_configs)

@@ -28,7 +28,7 @@ def read_table(path: Path, columns: Mapping[str, str]) -> Table:
     """Read a Parquet file that has at least these columns; return them with their types.
 
     Raises:
-        MissingData: there is no such file.
+        MissingData: there is no such file, or it cannot be opened or read just now.
         CorruptFile: it is not readable as Parquet.
         InvalidTable: columns are missing or have other types.
     """
@@ -36,9 +36,13 @@ def read_table(path: Path, columns: Mapping[str, str]) -> Table:
     if not path.is_file():
         raise MissingData(f"{path} does not exist")
     try:
-        with path.open("rb") as file:  # an open file, so that nothing is read out of the folder's name
+        # An open file, so that nothing is read out of the folder's name; and Arrow's own: its threads may let go of the
+        # file when the interpreter is gone already, which aborts the process if it is one of Python's.
+        with pa.OSFile(str(path)) as file:
             table = pq.read_table(file)
     except (pa.ArrowException, OSError) as err:
+        if isinstance(err, OSError) and err.errno is not None:  # of the system; what is no Parquet has none
+            raise MissingData(f"{path} cannot be read: {err}; the file may be whole, so try again") from err
         raise CorruptFile(f"{path} cannot be read as Parquet: {err}") from err
     if missing := [name for name in columns if name not in table.column_names]:
         raise InvalidTable(f"{path} lacks the columns {', '.join(missing)}")

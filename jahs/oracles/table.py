@@ -74,13 +74,13 @@ class TableOracle:
         if not len(runs["epoch"]):
             raise InvalidTable("the table has no recorded run; nothing can be answered from it")
         self._runs = _index(runs)
-        timed = is_timed(runs, table.profile)
+        self._machine = timing_machine(runs, table.profile)
+        timed = is_timed(runs, self._machine)
         self._timed = {
             config_id: found
             for config_id, each in self._runs.items()
             if (found := [run for run in each if timed[run.first] and run.first < run.end])
         }
-        self._machine = timing_machine(runs, table.profile)
         self._epochs = runs["epoch"].astype(np.int64)
         self.max_epoch = min(task.max_epoch, int(runs["epoch"].max()))
         self._values = {name: runs[name].astype(np.float64) for name in _OF_RUNS}

@@ -27,6 +27,7 @@ from jahs.runs import (
     read_proxies,
     read_runs,
     read_visits,
+    timing_machine,
 )
 from jahs.schema import CONFIG_KEYS
 from jahs.tasks import Task, task
@@ -46,6 +47,7 @@ class Measured:
         task, protocol: what was trained.
         runs: every row, sorted by config, seed and epoch.
         last: the last row of every run.
+        machine: the processor whose seconds are the runtimes; None if no run was on a CPU.
         profile: the quiet profile; no rows if there is none yet.
         visits: every repeat that the profile is made of; no rows where only the profile is known.
         proxies: scores of untrained networks; no rows if there are none yet.
@@ -60,6 +62,7 @@ class Measured:
     protocol: Protocol
     runs: Table
     last: Table
+    machine: str | None
     profile: Table
     visits: Table
     proxies: Table
@@ -86,8 +89,8 @@ class Measured:
 
     @property
     def is_timed(self) -> NDArray[np.bool_]:
-        """Which runs of `last` were on the processor whose runtimes compare."""
-        return is_timed(self.last, self.profile)
+        """Which runs of `last` were on the processor whose seconds are the runtimes."""
+        return is_timed(self.last, self.machine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,13 +137,15 @@ def read_measured(path: Path) -> Measured:
         raise InvalidTable(f"{path}: finished runs differ in their number of epochs; python -m pipeline.collect verify")
     trained = take(configs, np.isin(configs["config_id"], runs["config_id"]))
     group_of_any = dict(zip(trained["config_id"].tolist(), _groups(trained).tolist(), strict=True))
+    profile = read_profile(path)
     used = take(configs, np.isin(configs["config_id"], ids))
     return Measured(
         task=chosen,
         protocol=protocol,
         runs=runs,
         last=last,
-        profile=read_profile(path),
+        machine=timing_machine(runs, profile),
+        profile=profile,
         visits=read_visits(path),
         proxies=read_proxies(path),
         configs=used,
@@ -157,7 +162,7 @@ def seed_noise(measured: Measured) -> list[SeedNoise]:
     seeds = np.unique(finished["seed"]).tolist()
     found = []
     for metric in NOISY:
-        kept = take(finished, is_timed(finished, measured.profile)) if metric == "runtime" else finished
+        kept = take(finished, is_timed(finished, measured.machine)) if metric == "runtime" else finished
         kept = take(kept, np.isfinite(kept[metric]))
         taus, differences = [], []
         shared: Counter[int] = Counter()

@@ -36,8 +36,7 @@ _TRAINING: Final = (
 
 
 _ABOUT_COST: Final = """A run diverges at the first loss that is not a number or infinite; it ends there and is kept.
-    Core-seconds are CPU time of one core, training and evaluation together, without loading the images. One
-    processor's seconds do not compare with another's: below, and in surrogates, runtimes are those of the profile's."""
+    Core-seconds are CPU time of one core, training and evaluation together, without loading the images."""
 
 _NO_PROFILE: Final = """The quiet profile (`latency`, `step_time_s`) is not there yet: `python -m pipeline.profile`
     measures it on a machine that does nothing else."""
@@ -157,10 +156,17 @@ def _counts(measured: Measured) -> str:
         [
             "## How much",
             _table(("what", "how much"), rows),
-            _prose(_ABOUT_COST),
+            _prose(_ABOUT_COST + _about_runtimes(measured)),
             _table(("processor", "device", "torch", "runs", "core-s per run", "most"), hardware),
         ]
     )
+
+
+def _about_runtimes(measured: Measured) -> str:
+    if measured.machine is None:
+        return ""
+    return f""" One processor's seconds do not compare with another's: from here on, and in surrogates, runtimes are
+        those of the runs on {measured.machine}."""
 
 
 def _groups(measured: Measured) -> str:

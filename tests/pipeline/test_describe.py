@@ -93,6 +93,26 @@ def test_times_of_another_processor_are_counted_and_not_compared(runs: Path, tmp
     assert "\n| another | cpu | 0 | 22 | " in describe(there)["digits.md"]
 
 
+def test_one_processor_is_meant_everywhere(runs: Path, tmp_path: Path) -> None:
+    """The one of most measured epochs, also where another one has more runs, which diverged in their first epoch."""
+    folder = tmp_path / "runs"
+    shutil.copytree(runs, folder)
+    (folder / "profile.parquet").unlink()
+    visits_path(folder).unlink(missing_ok=True)
+    table = read_runs(folder)
+    ids = np.unique(table["config_id"])
+    at_once = np.isin(table["config_id"], ids[: 2 * len(ids) // 3])
+    table = {**table, "status": np.where(at_once, "diverged", table["status"])}
+    table["machine"] = np.where(at_once, "another", table["machine"])
+    table["valid_loss"] = np.where(at_once, np.nan, table["valid_loss"])
+    write_table(folder / "runs-0001.parquet", take(table, ~at_once | (table["epoch"] == 1)), RUN_COLUMNS)
+    found = read_measured(folder)
+    assert (found.last["machine"] == "another").sum() > found.is_timed.sum() > 0
+    assert found.machine == "test"
+    assert "runtimes are those of the runs on test." in " ".join(describe(found)["digits.md"].split())
+    assert len(found.last["seed"]) - (found.last["machine"] == "another").sum() == found.is_timed.sum()
+
+
 def test_every_plot_is_linked_and_every_link_leads_to_a_plot(out: Path) -> None:
     linked = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page_of(out))
     assert {Path(link).stem for link in linked} == PLOTS

@@ -1,7 +1,9 @@
 """Verify finds what is wrong, retraining reproduces, and folders of one protocol merge."""
 
 import json
+import os
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -81,6 +83,56 @@ def test_another_processor_is_held_to_the_noise_between_seeds(folder):
     lines, faults = retrain(folder, 1)
     assert "within three standard deviations" in lines[0]
     assert faults == []
+
+
+def test_two_trainings_may_differ_by_more_than_one_deviates(folder):
+    """Three deviations of a difference of two runs are 4.2 of one run's."""
+    runs = read_runs(folder)
+    last = runs["valid_acc"][runs["epoch"] == 12].astype(float)
+    ids = runs["config_id"][runs["epoch"] == 12]
+    (repeated,) = (i for i in np.unique(ids) if (ids == i).sum() > 1)
+    spread = np.std(last[ids == repeated], ddof=1)
+    for shard in run_shards(folder):
+        change(shard, RUN_COLUMNS, "torch_version", lambda v: v.__setitem__(slice(None), "0"))
+    single = next(s for s in run_shards(folder) if read_table(s, RUN_COLUMNS)["config_id"][0] != repeated)
+    found = []
+    for step in (4.0, 0.5):  # in all 4, then 4.5 of them
+        change(single, RUN_COLUMNS, "valid_acc", lambda v, by=step * spread: v.__setitem__(-1, v[-1] - by))
+        found.append(retrain(folder, 4)[1])
+    assert [len(faults) for faults in found] == [0, 1]
+
+
+def test_nothing_is_called_sound_that_could_not_be_trained_again(folder, caplog):
+    for shard in run_shards(folder):
+        change(shard, RUN_COLUMNS, "runtime", lambda v: v.__setitem__(slice(None), np.nan))
+        change(shard, RUN_COLUMNS, "device", lambda v: v.__setitem__(slice(None), "gpu"))
+    assert main(["verify", str(folder), "--retrain", "1"]) == 2
+    assert "has 0 finished runs on a CPU, and 1 are to be trained again" in caplog.text
+
+
+def test_a_status_knows_no_cost_where_nothing_was_timed(folder):
+    facts = status(folder)
+    assert facts["core_hours_left"] == pytest.approx(facts["mean_core_seconds"] * (2400 - 4) / 3600, rel=0.2)
+    for shard in run_shards(folder):
+        change(shard, RUN_COLUMNS, "runtime", lambda v: v.__setitem__(slice(None), np.nan))
+        change(shard, RUN_COLUMNS, "device", lambda v: v.__setitem__(slice(None), "gpu"))
+    facts = status(folder)
+    assert (facts["mean_core_seconds"], facts["core_hours_left"], facts["core_hours"]) == (None, None, 0.0)
+
+
+def test_a_status_estimates_by_one_processor(folder):
+    mean = status(folder)["mean_core_seconds"]
+    first = next(shard for shard in run_shards(folder))
+    change(first, RUN_COLUMNS, "machine", lambda v: v.__setitem__(slice(None), "another"))
+    change(first, RUN_COLUMNS, "runtime", lambda v: v.__setitem__(slice(None), 1000 * v))
+    assert 0.2 * mean < status(folder)["mean_core_seconds"] < 5 * mean
+
+
+def test_files_of_the_same_moment_have_no_rate(folder):
+    moment = time.time()
+    for shard in run_shards(folder):
+        os.utime(shard, (moment, moment))
+    assert status(folder)["runs_per_hour"] is None
 
 
 def test_folders_of_one_protocol_merge_without_doubles(folder, recorded, tmp_path):

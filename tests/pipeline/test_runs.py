@@ -1,11 +1,17 @@
 """A folder of runs: nothing lost, nothing doubled, whatever ended in the middle of writing."""
 
+import errno
+import fcntl
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from jahs import runs as module
 from jahs.errors import InvalidTable, MissingData, OutOfSpace, ProtocolMismatch, UnknownFormat
-from jahs.runs import read_configs, read_protocol, read_runs, run_shards
-from jahs.schema import RUN_COLUMNS
+from jahs.files.tables import write_table
+from jahs.runs import read_configs, read_profile, read_protocol, read_runs, read_visits, run_shards, visits_path
+from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
 from pipeline.runs import RunsFolder, check_free_space
 from pipeline.sampling import config_table
 
@@ -81,6 +87,86 @@ def test_one_run_with_two_outcomes_is_refused_and_nothing_changes(folder):
         with pytest.raises(InvalidTable, match="1 runs were recorded with two different outcomes, first config_id=5"):
             read()
     assert len(run_shards(folder.path)) == 2
+
+
+def test_a_run_that_was_compacted_meanwhile_is_not_recorded_again(folder):
+    """Two collectors and a merge: the second has listed what to train before the first recorded it."""
+    assert folder.write_run(4, 0, run_rows(7))
+    folder.compact()
+    assert folder.is_recorded(4, 0, 7)
+    assert not folder.is_recorded(4, 1, 7)
+    assert not folder.write_run(4, 0, run_rows(7, valid_acc=51.0))
+    assert set(read_runs(folder.path)["valid_acc"].tolist()) == {50.0}
+
+
+def test_a_run_that_was_recorded_meanwhile_is_not_added_to_it(folder):
+    folder.write_run(0, 0, run_rows(7))
+    assert folder.compact([run_rows(7, valid_acc=51.0), run_rows(8), run_rows(8, valid_acc=51.0)]) == 2
+    assert set(read_runs(folder.path)["valid_acc"].tolist()) == {50.0}
+    assert folder.recorded() == {(7, 0), (8, 0)}
+
+
+@pytest.mark.parametrize("moment", ["while files are listed", "before they are read"])
+def test_who_reads_while_somebody_compacts_sees_every_run(folder, monkeypatch, moment):
+    for number in range(5):
+        folder.write_run(number, 0, run_rows(number))
+        if number == 2:
+            folder.compact()
+    pending = [folder.compact]
+
+    def first_compact(function):
+        def call(path, *arguments):
+            if pending and (moment == "before they are read" or arguments == ("runs-*.parquet",)):
+                pending.pop()()
+            return function(path, *arguments)
+
+        return call
+
+    if moment == "before they are read":
+        monkeypatch.setattr(module, "read_table", first_compact(module.read_table))
+    else:
+        monkeypatch.setattr("pathlib.Path.glob", first_compact(Path.glob))
+    assert np.unique(read_runs(folder.path)["config_id"]).tolist() == [0, 1, 2, 3, 4]
+    assert not pending
+
+
+def test_an_error_of_the_system_is_no_damage(folder, monkeypatch):
+    import pyarrow as pa
+
+    folder.write_run(0, 0, run_rows(1))
+
+    def too_many(_):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(pa, "OSFile", too_many)
+    with pytest.raises(MissingData, match="Too many open files; the file may be whole, so try again"):
+        folder.recover()
+    monkeypatch.undo()
+    assert folder.recover() == []
+    assert folder.recorded() == {(1, 0)}
+
+
+def test_a_file_system_without_locks_is_warned_of(folder, monkeypatch, caplog):
+    def no_locks(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with folder.claim(0, 0) as is_ours:
+        assert is_ours
+        folder.write_run(0, 0, run_rows(1))
+    assert "let one process at a time work on this folder" in caplog.text
+
+
+def test_tables_of_another_protocol_are_refused(folder):
+    n = np.zeros(1)
+    visits = {name: n.astype("U" if dtype == "string" else dtype) for name, dtype in VISIT_COLUMNS.items()}
+    write_table(visits_path(folder.path), visits, VISIT_COLUMNS)
+    with pytest.raises(ProtocolMismatch, match=r"has rows of 0\.0 in profile_visits\.parquet"):
+        read_visits(folder.path)
+    profile = {name: n.astype("U" if dtype == "string" else dtype) for name, dtype in PROFILE_COLUMNS.items()}
+    write_table(folder.path / "profile.parquet", profile, PROFILE_COLUMNS)
+    with pytest.raises(ProtocolMismatch, match=r"has rows of 0\.0 in profile\.parquet"):
+        read_profile(folder.path)
 
 
 def test_a_shard_cut_short_is_set_aside_not_deleted(folder):

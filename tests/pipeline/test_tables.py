@@ -2,6 +2,8 @@
 
 import hypothesis.strategies as st
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
@@ -52,6 +54,15 @@ def test_no_tables_are_an_empty_table():
     nothing = concatenate([], COLUMNS)
     assert {name: len(values) for name, values in nothing.items()} == dict.fromkeys(COLUMNS, 0)
     assert nothing["key"].dtype == empty_table(COLUMNS)["key"].dtype
+
+
+def test_arrow_is_given_a_file_of_its_own(tmp_path, monkeypatch):
+    """Its threads may let go of one of Python's when the interpreter is gone, and then the process aborts."""
+    table, given = table_of([(1, 2.0, "a", True, 3)]), []
+    write_table(tmp_path / "a.parquet", table, COLUMNS)
+    monkeypatch.setattr(pq, "read_table", lambda file, read=pq.read_table: (given.append(file), read(file))[1])
+    read_table(tmp_path / "a.parquet", COLUMNS)
+    assert [isinstance(file, pa.NativeFile) for file in given] == [True]
 
 
 def test_every_fault_of_a_table_is_named(tmp_path):
