@@ -37,14 +37,16 @@ from pipeline.data import ImageSet, load_images
 from pipeline.machine import processor_model
 from pipeline.progress import Progress
 from pipeline.protocol import shared_protocol
+from pipeline.runs import RunsFolder
 from pipeline.train import BATCH_SIZE, Training, one_core
-from pipeline.visits import write_profile, write_visits
+from pipeline.visits import LOCK, add_new, write_profile, write_visits
 
 __all__ = ["Settings", "main", "measure_config", "profile_folder"]
 
 _SAVE_EVERY: Final = 50
 _QUIET_LOAD: Final = 0.75  # before the pass itself runs
 _OWN_LOAD: Final = 1.0
+_MOST: Final = 127  # visits and repeats are numbered in int8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +120,14 @@ def profile_folder(
         load: how many processes want to run, as an average over the last minute.
 
     Raises:
-        InvalidArgument: no visits or repeats, or a busy machine; what was measured before it became busy is saved.
+        InvalidArgument: no or too many visits or repeats, or a busy machine; what was measured before it became busy
+            is saved.
         ProtocolMismatch: the folder holds runs of another protocol.
-        InvalidTable: its profile was begun with another processor or torch.
+        InvalidTable: its profile was begun with another processor or torch, or a merge brought such visits meanwhile.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
-    if faults := [f"{name}={n} must be at least 1" for name, n in (("visits", visits), ("repeats", repeats)) if n < 1]:
+    numbers = {"visits": visits, "repeats": repeats}
+    if faults := [f"{name}={n} must be 1 to {_MOST}" for name, n in numbers.items() if not 1 <= n <= _MOST]:
         raise InvalidArgument("\n".join(faults))
     wanted = shared_protocol(folder, task)
     facts = {"machine": processor_model(), "torch_version": torch.__version__, "protocol": wanted}
@@ -148,11 +152,12 @@ def profile_folder(
                 progress.update(first + len(added), note)
             if not allow_busy:
                 _refuse_busy(load(), _QUIET_LOAD + _OWN_LOAD)
-            visited = write_visits(folder, concatenate([visited, *added], VISIT_COLUMNS))
+            _add_visits(folder, concatenate(added, VISIT_COLUMNS), facts)
     finally:
         progress.close()
-    if len(visited["config_id"]):
-        write_profile(folder, visited)
+    with RunsFolder(folder).lock(LOCK):
+        if len((visited := read_visits(folder))["config_id"]):
+            write_profile(folder, visited)
     return len({row for _, row in todo})
 
 
@@ -165,6 +170,14 @@ def _visits_left(visited: Table, ids: np.ndarray[Any, Any], *, visits: int, seed
         for row in np.random.default_rng((seed, visit)).permutation(len(ids)).tolist()
         if (visit, int(ids[row])) not in done
     ]
+
+
+def _add_visits(folder: Path, added: Table, facts: dict[str, str]) -> None:
+    """Add visits to those that are there now, which a merge may have added to since they were read."""
+    with RunsFolder(folder).lock(LOCK):
+        visited = read_visits(folder)
+        _refuse_another_machine(visited, folder, facts)
+        write_visits(folder, add_new(visited, added))
 
 
 def _table_of(config_id: int, visit: int, times: Sequence[tuple[float, float]], facts: dict[str, str]) -> Table:

@@ -41,6 +41,7 @@ from pipeline.command import answer, new_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.progress import Progress
 from pipeline.protocol import shared_protocol
+from pipeline.runs import RunsFolder
 from pipeline.train import Training, one_core
 
 __all__ = ["main", "proxy_folder", "score_config", "score_network"]
@@ -83,8 +84,7 @@ def proxy_folder(folder: Path, of_task: Task, *, data_dir: Path | None = None, s
     """
     wanted = shared_protocol(folder, of_task)
     scored, configs = read_proxies(folder), read_configs(folder)
-    if others := sorted(set(scored["seed"].tolist()) - {seed}):
-        raise InvalidArgument(f"{proxies_path(folder)} has scores of seed {others[0]}, not {seed}; move it away first")
+    _refuse_another_seed(scored, folder, seed)
     trained = np.isin(configs["config_id"], read_runs(folder)["config_id"])
     todo = take(configs, trained & ~np.isin(configs["config_id"], scored["config_id"]))
     n_todo = len(todo["config_id"])
@@ -98,12 +98,26 @@ def proxy_folder(folder: Path, of_task: Task, *, data_dir: Path | None = None, s
                 for config in rows({key: part[key] for key in CONFIG_KEYS})
             ]
             added = _table_of(part["config_id"].tolist(), found, seed=seed, protocol=wanted)
-            scored = sort_by(concatenate([scored, added], PROXY_COLUMNS), ("config_id",))
-            write_table(proxies_path(folder), scored, PROXY_COLUMNS)
+            _add_scores(folder, added, seed)
             progress.update(first + len(found), "")
     finally:
         progress.close()
     return n_todo
+
+
+def _add_scores(folder: Path, added: Table, seed: int) -> None:
+    """Add scores to those that are there now, which another process may have added to since they were read."""
+    with RunsFolder(folder).lock("proxies"):
+        scored = read_proxies(folder)
+        _refuse_another_seed(scored, folder, seed)
+        is_new = ~np.isin(added["config_id"], scored["config_id"])
+        together = sort_by(concatenate([scored, take(added, is_new)], PROXY_COLUMNS), ("config_id",))
+        write_table(proxies_path(folder), together, PROXY_COLUMNS)
+
+
+def _refuse_another_seed(scored: Table, folder: Path, seed: int) -> None:
+    if others := sorted(set(scored["seed"].tolist()) - {seed}):
+        raise InvalidArgument(f"{proxies_path(folder)} has scores of seed {others[0]}, not {seed}; move it away first")
 
 
 def _of_the_loss(network: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float]:

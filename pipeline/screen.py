@@ -5,7 +5,8 @@
 
 The first trains the same configs with two seeds under the candidate and reports Kendall's tau between the seeds of the
 last epoch's validation accuracy, with a bootstrap interval over configs, and the mean CPU seconds of a run. The second
-reports the same of the repeated configs in a folder of runs.
+reports the same of the repeated configs in a folder of runs, the seconds of one processor alone. What is not known or
+not defined is null.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import dataclasses
 import json
 import logging
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -28,10 +30,11 @@ from jahs.errors import InvalidTable, JahsError
 from jahs.files.atomic import write_beside
 from jahs.files.tables import take
 from jahs.ranks import kendall_tau
-from jahs.runs import last_rows, read_runs
+from jahs.runs import is_timed, last_rows, read_profile, read_runs, timing_machine
 from jahs.stdout import write_stdout
 from jahs.tasks import Task, task
 from pipeline.data import load_images
+from pipeline.protocol import protocol_digest
 from pipeline.sampling import N_GROUPS, sample_config
 from pipeline.train import train
 
@@ -44,9 +47,10 @@ _log = logging.getLogger(__name__)
 
 def screen_one(candidate: Task, number: int, seed: int, out: Path) -> dict[str, Any]:  # Any: JSON
     """Train config `number` under `candidate`, or read what was measured before; return one row."""
-    path = (
-        out / f"{candidate.n_train}-{candidate.n_valid}-{candidate.n_test}-{candidate.max_epoch}-{number}-{seed}.json"
-    )
+    # A candidate is not frozen, so it has no digest of its split; the split follows from its other facts.
+    protocol = protocol_digest(dataclasses.replace(candidate, index_digest=""))
+    sizes = f"{candidate.n_train}-{candidate.n_valid}-{candidate.n_test}-{candidate.max_epoch}"
+    path = out / f"{candidate.name}-{sizes}-{protocol[:8]}-{number}-{seed}.json"
     if not path.exists():
         config = sample_config(number)
         images = load_images(candidate)[config["Resolution"]]
@@ -67,8 +71,14 @@ def screen_one(candidate: Task, number: int, seed: int, out: Path) -> dict[str, 
 
 
 def recorded_rows(path: Path) -> list[dict[str, Any]]:  # Any: JSON
-    """Return a row like `screen_one`'s for every run of a folder whose seed is one of the two."""
-    last = last_rows(read_runs(path))
+    """Return a row like `screen_one`'s for every run of a folder whose seed is one of the two.
+
+    Its seconds are None where they do not compare with the others': see `jahs.runs.is_timed`.
+    """
+    runs = read_runs(path)
+    machine = timing_machine(runs, read_profile(path))
+    runs["runtime"] = np.where(is_timed(runs, machine), runs["runtime"], np.nan)
+    last = last_rows(runs)
     last = take(last, np.isin(last["seed"], _SEEDS))
     named = {
         "number": "config_id",
@@ -78,11 +88,15 @@ def recorded_rows(path: Path) -> list[dict[str, Any]]:  # Any: JSON
         "cpu_time_s": "runtime",
     }
     columns = [last[column].tolist() for column in named.values()]
-    return [dict(zip(named, values, strict=True)) for values in zip(*columns, strict=True)]
+    rows = [dict(zip(named, values, strict=True)) for values in zip(*columns, strict=True)]
+    return [{**row, "cpu_time_s": _known(row["cpu_time_s"])} for row in rows]
 
 
-def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, float]:  # Any: JSON
-    """Return tau between the seeds with its 95 % interval, the mean difference and the mean cost."""
+def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, float | None]:  # Any: JSON
+    """Return tau between the seeds with its 95 % interval, the mean difference and the mean cost.
+
+    The interval is of the resamples whose tau is defined. None: no tau is, or no cost is known.
+    """
     by_config: dict[int, dict[int, float]] = {}
     for row in rows:
         if row["status"] == "finished":
@@ -91,22 +105,27 @@ def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, float]:  # Any: JSON
     if len(pairs) < 2:
         raise InvalidTable(f"{len(pairs)} configs finished with both seeds; at least 2 are needed to compare")
     rng = np.random.default_rng(0)
-    taus = [_tau(pairs[rng.integers(0, len(pairs), len(pairs))]) for _ in range(2000)]
-    low, high = np.quantile(taus, [0.025, 0.975])
+    taus = np.array([_tau(pairs[rng.integers(0, len(pairs), len(pairs))]) for _ in range(2000)])
+    low, high = (None, None) if np.isnan(taus).all() else np.nanquantile(taus, [0.025, 0.975]).tolist()
+    costs = [row["cpu_time_s"] for row in rows if row["cpu_time_s"] is not None]
     return {
         "n_configs": len(pairs),
         "n_diverged_runs": sum(row["status"] != "finished" for row in rows),
-        "tau": _tau(pairs),
-        "tau_low": float(low),
-        "tau_high": float(high),
+        "tau": _known(_tau(pairs)),
+        "tau_low": low,
+        "tau_high": high,
         "mean_abs_difference": float(np.abs(pairs[:, 0] - pairs[:, 1]).mean()),
         "median_valid_acc": float(np.median(pairs)),
-        "mean_cpu_time_s": float(np.mean([row["cpu_time_s"] for row in rows])),
+        "mean_cpu_time_s": float(np.mean(costs)) if costs else None,
     }
 
 
 def _tau(pairs: NDArray[np.float64]) -> float:
     return kendall_tau(pairs[:, 0], pairs[:, 1])
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -124,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         rows = _trained_rows(args, parser) if args.runs is None else recorded_rows(args.runs)
-        write_stdout(json.dumps(summarise(rows), indent=2))
+        write_stdout(json.dumps(summarise(rows), indent=2, allow_nan=False))
     except JahsError as err:
         _log.error("%s", err)
         return 2

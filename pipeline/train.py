@@ -25,6 +25,7 @@ from jahs.files.atomic import write_beside
 from jahs.tasks import Task
 from pipeline.augment import AUGMENTATION_VERSION, crop_padding, flip_and_crop, trivial_augment
 from pipeline.data import ImageSet, Part, resize_batch
+from pipeline.machine import processor_model
 from pipeline.network import Network, build_network
 
 __all__ = ["BATCH_SIZE", "CONSTANTS", "EPOCH_FIELDS", "TrainedRun", "Training", "learning_rate", "one_core", "train"]
@@ -86,7 +87,8 @@ def train(
         seed: the draw of weights, order and augmentation.
         epochs: stop after this many; the schedule stays the task's. None: all.
         device: "cpu" or a CUDA device; away from the CPU `runtime` is NaN.
-        checkpoint: file to resume from if it exists, and to save to after every epoch.
+        checkpoint: file to resume from if it exists, and to save to after every epoch; one of another device or
+            processor is of another run, for their seconds do not add up.
         on_epoch: called with the epoch and its measurements, also for those that a checkpoint brings.
 
     Raises:
@@ -102,7 +104,8 @@ def train(
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(config, task, images, seed=seed, device=device)
         identity = (
-            f"{task.name} {images.index_digest} {AUGMENTATION_VERSION} {config_id(config)} {seed} {task.max_epoch}"
+            f"{task.name} {images.index_digest} {AUGMENTATION_VERSION} {config_id(config)} {seed} {task.max_epoch} "
+            f"on {_device_name(training.device)}, {processor_model()}"
         )
         rows = [] if checkpoint is None else training.resume(checkpoint, identity)
         for epoch, row in enumerate(rows[:last], start=1):
@@ -157,8 +160,14 @@ class Training:
         """Seed torch's global generator, draw the weights from it, and set up the rest.
 
         Raises:
-            InvalidArgument: torch does not know the device, or cannot use it.
+            InvalidArgument: the images are of another Resolution, or torch does not know the device or cannot use it.
         """
+        resolution = config["Resolution"]
+        if images.side != (side := task.image_side(resolution)):
+            raise InvalidArgument(
+                f"images are {images.side} pixels wide, but {task.name} at Resolution={resolution} has {side}; give "
+                f"load_images(task)[{resolution}]"
+            )
         try:
             place = torch.device(device)
             images = images.to(place)
@@ -264,6 +273,10 @@ class Training:
             reason = str(err).strip().split("\n")[0]
             raise CorruptFile(f"{path} is not a readable checkpoint ({reason}); delete it to start over") from err
         return rows
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def _report(on_epoch: Callable[[int, Mapping[str, float]], None] | None, epoch: int, row: list[float]) -> None:

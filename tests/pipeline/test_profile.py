@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from pipeline.data import load_images
 from pipeline.machine import processor_model
 from pipeline.profile import main, measure_config, profile_folder
 from pipeline.protocol import protocol_digest, protocol_facts
+from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table, sample_config
 from pipeline.visits import merge_visits
 
@@ -129,6 +131,59 @@ def test_visits_of_folders_merge_and_those_of_another_machine_stay_out(task, tmp
     assert read_profile(empty)["latency"].tolist() == read_profile(one)["latency"].tolist()
 
 
+@pytest.mark.parametrize("n_visited_before", [0, 1])
+def test_visits_that_are_merged_during_a_pass_stay(task, tmp_path, quick, monkeypatch, n_visited_before):
+    for name, n_configs in (("one", 5), ("two", 8)):
+        (tmp_path / name).mkdir()
+        _folder(task, tmp_path / name, n_configs=n_configs)
+    one, two = tmp_path / "one", tmp_path / "two"
+    profile_folder(two, task, visits=1, repeats=2, load=_quiet)
+    if n_visited_before:
+        profile_folder(one, task, visits=n_visited_before, repeats=2, load=_quiet)
+    measure, merged = profile_module.measure_config, []
+
+    def merge_first(*args, **options):
+        if not merged:
+            merged.append(merge_visits(one, [two]))
+        return measure(*args, **options)
+
+    monkeypatch.setattr(profile_module, "measure_config", merge_first)
+    profile_folder(one, task, visits=2, repeats=2, load=_quiet)
+    assert merged == [[]]
+    visits = read_visits(one)
+    assert len(visits["visit"]) == (8 + 5) * 2
+    is_merged = ~np.isin(visits["config_id"], config_table(0, 5)["config_id"])
+    theirs = read_visits(two)
+    assert set(visits["latency"][is_merged].tolist()) < set(theirs["latency"].tolist())
+    assert len(read_profile(one)["config_id"]) == 8
+
+
+def test_a_pass_does_not_mix_with_a_merge_from_another_machine(folder, task, tmp_path, quick, monkeypatch):
+    far = tmp_path / "far"
+    far.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(profile_module, "processor_model", lambda: "Abacus 9")
+        profile_folder(_folder(task, far, n_configs=5), task, visits=1, repeats=1, load=_quiet)
+    images = load_images(task)
+    monkeypatch.setattr(profile_module, "load_images", lambda *_, data_dir: merge_visits(folder, [far]) or images)
+    with pytest.raises(InvalidTable, match="was begun with machine=Abacus 9"):
+        profile_folder(folder, task, visits=1, repeats=1, load=_quiet)
+    assert set(read_visits(folder)["machine"].tolist()) == {"Abacus 9"}
+
+
+def test_a_merge_waits_for_a_pass_that_saves(task, tmp_path, quick):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        profile_folder(_folder(task, tmp_path / name, n_configs=2), task, visits=1, repeats=1, load=_quiet)
+    one = tmp_path / "one"
+    with ThreadPoolExecutor(1) as pool:
+        with RunsFolder(one).lock("profile"):
+            merging = pool.submit(merge_visits, one, [tmp_path / "two"])
+            with pytest.raises(TimeoutError):
+                merging.result(timeout=0.2)
+        assert merging.result() == []
+
+
 def test_a_larger_network_takes_longer(task):
     images = load_images(task)
     config = sample_config(0) | {f"Op{i}": 2 for i in range(1, 7)}
@@ -208,9 +263,17 @@ def test_another_protocol_and_no_folder_and_no_repeats_are_refused(folder, task,
         profile_folder(folder, dataclasses.replace(task, max_epoch=3), load=_quiet)
     with pytest.raises(MissingData, match="is not a folder of runs"):
         profile_folder(tmp_path / "nowhere", task, load=_quiet)
-    with pytest.raises(InvalidArgument, match="visits=-1 must be at least 1\nrepeats=0 must be at least 1"):
+    with pytest.raises(InvalidArgument, match="visits=-1 must be 1 to 127\nrepeats=0 must be 1 to 127"):
         profile_folder(folder, task, visits=-1, repeats=0, load=_quiet)
     assert not (folder / "profile.parquet").exists()
+
+
+def test_more_visits_and_repeats_than_a_table_can_number_are_refused(folder, task, quick):
+    with pytest.raises(InvalidArgument, match="visits=300 must be 1 to 127\nrepeats=128 must be 1 to 127"):
+        profile_folder(folder, task, visits=300, repeats=128, load=_quiet)
+    assert quick == []
+    profile_folder(folder, task, visits=1, repeats=127, load=_quiet)
+    assert sorted(set(read_visits(folder)["repeat"].tolist())) == list(range(127))
 
 
 def test_the_command_says_how_many_it_measured_and_exits_2_on_mistakes(folder, task, quick, monkeypatch, capsys):

@@ -140,6 +140,29 @@ def test_what_was_trained_is_scored_once_and_goes_on_where_it_ended(folder, task
         proxy_folder(folder, task, seed=1)
 
 
+@pytest.mark.parametrize("their_seed", [0, 1])
+def test_scores_that_another_process_saves_meanwhile_stay(folder, task, monkeypatch, their_seed):
+    ids = read_configs(folder)["config_id"][:2].tolist()
+
+    def score(*_, seed):
+        if not proxies_path(folder).exists():
+            theirs = [dict.fromkeys(PROXIES, 7.0)] * 2
+            table = proxies_module._table_of(ids, theirs, seed=their_seed, protocol=protocol_digest(task))
+            write_table(proxies_path(folder), table, PROXY_COLUMNS)
+        return dict.fromkeys(PROXIES, 1.0)
+
+    monkeypatch.setattr(proxies_module, "score_config", score)
+    monkeypatch.setattr(proxies_module, "_SAVE_EVERY", 2)
+    if their_seed == 0:
+        assert proxy_folder(folder, task) == 5
+    else:
+        with pytest.raises(InvalidArgument, match="scores of seed 1, not 0"):
+            proxy_folder(folder, task)
+    found = read_proxies(folder)
+    assert found["snip"][np.isin(found["config_id"], ids)].tolist() == [7.0, 7.0]
+    assert len(found["config_id"]) == (5 if their_seed == 0 else 2)
+
+
 def test_the_command_scores_a_folder_and_says_what_is_wrong(folder, task, monkeypatch, capsys):
     monkeypatch.setattr(proxies_module, "task", lambda name: task if name == "digits" else TASKS[name])
     assert main(["--task", "digits", "--runs", str(folder)]) == 0

@@ -215,6 +215,12 @@ def test_a_seed_that_is_none_is_refused(images, seed):
         train(CONFIG, TINY, images, seed=seed)
 
 
+def test_images_of_another_resolution_are_refused(images):
+    message = r"images are 8 pixels wide, but digits at Resolution=1.0 has 16; give load_images\(task\)\[1.0\]"
+    with pytest.raises(InvalidArgument, match=message):
+        train(CONFIG | {"Resolution": 1.0}, TINY, images, seed=0)
+
+
 @pytest.mark.parametrize("device", ["gpu", "cuda:77"])
 def test_a_device_that_is_not_there_is_refused(images, device):
     with pytest.raises(InvalidArgument, match=f"device='{device}' cannot be used"):
@@ -257,6 +263,21 @@ def test_a_checkpoint_of_another_augmentation_is_refused(images, tmp_path, monke
     monkeypatch.setattr("pipeline.train.AUGMENTATION_VERSION", AUGMENTATION_VERSION + 1)
     with pytest.raises(ProtocolMismatch, match="belongs to another run"):
         train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("name", ["processor_model", "_device_name"])
+def test_a_checkpoint_of_another_device_or_processor_is_refused(images, tmp_path, monkeypatch, name):
+    checkpoint = tmp_path / "run.pt"
+    train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
+    monkeypatch.setattr(train_module, name, lambda *_: "Abacus 9")
+    with pytest.raises(ProtocolMismatch, match=r"belongs to another run .*Abacus 9.*; delete or move it"):
+        train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint)
+
+
+def test_a_device_is_known_by_its_name(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"Abacus {device.index}")
+    assert train_module._device_name(torch.device("cpu")) == "cpu"
+    assert train_module._device_name(torch.device("cuda:9")) == "Abacus 9"
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "text", "another file", "lacks weights"])
