@@ -172,7 +172,10 @@ def _of_one_protocol(folder: Path, table: Table, name: str = "its runs") -> Tabl
     """Return the table; ProtocolMismatch if it has rows of another protocol than its folder."""
     protocol = read_protocol(folder).digest
     if others := sorted(set(table["protocol"].tolist()) - {protocol}):
-        raise ProtocolMismatch(f"{folder} is of protocol {protocol} but has rows of {', '.join(others)} in {name}")
+        n_rows = int(np.isin(table["protocol"], others).sum())
+        raise ProtocolMismatch(
+            f"{folder} is of protocol {protocol} but has rows of {', '.join(others)}: {n_rows} of {name}"
+        )
     return table
 
 

@@ -161,11 +161,11 @@ def test_tables_of_another_protocol_are_refused(folder):
     n = np.zeros(1)
     visits = {name: n.astype("U" if dtype == "string" else dtype) for name, dtype in VISIT_COLUMNS.items()}
     write_table(visits_path(folder.path), visits, VISIT_COLUMNS)
-    with pytest.raises(ProtocolMismatch, match=r"has rows of 0\.0 in profile_visits\.parquet"):
+    with pytest.raises(ProtocolMismatch, match=r"has rows of 0\.0: 1 of profile_visits\.parquet"):
         read_visits(folder.path)
     profile = {name: n.astype("U" if dtype == "string" else dtype) for name, dtype in PROFILE_COLUMNS.items()}
     write_table(folder.path / "profile.parquet", profile, PROFILE_COLUMNS)
-    with pytest.raises(ProtocolMismatch, match=r"has rows of 0\.0 in profile\.parquet"):
+    with pytest.raises(ProtocolMismatch, match=r"has rows of 0\.0: 1 of profile\.parquet"):
         read_profile(folder.path)
 
 
@@ -199,7 +199,7 @@ def test_a_folder_holds_one_protocol(folder):
     with pytest.raises(ProtocolMismatch, match="holds runs of protocol p1, not of p2; collect into another folder"):
         RunsFolder.open_or_make(folder.path, facts=FACTS, digest="p2")
     folder.write_run(0, 0, run_rows(1, protocol="p2"))
-    with pytest.raises(ProtocolMismatch, match="is of protocol p1 but has rows of p2"):
+    with pytest.raises(ProtocolMismatch, match="is of protocol p1 but has rows of p2: 3 of its runs"):
         read_runs(folder.path)
 
 

@@ -92,7 +92,7 @@ def test_models_of_another_split_are_not_scored(
     [
         (lambda m: replace(m, runs={**m.runs, "valid_acc": m.runs["valid_acc"] * np.nan}), "are not measurements"),
         (lambda m: replace(m, configs=take(m.configs, m.configs["N"] < 5)), "are not in the config table"),
-        (lambda m: replace(m, profile={**m.profile, "protocol": np.full(270, "no")}), "270 rows of protocol no"),
+        (lambda m: replace(m, profile={**m.profile, "protocol": np.full(270, "no")}), "rows of no: 270 of profile"),
     ],
 )  # fmt: skip
 def test_bad_tables_are_refused_with_counts_and_leave_nothing(
