@@ -4,8 +4,8 @@
     FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_COLUMNS`)
     FOLDER/runs-0001.parquet      compacted runs, one row per (config, seed, epoch) (`RUN_COLUMNS`)
     FOLDER/new/<number>-<seed>.parquet   one finished run each, until they are compacted
-    FOLDER/profile_visits.parquet the quiet pass, one row per repeat of every visit to a config (`VISIT_COLUMNS`)
-    FOLDER/profile.parquet        what is made of it: the least of each config's repeats (`PROFILE_COLUMNS`)
+    FOLDER/profile_visits.parquet quiet passes, one row per repeat of every visit to a config (`VISIT_COLUMNS`)
+    FOLDER/profile.parquet        of one processor's visits, the least of each config's repeats (`PROFILE_COLUMNS`)
     FOLDER/proxies.parquet        scores of untrained networks, one row per config (`PROXY_COLUMNS`)
     FOLDER/damaged/               shards that could not be read, kept for inspection
 
@@ -16,7 +16,7 @@ shard, because something ended in the middle of compacting, is read once. `pipel
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -56,6 +56,7 @@ __all__ = [
     "run_shards",
     "sorted_runs",
     "timing_machine",
+    "visits_of_profile",
     "visits_path",
 ]
 
@@ -149,7 +150,7 @@ def visits_path(path: Path) -> Path:
 
 
 def read_visits(path: Path) -> Table:
-    """Return every repeat of every visit that the profile is made of; no rows if there is none."""
+    """Return every repeat of every visit to a config, on any processor; no rows if there is none."""
     return _read_if_there(path, visits_path(path).name, VISIT_COLUMNS)
 
 
@@ -179,8 +180,22 @@ def _of_one_protocol(folder: Path, table: Table, name: str = "its runs") -> Tabl
     return table
 
 
+def visits_of_profile(visits: Table, profile: Table) -> Table:
+    """Return the visits on the processor and with the torch of the profile; none where there is no profile."""
+    made = {*_places(profile)}
+    return take(visits, np.array([place in made for place in _places(visits)], dtype=np.bool_))
+
+
+def _places(table: Table) -> Iterator[tuple[str, str]]:
+    return zip(table["machine"].tolist(), table["torch_version"].tolist(), strict=True)
+
+
 def profile_of_visits(visits: Table) -> Table:
-    """Return the profile: for each config the least of its repeats, since interference only ever adds to a time."""
+    """Return the profile: for each config the least of its repeats, since interference only ever adds to a time.
+
+    Args:
+        visits: on one processor, with one torch.
+    """
     visits = sort_by(visits, VISIT_KEY)
     _, first, counts = np.unique(visits["config_id"], return_index=True, return_counts=True)
     least = {name: np.minimum.reduceat(visits[name], first) if len(first) else visits[name] for name in TIMES}
@@ -188,7 +203,11 @@ def profile_of_visits(visits: Table) -> Table:
 
 
 def halves_of_visits(visits: Table) -> tuple[Table, Table]:
-    """Return two profiles, of the even and of the odd visits to the configs that have both: one checks the other."""
+    """Return two profiles, of the even and of the odd visits to the configs that have both: one checks the other.
+
+    Args:
+        visits: on one processor, with one torch.
+    """
     even, odd = (take(visits, visits["visit"] % 2 == half) for half in (0, 1))
     shared = np.intersect1d(even["config_id"], odd["config_id"])
     even, odd = (take(part, np.isin(part["config_id"], shared)) for part in (even, odd))

@@ -115,7 +115,7 @@ VISIT_COLUMNS: Final = MappingProxyType(
 )
 
 VISIT_KEY: Final = ("config_id", "visit", "repeat")
-"""What names a repeat; tables are in this order."""
+"""What names a repeat of one processor and torch; tables are in this order."""
 
 PROXIES: Final = ("grad_norm", "snip", "synflow", "jacob_cov", "naswot")
 """What untrained networks are scored with; `pipeline.proxies` says what each is."""

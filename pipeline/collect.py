@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import torch
 from joblib import Parallel, delayed, parallel_config
@@ -38,7 +38,7 @@ from pipeline.progress import Progress
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import RunsFolder, check_free_space
 from pipeline.sampling import config_table, run_seeds, sample_config
-from pipeline.worker import collect_run
+from pipeline.worker import Job, collect_run
 
 __all__ = ["Settings", "collect", "main"]
 
@@ -46,6 +46,8 @@ _log = logging.getLogger(__name__)
 _AHEAD: Final = 270  # configs are entered into the table so many at a time
 _MOST_RESTARTS: Final = 20
 _PAIR: Final = (0, 1)
+
+_Pair: TypeAlias = tuple[int, int]  # config_id and seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,28 +111,38 @@ def collect(settings: Settings) -> int:
     progress = Progress(settings.runs, settings.task, limit_s=settings.minutes and settings.minutes * 60)
     n_added = 0
     deadline = None if settings.minutes is None else time.monotonic() + settings.minutes * 60
-    given: set[tuple[int, int]] = set()
-    for restart in range(_MOST_RESTARTS + 1):
-        jobs = _jobs(settings, folder, deadline=deadline, given=given)
+    given: dict[Job, _Pair] = {}
+    others: set[Job] = set()
+    n_restarts = 0
+    is_done = False
+    while not is_done:
+        is_done = True
+        jobs = _jobs(settings, folder, deadline=deadline, given=given, others=others)
         try:
-            for line in _run_jobs(settings, jobs):
-                if line is not None:
+            for job, line in _run_jobs(settings, jobs):
+                if line is None:
+                    del given[job]
+                    others.add(job)
+                    is_done = False  # another one may take its place
+                else:
                     n_added += 1
                     progress.update(n_added, line)
-            break
         except TerminatedWorkerError:
             _log.warning("a worker was killed; its run is trained again")
-            if restart == _MOST_RESTARTS:
+            n_restarts += 1
+            if n_restarts > _MOST_RESTARTS:
                 raise
             # Other workers may have recorded runs whose lines were lost with the killed one.
-            given &= folder.recorded()
+            recorded = folder.recorded()
+            given = {job: pair for job, pair in given.items() if pair in recorded}
             n_added = len(given)
+            is_done = False
     progress.close()
     return n_added
 
 
-def _run_jobs(settings: Settings, jobs: Iterator[tuple[int, int]]) -> Iterator[str | None]:
-    """Yield a line for every run as it ends, None for one that another collector has."""
+def _run_jobs(settings: Settings, jobs: Iterator[Job]) -> Iterator[tuple[Job, str | None]]:
+    """Yield each job with a line about its run as it ends, None for one that another collector has."""
     call = delayed(
         functools.partial(
             collect_run,
@@ -163,11 +175,13 @@ def _run_jobs(settings: Settings, jobs: Iterator[tuple[int, int]]) -> Iterator[s
 
 
 def _jobs(
-    settings: Settings, folder: RunsFolder, *, deadline: float | None, given: set[tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    """Yield the number and seed of every run that is not recorded, in order, until a limit is reached.
+    settings: Settings, folder: RunsFolder, *, deadline: float | None, given: dict[Job, _Pair], others: set[Job]
+) -> Iterator[Job]:
+    """Yield every run that is not recorded, in order, until a limit is reached.
 
-    The (config_id, seed) of what was yielded are added to `given`; those that are there count against the limit.
+    Args:
+        given: what is yielded is added to it; what is there counts against the limit.
+        others: runs that other collectors have.
     """
     done = folder.recorded()
     number = 0
@@ -176,11 +190,11 @@ def _jobs(
             folder.add_configs(config_table(number, number + _AHEAD))
         identity = config_id(sample_config(number))
         for seed in sorted({*run_seeds(number), *_PAIR}) if number < settings.pairs else run_seeds(number):
-            if (identity, seed) in done:
+            if (identity, seed) in done or (number, seed) in others:
                 continue
             if len(given) == settings.runs or (deadline is not None and time.monotonic() > deadline):
                 return
-            given.add((identity, seed))
+            given[number, seed] = identity, seed
             yield number, seed
         number += 1
 

@@ -16,19 +16,23 @@ import numpy as np
 import torch
 
 from jahs.columns import config_ids
-from jahs.errors import InvalidTable, JahsError, ProtocolMismatch
+from jahs.errors import InvalidArgument, InvalidTable, JahsError, ProtocolMismatch
 from jahs.files.tables import Table, take
 from jahs.metrics import ACCURACIES
 from jahs.runs import (
+    TIMES,
     each_run_once,
     is_timed,
     last_rows,
+    profile_of_visits,
     read_configs,
     read_profile,
     read_protocol,
     read_runs,
     read_shards,
+    read_visits,
     timing_machine,
+    visits_of_profile,
 )
 from jahs.schema import CONFIG_KEYS
 from jahs.stdout import write_stdout
@@ -37,7 +41,7 @@ from pipeline.data import load_images
 from pipeline.machine import processor_model
 from pipeline.protocol import protocol_digest
 from pipeline.runs import RunsFolder
-from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, config_table, run_seeds, sample_config
+from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, config_table, group_positions, run_seeds, sample_config
 from pipeline.train import EPOCH_FIELDS, train
 from pipeline.visits import merge_visits
 
@@ -70,10 +74,12 @@ def folder_task(path: Path) -> Task:
 def status(path: Path) -> dict[str, Any]:  # Any: JSON
     """Return counts per fidelity group, cost so far, and an estimate of what is left on the processor of runtimes."""
     runs, configs = read_runs(path), read_configs(path)
-    number_of = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
     last = last_rows(runs)
     trained = Counter(last["config_id"].tolist())
-    groups = Counter(number_of[identity] % N_GROUPS for identity in trained)
+    is_trained = np.isin(configs["config_id"], last["config_id"])
+    if n_strange := len(trained) - int(is_trained.sum()):
+        raise InvalidTable(f"{path}: {n_strange} configs have runs but are not in configs.parquet")
+    groups = np.bincount(group_positions(take(configs, is_trained)), minlength=N_GROUPS)
     timed = last["runtime"][is_timed(last, timing_machine(runs, read_profile(path)))]
     n_runs_wanted = sum(len(run_seeds(number)) for number in range(_WANTED_CONFIGS))
     mean_s = float(timed.mean()) if len(timed) else None
@@ -84,7 +90,7 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         "n_repeated_configs": sum(n > 1 for n in trained.values()),
         "n_diverged_runs": int((last["status"] == "diverged").sum()),
         "n_profiled": len(read_profile(path)["config_id"]),
-        "configs_per_group": [groups[group] for group in range(N_GROUPS)],
+        "configs_per_group": groups.tolist(),
         "runs_per_hour": _rate(path),
         "core_hours": float(np.nansum(last["runtime"])) / 3600,
         "mean_core_seconds": mean_s,
@@ -105,6 +111,7 @@ def verify(path: Path) -> list[str]:
     faults += _config_faults(configs)
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         faults.append(f"{len(strange)} configs have runs but are not in configs.parquet, e.g. {min(strange)}")
+    faults += _profile_faults(read_profile(path), read_visits(path))
     for run in _each_run(runs):
         faults += _run_faults(run, chosen)
         if len(faults) > _MOST_LISTED:
@@ -119,8 +126,11 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
     must lie within three standard deviations of the difference between two seeds, taken from the folder's repeats.
 
     Raises:
+        InvalidArgument: a negative seed.
         InvalidTable: the folder has fewer finished CPU runs.
     """
+    if seed < 0:
+        raise InvalidArgument(f"seed={seed} is not an integer >= 0")
     chosen = folder_task(path)
     runs, configs = read_runs(path), read_configs(path)
     number_of = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
@@ -155,14 +165,15 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
 def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
     """Put the runs and the visits of other folders into `path` and compact it.
 
-    A run that several folders trained is kept once, from the folder that is named first. The profile stays one of one
-    machine: visits of another are left out, with a warning.
+    A run that several folders trained is kept once, from the folder that is named first. The profile is then that of
+    the processor which visited the most configs; that it is another one than before is said by a warning.
 
     Returns:
         The number of runs in `path` now, and of runs that were left out because they were there already.
 
     Raises:
-        ProtocolMismatch: a folder holds another protocol; nothing was changed.
+        ProtocolMismatch, CorruptFile, InvalidTable: a folder holds another protocol, or cannot be read; nothing was
+            changed.
     """
     folder = RunsFolder(path)
     for other in others:
@@ -170,14 +181,46 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
             raise ProtocolMismatch(
                 f"{other} is of protocol {found}, {path} of {folder.protocol}; they cannot be merged"
             )
-    added: list[Table] = []
-    for other in others:
-        added += _each_run(read_runs(other))
-        folder.add_configs(read_configs(other))
-    n_left_out = folder.compact(added)
-    for line in merge_visits(path, others):
-        _log.warning(line)
+    read = [(read_configs(other), _each_run(read_runs(other)), read_visits(other)) for other in others]
+    for configs, _, _ in read:
+        folder.add_configs(configs)
+    n_left_out = folder.compact([run for _, runs, _ in read for run in runs])
+    before = _profiled_by(read_profile(path))
+    merge_visits(path, [visits for _, _, visits in read])
+    after = _profiled_by(read_profile(path))
+    if before and before != after:
+        _log.warning("the profile was of %s, and is of %s now: so are runtimes", ", ".join(before), ", ".join(after))
     return len(folder.recorded()), n_left_out
+
+
+def _profile_faults(profile: Table, visits: Table) -> list[str]:
+    """Whether the profile is what its visits make; nothing where visits are not known."""
+    if len(where := _profiled_by(profile)) > 1:
+        return [f"profile.parquet: times of {' and of '.join(where)} do not compare"]
+    if not len(visits["visit"]):
+        return []
+    made = profile_of_visits(visits_of_profile(visits, profile))
+    _, here, there = np.intersect1d(profile["config_id"], made["config_id"], return_indices=True)
+    n_repeats, n_visited = profile["n_repeats"][here], made["n_repeats"][there]
+    is_wrong = n_repeats > n_visited  # a pass under way has more
+    for name in TIMES:
+        least, told = made[name][there], profile[name][here]
+        is_wrong |= (told < least) | ((told > least) & (n_repeats == n_visited))
+    n_unvisited = len(profile["config_id"]) - len(here)
+    return [
+        f"profile.parquet: {n} {what}"
+        for n, what in (
+            (int(is_wrong.sum()), "configs do not have the least of their repeats"),
+            (n_unvisited, "configs were not visited"),
+        )
+        if n
+    ]
+
+
+def _profiled_by(profile: Table) -> list[str]:
+    """What measured the profile."""
+    pairs = zip(profile["machine"].tolist(), profile["torch_version"].tolist(), strict=True)
+    return [f"{machine} with torch {version}" for machine, version in sorted({*pairs})]
 
 
 def _config_faults(configs: Table) -> list[str]:

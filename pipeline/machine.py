@@ -6,7 +6,9 @@ import functools
 import platform
 from pathlib import Path
 
-__all__ = ["processor_model"]
+import torch
+
+__all__ = ["device_name", "processor_model"]
 
 
 @functools.cache
@@ -18,3 +20,8 @@ def processor_model() -> str:
         lines = []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.processor() or platform.machine() or "unknown")
+
+
+def device_name(device: torch.device) -> str:
+    """Return "cpu", or the accelerator's model."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

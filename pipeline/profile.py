@@ -7,9 +7,9 @@ quiet machine still has slow minutes (another tenant of the processor, a lower c
 times, far apart: each visit goes through all configs in a random order of its own. Every repeat is kept in
 `profile_visits.parquet`; `profile.parquet` is made of them when every config has had its visits.
 
-The results of a whole folder come from one processor and one torch, whatever trained the runs. What is measured is
-saved every few configs, and the pass goes on from there. It refuses a busy machine, and throws away what it measured
-while it became busy.
+A profile is of one processor and one torch, whatever trained the runs: where several visited a folder's configs, of the
+one that visited the most. What is measured is saved every few configs, and the pass goes on from there. It refuses a
+busy machine, and throws away what it measured while it became busy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -27,9 +27,9 @@ import torch
 
 from jahs.columns import rows
 from jahs.configs import Config
-from jahs.errors import InvalidArgument, InvalidTable
-from jahs.files.tables import Table, concatenate, typed
-from jahs.runs import TIMES, read_configs, read_visits, visits_path
+from jahs.errors import InvalidArgument
+from jahs.files.tables import Table, concatenate, take, typed
+from jahs.runs import TIMES, read_configs, read_profile, read_visits
 from jahs.schema import CONFIG_KEYS, VISIT_COLUMNS
 from jahs.tasks import Task, task
 from pipeline.command import answer, new_parser
@@ -120,21 +120,21 @@ def profile_folder(
         load: how many processes want to run, as an average over the last minute.
 
     Raises:
-        InvalidArgument: no or too many visits or repeats, or a busy machine; what was measured before it became busy
-            is saved.
+        InvalidArgument: no or too many visits or repeats, a negative seed, or a busy machine; what was measured before
+            it became busy is saved.
         ProtocolMismatch: the folder holds runs of another protocol.
-        InvalidTable: its profile was begun with another processor or torch, or a merge brought such visits meanwhile.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
     numbers = {"visits": visits, "repeats": repeats}
-    if faults := [f"{name}={n} must be 1 to {_MOST}" for name, n in numbers.items() if not 1 <= n <= _MOST]:
+    faults = [f"{name}={n} must be 1 to {_MOST}" for name, n in numbers.items() if not 1 <= n <= _MOST]
+    if seed < 0:
+        faults.append(f"seed={seed} is not an integer >= 0")
+    if faults:
         raise InvalidArgument("\n".join(faults))
     wanted = shared_protocol(folder, task)
     facts = {"machine": processor_model(), "torch_version": torch.__version__, "protocol": wanted}
-    visited = read_visits(folder)
-    _refuse_another_machine(visited, folder, facts)
     configs = read_configs(folder)
-    todo = _visits_left(visited, configs["config_id"], visits=visits, seed=seed)
+    todo = _visits_left(_visits_here(read_visits(folder), facts), configs["config_id"], visits=visits, seed=seed)
     if not allow_busy:
         _refuse_busy(load(), _QUIET_LOAD)
     images = load_images(task, data_dir=data_dir) if todo else {}
@@ -152,7 +152,7 @@ def profile_folder(
                 progress.update(first + len(added), note)
             if not allow_busy:
                 _refuse_busy(load(), _QUIET_LOAD + _OWN_LOAD)
-            _add_visits(folder, concatenate(added, VISIT_COLUMNS), facts)
+            _add_visits(folder, concatenate(added, VISIT_COLUMNS))
     finally:
         progress.close()
     with RunsFolder(folder).lock(LOCK):
@@ -172,12 +172,18 @@ def _visits_left(visited: Table, ids: np.ndarray[Any, Any], *, visits: int, seed
     ]
 
 
-def _add_visits(folder: Path, added: Table, facts: dict[str, str]) -> None:
+def _visits_here(visited: Table, facts: Mapping[str, str]) -> Table:
+    """Those of the processor and the torch of this call."""
+    mask = np.ones(len(visited["visit"]), dtype=np.bool_)
+    for name, here in facts.items():
+        mask &= visited[name] == here
+    return take(visited, mask)
+
+
+def _add_visits(folder: Path, added: Table) -> None:
     """Add visits to those that are there now, which a merge may have added to since they were read."""
     with RunsFolder(folder).lock(LOCK):
-        visited = read_visits(folder)
-        _refuse_another_machine(visited, folder, facts)
-        write_visits(folder, add_new(visited, added))
+        write_visits(folder, add_new(read_visits(folder), added))
 
 
 def _table_of(config_id: int, visit: int, times: Sequence[tuple[float, float]], facts: dict[str, str]) -> Table:
@@ -186,15 +192,6 @@ def _table_of(config_id: int, visit: int, times: Sequence[tuple[float, float]], 
     measured = dict(zip(TIMES, np.array(times).T, strict=True))
     columns = {**numbers, **measured, **{name: np.full(n, text) for name, text in facts.items()}}
     return typed(columns, VISIT_COLUMNS)
-
-
-def _refuse_another_machine(visited: Table, folder: Path, facts: dict[str, str]) -> None:
-    for name, here in facts.items():
-        if others := sorted(set(visited[name].tolist()) - {here}):
-            raise InvalidTable(
-                f"{visits_path(folder)} was begun with {name}={', '.join(others)}, here it is {here}; go on there, or "
-                "move the file away to measure every config here"
-            )
 
 
 def _refuse_busy(load: float, limit: float) -> None:
@@ -219,7 +216,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             seed=settings.seed,
             allow_busy=settings.allow_busy,
         )
-        return {"task": settings.task, "runs": str(settings.runs), "configs_measured": n_measured}
+        [*machines] = {*read_profile(settings.runs)["machine"].tolist()}  # one, or none where there is no config
+        return {
+            "task": settings.task,
+            "runs": str(settings.runs),
+            "configs_measured": n_measured,
+            "profile_of": ", ".join(machines),
+        }
 
     return answer("profile", work)
 

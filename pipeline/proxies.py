@@ -79,9 +79,11 @@ def proxy_folder(folder: Path, of_task: Task, *, data_dir: Path | None = None, s
 
     Raises:
         ProtocolMismatch: the folder holds runs of another protocol.
-        InvalidArgument: its scores are of another seed.
+        InvalidArgument: a negative seed, or its scores are of another one.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
+    if seed < 0:
+        raise InvalidArgument(f"seed={seed} is not an integer >= 0")
     wanted = shared_protocol(folder, of_task)
     scored, configs = read_proxies(folder), read_configs(folder)
     _refuse_another_seed(scored, folder, seed)

@@ -8,13 +8,13 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Final
 
 import numpy as np
 
-from jahs.errors import CorruptFile, InvalidTable, OutOfSpace, ProtocolMismatch
+from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, ProtocolMismatch
 from jahs.files.atomic import write_beside
 from jahs.files.tables import Table, concatenate, read_table, sort_by, take, write_table
 from jahs.runs import each_run_once, read_protocol, read_shards, run_shards
@@ -24,6 +24,7 @@ __all__ = ["RunsFolder", "check_free_space"]
 
 _log = logging.getLogger(__name__)
 _SMALLEST_FREE: Final = 64 << 20
+_LOCKS: Final = ("configs", "profile", "proxies", "compact")  # a writer of the folder holds one of them
 _KEYS: Final = {name: RUN_COLUMNS[name] for name in ("config_id", "seed")}
 
 
@@ -48,12 +49,16 @@ class RunsFolder:
 
         Raises:
             ProtocolMismatch: the folder holds another protocol.
+            InvalidArgument: it cannot be made.
             OutOfSpace: too little disk to make one.
         """
         recorded = path / "protocol.json"
         if not recorded.exists():
             check_free_space(path)
-            path.mkdir(parents=True, exist_ok=True)
+            try:
+                path.mkdir(parents=True, exist_ok=True)
+            except OSError as err:
+                raise InvalidArgument(f"{path} cannot be made: {err.strerror or err}; choose another folder") from err
             with write_beside(recorded) as beside:
                 content = {"format": RUNS_FORMAT, "digest": digest, "protocol": facts}
                 beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
@@ -133,18 +138,24 @@ class RunsFolder:
             yield file
 
     def recover(self) -> list[Path]:
-        """Put in order what a crash left behind; return the damaged shards, which are set aside, not deleted."""
-        for part in [*self.path.glob(".*.part"), *self.new.glob(".*.part")]:
-            if not _writer_is_alive(part):
-                part.unlink(missing_ok=True)
+        """Put in order what a crash left behind; return the damaged shards, which are set aside, not deleted.
+
+        It waits until nobody writes, for the writers of a cluster are processes of other machines.
+        """
         damaged = []
-        for shard in sorted(self.new.glob("*.parquet")):
-            if (fault := _fault(shard)) is not None:
-                aside = self.path / "damaged"
-                aside.mkdir(exist_ok=True)
-                shard.replace(aside / shard.name)
-                damaged.append(aside / shard.name)
-                _log.warning("set aside, will be trained again: %s", fault)
+        with ExitStack() as locks:
+            for name in _LOCKS:
+                locks.enter_context(self.lock(name))
+            for part in [*self.path.glob(".*.part"), *self.new.glob(".*.part")]:
+                if not _writer_is_alive(part):
+                    part.unlink(missing_ok=True)
+            for shard in sorted(self.new.glob("*.parquet")):
+                if (fault := _fault(shard)) is not None:
+                    aside = self.path / "damaged"
+                    aside.mkdir(exist_ok=True)
+                    shard.replace(aside / shard.name)
+                    damaged.append(aside / shard.name)
+                    _log.warning("set aside, will be trained again: %s", fault)
         return damaged
 
     def compact(self, extra: Sequence[Table] = ()) -> int:

@@ -12,6 +12,7 @@ from itertools import product
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from randomgen import Philox  # type: ignore[import-untyped]  # ships no types
 
 from jahs.columns import Columns, config_ids, rows
@@ -22,7 +23,16 @@ from jahs.parameters import PARAMETERS
 from jahs.schema import CONFIG_COLUMNS
 from jahs.spaces import space
 
-__all__ = ["FIDELITY_GROUPS", "N_GROUPS", "SAMPLE_SEED", "config_table", "run_seeds", "sample_config", "sample_range"]
+__all__ = [
+    "FIDELITY_GROUPS",
+    "N_GROUPS",
+    "SAMPLE_SEED",
+    "config_table",
+    "group_positions",
+    "run_seeds",
+    "sample_config",
+    "sample_range",
+]
 
 SAMPLE_SEED: Final = 20_261
 """Key of the stream that the recorded configs come from."""
@@ -61,6 +71,13 @@ def sample_range(start: int, stop: int, *, seed: int = SAMPLE_SEED) -> Columns:
 def sample_config(number: int, *, seed: int = SAMPLE_SEED) -> Config:
     """Return config number `number`."""
     return rows(sample_range(number, number + 1, seed=seed))[0]
+
+
+def group_positions(configs: Table) -> NDArray[np.int64]:
+    """Return the position in `FIDELITY_GROUPS` of each row's fidelity group."""
+    positions = {group: i for i, group in enumerate(FIDELITY_GROUPS)}
+    values = zip(*(configs[key].tolist() for key in ("N", "W", "Resolution")), strict=True)
+    return np.array([positions[value] for value in values], dtype=np.int64)
 
 
 def config_table(start: int, stop: int) -> Table:

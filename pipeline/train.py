@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from jahs.files.atomic import write_beside
 from jahs.tasks import Task
 from pipeline.augment import AUGMENTATION_VERSION, crop_padding, flip_and_crop, trivial_augment
 from pipeline.data import ImageSet, Part, resize_batch
-from pipeline.machine import processor_model
+from pipeline.machine import device_name, processor_model
 from pipeline.network import Network, build_network
 
 __all__ = ["BATCH_SIZE", "CONSTANTS", "EPOCH_FIELDS", "TrainedRun", "Training", "learning_rate", "one_core", "train"]
@@ -105,7 +106,7 @@ def train(
         training = Training.start(config, task, images, seed=seed, device=device)
         identity = (
             f"{task.name} {images.index_digest} {AUGMENTATION_VERSION} {config_id(config)} {seed} {task.max_epoch} "
-            f"on {_device_name(training.device)}, {processor_model()}"
+            f"on {device_name(training.device)}, {processor_model()}"
         )
         rows = [] if checkpoint is None else training.resume(checkpoint, identity)
         for epoch, row in enumerate(rows[:last], start=1):
@@ -125,17 +126,24 @@ def train(
     return TrainedRun(status="finished", epochs=_table(rows[:last]), network=training.network)
 
 
+_ONE_AT_A_TIME: Final = threading.RLock()
+
+
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Compute with one thread and without denormal numbers: faster for small networks, and the same bits anywhere."""
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(n_threads)
-        torch.set_flush_denormal(False)
+    """Compute with one thread and without denormal numbers: faster for small networks, and the same bits anywhere.
+
+    Threads wait for one another here: torch's number of threads and its random stream are those of the whole process.
+    """
+    with _ONE_AT_A_TIME:
+        n_threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        torch.set_flush_denormal(True)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(n_threads)
+            torch.set_flush_denormal(False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,10 +281,6 @@ class Training:
             reason = str(err).strip().split("\n")[0]
             raise CorruptFile(f"{path} is not a readable checkpoint ({reason}); delete it to start over") from err
         return rows
-
-
-def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def _report(on_epoch: Callable[[int, Mapping[str, float]], None] | None, epoch: int, row: list[float]) -> None:

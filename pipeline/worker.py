@@ -6,7 +6,7 @@ import functools
 import signal
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -16,13 +16,16 @@ from jahs.files.tables import Table
 from jahs.schema import RUN_COLUMNS
 from jahs.tasks import Task, task
 from pipeline.data import ImageSet, load_images
-from pipeline.machine import processor_model
+from pipeline.machine import device_name, processor_model
 from pipeline.protocol import protocol_digest
 from pipeline.runs import RunsFolder
 from pipeline.sampling import sample_config
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 
-__all__ = ["collect_run", "run_table"]
+__all__ = ["Job", "collect_run", "run_table"]
+
+Job: TypeAlias = tuple[int, int]
+"""Number of a config, and seed."""
 
 
 def collect_run(
@@ -34,8 +37,11 @@ def collect_run(
     device: str = "cpu",
     data_dir: Path | None = None,
     is_process_of_its_own: bool = False,
-) -> str | None:
-    """Train config `number` with `seed` and make it durable; return a line about it, None if it was not ours to do.
+) -> tuple[Job, str | None]:
+    """Train config `number` with `seed` and make it durable.
+
+    Returns:
+        The job, and a line about it; None if it was not ours to do.
 
     Args:
         out: folder of runs.
@@ -53,7 +59,7 @@ def collect_run(
     with folder.claim(number, seed) as is_ours:
         config = sample_config(number)
         if not is_ours or folder.is_recorded(number, seed, config_id(config)):
-            return None
+            return (number, seed), None
         chosen = task(name)
         started = time.monotonic()
         run = train(
@@ -64,10 +70,10 @@ def collect_run(
             device=device,
         )
         if not folder.write_run(number, seed, run_table(run, config_id(config), seed, chosen, device)):
-            return None
+            return (number, seed), None
         seconds = time.monotonic() - started
     accuracy = run.epochs[-1][EPOCH_FIELDS.index("valid_acc")]
-    return f"config {number} seed {seed} {run.status} valid_acc={accuracy:.1f} {seconds:.0f}s"
+    return (number, seed), f"config {number} seed {seed} {run.status} valid_acc={accuracy:.1f} {seconds:.0f}s"
 
 
 @functools.lru_cache(maxsize=1)
@@ -84,7 +90,7 @@ def run_table(run: TrainedRun, identity: int, seed: int, chosen: Task, device: s
         "epoch": np.arange(1, n_rows + 1),
         **{name: run.epochs[:, j] for j, name in enumerate(EPOCH_FIELDS)},
         "status": run.status,
-        "device": "cpu" if device == "cpu" else torch.cuda.get_device_name(device),
+        "device": device_name(torch.device(device)),
         "machine": processor_model(),
         "torch_version": torch.__version__,
         "protocol": protocol_digest(chosen),

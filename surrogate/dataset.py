@@ -41,6 +41,7 @@ from jahs.runs import (
     read_visits,
     sorted_runs,
     timing_machine,
+    visits_of_profile,
 )
 from jahs.schema import (
     COLUMNS,
@@ -162,8 +163,8 @@ def read_measurements(folder: Path) -> Measurements:
         protocol=protocol.digest,
         configs=read_configs(folder),
         runs=read_runs(folder),
-        profile=read_profile(folder),
-        visits=read_visits(folder),
+        profile=(profile := read_profile(folder)),
+        visits=visits_of_profile(read_visits(folder), profile),
     )
 
 

@@ -28,10 +28,11 @@ from jahs.runs import (
     read_runs,
     read_visits,
     timing_machine,
+    visits_of_profile,
 )
 from jahs.schema import CONFIG_KEYS
 from jahs.tasks import Task, task
-from pipeline.sampling import FIDELITY_GROUPS
+from pipeline.sampling import group_positions
 
 __all__ = ["NOISY", "Measured", "SeedNoise", "read_measured", "seed_noise"]
 
@@ -136,7 +137,7 @@ def read_measured(path: Path) -> Measured:
     if len(curves["epoch"]) != len(ids) * n_epochs:
         raise InvalidTable(f"{path}: finished runs differ in their number of epochs; python -m pipeline.collect verify")
     trained = take(configs, np.isin(configs["config_id"], runs["config_id"]))
-    group_of_any = dict(zip(trained["config_id"].tolist(), _groups(trained).tolist(), strict=True))
+    group_of_any = dict(zip(trained["config_id"].tolist(), group_positions(trained).tolist(), strict=True))
     profile = read_profile(path)
     used = take(configs, np.isin(configs["config_id"], ids))
     return Measured(
@@ -146,10 +147,10 @@ def read_measured(path: Path) -> Measured:
         last=last,
         machine=timing_machine(runs, profile),
         profile=profile,
-        visits=read_visits(path),
+        visits=visits_of_profile(read_visits(path), profile),
         proxies=read_proxies(path),
         configs=used,
-        group=_groups(used),
+        group=group_positions(used),
         macs=np.asarray(n_macs(encode({key: used[key] for key in CONFIG_KEYS}, 1), chosen), dtype=np.float64),
         curves={name: curves[name].astype(np.float64).reshape(len(ids), n_epochs) for name in NOISY},
         group_of_any=group_of_any,
@@ -186,9 +187,3 @@ def seed_noise(measured: Measured) -> list[SeedNoise]:
             )
         )
     return found
-
-
-def _groups(configs: Table) -> NDArray[np.int64]:
-    positions = {group: i for i, group in enumerate(FIDELITY_GROUPS)}
-    values = zip(*(configs[key].tolist() for key in ("N", "W", "Resolution")), strict=True)
-    return np.array([positions[value] for value in values], dtype=np.int64)

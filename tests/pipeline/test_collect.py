@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -163,6 +164,27 @@ def test_a_run_recorded_while_another_worker_was_killed_counts(tmp_path, monkeyp
     assert len(n_calls) == 2
 
 
+def test_what_another_collector_has_is_not_counted_when_a_worker_is_killed(tmp_path, monkeypatch):
+    call_worker = pipeline.collect._run_jobs
+    out, other = tmp_path / "runs", tmp_path / "other"
+    collect(Settings(task="digits", out=other, runs=1, workers=1))
+    n_calls = []
+
+    def die_after_the_others_run(settings, jobs):
+        n_calls.append(1)
+        if len(n_calls) == 1:
+            job = next(jobs)
+            shutil.copytree(other / "new", out / "new", dirs_exist_ok=True)
+            yield job, None
+            next(jobs)
+            raise TerminatedWorkerError
+        yield from call_worker(settings, jobs)
+
+    monkeypatch.setattr(pipeline.collect, "_run_jobs", die_after_the_others_run)
+    assert collect(Settings(task="digits", out=out, runs=2, workers=1)) == 2
+    assert recorded(out) == expected(3)
+
+
 def worker_of(pid):
     """A process below `pid` that trains: it has the images loaded."""
     import psutil
@@ -177,8 +199,7 @@ def test_two_collectors_share_a_folder(tmp_path):
     for running in both:
         _, log = running.communicate(timeout=300)
         assert running.returncode == 0, log
-    assert recorded(out) <= expected(8)
-    assert len(recorded(out)) >= 4
+    assert recorded(out) == expected(8), "each counts its own"
 
 
 def test_ctrl_c_stops_cleanly(tmp_path):
@@ -279,9 +300,13 @@ def test_bad_input_is_one_clear_message_and_writes_nothing(tmp_path, caplog, arg
     assert not out.exists()
 
 
-def test_a_folder_of_another_protocol_is_refused(tmp_path, caplog, reference):
-    import shutil
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path, caplog):
+    (tmp_path / "runs").write_text("a file")
+    assert main(command(tmp_path / "runs", "--runs", 1)[3:]) == 2
+    assert "cannot be made: File exists; choose another folder" in caplog.text
 
+
+def test_a_folder_of_another_protocol_is_refused(tmp_path, caplog, reference):
     out = tmp_path / "runs"
     shutil.copytree(reference, out)
     recorded_protocol = out / "protocol.json"

@@ -8,11 +8,14 @@ import time
 import numpy as np
 import pytest
 
-from jahs.files.tables import read_table, write_table
-from jahs.runs import read_runs, run_shards
-from jahs.schema import CONFIG_COLUMNS, RUN_COLUMNS
+from jahs.errors import CorruptFile, InvalidArgument, InvalidTable
+from jahs.files.tables import concatenate, read_table, take, typed, write_table
+from jahs.runs import read_protocol, read_runs, run_shards, visits_path
+from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
 from pipeline.collect import Settings, collect
 from pipeline.inspect_runs import main, merge, retrain, status, verify
+from pipeline.sampling import config_table
+from pipeline.visits import write_profile, write_visits
 
 pytestmark = pytest.mark.slow
 
@@ -40,6 +43,84 @@ def test_what_was_collected_is_sound(folder):
     assert verify(folder) == []
     merge(folder, [])
     assert verify(folder) == []
+
+
+def test_a_time_of_the_profile_that_no_visit_measured_is_found(folder):
+    ids = np.unique(read_runs(folder)["config_id"])
+    machine, torch_version = np.repeat(["Abacus 9", "Abacus 8"], [2 * len(ids), len(ids)]), "9.9"
+    visits = {
+        "config_id": np.tile(ids, 3), "visit": np.repeat([0, 1, 0], len(ids)), "repeat": np.zeros(3 * len(ids)),
+        "latency": np.arange(1, 1 + 3 * len(ids)), "step_time_s": np.arange(101, 101 + 3 * len(ids)),
+        "machine": machine, "torch_version": np.full(3 * len(ids), torch_version),
+        "protocol": np.full(3 * len(ids), read_protocol(folder).digest),
+    }  # fmt: skip
+    visits = typed(visits, VISIT_COLUMNS)
+    write_visits(folder, visits)
+    write_profile(folder, visits)
+    assert verify(folder) == []
+    profile = folder / "profile.parquet"
+    sound = profile.read_bytes()
+    for name, value, fault in (
+        ("latency", 0.5, "1 configs do not have the least of their repeats"),
+        ("step_time_s", 101 + len(ids), "1 configs do not have the least of their repeats"),  # of the second visit
+        ("n_repeats", 3, "1 configs do not have the least of their repeats"),
+        ("config_id", 0, "1 configs were not visited"),
+    ):
+        change(profile, PROFILE_COLUMNS, name, lambda v, value=value: v.__setitem__(0, value))
+        assert verify(folder) == [f"profile.parquet: {fault}"]
+        profile.write_bytes(sound)
+    change(profile, PROFILE_COLUMNS, "machine", lambda v: v.__setitem__(0, "Abacus 8"))
+    two = "Abacus 8 with torch 9.9 and of Abacus 9 with torch 9.9"
+    assert verify(folder) == [f"profile.parquet: times of {two} do not compare"]
+    profile.write_bytes(sound)
+    more = visits | {"visit": visits["visit"] + np.int8(2), "latency": visits["latency"] / 10}
+    write_visits(folder, concatenate([visits, more], VISIT_COLUMNS))
+    assert verify(folder) == [], "a pass that is under way has visited more than the profile tells"
+
+
+def test_another_processor_for_the_runtimes_is_announced(folder, tmp_path, caplog):
+    ids = np.unique(read_runs(folder)["config_id"])
+    other = shutil.copytree(folder, tmp_path / "other")
+    for path, machine, n in ((folder, "Abacus 9", 1), (other, "Abacus 8", 2)):
+        visits = typed(
+            {
+                "config_id": ids[:n], "visit": np.zeros(n), "repeat": np.zeros(n), "latency": np.ones(n),
+                "step_time_s": np.ones(n), "machine": np.full(n, machine), "torch_version": np.full(n, "9.9"),
+                "protocol": np.full(n, read_protocol(folder).digest),
+            },
+            VISIT_COLUMNS,
+        )  # fmt: skip
+        write_visits(path, visits)
+        write_profile(path, visits)
+    merge(other, [folder])
+    assert "profile" not in caplog.text
+    merge(folder, [other])
+    assert "was of Abacus 9 with torch 9.9, and is of Abacus 8 with torch 9.9 now" in caplog.text
+
+
+def test_a_merge_of_what_cannot_be_read_changes_nothing(folder, tmp_path):
+    sound, damaged = (shutil.copytree(folder, tmp_path / name) for name in ("sound", "damaged"))
+    write_table(sound / "configs.parquet", config_table(0, 540), CONFIG_COLUMNS)
+    visits_path(damaged).write_bytes(b"PAR1")
+    before = {path: path.read_bytes() for path in folder.rglob("*.parquet")}
+    with pytest.raises(CorruptFile):
+        merge(folder, [sound, damaged])
+    assert {path: path.read_bytes() for path in folder.rglob("*.parquet")} == before
+
+
+def test_status_counts_configs_by_what_they_are_and_not_by_their_numbers(folder):
+    was = status(folder)["configs_per_group"]
+    change(folder / "configs.parquet", CONFIG_COLUMNS, "config_index", lambda v: v.fill(-1))  # from elsewhere
+    assert status(folder)["configs_per_group"] == was
+    table = read_table(folder / "configs.parquet", CONFIG_COLUMNS)
+    write_table(folder / "configs.parquet", take(table, np.arange(0)), CONFIG_COLUMNS)
+    with pytest.raises(InvalidTable, match=r"configs have runs but are not in configs\.parquet"):
+        status(folder)
+
+
+def test_a_negative_seed_is_refused(folder):
+    with pytest.raises(InvalidArgument, match="seed=-1 is not an integer >= 0"):
+        retrain(folder, 1, seed=-1)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import json
 from concurrent.futures import ThreadPoolExecutor
 
@@ -6,12 +7,13 @@ import numpy as np
 import pytest
 
 from jahs import tasks
-from jahs.errors import InvalidArgument, InvalidTable, MissingData, ProtocolMismatch
-from jahs.files.tables import write_table
-from jahs.runs import read_profile, read_visits
-from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUNS_FORMAT
+from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
+from jahs.files.tables import take, write_table
+from jahs.runs import read_profile, read_visits, visits_of_profile, visits_path
+from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUNS_FORMAT, VISIT_COLUMNS
 from jahs.tasks import TASKS
 from pipeline import profile as profile_module
+from pipeline import visits as visits_module
 from pipeline.data import load_images
 from pipeline.machine import processor_model
 from pipeline.profile import main, measure_config, profile_folder
@@ -107,28 +109,37 @@ def test_more_visits_and_more_configs_are_added_to_what_is_there(folder, task, q
     assert read_profile(folder)["n_repeats"].tolist() == [2] * 8
 
 
-def test_visits_of_folders_merge_and_those_of_another_machine_stay_out(task, tmp_path, quick, monkeypatch):
+def test_visits_of_folders_merge_into_a_profile_of_the_machine_that_visited_the_most(
+    task, tmp_path, quick, monkeypatch
+):
     for name, n_configs in (("one", 5), ("two", 8)):
         (tmp_path / name).mkdir()
         profile_folder(_folder(task, tmp_path / name, n_configs=n_configs), task, visits=2, repeats=2, load=_quiet)
     one, two = tmp_path / "one", tmp_path / "two"
     own = read_visits(one)
-    assert merge_visits(one, [two, two]) == []
+    merge_visits(one, [read_visits(two)] * 2)
     merged = read_visits(one)
     assert len(merged["visit"]) == 8 * 2 * 2
     is_own = np.isin(merged["config_id"], own["config_id"])
     assert np.array_equal(merged["latency"][is_own], own["latency"]), "of one visit the folder's own repeats count"
     assert read_profile(one)["n_repeats"].tolist() == [4] * 8
     monkeypatch.setattr(profile_module, "processor_model", lambda: "Abacus 9")
-    (tmp_path / "far").mkdir()
-    profile_folder(_folder(task, tmp_path / "far", n_configs=9), task, visits=1, repeats=1, load=_quiet)
+    far = tmp_path / "far"
+    far.mkdir()
+    profile_folder(_folder(task, far, n_configs=8), task, visits=1, repeats=1, load=_quiet)
     before = (one / "profile.parquet").read_bytes()
-    [line] = merge_visits(one, [tmp_path / "far"])
-    assert "measured by Abacus 9 with torch" in line
-    assert (one / "profile.parquet").read_bytes() == before
+    merge_visits(one, [read_visits(far)])
+    assert len(read_visits(one)["visit"]) == 8 * 2 * 2 + 8
+    assert (one / "profile.parquet").read_bytes() == before, "of as many configs, the one with more repeats"
+    profile_folder(_folder(task, far, n_configs=9), task, visits=1, repeats=1, load=_quiet)
+    merge_visits(one, [read_visits(far)])
+    assert (one / "profile.parquet").read_bytes() == (far / "profile.parquet").read_bytes()
+    kept = read_visits(one)
+    assert np.array_equal(kept["latency"][kept["machine"] != "Abacus 9"], merged["latency"])
     empty = _folder(task, tmp_path, n_configs=5)
-    assert merge_visits(empty, [one]) == []
-    assert read_profile(empty)["latency"].tolist() == read_profile(one)["latency"].tolist()
+    merge_visits(empty, [read_visits(one)])
+    assert visits_path(empty).read_bytes() == visits_path(one).read_bytes()
+    assert (empty / "profile.parquet").read_bytes() == (one / "profile.parquet").read_bytes()
 
 
 @pytest.mark.parametrize("n_visited_before", [0, 1])
@@ -144,12 +155,13 @@ def test_visits_that_are_merged_during_a_pass_stay(task, tmp_path, quick, monkey
 
     def merge_first(*args, **options):
         if not merged:
-            merged.append(merge_visits(one, [two]))
+            merge_visits(one, [read_visits(two)])
+            merged.append(two)
         return measure(*args, **options)
 
     monkeypatch.setattr(profile_module, "measure_config", merge_first)
     profile_folder(one, task, visits=2, repeats=2, load=_quiet)
-    assert merged == [[]]
+    assert merged == [two]
     visits = read_visits(one)
     assert len(visits["visit"]) == (8 + 5) * 2
     is_merged = ~np.isin(visits["config_id"], config_table(0, 5)["config_id"])
@@ -158,17 +170,68 @@ def test_visits_that_are_merged_during_a_pass_stay(task, tmp_path, quick, monkey
     assert len(read_profile(one)["config_id"]) == 8
 
 
-def test_a_pass_does_not_mix_with_a_merge_from_another_machine(folder, task, tmp_path, quick, monkeypatch):
-    far = tmp_path / "far"
-    far.mkdir()
+def test_a_merge_that_was_killed_between_its_two_files_is_made_good_by_the_same_merge(
+    task, tmp_path, quick, monkeypatch
+):
+    for name, n_configs in (("one", 3), ("two", 5)):
+        (tmp_path / name).mkdir()
+        profile_folder(_folder(task, tmp_path / name, n_configs=n_configs), task, visits=1, repeats=1, load=_quiet)
+    one, two = tmp_path / "one", tmp_path / "two"
+    n_written = []
+
+    def write_or_die(write, *args):
+        if n_written:
+            raise KeyboardInterrupt
+        n_written.append(write(*args))
+
     with monkeypatch.context() as patch:
-        patch.setattr(profile_module, "processor_model", lambda: "Abacus 9")
-        profile_folder(_folder(task, far, n_configs=5), task, visits=1, repeats=1, load=_quiet)
-    images = load_images(task)
-    monkeypatch.setattr(profile_module, "load_images", lambda *_, data_dir: merge_visits(folder, [far]) or images)
-    with pytest.raises(InvalidTable, match="was begun with machine=Abacus 9"):
-        profile_folder(folder, task, visits=1, repeats=1, load=_quiet)
-    assert set(read_visits(folder)["machine"].tolist()) == {"Abacus 9"}
+        for name in ("write_visits", "write_profile"):  # whichever comes second
+            patch.setattr(visits_module, name, functools.partial(write_or_die, getattr(visits_module, name)))
+        with pytest.raises(KeyboardInterrupt):
+            merge_visits(one, [read_visits(two)])
+    merge_visits(one, [read_visits(two)])
+    assert len(read_visits(one)["visit"]) == len(read_profile(one)["config_id"]) == 5
+
+
+def test_readers_see_the_visits_of_the_profile_alone(folder, task, quick, monkeypatch):
+    profile_folder(folder, task, visits=3, repeats=1, load=_quiet)
+    own = read_visits(folder)
+    write_table(folder / "configs.parquet", config_table(0, 8), CONFIG_COLUMNS)
+    monkeypatch.setattr(profile_module, "processor_model", lambda: "Abacus 9")
+    measure = profile_module.measure_config
+
+    def stop_in_the_second_visit(*args, **options):
+        if len(quick) == 5 * 3 + 8:
+            raise KeyboardInterrupt
+        return measure(*args, **options)
+
+    monkeypatch.setattr(profile_module, "_SAVE_EVERY", 1)
+    monkeypatch.setattr(profile_module, "measure_config", stop_in_the_second_visit)
+    with pytest.raises(KeyboardInterrupt):
+        profile_folder(folder, task, visits=3, repeats=1, load=_quiet)
+    assert {*read_profile(folder)["machine"].tolist()} == {processor_model()}, "the other pass is not at its end"
+    seen = visits_of_profile(read_visits(folder), read_profile(folder))
+    assert all(np.array_equal(seen[name], own[name]) for name in VISIT_COLUMNS)
+    assert len(visits_of_profile(read_visits(folder), take(read_profile(folder), np.arange(0)))["visit"]) == 0
+
+
+@pytest.mark.parametrize("name", ["processor_model", "torch"])
+def test_another_machine_measures_every_config_anew_beside_what_is_there(folder, task, quick, monkeypatch, name):
+    profile_folder(folder, task, visits=1, repeats=1, load=_quiet)
+    before, own = read_visits(folder), read_profile(folder)
+    other = (lambda: "Abacus 9") if name == "processor_model" else type("torch", (), {"__version__": "9.9"})
+    monkeypatch.setattr(profile_module, name, other)
+    fact = "machine" if name == "processor_model" else "torch_version"
+    assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 5
+    after = read_visits(folder)
+    is_old = after[fact] == before[fact][0]
+    assert np.array_equal(after["latency"][is_old], before["latency"])
+    profile = read_profile(folder)
+    assert len({*profile["machine"].tolist()}) == len({*profile["torch_version"].tolist()}) == 1
+    assert profile[fact][0] != own[fact][0], "the one with more repeats"
+    for row, config in enumerate(profile["config_id"]):
+        assert profile["latency"][row] == after["latency"][~is_old & (after["config_id"] == config)].min()
+    assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 0
 
 
 def test_a_merge_waits_for_a_pass_that_saves(task, tmp_path, quick):
@@ -178,10 +241,10 @@ def test_a_merge_waits_for_a_pass_that_saves(task, tmp_path, quick):
     one = tmp_path / "one"
     with ThreadPoolExecutor(1) as pool:
         with RunsFolder(one).lock("profile"):
-            merging = pool.submit(merge_visits, one, [tmp_path / "two"])
+            merging = pool.submit(merge_visits, one, [read_visits(tmp_path / "two")])
             with pytest.raises(TimeoutError):
                 merging.result(timeout=0.2)
-        assert merging.result() == []
+        merging.result()
 
 
 def test_a_larger_network_takes_longer(task):
@@ -249,22 +312,13 @@ def test_what_was_measured_while_the_machine_became_busy_is_thrown_away(task, tm
     assert len(read_visits(folder)["config_id"]) == 50
 
 
-@pytest.mark.parametrize("name", ["processor_model", "torch"])
-def test_a_profile_of_another_machine_is_not_continued(folder, task, quick, monkeypatch, name):
-    profile_folder(folder, task, repeats=1, load=_quiet)
-    other = (lambda: "Abacus 9") if name == "processor_model" else type("torch", (), {"__version__": "9.9"})
-    monkeypatch.setattr(profile_module, name, other)
-    with pytest.raises(InvalidTable, match=r"was begun with .* or move the file away"):
-        profile_folder(folder, task, repeats=1, load=_quiet)
-
-
 def test_another_protocol_and_no_folder_and_no_repeats_are_refused(folder, task, tmp_path):
     with pytest.raises(ProtocolMismatch, match="holds runs of protocol"):
         profile_folder(folder, dataclasses.replace(task, max_epoch=3), load=_quiet)
     with pytest.raises(MissingData, match="is not a folder of runs"):
         profile_folder(tmp_path / "nowhere", task, load=_quiet)
-    with pytest.raises(InvalidArgument, match="visits=-1 must be 1 to 127\nrepeats=0 must be 1 to 127"):
-        profile_folder(folder, task, visits=-1, repeats=0, load=_quiet)
+    with pytest.raises(InvalidArgument, match="visits=-1 must be 1 to 127\nrepeats=0 must be 1 to 127\nseed=-1 is not"):
+        profile_folder(folder, task, visits=-1, repeats=0, seed=-1, load=_quiet)
     assert not (folder / "profile.parquet").exists()
 
 
@@ -279,7 +333,8 @@ def test_more_visits_and_repeats_than_a_table_can_number_are_refused(folder, tas
 def test_the_command_says_how_many_it_measured_and_exits_2_on_mistakes(folder, task, quick, monkeypatch, capsys):
     monkeypatch.setattr(tasks, "TASKS", {**TASKS, "shrunk": task})
     assert main(["--task", "shrunk", "--runs", str(folder), "--repeats", "1", "--allow-busy"]) == 0
-    assert json.loads(capsys.readouterr().out)["configs_measured"] == 5
+    told = json.loads(capsys.readouterr().out)
+    assert (told["configs_measured"], told["profile_of"]) == (5, processor_model())
     assert main(["--task", "digts", "--runs", str(folder)]) == 2
     assert main(["--task", "shrunk", "--runs", str(folder / "nowhere")]) == 2
     first, second = capsys.readouterr().err.splitlines()[-2:]

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -193,6 +194,16 @@ def test_what_a_dead_writer_left_beside_is_removed_and_a_living_one_is_left_alon
     folder.recover()
     assert not of_the_dead.exists()
     assert of_the_living.exists()
+
+
+def test_putting_in_order_waits_for_writers(folder):
+    with ThreadPoolExecutor(1) as pool:
+        for name in ("configs", "profile", "proxies", "compact"):
+            with folder.lock(name):
+                recovering = pool.submit(folder.recover)
+                with pytest.raises(TimeoutError):
+                    recovering.result(timeout=0.2)
+            assert recovering.result() == []
 
 
 def test_a_folder_holds_one_protocol(folder):

@@ -4,6 +4,7 @@ import math
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from pipeline import train as train_module
 from pipeline import train_cli
 from pipeline.augment import AUGMENTATION_VERSION
 from pipeline.data import load_images
+from pipeline.machine import device_name
 from pipeline.sampling import N_GROUPS, sample_config
 from pipeline.train import BATCH_SIZE, EPOCH_FIELDS, Training, learning_rate, train
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
@@ -265,7 +267,7 @@ def test_a_checkpoint_of_another_augmentation_is_refused(images, tmp_path, monke
         train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint)
 
 
-@pytest.mark.parametrize("name", ["processor_model", "_device_name"])
+@pytest.mark.parametrize("name", ["processor_model", "device_name"])
 def test_a_checkpoint_of_another_device_or_processor_is_refused(images, tmp_path, monkeypatch, name):
     checkpoint = tmp_path / "run.pt"
     train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
@@ -274,10 +276,18 @@ def test_a_checkpoint_of_another_device_or_processor_is_refused(images, tmp_path
         train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint)
 
 
+def test_threads_of_one_process_train_one_after_another_and_get_the_same_bits(images):
+    alone = [train(CONFIG, TINY, images, seed=seed, epochs=1) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda seed: train(CONFIG, TINY, images, seed=seed, epochs=1), range(4)))
+    for one, other in zip(alone, together, strict=True):
+        assert np.array_equal(one.epochs[:, :-1], other.epochs[:, :-1])
+
+
 def test_a_device_is_known_by_its_name(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"Abacus {device.index}")
-    assert train_module._device_name(torch.device("cpu")) == "cpu"
-    assert train_module._device_name(torch.device("cuda:9")) == "Abacus 9"
+    assert device_name(torch.device("cpu")) == "cpu"
+    assert device_name(torch.device("cuda:9")) == "Abacus 9"
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "text", "another file", "lacks weights"])
