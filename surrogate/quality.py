@@ -174,8 +174,11 @@ def curve_facts(
 def requirements(metrics: Mapping[str, Facts], *, n_configs: Mapping[str, int]) -> list[Facts]:
     """What is required of the full collection, and what was reached; `is_met` is None where it cannot be said.
 
-    It cannot be said of fewer than 20 test configs, nor by a ceiling of fewer repeated ones. Where nothing was repeated
-    no ceiling is known and the share is of 1, which no ceiling exceeds.
+    Tau is required as a share of its ceiling. Where nothing was repeated no ceiling is known and the share is of 1,
+    which no ceiling exceeds. R2 is required as it is. Its ceiling is what a model that knew every mean could expect:
+    half way from the R2 between two seeds to 1, since the noise is on one side only.
+
+    Nothing can be said of fewer than 20 test configs, nor by a ceiling of fewer repeated ones.
 
     Args:
         metrics: what `metric_facts` says of each.
@@ -191,10 +194,15 @@ def requirements(metrics: Mapping[str, Facts], *, n_configs: Mapping[str, int]) 
         if test and cut in test["cuts"]:
             scores = test["cuts"][cut]
             entry["n_configs"], entry["value"] = test["n_configs"], scores["model"][score]
-            if score == "tau" and scores["ceiling"][score] is not None:
-                entry["ceiling"], n_repeated = scores["ceiling"][score], scores["ceiling"]["n"]
+            between_seeds = scores["ceiling"][score]
+            n_between = test["cuts"].get("last epoch", scores)["ceiling"]["n"]  # where a config counts once
+            if between_seeds is not None and score == "tau":
+                entry["ceiling"], n_repeated = between_seeds, n_between
+            elif between_seeds is not None and n_between >= _FEWEST_TO_JUDGE:
+                entry["ceiling"] = (1 + between_seeds) / 2
         value = entry["value"]
-        entry["reached"] = value / (entry["ceiling"] or 1.0) if value is not None else None
+        share_of = (entry["ceiling"] or 1.0) if score == "tau" else 1.0
+        entry["reached"] = value / share_of if value is not None else None
         is_known = value is not None and min(entry["n_configs"], n_repeated) >= _FEWEST_TO_JUDGE
         entry["is_met"] = entry["reached"] >= least if is_known else None
         found.append(entry)

@@ -113,7 +113,11 @@ def _requirement(facts: Mapping[str, Any]) -> str:
     """What was required of the models, and what they reach, in a sentence."""
     reached = "nothing to judge by" if facts.get("reached") is None else f"{facts['reached']:.3f}"
     if facts.get("ceiling") is not None and facts.get("value") is not None:
-        reached = f"{facts['value']:.3f} of a ceiling of {facts['ceiling']:.3f} = {reached}"
+        ceiling = f"{facts['ceiling']:.3f}"
+        if facts["score"] == "tau":
+            reached = f"{facts['value']:.3f} of a ceiling of {ceiling} = {reached}"
+        else:
+            reached = f"{reached} (its ceiling is {ceiling})"
     verdict = {True: "met", False: "not met", None: "open"}[facts.get("is_met")]
     verdict += "" if facts.get("is_due", True) else ", not due yet"
     what = f"{facts['metric']} {facts['score']} ({facts['cut']})"

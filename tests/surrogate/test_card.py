@@ -84,6 +84,10 @@ QUALITY: dict[str, Any] = {
             "metric": "latency", "score": "tau", "cut": "all", "required": 0.9, "n_configs": 0, "value": None,
             "ceiling": None, "reached": None, "is_met": None, "is_due": False,
         },
+        {
+            "metric": "valid_acc", "score": "r2", "cut": "all", "required": 0.95, "n_configs": 30, "value": 0.85,
+            "ceiling": 0.93, "reached": 0.85, "is_met": False, "is_due": False,
+        },
     ],
 }  # fmt: skip
 
@@ -116,6 +120,7 @@ def test_the_count_of_configs_and_every_weakness_come_first(tmp_path: Path) -> N
         assert part in opening
     assert "| valid_acc | tau by ceiling | last epoch | 30 | 0.800 | 0.900 | 0.889 | 0.92 | not reached yet |" in text
     assert "| latency | tau by ceiling | all | 0 | – | none known | – | 0.90 | cannot be said yet |" in text
+    assert "| r2 | all | 30 | 0.850 | 0.930 | 0.850 | 0.95 | not reached yet; even the ceiling is lower |" in text
     assert text.index("## valid_acc") < text.index("## runtime")
 
 

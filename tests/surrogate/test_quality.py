@@ -11,6 +11,7 @@ from jahs.errors import CorruptFile, UnknownFormat
 from surrogate.dataset import assemble
 from surrogate.model import Settings
 from surrogate.quality import curve_facts, data_facts, requirements, rounded, search_facts
+from surrogate.scores import agreement
 from tests.surrogate.landscape import measurements, split_of
 
 MEASURED = measurements(10)
@@ -18,9 +19,15 @@ SPLIT = split_of(MEASURED)
 
 
 def scored(
-    tau: float, ceiling: float | None, *, r2: float = 0.96, n_configs: int = 300, n_repeated: int = 30
+    tau: float,
+    ceiling: float | None,
+    *,
+    r2: float = 0.96,
+    r2_between_seeds: float = 0.98,
+    n_configs: int = 300,
+    n_repeated: int = 30,
 ) -> dict[str, Any]:
-    cut = {"model": {"tau": tau, "r2": r2}, "ceiling": {"tau": ceiling, "r2": 0.99, "n": n_repeated}}
+    cut = {"model": {"tau": tau, "r2": r2}, "ceiling": {"tau": ceiling, "r2": r2_between_seeds, "n": n_repeated}}
     return {"test": {"cuts": {"all": cut, "last epoch": cut}, "n_configs": n_configs}}
 
 
@@ -35,6 +42,17 @@ def test_tau_is_required_as_a_share_of_its_ceiling_and_r2_as_it_is() -> None:
     assert [found[key]["is_met"] for key in found] == [True, False, True, True]
     assert all(entry["is_due"] for entry in found.values())
     assert not judged({"valid_acc": scored(0.8, 0.88, r2=0.949)})["valid_acc", "r2"]["is_met"]
+    assert judged({"valid_acc": scored(0.8, 0.88, r2=0.951)})["valid_acc", "r2"]["is_met"]
+
+
+def test_the_ceiling_of_r2_is_what_a_model_that_knows_every_mean_has() -> None:
+    rng = np.random.default_rng(0)
+    mean = rng.normal(0, 2, 50_000)
+    one, other = mean + rng.normal(0, 1, (2, 50_000))
+    r2 = agreement("valid_acc", one, other)["r2"]
+    entry = judged({"valid_acc": scored(0.8, 0.88, r2_between_seeds=r2)})["valid_acc", "r2"]
+    assert entry["ceiling"] == pytest.approx(agreement("valid_acc", one, mean)["r2"], abs=0.01)
+    assert entry["reached"] == entry["value"]
 
 
 def test_nothing_is_claimed_of_few_configs_or_of_what_was_not_measured() -> None:
@@ -46,7 +64,7 @@ def test_nothing_is_claimed_of_few_configs_or_of_what_was_not_measured() -> None
 def test_nothing_is_claimed_by_a_ceiling_of_few_repeats() -> None:
     found = judged({"valid_acc": scored(0.9, 0.3, n_repeated=19), "runtime": scored(0.9, None, n_repeated=0)})
     assert [found[key]["is_met"] for key in (("valid_acc", "tau"), ("runtime", "tau"))] == [None, False]
-    assert found["valid_acc", "r2"]["is_met"]
+    assert (found["valid_acc", "r2"]["is_met"], found["valid_acc", "r2"]["ceiling"]) == (True, None)
 
 
 def test_a_requirement_is_due_by_the_configs_of_its_own_metric() -> None:
