@@ -7,6 +7,8 @@ import importlib.util
 import io
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -104,6 +106,15 @@ def test_python_blocks_run_and_print_what_the_page_says(
         pytest.skip("no release is embedded, and JAHS_DATA_DIR names none")
     for printed, expected in run_blocks(read(file)):
         assert expected is None or printed == expected
+
+
+def test_the_optimiser_that_a_page_shows_holds_the_contract_as_it_says(tmp_path: Path) -> None:
+    page = tmp_path / "test_page.py"
+    page.write_text("\n".join(code for code, _ in python_blocks(read("docs/guides/write-an-optimizer.md"))))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(page)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^[2-9]\d passed", done.stdout, re.MULTILINE), done.stdout
 
 
 @pytest.mark.parametrize("file", FILES)
