@@ -121,19 +121,21 @@ def _place_kin(
 
     Each goes to a part where all of it fits, drawn in proportion to what the parts still lack; to the part that lacks
     most if it fits nowhere. Families are rare, and what they take is made up for by the configs placed after them.
+
+    A family is drawn by the rank of its smallest config_id, of which one is as likely as another; the least of several
+    ranks is small more often than not.
     """
     _, first, label, size = np.unique(family, return_index=True, return_inverse=True, return_counts=True)
-    least_rank = np.full(len(size), np.iinfo(np.uint64).max, dtype=np.uint64)
-    np.minimum.at(least_rank, label.reshape(-1), ranks)
+    rank = ranks[first]  # rows are in order of config_id
     is_waiting = (size > 1) & (parts[first] < 0)
-    for unit in sorted(np.flatnonzero(is_waiting).tolist(), key=lambda u: (-int(size[u]), int(least_rank[u]))):
+    for unit in sorted(np.flatnonzero(is_waiting).tolist(), key=lambda u: (-int(size[u]), int(rank[u]))):
         members = np.flatnonzero(label.reshape(-1) == unit)
         in_group = group == group[members[0]]
         placed = np.bincount(parts[in_group & (parts >= 0)], minlength=len(SHARES)).tolist()
         n_group = int(in_group.sum())
         lacking = [share * n_group - WHOLE * count for share, count in zip(SHARES, placed, strict=True)]
         fitting = [lack if lack >= WHOLE * len(members) else 0 for lack in lacking]
-        parts[members] = _draw(fitting, int(least_rank[unit])) if any(fitting) else lacking.index(max(lacking))
+        parts[members] = _draw(fitting, int(rank[unit])) if any(fitting) else lacking.index(max(lacking))
 
 
 def _draw(weights: list[int], rank: int) -> int:

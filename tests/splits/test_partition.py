@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument, InvalidTable, Leakage, ProtocolMismatch
+from jahs.schema import CONFIG_KEYS
 from splits.balance import balance, broken_promises
 from splits.leaks import find_leaks
 from splits.partition import partition
@@ -152,6 +153,18 @@ def test_families_are_on_every_side():
         assert both[0] == both[1]
         parts.add(both[0])
     assert parts == {0, 1, 2}
+
+
+@pytest.mark.parametrize("n_kin", [2, 3])
+def test_a_family_is_in_each_part_as_often_as_its_share_says(n_kin):
+    configs = {name: values[::27].copy() for name, values in make_configs(27 * 40).items()}
+    for key in CONFIG_KEYS:
+        configs[key][:n_kin] = configs[key][0]
+    recorded = record(configs)
+    splits_ = [partition(recorded, seed=seed) for seed in range(1000)]
+    parts = np.array([split.parts_of(configs["config_id"][:n_kin]) for split in splits_])
+    assert (parts == parts[:, :1]).all()
+    assert np.bincount(parts[:, 0]) / len(parts) == pytest.approx([0.70, 0.15, 0.15], abs=0.04)
 
 
 def test_a_folder_of_one_group_can_be_split():
