@@ -113,7 +113,8 @@ class Cluster:
     def advance(self) -> list[Trial]:
         """Go to the next event and return what happens at that time; nothing if nothing runs or the budget is spent.
 
-        A trial of status "running" has reached an epoch that is reported.
+        A trial of status "running" has reached an epoch that is reported. What else happens at that time is left for
+        the next call, so that stopping the trial comes before it: its next epochs may take no time at all.
         """
         trials: list[Trial] = []
         while self._events and (not trials or self._events[0][0] == self.now):
@@ -126,6 +127,8 @@ class Cluster:
                 continue  # it was stopped
             self.now = time
             trials.append(self._happen(running, what))
+            if trials[-1].status == "running":
+                break
         self._is_round_open = not (self._is_synchronous and self._running)
         return trials
 

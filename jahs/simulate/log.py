@@ -7,6 +7,7 @@ short. Each line is written at once, so what a crash can cut is the last line, w
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Generator, Mapping
@@ -14,7 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jahs.errors import CorruptFile, MissingData, ProtocolMismatch, UnknownFormat
+from jahs.errors import (
+    CorruptFile,
+    InvalidArgument,
+    JahsError,
+    MissingData,
+    OutOfSpace,
+    ProtocolMismatch,
+    UnknownFormat,
+)
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial
 
@@ -75,38 +84,53 @@ class LogWriter:
 
     So a simulation that was cut short is resumed by running it again: it is deterministic, the lines that are there are
     checked instead of written, and the log goes on where it was cut.
+
+    Raises:
+        ProtocolMismatch: the file is the log of another run.
+        CorruptFile: it is no log, and stays as it is.
+        MissingData, InvalidArgument: it cannot be read or written.
+        OutOfSpace: the disk is full.
     """
 
     def __init__(self, path: Path, header: Mapping[str, object]) -> None:
         self.path = path
-        path.touch()
+        written = _encode({"format": TRIALS_FORMAT, **header})
+        try:
+            path.touch()
+        except OSError as err:
+            raise _fault(path, err) from err
         self._old = _whole_lines(path)
         first = next(self._old, None)
-        written = _encode({"format": TRIALS_FORMAT, **header})
-        if first is not None and first != written:
-            raise ProtocolMismatch(_difference(path, _read_header(path, first), json.loads(written)))
-        self._file = path.open("ab", buffering=0)
-        if first is None:
-            self._is_resuming = False
-            self._file.truncate(0)
-            self._file.write(written)
-        else:
-            self._is_resuming = True
-            self._n_read = len(first)
+        begun = _beginning(path, len(written)) if first is None else first
+        self._is_resuming = first == written
+        if not self._is_resuming and (first is not None or not written.startswith(begun)):
+            raise ProtocolMismatch(_difference(path, _read_header(path, begun), json.loads(written)))
+        self._n_read = len(begun) if self._is_resuming else 0
         self._n_lines = 1
+        try:
+            self._file = path.open("ab", buffering=0)
+        except OSError as err:
+            raise _fault(path, err) from err
+        if not self._is_resuming:
+            self._append(written, after=0)
 
     def write(self, trial: Trial) -> None:
         """Append a trial.
 
         Raises:
             ProtocolMismatch: the log holds another line in this place.
+            OutOfSpace: the disk is full.
+            InvalidArgument: the line cannot be written.
         """
         self._write(trial.to_dict())
 
     def end(self, ending: Mapping[str, object]) -> None:
-        """Append the line that says how the simulation ended, and make the log durable."""
+        """Append the line that says how the simulation ended, and make the log durable; raises as `write`."""
         self._write(ending)
-        os.fsync(self._file.fileno())
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as err:
+            raise _fault(self.path, err) from err
         self.close()
 
     def close(self) -> None:
@@ -129,8 +153,31 @@ class LogWriter:
                 self._n_read += len(old)
                 return
             self._is_resuming = False
-            self._file.truncate(self._n_read)  # takes away a last line that was cut
-        self._file.write(data)
+            self._append(data, after=self._n_read)  # takes away a last line that was cut
+            return
+        self._append(data)
+
+    def _append(self, data: bytes, *, after: int | None = None) -> None:
+        """Write a whole line, behind so many bytes if `after` is given. What was cut short can be resumed."""
+        try:
+            if after is not None:
+                self._file.truncate(after)
+            n_written = self._file.write(data)
+        except OSError as err:
+            self.close()
+            raise _fault(self.path, err) from err
+        if n_written != len(data):  # how a disk that is nearly full takes what still fits
+            self.close()
+            raise OutOfSpace(_FULL_DISK.format(self.path))
+
+
+_FULL_DISK: Final = "{} could not be written: the disk is full; free some space and run again"
+
+
+def _fault(path: Path, err: OSError) -> JahsError:
+    if err.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return OutOfSpace(_FULL_DISK.format(path))
+    return InvalidArgument(f"{path} cannot be written: {err.strerror or err}; name a file in a folder that can")
 
 
 def _encode(line: Mapping[str, object]) -> bytes:
@@ -146,6 +193,11 @@ def _whole_lines(path: Path) -> Generator[bytes, None, None]:
                     yield line
     except OSError as err:
         raise MissingData(f"the log {path} cannot be read: {err.strerror}") from err
+
+
+def _beginning(path: Path, n_bytes: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(n_bytes)
 
 
 def _parse(path: Path, number: int, line: bytes) -> object:

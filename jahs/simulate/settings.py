@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Literal, TypeAlias, cast
 
+import numpy as np
+
 from jahs.errors import InvalidArgument
+from jahs.fidelities import is_list
 from jahs.parameters import show
 
 __all__ = ["Settings", "Thinking", "is_number"]
@@ -21,7 +24,10 @@ _MOST_WORKERS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of a simulation, checked; see `jahs.simulate.Simulation` for what they mean."""
+    """The settings of a simulation, checked; see `jahs.simulate.Simulation` for what they mean.
+
+    Numbers of numpy are taken, and become Python's own.
+    """
 
     workers: int = 4
     budget: float | None = None
@@ -43,13 +49,13 @@ class Settings:
         ]
         if self.budget is None and self.n_trials is None:
             faults.append("budget (simulated seconds) and n_trials are both None; give at least one of them")
-        speeds = self.speeds
-        if speeds is not None and not (
-            isinstance(speeds, Sequence) and len(speeds) == self.workers and all(map(_is_positive, speeds))
-        ):
-            faults.append(f"speeds={show(speeds)} is not one positive number for each of the {self.workers} workers")
+        if self.speeds is not None and not _are_speeds(self.speeds, self.workers):
+            each = f"each of the {show(self.workers)} workers"
+            faults.append(f"speeds={show(self.speeds)} is not one positive number for {each}")
         if faults:
             raise InvalidArgument("\n".join(faults))
+        for name, value in self.facts().items():
+            object.__setattr__(self, name, value)
 
     def facts(self) -> dict[str, object]:
         """Return the settings as the header of a log holds them."""
@@ -62,7 +68,7 @@ class Settings:
             "continuation": self.continuation,
             "speeds": None if self.speeds is None else [float(speed) for speed in self.speeds],
             "failure_rate": float(self.failure_rate),
-            "thinking": self.thinking,
+            "thinking": self.thinking if isinstance(self.thinking, str) else float(self.thinking),
             "evaluation_seed": None if self.evaluation_seed is None else int(self.evaluation_seed),
         }
 
@@ -76,17 +82,28 @@ class Settings:
 
 
 def is_number(value: object) -> bool:
-    """Whether this is a number that a float can hold: not NaN, not infinite, no larger integer."""
+    """Whether this is a number that a float can hold: not NaN, not infinite, no larger integer; numpy's are."""
+    if isinstance(value, np.number):
+        value = value.item()
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _is_integer(value: object, lowest: int, highest: int) -> bool:
     """Whether this is an integer in range; numpy's integers are."""
-    return hasattr(value, "__index__") and not isinstance(value, bool) and lowest <= cast("int", value) <= highest
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(lowest <= value <= highest)
+
+
+def _is_word(value: object, *words: str) -> bool:
+    return isinstance(value, str) and value in words
 
 
 def _is_positive(value: object) -> bool:
     return is_number(value) and cast("float", value) > 0
+
+
+def _are_speeds(speeds: object, workers: object) -> bool:
+    has_right_length = is_list(speeds) and isinstance(workers, int | np.integer) and len(speeds) == workers
+    return has_right_length and all(map(_is_positive, cast("Sequence[object]", speeds)))
 
 
 _RANGES: Final[tuple[tuple[str, str, Callable[[object], bool]], ...]] = (
@@ -94,13 +111,13 @@ _RANGES: Final[tuple[tuple[str, str, Callable[[object], bool]], ...]] = (
     ("budget", "a positive number of seconds, or None", lambda value: value is None or _is_positive(value)),
     ("n_trials", "a positive integer, or None", lambda value: value is None or _is_integer(value, 1, 2**53)),
     ("seed", "an integer in 0..2**64-1", lambda value: _is_integer(value, 0, 2**64 - 1)),
-    ("mode", "'asynchronous' or 'synchronous'", lambda value: value in ("asynchronous", "synchronous")),
-    ("continuation", "'resume' or 'scratch'", lambda value: value in ("resume", "scratch")),
+    ("mode", "'asynchronous' or 'synchronous'", lambda value: _is_word(value, "asynchronous", "synchronous")),
+    ("continuation", "'resume' or 'scratch'", lambda value: _is_word(value, "resume", "scratch")),
     ("failure_rate", "a number in [0, 1)", lambda value: is_number(value) and 0 <= cast("float", value) < 1),
     (
         "thinking",
         "'free', 'measured' or a number of seconds",
-        lambda value: value in ("free", "measured") or (is_number(value) and cast("float", value) >= 0),
+        lambda value: _is_word(value, "free", "measured") or (is_number(value) and cast("float", value) >= 0),
     ),
     (
         "evaluation_seed",

@@ -6,7 +6,6 @@ optimiser wants to be shown. Everything is a function of the seeds: same simulat
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -18,7 +17,7 @@ from jahs.simulate.answers import Answers, Job, is_hidden
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.driver import Callback, Driver, Optimizer
 from jahs.simulate.log import LogWriter
-from jahs.simulate.settings import Settings, Thinking
+from jahs.simulate.settings import Settings, Thinking, is_number
 from jahs.simulate.trial import Proposal, Trial
 from jahs.views import Queryable, View
 
@@ -52,6 +51,8 @@ class Simulation:
             or the log's folder does not exist.
         UnknownName: a metric does not exist.
         ProtocolMismatch: the log is of another run.
+
+    A log that cannot be written, or not any more, raises as `jahs.simulate.log.LogWriter` where its line is due.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Simulation:
                 f"{log} exists, and a run whose thinking is measured cannot be resumed; give a new path"
             )
         self._view = oracle if isinstance(oracle, View) else View(oracle)
-        self._answers = Answers(self._view, metrics=metrics, evaluation_seed=evaluation_seed)
+        self._answers = Answers(self._view, metrics=metrics, evaluation_seed=self.settings.evaluation_seed)
         self._hidden = frozenset(filter(is_hidden, self._answers.metrics))
         self._cluster = Cluster(self.settings, max_epoch=oracle.max_epoch)
         self._facts = dict(facts or {})
@@ -195,9 +196,9 @@ class Simulation:
 
     def think(self, seconds: float) -> None:
         """Let the optimiser's own time count: what is submitted next begins so many seconds later."""
-        if not 0 <= seconds <= sys.float_info.max:
+        if not is_number(seconds) or seconds < 0:
             raise InvalidArgument(f"seconds={show(seconds)} is not a number of seconds")
-        self._cluster.think(seconds)
+        self._cluster.think(float(seconds))
 
     def trials(self) -> list[Trial]:
         """Return the trials that were submitted, in the order in which they ended, with all their metrics.

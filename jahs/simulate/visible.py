@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from jahs.configs import Config
+from jahs.errors import UnknownName
 from jahs.metrics import Metric
 from jahs.simulate.answers import is_hidden
 from jahs.simulate.trial import AskedFidelity
@@ -30,7 +31,10 @@ class Visible:
 
     def __init__(self, oracle: Queryable, metrics: Sequence[str] | None) -> None:
         view = oracle if isinstance(oracle, View) else View(oracle)
-        names = view.metrics if metrics is None else metrics
+        names = tuple(view.metrics if metrics is None else metrics)
+        for name in names:
+            if name not in view.metrics:
+                raise UnknownName.of("metric", name, view.metrics)
         self.space: Final[Space] = view.space
         self.fidelities: Final[Mapping[str, tuple[float, ...]]] = view.fidelities
         self.full: Final[Mapping[str, float]] = dict(view.full)
@@ -53,5 +57,9 @@ class Visible:
 
 
 def visible(oracle: Queryable | Visible, metrics: Sequence[str] | None = None) -> Visible:
-    """Return what optimisers may know of `oracle`, of the named metrics or of all."""
+    """Return what optimisers may know of `oracle`, of the named metrics or of all.
+
+    Raises:
+        UnknownName: a metric does not exist; lists those that do.
+    """
     return oracle if isinstance(oracle, Visible) else Visible(oracle, metrics)

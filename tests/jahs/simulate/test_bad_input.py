@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 
@@ -10,8 +11,10 @@ import pytest
 
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable, MissingData, OptimizerFailed, UnknownName
 from jahs.simulate import Proposal, Simulation, read_log
+from jahs.simulate.settings import Settings
 from jahs.views import View
 from tests.fake_benchmark import FakeBenchmark
+from tests.hostile import VALUES
 
 BENCH = FakeBenchmark(max_epoch=6)
 VIEW = View(BENCH, search="nas")
@@ -151,6 +154,34 @@ def test_settings_are_refused_all_at_once():
         Simulation(VIEW)
     with pytest.raises(UnknownName, match="metric='acc' does not exist"):
         Simulation(VIEW, budget=1.0, metrics=["acc"])
+
+
+NUMBERS = {
+    "workers": np.int64(2),
+    "budget": np.int32(500),
+    "n_trials": np.uint8(20),
+    "seed": np.uint64(2**64 - 1),
+    "speeds": np.array([1, 2]),
+    "failure_rate": np.float32(0.25),
+    "thinking": np.float16(0.5),
+    "evaluation_seed": np.int64(3),
+}
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    plain = {name: value.tolist() for name, value in NUMBERS.items()}
+    for log, given in (("numpy", NUMBERS), ("plain", plain)):
+        Simulation(VIEW, log=tmp_path / log, **given).run(Scripted())
+    assert (tmp_path / "numpy").read_bytes() == (tmp_path / "plain").read_bytes()
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, "mode", "continuation"])
+def test_whatever_a_setting_is_it_is_taken_or_refused(name):
+    for value in (*VALUES, [1.0, VALUES], np.array([1.0, math.nan])):
+        with contextlib.suppress(InvalidArgument):
+            Settings(**{"workers": 2, "n_trials": 1, "speeds": [1.0, 2.0], name: value})
+    with pytest.raises(InvalidArgument, match=f"^{name}=array"):
+        Settings(**{"n_trials": 1, name: np.array([[1, 2]])})
 
 
 @pytest.mark.parametrize("name", ["budget", "thinking"])

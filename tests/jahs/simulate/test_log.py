@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -10,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch, UnknownFormat
+from jahs.errors import CorruptFile, InvalidArgument, JahsError, OutOfSpace, ProtocolMismatch, UnknownFormat
 from jahs.schema import TRIAL_KEYS
 from jahs.simulate import Simulation, read_log, read_trials
 from jahs.views import View
 from tests.fake_benchmark import FakeBenchmark
 from tests.jahs.simulate.chaos import Chaos
+from tests.jahs.simulate.full_disk import full_disk
 
 VIEW = View(FakeBenchmark(max_epoch=6))
 
@@ -91,6 +93,51 @@ def test_a_run_that_was_killed_is_resumed_to_the_same_bytes(tmp_path):
         Simulation(VIEW, workers=3, n_trials=200, log=path).run(Chaos(VIEW, seed=1))
     assert 20 <= n_lines < 200
     assert log.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize("place", ["in the header", "in a line", "in the last line", "behind a line"])
+def test_a_full_disk_ends_the_run_and_its_log_is_resumed_to_the_same_bytes(tmp_path, whole, place):
+    last = whole.rindex(b"\n", 0, -1) + 1
+    n_bytes = {"in the header": 50, "in a line": last - 60, "in the last line": last + 5, "behind a line": last}[place]
+    path = tmp_path / "log.jsonl"
+    with full_disk(n_bytes), pytest.raises(InvalidArgument if place == "behind a line" else OutOfSpace):
+        simulate(path)
+    assert path.read_bytes() == whole[:n_bytes]
+    simulate(path)
+    assert path.read_bytes() == whole
+
+
+def test_whoever_drives_hears_of_a_full_disk_as_well(tmp_path):
+    driven = Simulation(VIEW, 1, n_trials=2, log=tmp_path / "log.jsonl")
+    driven.submit(VIEW.sample(seed=0))
+    n_bytes = len((tmp_path / "log.jsonl").read_bytes()) + 10
+    with full_disk(n_bytes), pytest.raises(OutOfSpace, match=r"log.jsonl could not be written: the disk is full"):
+        driven.wait()
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(errno.ENOSPC, OutOfSpace), (errno.EDQUOT, OutOfSpace), (errno.EIO, InvalidArgument)]
+)
+def test_a_log_that_cannot_be_made_durable_is_named(tmp_path, monkeypatch, number, error):
+    def fail(handle):
+        raise OSError(number, "no")
+
+    monkeypatch.setattr("jahs.simulate.log.os.fsync", fail)
+    with pytest.raises(error, match=r"log\.jsonl (could not|cannot) be written"):
+        simulate(tmp_path / "log.jsonl")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b'{"a": 1}', b"notes", b"\0", b'{"format":1,"task":"oth', b'{"format":1,"task":"other"}', b'{"format":2', b" "],
+)
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_file_that_is_not_this_log_is_refused_and_stays_as_it_is(tmp_path, content, end):
+    path = tmp_path / "notes.json"
+    path.write_bytes(content + end)
+    with pytest.raises(JahsError, match=r"notes\.json(, line 1 is not| is the log of another run|: a trial log of)"):
+        simulate(path)
+    assert path.read_bytes() == content + end
 
 
 def test_a_cut_line_is_not_read(tmp_path, whole):

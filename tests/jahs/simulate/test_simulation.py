@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, UnknownName
 from jahs.simulate import Proposal, Simulation, Trial, visible
 from jahs.views import View
 from tests.fake_benchmark import FakeBenchmark
@@ -289,7 +289,7 @@ def test_whoever_drives_can_think():
     driven.think(3.0)
     driven.submit(at(SLIM, 2))
     assert [(t.start, t.end) for t in driven.wait()] == [(3.0, 5.0)]
-    for seconds in (-1, float("nan"), 10**400):
+    for seconds in (-1, float("nan"), 10**400, "1"):
         with pytest.raises(InvalidArgument, match=r"seconds=.* is not a number of seconds"):
             driven.think(seconds)
 
@@ -309,6 +309,40 @@ def test_a_published_runtime_that_falls_never_turns_time_back():
     }
     trials = Simulation(falling, 1, budget=100.0).run(Plan(at(SLIM, 3), at(SLIM, 5), at(SLIM, 9)))
     assert [(t.start, t.end) for t in trials] == [(0.0, 3.0), (3.0, 3.0), (3.0, 10.75)]
+
+
+def at_5_no_later_than_at_4():
+    falling = FakeBenchmark(max_epoch=9)
+    query_many = falling.query_many
+
+    def fall(configs, *, each_at, **more):
+        answers = query_many(configs, each_at=each_at, **more)
+        return {**answers, "runtime": np.where(each_at == 5, 3.5, answers["runtime"])}
+
+    falling.query_many = fall
+    return falling
+
+
+@pytest.mark.parametrize("epoch", [5, 6])
+def test_a_stop_comes_before_what_else_happens_at_its_time(epoch):
+    proposals = at(SLIM, epoch, reports=(4, 5)[: epoch - 4]), at(SLIM, 1)
+    trials = run(*proposals, oracle=at_5_no_later_than_at_4(), stops={(0, 4)})
+    assert times(trials) == [(0, 0, 0.0, 4.0, "stopped"), (1, 0, 4.0, 5.0, "finished")]
+    assert trials[0].fidelity == {"epoch": 4}
+    driven = Simulation(at_5_no_later_than_at_4(), 1, budget=100.0)
+    driven.submit(proposals[0])
+    (report,) = driven.wait()
+    driven.stop(report.trial)
+    assert [(t.end, t.status) for t in (report, *driven.wait())] == [(4.0, "running"), (4.0, "stopped")]
+
+
+def test_what_is_not_stopped_goes_on_at_the_same_time():
+    seen = []
+    plan = Plan(at(SLIM, 5, reports=(4,)), at(SLIM, 4))
+    plan.should_stop = lambda trial: seen.append(trial.end)
+    trials = Simulation(at_5_no_later_than_at_4(), 2, budget=100.0, continuation="scratch").run(plan)
+    assert times(trials) == [(0, 0, 0.0, 4.0, "finished"), (1, 1, 0.0, 4.0, "finished")]
+    assert seen == [4.0]
 
 
 def test_a_metric_that_is_not_a_number_is_left_out():
@@ -345,6 +379,8 @@ def test_an_optimiser_sees_everything_but_answers():
     assert seen.sample(2, seed=0) == View(BENCH, fidelities=("epoch", "N"), search="nas").sample(2, seed=0)
     assert visible(seen) is seen
     assert visible(BENCH, ["test_acc", "latency"]).metrics.keys() == {"latency"}
+    with pytest.raises(UnknownName, match=r"metric='latncy' does not exist \(did you mean 'latency'\?\)"):
+        visible(BENCH, ["latncy"])
 
 
 def test_a_trial_is_immutable():
