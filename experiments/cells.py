@@ -77,7 +77,7 @@ def run_cell(job: Job) -> Outcome:
     started = time.process_time()
     try:
         n_trials = _simulate(job)
-    except JahsError as err:
+    except (JahsError, OSError) as err:  # a full disk may show only where the log is renamed
         return Outcome(cell=job.cell, line=f"{job.cell.path} failed", fault=str(err))
     seconds = time.process_time() - started
     return Outcome(cell=job.cell, line=f"{job.cell.arm} seed={job.cell.seed} trials={n_trials} {seconds:.2f}s")

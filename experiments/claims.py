@@ -21,7 +21,7 @@ from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFide
 from jahs.hashing import digest_facts
 from jahs.simulate import Log, Trial
 from jahs.simulate.continuation import network_of
-from jahs.simulate.settings import is_number
+from jahs.simulate.settings import Settings, is_number
 from jahs.views import View
 
 __all__ = ["Claim", "Terms", "check_log", "claim_of", "view_of"]
@@ -39,6 +39,7 @@ class Terms:
         searched, fidelities: of the view.
         workers, budget_s: simulated; no budget: None.
         n_trials: how many trials might start; None: as many as the budget allows.
+        mode, continuation, failure_rate, thinking: of the simulation.
         is_noisy: whether answers were draws of training noise.
     """
 
@@ -49,6 +50,10 @@ class Terms:
     workers: int
     budget_s: float | None
     n_trials: int | None
+    mode: str
+    continuation: str
+    failure_rate: float
+    thinking: str | float
     is_noisy: bool
 
 
@@ -109,6 +114,7 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
             workers=_integer(header, "workers"),
             budget_s=_budget(header),
             n_trials=_n_trials(header),
+            **_rules(header),
             is_noisy=any(trial.seed is not None for trial in log.trials),
         ),
         name=str(header.get("arm") or header.get("optimizer")),
@@ -282,6 +288,15 @@ def _final_errors(view: View, chosen: Trial | None) -> tuple[float, float]:
 def _fixed_by_hand(view: View) -> dict[str, object]:
     usual = View(view.bench, fidelities=tuple(view.fidelities), search=view.space.searched).space.fixed
     return {name: value for name, value in view.space.fixed.items() if value != usual[name]}
+
+
+def _rules(header: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
+    given: dict[str, Any] = {name: header.get(name) for name in ("mode", "continuation", "failure_rate", "thinking")}
+    try:
+        Settings(n_trials=1, **given)
+    except InvalidArgument as err:
+        raise CorruptFile(f"the header says what no simulation does: {err}") from err
+    return given
 
 
 def _integer(header: Mapping[str, Any], name: str) -> int:

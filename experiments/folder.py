@@ -1,6 +1,6 @@
 """The folder of a study: what was declared, with what it is run, and one log for each finished cell.
 
-    DIR/study.json                       the declaration, the releases by sha256, the budget of each task
+    DIR/study.json                       the declaration, the releases by sha256, the budget of each task, every command
     DIR/<task>/<arm>/seed-0000.jsonl     one trial log each (`jahs.simulate`), whole or absent
     DIR/report/                          what `python -m experiments.report DIR` makes of them
 
@@ -10,8 +10,9 @@ Tasks, arms and seeds may be added later; everything that decides what a cell do
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +33,7 @@ __all__ = [
     "remove_parts",
 ]
 
-STUDY_FORMAT: Final = 1
+STUDY_FORMAT: Final = 2  # format 1 kept the last command alone
 _FILE: Final = "study.json"
 
 
@@ -60,38 +61,52 @@ class StudyFolder:
 
     Attributes:
         path: where it is.
-        declaration: `Study.to_dict()` of the study that was run.
+        study: that was run, as it was declared then.
         tasks: by name.
         arms: names of those that were asked for, in the order of the study.
         n_seeds: the largest number of seeds that was asked for.
-        made_with: commit, versions and the command.
+        made_with: commit, versions and command of everything that ran cells here, in order.
     """
 
     path: Path
-    declaration: Mapping[str, Any]  # Any: JSON
+    study: Study
     tasks: Mapping[str, TaskFacts]
     arms: tuple[str, ...]
     n_seeds: int
-    made_with: Mapping[str, Any]  # Any: JSON
+    made_with: tuple[Mapping[str, Any], ...]  # Any: JSON
 
 
 def open_or_make(
-    path: Path, study: Study, *, tasks: Mapping[str, TaskFacts], arms: Iterable[str], n_seeds: int, made_with: object
+    path: Path,
+    study: Study,
+    *,
+    tasks: Mapping[str, TaskFacts],
+    arms: Sequence[str],
+    n_seeds: int,
+    made_with: Mapping[str, object],
 ) -> StudyFolder:
     """Make the folder, or check that it is of the same study and add tasks, arms and seeds to it.
+
+    Args:
+        path: the folder.
+        study, tasks, arms, n_seeds: what is to be run now.
+        made_with: commit, versions and command; added where they are new and some of these cells are not finished.
 
     Raises:
         ProtocolMismatch: it holds another study, or the same one with another release or budget.
         InvalidArgument: it holds other files, or cannot be written.
     """
-    wanted, known = set(arms), dict(tasks)
+    wanted, known, made = set(arms), dict(tasks), [made_with]
     if (path / _FILE).exists():
         old = read_folder(path)
         _check_same(old, study, tasks)
+        asked = study.cells(tasks=[*tasks], arms=arms, n_seeds=n_seeds)
+        is_new = made_with not in old.made_with and not all(is_finished(path, cell) for cell in asked)
+        made = [*old.made_with, *([made_with] if is_new else [])]
         wanted |= set(old.arms)
         known = {**old.tasks, **tasks}
         n_seeds = max(n_seeds, old.n_seeds)
-    elif path.exists() and (not path.is_dir() or any(path.iterdir())):
+    elif path.exists() and not (path.is_dir() and all(each.match(f".{_FILE}.*.part") for each in path.iterdir())):
         raise InvalidArgument(f"{path} is there already and holds no study; give a new folder, or remove it")
     content = {
         "format": STUDY_FORMAT,
@@ -99,7 +114,7 @@ def open_or_make(
         "tasks": {name: _to_dict(facts) for name, facts in known.items()},
         "arms": [arm.name for arm in study.arms if arm.name in wanted],
         "n_seeds": n_seeds,
-        "made_with": made_with,
+        "made_with": made,
     }
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -115,24 +130,28 @@ def read_folder(path: Path) -> StudyFolder:
 
     Raises:
         MissingData: it is none.
-        CorruptFile, UnknownFormat: its study.json cannot be read, or is of another version.
+        CorruptFile, UnknownFormat: its study.json is not what it should be, or is of another version.
     """
     recorded = path / _FILE
     if not recorded.is_file():
         raise MissingData(f"{path} is no study: it has no {_FILE}; python -m experiments.run makes one")
     try:
         content = json.loads(recorded.read_bytes())
-        if content["format"] != STUDY_FORMAT:
-            raise UnknownFormat(f"{recorded}: format {content['format']!r}; this version reads {STUDY_FORMAT}")
+        if content["format"] not in (1, STUDY_FORMAT):
+            raise UnknownFormat(f"{recorded}: format {content['format']!r}; this version reads 1 and {STUDY_FORMAT}")
+        study = Study.from_dict(content["study"])
+        made = [content["made_with"]] if content["format"] == 1 else content["made_with"]
+        if not made:
+            raise ValueError("made_with is empty")
         return StudyFolder(
             path=path,
-            declaration=content["study"],
+            study=study,
             tasks={name: TaskFacts(**facts) for name, facts in content["tasks"].items()},
-            arms=tuple(content["arms"]),
-            n_seeds=content["n_seeds"],
-            made_with=content["made_with"],
+            arms=tuple(study.arm(name).name for name in content["arms"]),
+            n_seeds=index(content["n_seeds"]),
+            made_with=tuple(dict(entry) for entry in made),
         )
-    except (ValueError, KeyError, TypeError) as err:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
         if isinstance(err, UnknownFormat):
             raise
         raise CorruptFile(f"{recorded} cannot be read: {err!r}") from err
@@ -166,8 +185,8 @@ def is_running(pid: int) -> bool:
 
 def _check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts]) -> None:
     faults = []
-    if old.declaration.get("name") != study.name:
-        faults.append(f"it holds the study {old.declaration.get('name')!r}, not {study.name!r}")
+    if old.study.name != study.name:
+        faults.append(f"it holds the study {old.study.name!r}, not {study.name!r}")
     else:
         faults += [f"the arm {name} is declared in another way" for name in old.arms if _differs(old, study, name)]
     for name, facts in tasks.items():
@@ -181,8 +200,8 @@ def _check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts]) 
 
 
 def _differs(old: StudyFolder, study: Study, arm: str) -> bool:
-    before = Study.from_dict(old.declaration).digest_of(arm)
-    return arm not in [each.name for each in study.arms] or study.digest_of(arm) != before
+    is_known = arm in [each.name for each in study.arms]
+    return not is_known or study.digest_of(arm) != old.study.digest_of(arm)
 
 
 def _to_dict(facts: TaskFacts) -> dict[str, object]:

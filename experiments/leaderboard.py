@@ -5,7 +5,8 @@
 Logs (files, or folders of *.jsonl) are checked against the release that they name: every metric of every trial is asked
 again, and no trial may take less time than its training costs. A log that does not match is refused, and why is said.
 Those that are left are compared where they have the same terms: task, release, searched keys, fidelities, workers,
-budget, number of trials, and noise. Values that a view fixes otherwise than by default stand beside the optimiser.
+budget, number of trials, mode, continuation, failure rate, thinking and noise. An optimiser's settings, and values that
+a view fixes otherwise than by default, stand beside it.
 """
 
 from __future__ import annotations
@@ -152,15 +153,18 @@ def _text(board: Board) -> str:
     budget = "no budget" if terms.budget_s is None else f"{terms.budget_s:.6g} s"
     n_trials = "any number of trials" if terms.n_trials is None else f"{terms.n_trials} trials"
     noise = "draws of training noise" if terms.is_noisy else "means of trainings"
-    rows = [("", "optimiser", "validation error (%)", "test error (%)", "seeds", "fixed")]
+    thinking = terms.thinking if isinstance(terms.thinking, str) else f"{terms.thinking:g} s"
+    rules = f"{terms.mode}; continuation {terms.continuation}; failure rate {terms.failure_rate:g}; thinking {thinking}"
+    rows = [("", "optimiser", "validation error (%)", "test error (%)", "seeds", "fixed", "settings")]
     for place, line in enumerate(board.lines, start=1):
         few = " (few)" if line.n_seeds < _FEW_SEEDS else ""
         valid, test = _estimate(line.valid_error, line.valid_se), _estimate(line.test_error, line.test_se)
-        rows.append((f"{place}", line.name, valid, test, f"{line.n_seeds}{few}", line.fixed or "by default"))
+        seeds, fixed = f"{line.n_seeds}{few}", line.fixed or "by default"
+        rows.append((f"{place}", line.name, valid, test, seeds, fixed, line.settings or "–"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     head = (
         f"{terms.task}, release {terms.release[:16]}; {len(terms.searched)} keys searched; fidelities "
-        f"{', '.join(terms.fidelities)}; {terms.workers} workers; {budget}; {n_trials}; {noise}"
+        f"{', '.join(terms.fidelities)}; {terms.workers} workers, {rules}; {budget}; {n_trials}; {noise}"
     )
     return "\n".join(
         [

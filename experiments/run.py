@@ -108,7 +108,9 @@ class Settings:
             and self.family in (None, arm.family)
         ]
         if not chosen:
-            raise InvalidArgument(f"no arm of {study.name} is {self.family} and one of {', '.join(self.arms)}")
+            among = f" and one of {', '.join(self.arms)}" if self.arms else ""
+            there = ", ".join(f"{arm.name} ({arm.family})" for arm in study.arms)
+            raise InvalidArgument(f"no arm of {study.name} is {self.family}{among}; there are: {there}")
         lacking = {arm.name: packages for arm in chosen if (packages := _lacking(arm.optimizer))}
         if lacking:
             lines = [f"{name} needs {', '.join(packages)}" for name, packages in lacking.items()]

@@ -12,6 +12,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, cast
 
+from experiments.optimizers.settings import read_numbers, read_seed
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.simulate import Optimizer as Driven
 from jahs.simulate import Visible, visible
@@ -165,7 +166,7 @@ def make(
     Raises:
         UnknownName: an optimiser, a metric or a setting does not exist; lists those that do. Metrics of the test images
             do not exist for optimisers.
-        InvalidArgument: a setting is out of its range, or there are more objectives than it takes.
+        InvalidArgument: the seed or a setting is out of its range, or there are more objectives than it takes.
         MissingDependency: the tool behind it is not installed.
     """
     if name not in OPTIMIZERS:
@@ -181,7 +182,8 @@ def make(
     for key in settings:
         if key not in known:
             raise UnknownName.of(f"setting of {name}", key, sorted(known))
-    chosen = dataclass_(**entry.preset, **settings)
+    seed = read_seed(seed)
+    chosen = dataclass_(**entry.preset, **read_numbers(dataclass_, settings))
     factory = _load(entry.factory)
     return cast("Optimizer", factory(visible(view), seed=seed, objectives=tuple(objectives), settings=chosen))
 

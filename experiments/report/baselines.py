@@ -29,9 +29,9 @@ _SHOWN: Final = 0.98  # share of every arm's rollouts that the figure of distrib
 def baselines_sections(results: Results) -> tuple[Section, ...]:
     """Regret of every optimiser, the usual overview by validation, and a section on settings."""
     sections: list[Section] = []
-    arms = results.arms_of(_MAIN)
     settings: list[Block] = []
     for task in results.tasks:
+        arms = results.arms_of(_MAIN, task)
         tests = {arm.name: incumbent_tests(results, task, arm) for arm in results.arms}
         best = best_known(results.bench[task], tests)
         key = task.replace("_", "-")
@@ -161,7 +161,7 @@ def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], bes
     end = float(results.study.n_evaluations)
     rows, spread = [], []
     for chapter in results.study.chapters:
-        arms = results.arms_of(chapter)
+        arms = results.arms_of(chapter, task)
         if chapter == _MAIN or not arms:
             continue
         means = []

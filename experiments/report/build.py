@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -122,17 +122,33 @@ def write_document(document: Document, target: Path, *, is_for_docs: bool) -> Pa
         InvalidArgument: as `check_target`.
     """
     target = check_target(target)
-    beside = target.with_name(f".{target.name}.part")
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         shutil.rmtree(beside, ignore_errors=True)
         _write_files(document, beside, is_for_docs=is_for_docs)
-        if target.exists():
-            shutil.rmtree(target)
-        beside.replace(target)
+        _take_its_place(beside, target)
     except OSError as err:
-        shutil.rmtree(beside, ignore_errors=True)
         raise InvalidArgument(f"{target} cannot be written: {err.strerror or err}; choose another folder") from err
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
     return target / ("report.md" if is_for_docs else "index.html")
+
+
+def _take_its_place(beside: Path, target: Path) -> None:
+    """Rename a folder to `target`; what was there goes when that is done, and comes back if it fails."""
+    aside = target.with_name(f".{target.name}.{os.getpid()}.old")
+    had_one = target.exists()
+    try:
+        if had_one:
+            shutil.rmtree(aside, ignore_errors=True)
+            target.replace(aside)
+        beside.replace(target)
+    except BaseException:
+        if had_one and not target.exists():
+            aside.replace(target)
+        raise
+    if had_one:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _write_files(document: Document, folder: Path, *, is_for_docs: bool) -> None:
@@ -195,23 +211,32 @@ def _settings_section(results: Results) -> Section:
 
 def _facts(results: Results) -> tuple[tuple[str, str], ...]:
     made = results.folder.made_with
+    commands = [f"{each.get('command')} --out DIR" for each in made]
     seeds = [result.cell.seed for found in results.cells.values() for result in found]
-    versions = made.get("versions") or {}
     releases = ", ".join(
         f"{task}: {facts.version} ({facts.source}, {facts.release[:16]})"
         for task, facts in results.folder.tasks.items()
     )
     return (
-        ("command", f"{made.get('command')} --out DIR && python -m experiments.report DIR"),
-        ("commit", str(made.get("commit"))),
+        *_numbered("command", [*commands[:-1], f"{commands[-1]} && python -m experiments.report DIR"]),
+        *_numbered("commit", [str(each.get("commit")) for each in made]),
         ("releases", releases),
         ("study", results.study.name),
         ("seeds", f"{min(seeds)} to {max(seeds)}"),
         ("simulated workers", str(results.study.workers)),
         ("training noise", "the mean of trainings" if results.study.noise == "mean" else "a draw for each run's seed"),
         ("budget", f"{results.study.n_evaluations} mean full evaluations"),
-        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
+        *_numbered("versions", [_versions_text(each.get("versions") or {}) for each in made]),
     )
+
+
+def _numbered(name: str, values: Sequence[str]) -> list[tuple[str, str]]:
+    """A fact of each run of the study; numbered where there were several."""
+    return [(f"{name} {i}" if len(values) > 1 else name, value) for i, value in enumerate(values, start=1)]
+
+
+def _versions_text(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def _tables_json(document: Document) -> str:

@@ -39,13 +39,14 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:
         return ()
     table: list[tuple[str, ...]] = []
     estimates: list[Estimate] = []
-    answers = []
+    answers, n_seeds = [], []
     for other in others:
         found = {task: s for task in results.tasks if (s := _speedup(results, task, joint, other)) is not None}
         if not found:
             continue
         whole, said = geometric_mean([*found.values()]), speedup_text([*found.values()])
         answers.append(f"{said} over {other.title}")
+        n_seeds += [len(results.of(task, arm)) for task in found for arm in (joint, other)]
         table += [_row(TASKS[task].title, other, s) for task, s in found.items()]
         table += [("geometric mean", other.title, "", "", "", said)] if len(found) > 1 else []
         number = arms.index(other)
@@ -53,11 +54,11 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:
     if not estimates:
         return ()
     answer = "Speed-up of joint search for reaching what each competitor has in the end: " + "; ".join(answers) + "."
-    return (Text(text=answer, is_answer=True), _speedup_figure(results, joint, estimates), _speedup_table(table))
+    figure = _speedup_figure(results, joint, estimates, n_seeds=min(n_seeds))
+    return (Text(text=answer, is_answer=True), figure, _speedup_table(table))
 
 
-def _speedup_figure(results: Results, joint: Arm, estimates: Sequence[Estimate]) -> Figure:
-    n_seeds = min(len(results.of(task, joint)) for task in results.tasks)
+def _speedup_figure(results: Results, joint: Arm, estimates: Sequence[Estimate], *, n_seeds: int) -> Figure:
     return Figure(
         name=f"speedup-{joint.optimizer}".replace("_", "-"),
         caption="Speed-up of joint search for reaching what each competitor has in the end"

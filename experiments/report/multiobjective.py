@@ -15,7 +15,7 @@ from experiments.analysis.summaries import summarize
 from experiments.report.document import Block, Figure, Section, Table, Text
 from experiments.report.drawing import Curve, draw_comparison, draw_curves
 from experiments.report.results import CellResult, Results
-from experiments.report.single import FEWEST_TO_COMPARE, TIME_LABEL, arm_curves, number_text, time_grid
+from experiments.report.single import FEWEST_TO_COMPARE, TIME_LABEL, arm_curves, no_common_seed, number_text, time_grid
 from experiments.studies.study import Arm
 from jahs.errors import MissingData, UnknownName
 from jahs.metrics import METRICS
@@ -62,7 +62,7 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
         return [Text(text=f"There is no frozen reference point: {err}")]
     seeds = results.seeds(task, arms)
     if not seeds:
-        return [Text(text=f"No seed has been finished by all of: {', '.join(arm.title for arm in arms)}.")]
+        return [no_common_seed(arms)]
     key = f"{task}-{names[1]}".replace("_", "-")
     share = {arm.name: [_volume(r, names, front) for r in results.of(task, arm, seeds)] for arm in arms}
     points = {arm.name: [_points(r, names)[1] for r in results.of(task, arm, seeds)] for arm in arms}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -37,6 +37,7 @@ class CellResult:
         full_metrics: what it measured, minimised; only the metrics that were asked for.
         n_trials, n_finished: how many there were, and how many ended as they should.
         busy: share of the workers' time that was spent on trials.
+        settings: all of the optimiser's but for its seed.
     """
 
     cell: Cell
@@ -47,6 +48,7 @@ class CellResult:
     n_trials: int
     n_finished: int
     busy: float
+    settings: Mapping[str, Any]  # Any: JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,9 +70,11 @@ class Results:
     cells: Mapping[tuple[str, str], tuple[CellResult, ...]]
     bench: Mapping[str, Benchmark]
 
-    def arms_of(self, chapter: str) -> tuple[Arm, ...]:
-        """The arms of a chapter."""
-        return tuple(arm for arm in self.arms if arm.chapter == chapter)
+    def arms_of(self, chapter: str, task: str | None = None) -> tuple[Arm, ...]:
+        """The arms of a chapter with at least one result: on this task, or on any."""
+        return tuple(
+            arm for arm in self.arms if arm.chapter == chapter and (task is None or (task, arm.name) in self.cells)
+        )
 
     def seeds(self, task: str, arms: Sequence[Arm]) -> list[int]:
         """The seeds that every one of the arms has finished on a task: what can be compared in pairs."""
@@ -97,11 +101,11 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
 
     Raises:
         MissingData: it is no study, or has no finished cell.
-        ProtocolMismatch: a benchmark is of another release than the logs.
+        ProtocolMismatch: a benchmark is of another release than the logs, or logs of one arm are of other settings.
         CorruptFile: a log cannot be read, or is of another study.
     """
     folder = read_folder(path)
-    study = Study.from_dict(folder.declaration)
+    study = folder.study
     for task, facts in folder.tasks.items():
         if (found := release_facts(bench[task]).sha256) != facts.release:
             raise ProtocolMismatch(f"{task}: the logs asked release {facts.release[:16]}, this one is {found[:16]}")
@@ -114,6 +118,7 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     digests = {name: study.digest_of(name) for name in folder.arms}
     jobs = [call(path, cell, folder.tasks[cell.task], digest=digests[cell.arm], metrics=metrics) for cell in cells]
     read: list[CellResult] = Parallel(n_jobs=workers if len(jobs) > _FEW else 1)(jobs)
+    _check_settings(read)
     by_key: dict[tuple[str, str], list[CellResult]] = {}
     for result in read:
         by_key.setdefault((result.cell.task, result.cell.arm), []).append(result)
@@ -143,6 +148,7 @@ def read_cell(path: Path, cell: Cell, facts: TaskFacts, *, digest: str, metrics:
         raise CorruptFile(f"{source} was cut short; remove it and run again")
     found = trial_log(log.header, log.trials)
     best, unit = incumbents(found), facts.mean_runtime_s
+    settings = log.header.get("optimizer_settings")
     spent = float((found.end - found.start).sum())
     available = float(log.header["workers"]) * float(log.ending["clock"])  # type: ignore[arg-type]  # JSON numbers
     return CellResult(
@@ -154,4 +160,20 @@ def read_cell(path: Path, cell: Cell, facts: TaskFacts, *, digest: str, metrics:
         n_trials=len(found),
         n_finished=int(np.sum(found.status == FINISHED)),
         busy=spent / available if available else 0.0,
+        settings={k: v for k, v in settings.items() if k != "seed"} if isinstance(settings, Mapping) else {},
     )
+
+
+def _check_settings(read: Sequence[CellResult]) -> None:
+    """Refuse an arm whose optimiser was not the same in every cell, as after a default of its settings has changed."""
+    first: dict[str, CellResult] = {}
+    for result in read:
+        other = first.setdefault(result.cell.arm, result)
+        if result.settings != other.settings:
+            names = sorted({*result.settings, *other.settings})
+            one, two = ({name: each.settings.get(name) for name in names} for each in (other, result))
+            differing = "; ".join(f"{name}={one[name]!r} and {two[name]!r}" for name in names if one[name] != two[name])
+            raise ProtocolMismatch(
+                f"the arm {result.cell.arm} was run with several settings of its optimiser: {differing}, in "
+                f"{other.cell.path} and {result.cell.path}; remove all logs with one of them and run again"
+            )

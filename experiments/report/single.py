@@ -22,6 +22,7 @@ __all__ = [
     "N_TIMES",
     "TIME_LABEL",
     "arm_curves",
+    "no_common_seed",
     "number_text",
     "overview",
     "speedup_text",
@@ -47,7 +48,7 @@ def overview(results: Results, task: str, arms: Sequence[Arm], *, key: str) -> t
     """Curves, ranks and comparisons of some arms on a task; `key` begins the names of figures."""
     seeds = results.seeds(task, arms)
     if not seeds:
-        return (Text(text=f"No seed has been finished by all of: {', '.join(arm.title for arm in arms)}."),)
+        return (no_common_seed(arms),)
     grid = time_grid(results)
     values = np.stack([on_grid(results.steps(task, arm, seeds), grid) for arm in arms])  # (n_arms, n_seeds, n_times)
     blocks: list[Block] = [
@@ -59,6 +60,11 @@ def overview(results: Results, task: str, arms: Sequence[Arm], *, key: str) -> t
     if len(arms) > 1 and len(seeds) >= FEWEST_TO_COMPARE:
         blocks += _comparison(arms, values[:, :, -1], key=key)
     return (*blocks, _final_table(results, task, arms, seeds, values[:, :, -1]))
+
+
+def no_common_seed(arms: Sequence[Arm]) -> Text:
+    """What stands in place of comparisons where no seed can be compared."""
+    return Text(text=f"No seed has been finished by all of: {', '.join(dict.fromkeys(arm.title for arm in arms))}.")
 
 
 def arm_curves(

@@ -14,7 +14,15 @@ from experiments.analysis.summaries import Interval, summarize
 from experiments.report.document import Block, Figure, Section, Table, Text
 from experiments.report.drawing import Curve, draw_curves
 from experiments.report.results import Results
-from experiments.report.single import ERROR_LABEL, TIME_LABEL, arm_curves, error_limits, number_text, time_grid
+from experiments.report.single import (
+    ERROR_LABEL,
+    TIME_LABEL,
+    arm_curves,
+    error_limits,
+    no_common_seed,
+    number_text,
+    time_grid,
+)
 from experiments.studies.study import Arm
 from experiments.worlds import METRIC_NAMES, read_worlds, worlds_path
 
@@ -37,6 +45,8 @@ def _blocks(results: Results, task: str) -> list[Block]:
         return [Text(text="Fewer than two optimisers have finished seeds in both worlds.")]
     arms = {"table": [one for one, _ in pairs], "left_out": [other for _, other in pairs]}
     seeds = results.seeds(task, [*arms["table"], *arms["left_out"]])
+    if not seeds:
+        return [no_common_seed([*arms["table"], *arms["left_out"]])]
     grid = time_grid(results)
     values = {
         world: np.stack([on_grid(results.steps(task, arm, seeds), grid) for arm in of_world])

@@ -141,21 +141,23 @@ class Study:
         """Return the study of a declaration, as `to_dict` gives it.
 
         Raises:
-            TypeError, KeyError: it is none.
+            TypeError, KeyError, AttributeError, InvalidArgument: it is none.
         """
         lists = {key: tuple(given[key]) for key in ("tasks",)}
         combinations = tuple(tuple(metrics) for metrics in given["combinations"])
         return cls(**{**given, **lists, "combinations": combinations, "arms": tuple(map(_read_arm, given["arms"]))})
 
     def digest_of(self, name: str) -> str:
-        """16 hex digits that stand for everything that decides what the cells of an arm do, its name included.
+        """16 hex digits that stand for everything that is declared of what the cells of an arm do, its name included.
 
-        Tasks, seeds and other arms may be added to a folder; titles may be reworded.
+        Tasks, seeds and other arms may be added to a folder; titles may be reworded. Settings that an arm leaves to its
+        optimiser are not in it: each log names them all, and a page refuses logs of one arm that differ in them.
 
         Raises:
             UnknownName: there is no such arm.
         """
         arm = asdict(self.arm(name))
+        arm["settings"] = sorted(arm["settings"])  # JSON keeps them in no order
         facts = {key: getattr(self, key) for key in _DECISIVE}
         return digest_facts({**facts, "arm": {key: arm[key] for key in arm if key not in _WORDS}})
 

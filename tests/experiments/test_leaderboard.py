@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import pytest
 
@@ -17,10 +18,12 @@ from jahs.views import View
 from tests.jahs.simulate.chaos import Chaos
 
 
-def write_log(path, bench, *, optimizer="random_search", seed=0, fidelities=("epoch",), n=8, workers=2, **settings):
+def write_log(
+    path, bench, *, optimizer="random_search", seed=0, fidelities=("epoch",), n=8, workers=2, options=None, **settings
+):
     view = open_view(bench, ViewChoice(fidelities=fidelities), seed=0)
     simulation = Simulation(view, workers, n_trials=n, budget=1e9, seed=seed, log=path, **settings)
-    simulation.run(make(optimizer, view, seed=seed))
+    simulation.run(make(optimizer, view, seed=seed, **(options or {})))
     return path
 
 
@@ -77,6 +80,35 @@ def test_seeds_are_one_line_and_other_terms_are_another_board(tmp_path, bench):
     assert [board.terms.n_trials for board in boards] == [60, 8, 8, 8, 60]
     errors = [line.valid_error for line in boards[0].lines]
     assert errors == sorted(errors)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "usual", "words"),
+    [
+        ("mode", "synchronous", "asynchronous", "2 workers, synchronous; "),
+        ("continuation", "scratch", "resume", "; continuation scratch; "),
+        ("failure_rate", 0.25, 0.0, "; failure rate 0.25; "),
+        ("thinking", 1.5, "free", "; thinking 1.5 s; "),
+    ],
+)
+def test_runs_under_other_rules_are_another_board(tmp_path, bench, log, release, capsys, rule, value, usual, words):
+    other = write_log(tmp_path / "b.jsonl", bench, seed=1, **{rule: value})
+    boards, refused = boards_of(bench, log, other)
+    assert refused == []
+    assert [getattr(board.terms, rule) for board in boards] == [usual, value]
+    assert main([str(log), str(other), "--release", str(release)]) == 0
+    usual_board, other_board = capsys.readouterr().out.split("\n\n")
+    assert words in other_board.splitlines()[0]
+    assert words not in usual_board
+
+
+def test_two_lines_of_one_optimiser_can_be_told_apart(tmp_path, bench, release, capsys):
+    for size in (5, 6):
+        options = {"population_size": size}
+        write_log(tmp_path / f"{size}.jsonl", bench, optimizer="regularized_evolution", seed=size, options=options)
+    assert main([str(tmp_path), "--release", str(release)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "regularized_evolution" in line]
+    assert sorted(re.findall(r"population_size=(\d)", "".join(lines))) == ["5", "6"]
 
 
 def test_values_that_a_view_fixes_by_hand_stand_beside_the_optimiser(tmp_path, bench):
@@ -215,6 +247,22 @@ def no_workers(header, trials, ending):
     header["workers"] = 0
 
 
+def two_modes(header, trials, ending):
+    header["mode"] = ["asynchronous", "synchronous"]
+
+
+def no_continuation(header, trials, ending):
+    header.pop("continuation")
+
+
+def endless_thinking(header, trials, ending):
+    header["thinking"] = math.inf
+
+
+def more_failures_than_trials(header, trials, ending):
+    header["failure_rate"] = 2
+
+
 def trial_of_a_large_number(header, trials, ending):
     trials[0]["trial"] = 10**30
 
@@ -249,6 +297,10 @@ LIES = [
     (more_trials, "there are 8 trials, but n_trials=5"),
     (half_a_trial, "n_trials=8.5, which is no integer"),
     (no_workers, "worker=0, but there are 0"),
+    (two_modes, "mode=['asynchronous', 'synchronous'] is not 'asynchronous' or 'synchronous'"),
+    (no_continuation, "continuation=None is not 'resume' or 'scratch'"),
+    (endless_thinking, "thinking=inf is not 'free', 'measured' or a number of seconds"),
+    (more_failures_than_trials, "failure_rate=2 is not a number in [0, 1)"),
     (trial_of_a_large_number, "is not a trial: trial=1000"),
 ]
 

@@ -10,14 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.optimizers import OPTIMIZERS, make
+from experiments.optimizers.random_search import RandomSearchSettings
 from experiments.optimizers.ranking import crowding, fronts, order
 from experiments.optimizers.rungs import rungs
+from experiments.optimizers.tools.tool import Tool
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.pareto import hypervolume, is_non_dominated
-from jahs.simulate import Simulation, visible
+from jahs.simulate import Simulation, Trial, visible
 from jahs.views import View
 from tests.contracts.optimizer import BENCH, VIEWS, OptimizerContract
 from tests.fake_benchmark import FakeBenchmark
+from tests.hostile import SEEDS
 
 OWN = [
     name
@@ -215,6 +218,40 @@ def test_two_objectives_are_peeled_as_any_number_is(points):
     assert fronts(F) == peeled == fronts(np.column_stack([F, F[:, 1]]))
 
 
+class Echo(Tool):
+    """A tool that writes down what it is told."""
+
+    name = "echo"
+
+    def ask_tool(self):
+        return self.random_config()
+
+    def read_trial(self, trial):
+        return trial, None
+
+    def tell_tool(self, trial, result):
+        self.told = self.told_losses(result)
+
+
+@given(st.lists(st.sampled_from(["finished", "failed"]), min_size=1, max_size=8))
+def test_a_failure_is_never_told_as_better_than_a_success(statuses):
+    objectives = ("valid_acc", "latency", "n_params")
+    echo = Echo(visible(VIEWS["full"]), seed=0, objectives=objectives, settings=RandomSearchSettings())
+    told = []
+    for number, status in enumerate(statuses):
+        (proposal,) = echo.ask(1)
+        metrics = BENCH.query(proposal.config) if status == "finished" else {}
+        facts = {"config": proposal.config, "fidelity": {"epoch": 9}, "seed": None, "metrics": metrics, "worker": 0}
+        echo.tell(Trial(trial=number, **facts, start=0.0, end=1.0, status=status, tag=proposal.tag))
+        told.append(np.array(echo.told))
+    successes = [i for i, status in enumerate(statuses) if status == "finished"]
+    for i, losses in enumerate(told):
+        if i not in successes:
+            known = [j for j in successes if j < i] or successes
+            assert all((losses >= told[j]).all() for j in known)
+    assert np.isfinite(told).all()
+
+
 def test_names_and_settings_that_do_not_exist_are_refused():
     view = VIEWS["nas"]
     with pytest.raises(UnknownName, match=r"optimizer='hyperbnd' does not exist \(did you mean 'hyperband'\?\)"):
@@ -240,9 +277,37 @@ def test_names_and_settings_that_do_not_exist_are_refused():
         ("hyperband", {"eta": 1, "n_rungs": 0}, "eta=1 .*\nn_rungs=0"),
         ("asha", {"eta": float("nan")}, "eta=nan"),
         ("nsga2", {"population_size": 1, "decades": 0.0}, "population_size=1.*\ndecades=0.0"),
+        ("nsga2", {"population_size": "20", "decades": "a"}, "population_size='20' is not an integer\ndecades='a' is"),
+        (
+            "evolution",
+            {"population_size": 2.5, "tournament_size": 2.0},
+            "population_size=2.5 is not.*\ntournament_size=2",
+        ),
+        ("evolution", {"n_mutations": True}, "n_mutations=True is not an integer"),
+        (
+            "local_search",
+            {"n_initial": None, "factor": [2.0]},
+            r"n_initial=None is not.*\nfactor=\[2.0\] is not a number",
+        ),
+        ("asha", {"n_rungs": 1.5}, "n_rungs=1.5 is not an integer"),
+        ("reinforce", {"n_bins": np.array([8])}, r"n_bins=array\(\[8\]\) is not an integer"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_settings_out_of_range_are_refused_at_once(name, settings, message):
     with pytest.raises(InvalidArgument, match=message):
         make(name, VIEWS["nas"], seed=0, **settings)
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda value: type(value).__name__)
+def test_what_is_no_seed_is_refused(seed):
+    with pytest.raises(InvalidArgument, match=r"^seed=.* is not an integer in 0\.\.2\*\*64-1$"):
+        make("asha", VIEWS["nas"], seed=seed)
+
+
+def test_numbers_of_numpy_are_settings(tmp_path):
+    view = VIEWS["nas"]
+    numpys = {"population_size": np.int32(4), "decades": np.float32(0.25)}
+    for log, seed, chosen in (("a", 3, {"population_size": 4, "decades": 0.25}), ("b", np.uint64(3), numpys)):
+        Simulation(view, 2, n_trials=12, log=tmp_path / log).run(make("nsga2", view, seed=seed, **chosen))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

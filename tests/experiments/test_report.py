@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shutil
 import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +17,16 @@ import pytest
 import experiments.studies
 from experiments.analysis.ranks import compare
 from experiments.report.__main__ import main
+from experiments.report.build import build_document, write_document
 from experiments.report.document import Document, Figure, Section, Table, Text
 from experiments.report.drawing import Curve, draw_comparison, draw_curves
 from experiments.report.html import svg_text, to_html
 from experiments.report.markdown import to_markdown
 from experiments.report.palette import DARK, LIGHT, css_colors, dash, series
+from experiments.report.results import read_results
 from experiments.run import main as run
 from experiments.worlds import build_worlds
+from jahs.errors import InvalidArgument
 from jahs.tasks import TASKS
 from surrogate.model import Settings
 from tests.experiments.conftest import TASK, recorded_table
@@ -163,6 +168,35 @@ def test_the_page_names_how_to_get_its_numbers_again(page):
     assert not re.search(r"\bnan\b", text)
 
 
+def test_a_partly_run_study_has_a_page(page, release, tmp_path):
+    """No seed has been finished by every arm."""
+    out = tmp_path / page.parents[1].name
+    shutil.copytree(page.parents[1], out)
+    for number, folder in enumerate(sorted(path for path in (out / TASK).iterdir())):
+        for log in folder.glob("*.jsonl"):
+            if int(log.stem[-4:]) % 2 != number % 2:
+                log.unlink()
+    assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
+    text = (out / "report" / "report.md").read_text(encoding="utf-8")
+    assert "No seed has been finished by all of: " in text
+    assert "nan" not in re.split(r"\W+", text)
+
+
+def test_an_arm_that_has_not_been_run_on_a_task_is_left_out_there(page, bench):
+    results = read_results(page.parents[1], bench={TASK: bench})
+    first = results.arms[0]
+    two = replace(
+        results,
+        tasks=(TASK, "cifar10"),
+        cells={**results.cells, ("cifar10", first.name): results.of(TASK, first)[:1]},
+        bench={TASK: bench, "cifar10": bench},
+    )
+    text = to_markdown(build_document(two))
+    assert TASKS["cifar10"].title in text
+    if results.study.name == "joint":
+        assert f"95 % bootstrap intervals over {SEEDS} seeds" in text
+
+
 MEASURE = """
 onload = () => {
   const found = [...document.querySelectorAll("iframe")].map(frame => {
@@ -250,6 +284,78 @@ def test_a_page_counts_the_seeds_that_have_ended(release, tmp_path):
     assert told() == ["2 to 3 seeds", "0 to 2"]
     (out / TASK / "random_search-nas_default" / "seed-0002.jsonl").unlink()
     assert told() == ["2 seeds", "0 to 1"]
+
+
+def joint(out, release, *more, seeds=2, arm="regularized_evolution-jahs"):
+    given = ["--arms", arm, "--seeds", seeds, "--workers", 1, "--release", release, "--out", out, *more]
+    return run(["joint", *map(str, given)])
+
+
+def test_a_page_names_every_command_commit_and_version(release, tmp_path, short_studies, monkeypatch):
+    out = tmp_path / "joint"
+    for seeds, commit in ((1, "first"), (2, "second")):
+        monkeypatch.setattr("experiments.run.commit", lambda commit=commit: commit)
+        monkeypatch.setattr("experiments.run.package_versions", lambda commit=commit: {"numpy": commit})
+        assert joint(out, release, seeds=seeds) == 0
+    assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
+    command = "python -m experiments.run joint --seeds {} --arms regularized_evolution-jahs --out DIR"
+    facts = {
+        "command 1": command.format(1),
+        "command 2": f"{command.format(2)} && python -m experiments.report DIR",
+        "commit 1": "first",
+        "commit 2": "second",
+        "versions 1": "numpy first",
+        "versions 2": "numpy second",
+    }
+    markdown = (out / "report" / "report.md").read_text(encoding="utf-8")
+    html = (out / "report" / "index.html").read_text(encoding="utf-8")
+    for name, value in facts.items():
+        assert f"| {name} | {value} |" in markdown
+        assert f"<dt>{name}</dt><dd>{value.replace('&', '&amp;')}</dd>" in html
+
+
+def test_logs_of_one_arm_that_differ_in_their_settings_are_refused(release, tmp_path, short_studies, caplog):
+    out = tmp_path / "joint"
+    assert joint(out, release) == 0
+    log = out / TASK / "regularized_evolution-jahs" / "seed-0001.jsonl"
+    log.write_text(log.read_text().replace('"tournament_size":5', '"tournament_size":4', 1))
+    assert main([str(out), "--release", str(release), "--workers", "1"]) == 2
+    assert "the arm regularized_evolution-jahs was run with several settings of its optimiser: " in caplog.text
+    assert "tournament_size=5 and 4, in " in caplog.text
+    assert "remove all logs with one of them and run again" in caplog.text
+    log.unlink()
+    assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
+
+
+PAGE = Document(title="t", subtitle="s", sections=())
+
+
+@pytest.mark.parametrize("n_before", [0, 1])
+def test_a_page_that_cannot_take_its_place_leaves_the_old_one(tmp_path, monkeypatch, n_before):
+    target, rename, n_renamed = tmp_path / "page", Path.replace, []
+    old = write_document(replace(PAGE, title="old"), target, is_for_docs=True).read_text()
+
+    def fail(path, to):
+        n_renamed.append(path)
+        if len(n_renamed) == n_before + 1:
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(InvalidArgument, match="page cannot be written: Input/output error"):
+        write_document(PAGE, target, is_for_docs=True)
+    assert (target / "report.md").read_text() == old
+    assert [path.name for path in tmp_path.iterdir()] == ["page"]
+    monkeypatch.undo()
+    assert write_document(PAGE, target, is_for_docs=True).read_text() != old
+    assert [path.name for path in tmp_path.iterdir()] == ["page"]
+
+
+def test_a_page_that_another_process_writes_is_left_alone(tmp_path):
+    (tmp_path / ".page.1.part").mkdir()
+    (tmp_path / ".page.part").mkdir()
+    write_document(PAGE, tmp_path / "page", is_for_docs=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".page.1.part", ".page.part", "page"]
 
 
 def test_text_is_text_on_the_page_and_in_markdown():

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -16,7 +17,9 @@ import pytest
 
 from experiments.folder import is_running, read_folder
 from experiments.run import main
+from jahs.errors import CorruptFile, UnknownFormat
 from jahs.simulate import read_log
+from tests.jahs.simulate.full_disk import full_disk
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM = "random_search-jahs"
@@ -197,6 +200,95 @@ def test_an_optimiser_that_fails_costs_its_own_cell_alone(release, tmp_path, cap
     assert len(logs(out)) == 3
 
 
+def test_a_full_disk_costs_the_cell_that_it_cut_and_no_other(reference, release, tmp_path, caplog):
+    out = tmp_path / "joint"
+    assert run(out, release, seeds=1) == 0
+    with full_disk(len((out / "study.json").read_bytes()) + 1000):
+        assert run(out, release, seeds=2) == 2
+    assert "1 of 1 cells failed" in caplog.text
+    assert "could not be written: the disk is full" in caplog.text
+    assert [name[-9:-6] for name in logs(out)] == ["000"]
+    assert not list(out.rglob(".*.part"))
+    assert run(out, release, seeds=4) == 0
+    assert logs(out) == logs(reference)
+
+
+def test_every_command_that_ran_cells_is_kept(release, tmp_path, monkeypatch):
+    out = tmp_path / "joint"
+    for commit, seeds in (("a", 1), ("a", 1), ("b", 1), ("b", 2), ("c", 2)):
+        monkeypatch.setattr("experiments.run.commit", lambda commit=commit: commit)
+        assert run(out, release, seeds=seeds) == 0
+    made = read_folder(out).made_with
+    assert [(entry["commit"], entry["command"].split("--seeds ")[1][0]) for entry in made] == [("a", "1"), ("b", "2")]
+    assert all(entry["versions"]["numpy"] for entry in made)
+
+
+def test_a_folder_that_kept_its_last_command_alone_can_be_read_and_continued(reference, release, tmp_path):
+    out = tmp_path / "joint"
+    shutil.copytree(reference, out)
+    content = json.loads((out / "study.json").read_text())
+    (before,) = content["made_with"]
+    (out / "study.json").write_text(json.dumps({**content, "format": 1, "made_with": before}))
+    assert read_folder(out) == replace(read_folder(reference), path=out)
+    assert run(out, release, seeds=5) == 0
+    assert read_folder(out).made_with[0] == before
+    assert len(read_folder(out).made_with) == 2
+
+
+def test_what_a_kill_left_of_the_first_file_is_in_nobodys_way(reference, release, tmp_path):
+    out = tmp_path / "joint"
+    out.mkdir()
+    (out / ".study.json.999999999.part").write_text("{")
+    assert run(out, release, seeds=4) == 0
+    assert logs(out) == logs(reference)
+    assert not list(out.rglob(".*.part"))
+
+
+def without(content, *path):
+    for key in path[:-1]:
+        content = content[key]
+    del content[path[-1]]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        *(lambda content, key=key: without(content, key) for key in ("format", "study", "tasks", "arms", "made_with")),
+        *(lambda content, key=key: without(content, "study", key) for key in ("name", "tasks", "arms", "combinations")),
+        *(lambda content, key=key: without(content, "study", "arms", 0, key) for key in ("name", "view", "settings")),
+        lambda content: content["study"].update(colour="red"),
+        lambda content: content["study"]["arms"][0].update(colour="red"),
+        lambda content: content["study"]["arms"][0]["view"].update(colour="red"),
+        lambda content: content["study"]["arms"].append(content["study"]["arms"][0]),
+        lambda content: content["study"]["arms"].append("an arm"),
+        lambda content: content["tasks"]["fashion_mnist_mini"].update(colour="red"),
+        lambda content: content.update(study=[]),
+        lambda content: content.update(tasks=[]),
+        lambda content: content.update(arms=["nobody"]),
+        lambda content: content.update(n_seeds="3"),
+        lambda content: content.update(made_with=[]),
+        lambda content: content.update(made_with=["a command"]),
+    ],
+)
+def test_a_declaration_that_is_not_one_is_named(reference, release, tmp_path, caplog, spoil):
+    out = tmp_path / "joint"
+    out.mkdir()
+    content = json.loads((reference / "study.json").read_text())
+    spoil(content)
+    (out / "study.json").write_text(json.dumps(content))
+    with pytest.raises(CorruptFile, match=r"joint/study\.json cannot be read"):
+        read_folder(out)
+    assert run(out, release) == 2
+    assert "study.json cannot be read" in caplog.text
+
+
+def test_a_study_of_another_format_is_refused(reference, tmp_path):
+    content = json.loads((reference / "study.json").read_text())
+    (tmp_path / "study.json").write_text(json.dumps({**content, "format": 3}))
+    with pytest.raises(UnknownFormat, match="format 3; this version reads 1 and 2"):
+        read_folder(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -205,11 +297,18 @@ def test_an_optimiser_that_fails_costs_its_own_cell_alone(release, tmp_path, cap
         (["joint", "--workers", "0"], "workers=0 is not at least 1"),
         (["joint", "--backend", "dask"], "needs the address of a scheduler"),
         (["joint", "--arms", "random_search-jah"], "did you mean 'random_search-jahs'"),
-        (["joint", "--arms", "random*", "--family", "model-based"], "no arm of joint is model-based"),
+        (
+            ["joint", "--arms", "random*", "--family", "model-based"],
+            "no arm of joint is model-based and one of random*; there are: random_search-jahs (model-free), ",
+        ),
+        (
+            ["truth", "--family", "model-based"],
+            "no arm of truth is model-based; there are: table-random_search (model-f",
+        ),
         (["joint", "--family", "model-free", "--task", "cifar"], "did you mean 'cifar10'"),
         (["joint", "--family", "model-free", "--release", "nowhere"], "nowhere is no release"),
     ],
-    ids=["study", "seeds", "workers", "dask", "arms", "family", "task", "release"],
+    ids=["study", "seeds", "workers", "dask", "arms", "family", "family alone", "task", "release"],
 )
 def test_bad_input_is_one_clear_message_and_writes_nothing(tmp_path, caplog, arguments, message):
     out = tmp_path / "out"

@@ -63,6 +63,21 @@ def test_a_declaration_survives_json(study):
     assert again.combinations == study.combinations
 
 
+def test_the_order_of_settings_decides_nothing_and_their_values_do():
+    arm = replace(STUDIES["joint"].arms[0], settings=(("tournament_size", 5), ("population_size", 20)))
+    study = replace(STUDIES["joint"], arms=(arm,))
+    again = Study.from_dict(json.loads(json.dumps(study.to_dict(), sort_keys=True)))
+    assert again.arms[0].settings != arm.settings
+    assert again.digest_of(arm.name) == study.digest_of(arm.name)
+    other = replace(study, arms=(replace(arm, settings=(("tournament_size", 20), ("population_size", 5))),))
+    assert other.digest_of(arm.name) != study.digest_of(arm.name)
+
+
+def test_digests_of_what_has_been_run_stay():
+    digests = {name: STUDIES["baselines"].digest_of(name) for name in ("random_search", "hyperband-eta-2.0")}
+    assert digests == {"random_search": "a26d66866628d92c", "hyperband-eta-2.0": "38517e406629b479"}
+
+
 def test_a_digest_stands_for_what_decides_about_a_cell_and_for_nothing_else():
     study = STUDIES["joint"]
     arm = study.arms[0]

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from jahs.simulate.trial import AskedFidelity
 
 __all__ = ["Tool"]
 
+_WORSE_THAN_ALL: Final = 1e12
+"""Seconds, parameters, multiply-adds: more than any network of the space has."""
+
 
 class Tool(Baseline):
     """A tool that is asked for its own kind of trial. A subclass says how to ask for one, to read it and to tell it."""
@@ -27,7 +30,7 @@ class Tool(Baseline):
     def __init__(self, view: Visible, *, seed: int, objectives: Sequence[str], settings: Any) -> None:
         # Any: each optimiser has a dataclass of its own.
         super().__init__(view, seed=seed, objectives=objectives, settings=settings)
-        self._largest = np.zeros(len(self._objectives))
+        self._largest = np.full(len(self._objectives), -math.inf)
 
     @property
     def budgets(self) -> Budgets:
@@ -57,14 +60,12 @@ class Tool(Baseline):
         """Tell the tool what became of its trial; where it failed, `result.is_known` is false."""
 
     def told_losses(self, result: Result) -> list[float]:
-        """Losses, finite ones: of a trial that failed the largest there can be, or that there has been."""
+        """Losses, finite ones: of a trial that failed the largest there can be, or has been, or one larger than all."""
         if result.is_known:
             self._largest = np.maximum(self._largest, result.losses)
             return [float(loss) for loss in result.losses]
-        return [
-            largest if math.isinf(objective.upper) else objective.upper
-            for objective, largest in zip(self._objectives, self._largest.tolist(), strict=True)
-        ]
+        worst = zip((objective.upper for objective in self._objectives), self._largest.tolist(), strict=True)
+        return [next(filter(math.isfinite, (*known, _WORSE_THAN_ALL))) for known in worst]
 
     def propose(self) -> tuple[Config, AskedFidelity, Any] | None:
         """Ask the tool."""
