@@ -18,6 +18,7 @@ import logging
 import os
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,7 @@ def collect(settings: Settings) -> int:
     progress = Progress(settings.runs, settings.task, limit_s=settings.minutes and settings.minutes * 60)
     n_added = 0
     deadline = None if settings.minutes is None else time.monotonic() + settings.minutes * 60
+    by = uuid.uuid4().hex
     given: dict[Job, _Pair] = {}
     others: set[Job] = set()
     n_restarts = 0
@@ -119,7 +121,7 @@ def collect(settings: Settings) -> int:
         is_done = True
         jobs = _jobs(settings, folder, deadline=deadline, given=given, others=others)
         try:
-            for job, line in _run_jobs(settings, jobs):
+            for job, line in _run_jobs(settings, jobs, by=by):
                 if line is None:
                     del given[job]
                     others.add(job)
@@ -134,20 +136,21 @@ def collect(settings: Settings) -> int:
                 raise
             # Other workers may have recorded runs whose lines were lost with the killed one.
             recorded = folder.recorded()
-            given = {job: pair for job, pair in given.items() if pair in recorded}
+            given = {job: pair for job, pair in given.items() if pair in recorded and folder.is_recorded_by(by, *job)}
             n_added = len(given)
             is_done = False
     progress.close()
     return n_added
 
 
-def _run_jobs(settings: Settings, jobs: Iterator[Job]) -> Iterator[tuple[Job, str | None]]:
+def _run_jobs(settings: Settings, jobs: Iterator[Job], *, by: str) -> Iterator[tuple[Job, str | None]]:
     """Yield each job with a line about its run as it ends, None for one that another collector has."""
     call = delayed(
         functools.partial(
             collect_run,
             settings.out.absolute(),
             settings.task,
+            by=by,
             device=settings.device,
             data_dir=settings.data_dir and settings.data_dir.absolute(),
             is_process_of_its_own=settings.backend == "loky" and settings.workers > 1,

@@ -15,7 +15,7 @@ from typing import IO, Final
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, ProtocolMismatch
-from jahs.files.atomic import write_beside
+from jahs.files.atomic import out_of_space, write_beside
 from jahs.files.tables import Table, concatenate, read_table, sort_by, take, write_table
 from jahs.runs import each_run_once, read_protocol, read_shards, run_shards
 from jahs.schema import CONFIG_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
@@ -74,13 +74,27 @@ class RunsFolder:
         """Path of the shard of one run."""
         return self.new / f"{number:07d}-{seed}.parquet"
 
-    def write_run(self, number: int, seed: int, run: Table) -> bool:
-        """Make one finished run durable; False if it was recorded meanwhile, and then it stays as it is."""
+    def write_run(self, number: int, seed: int, run: Table, *, by: str = "") -> bool:
+        """Make one finished run durable; False if it was recorded meanwhile, and then it stays as it is.
+
+        Args:
+            by: who records it, for `is_recorded_by`.
+        """
         with self.lock("compact"):
             if self._is_recorded(number, seed, int(run["config_id"][0])):
                 return False
-            write_table(self.shard(number, seed), run, RUN_COLUMNS)
+            shard = self.shard(number, seed)
+            with out_of_space(shard), self._lock_file(_claim(number, seed)) as file:
+                file.truncate(0)
+                file.write(by.encode())  # before it is recorded, so that who is named here did it
+            write_table(shard, run, RUN_COLUMNS)
         return True
+
+    def is_recorded_by(self, by: str, number: int, seed: int) -> bool:
+        """Whether it was this one who recorded a run that is recorded."""
+        with self._lock_file(_claim(number, seed)) as file:
+            file.seek(0)
+            return file.read() == by.encode()
 
     def is_recorded(self, number: int, seed: int, identity: int) -> bool:
         """Whether a run is recorded, on its own or compacted."""
@@ -122,7 +136,7 @@ class RunsFolder:
     @contextmanager
     def claim(self, number: int, seed: int) -> Iterator[bool]:
         """Claim one run; False if another process is at work on it."""
-        with self._lock_file(f"{number:07d}-{seed}") as file:
+        with self._lock_file(_claim(number, seed)) as file:
             try:
                 _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -134,7 +148,7 @@ class RunsFolder:
     def _lock_file(self, name: str) -> Iterator[IO[bytes]]:
         folder = self.path / ".locks"
         folder.mkdir(exist_ok=True)
-        with (folder / name).open("ab") as file:
+        with (folder / name).open("a+b") as file:
             yield file
 
     def recover(self) -> list[Path]:
@@ -185,6 +199,10 @@ class RunsFolder:
             for path in sources:
                 path.unlink()
         return len(extra) - len(added)
+
+
+def _claim(number: int, seed: int) -> str:
+    return f"{number:07d}-{seed}"
 
 
 def _flock(file: IO[bytes], how: int) -> None:

@@ -34,6 +34,7 @@ def collect_run(
     number: int,
     seed: int,
     *,
+    by: str,
     device: str = "cpu",
     data_dir: Path | None = None,
     is_process_of_its_own: bool = False,
@@ -41,11 +42,12 @@ def collect_run(
     """Train config `number` with `seed` and make it durable.
 
     Returns:
-        The job, and a line about it; None if it was not ours to do.
+        The job, and a line about it; None if it was somebody else's to do.
 
     Args:
         out: folder of runs.
         name: of the task.
+        by: the collector that this is done for.
         device: "cpu" or "cuda".
         data_dir: folder of the original images.
         is_process_of_its_own: whether Ctrl-C is somebody else's to handle.
@@ -58,8 +60,11 @@ def collect_run(
     folder = RunsFolder(out)
     with folder.claim(number, seed) as is_ours:
         config = sample_config(number)
-        if not is_ours or folder.is_recorded(number, seed, config_id(config)):
+        if not is_ours:
             return (number, seed), None
+        if folder.is_recorded(number, seed, config_id(config)):
+            line = f"config {number} seed {seed} recorded by a worker that was lost"
+            return (number, seed), line if folder.is_recorded_by(by, number, seed) else None
         chosen = task(name)
         started = time.monotonic()
         run = train(
@@ -69,7 +74,7 @@ def collect_run(
             seed=seed,
             device=device,
         )
-        if not folder.write_run(number, seed, run_table(run, config_id(config), seed, chosen, device)):
+        if not folder.write_run(number, seed, run_table(run, config_id(config), seed, chosen, device), by=by):
             return (number, seed), None
         seconds = time.monotonic() - started
     accuracy = run.epochs[-1][EPOCH_FIELDS.index("valid_acc")]

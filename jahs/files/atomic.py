@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["fsync_folder", "write_beside"]
+from jahs.errors import OutOfSpace
+
+__all__ = ["fsync_folder", "out_of_space", "write_beside"]
 
 
 @contextmanager
@@ -32,6 +35,21 @@ def write_beside(path: Path) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
         raise
     fsync_folder(path.parent)
+
+
+@contextmanager
+def out_of_space(path: Path) -> Iterator[None]:
+    """Say of a disk that is full while `path` is written what to do about it.
+
+    Raises:
+        OutOfSpace: it is full; other errors stay as they are.
+    """
+    try:
+        yield
+    except OSError as err:
+        if err.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise OutOfSpace(f"{path} could not be written: the disk is full; free some space and start again") from err
+        raise
 
 
 def fsync_folder(folder: Path) -> None:

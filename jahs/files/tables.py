@@ -5,7 +5,6 @@ Needs pyarrow, which is imported when a table is first read or written.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -13,8 +12,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import CorruptFile, InvalidTable, MissingData, MissingDependency, OutOfSpace
-from jahs.files.atomic import write_beside
+from jahs.errors import CorruptFile, InvalidTable, MissingData, MissingDependency
+from jahs.files.atomic import out_of_space, write_beside
 
 __all__ = ["Table", "concatenate", "empty_table", "read_table", "sort_by", "take", "typed", "write_table"]
 
@@ -74,13 +73,8 @@ def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapp
     pa, pq = _arrow()
     arrays = [_arrow_array(pa, table[name], dtype, where=f"{path}: {name}") for name, dtype in columns.items()]
     content = pa.Table.from_arrays(arrays, names=list(columns)).replace_schema_metadata({"jahs_format": _FORMAT})
-    try:
-        with write_beside(path) as beside:
-            pq.write_table(content, beside, compression="zstd")
-    except OSError as err:
-        if err.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise OutOfSpace(f"{path} could not be written: the disk is full; free some space and start again") from err
-        raise
+    with out_of_space(path), write_beside(path) as beside:
+        pq.write_table(content, beside, compression="zstd")
 
 
 def empty_table(columns: Mapping[str, str]) -> Table:

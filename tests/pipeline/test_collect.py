@@ -148,9 +148,9 @@ def test_a_run_recorded_while_another_worker_was_killed_counts(tmp_path, monkeyp
     call_worker = pipeline.collect._run_jobs
     n_calls = []
 
-    def die_after_two_runs(settings, jobs):
+    def die_after_two_runs(settings, jobs, *, by):
         n_calls.append(1)
-        lines = call_worker(settings, itertools.islice(jobs, 2) if len(n_calls) == 1 else jobs)
+        lines = call_worker(settings, itertools.islice(jobs, 2) if len(n_calls) == 1 else jobs, by=by)
         yield next(lines)
         if len(n_calls) == 1:
             next(lines)
@@ -170,18 +170,31 @@ def test_what_another_collector_has_is_not_counted_when_a_worker_is_killed(tmp_p
     collect(Settings(task="digits", out=other, runs=1, workers=1))
     n_calls = []
 
-    def die_after_the_others_run(settings, jobs):
+    def die_after_the_others_run(settings, jobs, *, by):
         n_calls.append(1)
         if len(n_calls) == 1:
-            job = next(jobs)
-            shutil.copytree(other / "new", out / "new", dirs_exist_ok=True)
-            yield job, None
             next(jobs)
-            raise TerminatedWorkerError
-        yield from call_worker(settings, jobs)
+            shutil.copytree(other / "new", out / "new", dirs_exist_ok=True)
+            raise TerminatedWorkerError  # before it could say that the run is another's
+        yield from call_worker(settings, jobs, by=by)
 
     monkeypatch.setattr(pipeline.collect, "_run_jobs", die_after_the_others_run)
     assert collect(Settings(task="digits", out=out, runs=2, workers=1)) == 2
+    assert recorded(out) == expected(3)
+
+
+def test_a_run_whose_worker_was_lost_with_the_line_about_it_counts(tmp_path, monkeypatch):
+    """As on a cluster, which gives such a job to another worker."""
+    call_worker = pipeline.collect._run_jobs
+
+    def lose_the_first_line(settings, jobs, *, by):
+        first = next(jobs)
+        assert len(list(call_worker(settings, iter([first]), by=by))) == 1
+        yield from call_worker(settings, itertools.chain([first], jobs), by=by)
+
+    monkeypatch.setattr(pipeline.collect, "_run_jobs", lose_the_first_line)
+    out = tmp_path / "runs"
+    assert collect(Settings(task="digits", out=out, runs=3, workers=1)) == 3
     assert recorded(out) == expected(3)
 
 
