@@ -46,9 +46,9 @@ def test_those_that_ship_order_the_recorded_profile() -> None:
     row = {key: i for i, key in enumerate(configs["config_id"].tolist())}
     estimated = times(take(configs, np.array([row[key] for key in profile["config_id"].tolist()])))
     for column, name in enumerate(("latency", "step_time_s")):
-        error = np.abs(estimated[:, column] / (1e3 * profile[name]) - 1)
+        ratio = estimated[:, column] / (1e3 * profile[name])
         assert kendall_tau(estimated[:, column], profile[name]) > 0.92
-        assert np.median(error) < 0.1
+        assert np.median(np.abs(ratio / np.median(ratio) - 1)) < 0.1, "up to a constant of the processor"
 
 
 def test_too_few_profiled_configs_are_counted_part_by_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
