@@ -78,11 +78,12 @@ def _opening(release: Release, quality: Facts) -> Iterator[Block]:
     yield Heading(1, f"Quality of the surrogates of {task.name}")
     parts = ", ".join(f"{data['parts'][part]} {part}" for part in SPLIT_PARTS)
     yield Paragraph(
-        f"Fitted to **{data['configs']} configs** ({parts}) of {task.title}, {data['runs']} trainings of up to "
+        f"**{data['configs']} configs** ({parts}) of {task.title} were trained: {data['runs']} trainings of up to "
         f"{data['max_epoch']} epochs, {data['repeated_configs']} configs with more than one seed, "
-        f"{sum(data['diverged_runs'].values())} trainings that diverged. Scores are on the test configs, by models "
-        "that were fitted on the training configs alone; a config counts with its first seed. What ships is fitted on "
-        "training and validation configs together."
+        f"{sum(data['diverged_runs'].values())} trainings that diverged. Runtime is fitted to those that were timed, "
+        "latency to those that were profiled, which can be fewer or more: see each metric's training configs. Scores "
+        "are on the test configs, by models that were fitted on the training configs alone; a config counts with its "
+        "first seed. What ships is fitted on training and validation configs together."
     )
     for line in _warnings(quality):
         yield Paragraph(f"**Beware:** {line}")
@@ -90,6 +91,7 @@ def _opening(release: Release, quality: Facts) -> Iterator[Block]:
     yield Rows(
         (
             "metric",
+            "training configs",
             "test configs",
             "R2, all epochs",
             "R2",
@@ -127,12 +129,16 @@ def _warnings(quality: Facts) -> Iterator[str]:
             f"{data['configs']} configs, not the {FULL_SIZE:,} that the requirements are for. Scores of so few test "
             "configs are coarse; look at the intervals."
         )
-    if data["small_groups"]:
-        empty = sum(not group["train"] for group in data["groups"])
-        yield (
-            f"{data['small_groups']} of {len(data['groups'])} fidelity groups have fewer than {data['fewest']} "
-            f"training configs, {empty} have none. Answers there are carried over from other groups."
-        )
+    of_trained = [group["train"] for group in data["groups"]]  # an older quality.json has no others
+    by_counts: dict[tuple[int, ...], list[str]] = {}
+    for metric, facts in _of_metrics(quality):
+        by_counts.setdefault(tuple(facts.get("train_by_group", of_trained)), []).append(metric)
+    for counts, metrics in by_counts.items():
+        if n_small := sum(n < data["fewest"] for n in counts):
+            yield (
+                f"{', '.join(metrics)}: {n_small} of {len(counts)} fidelity groups have fewer than {data['fewest']} "
+                f"training configs, {counts.count(0)} have none. Answers there are carried over from other groups."
+            )
     for metric, reason in quality["missing"].items():
         yield f"there is no model of {metric}: {reason}."
     searches = [(metric, facts["search"]) for metric, facts in _of_metrics(quality)]
@@ -141,18 +147,19 @@ def _warnings(quality: Facts) -> Iterator[str]:
     if names := [metric for metric, search in searches if search is not None and not search["beats_default"]]:
         yield f"the search found nothing better than the default settings, which ship, cut to size: {', '.join(names)}."
     if names := [metric for metric, search in searches if search is not None and not search["is_of_this_split"]]:
-        yield f"settings searched on an older split, with fewer configs: {', '.join(names)}."
+        yield f"settings searched on older data: {', '.join(names)}."
 
 
 def _glance(metric: str, facts: Facts) -> list[str]:
-    test = facts["test"]
+    test, n_training = facts["test"], str(facts["fitted_on"]["configs"])
     if test is None:
-        return [metric, "0", *["–"] * 8]
+        return [metric, n_training, "0", *["–"] * 8]
     last = test["cuts"].get("last epoch", test["cuts"]["all"])
     shipped = facts["refitted_test"].get("last epoch", facts["refitted_test"]["all"])
     interval = test["tau_interval"]
     return [
         metric,
+        n_training,
         str(test["n_configs"]),
         _score(test["cuts"]["all"]["model"]["r2"]),
         _score(last["model"]["r2"]),

@@ -60,6 +60,7 @@ from splits.split import Split
 __all__ = [
     "EXACT",
     "FEWEST",
+    "FEWEST_TO_FIT",
     "GROUP_VALUES",
     "Measurements",
     "Rows",
@@ -69,6 +70,7 @@ __all__ = [
     "assemble_exact",
     "assemble_repeats",
     "check_groups",
+    "configs_by_group",
     "digest_measurements",
     "group_name",
     "group_numbers",
@@ -81,11 +83,13 @@ __all__ = [
 FEWEST: Final = 4
 """Training configs that every fidelity group needs, unless told otherwise."""
 
+FEWEST_TO_FIT: Final = 2
+"""Training configs that a model needs at least."""
+
 EXACT: Final = MappingProxyType({"n_params": n_params, "n_macs": n_macs})
 """Metrics that are computed, by their function."""
 
 _MOST_EXAMPLES: Final = 3
-_FEWEST_TIMED: Final = 2
 _ID: Final = ("config_id",)
 _GROUP_COLUMNS: Final = [COLUMNS.index(key) for key in ("N", "W", "Resolution")]
 
@@ -108,6 +112,11 @@ class Measurements:
     def timing_machine(self) -> str | None:
         """The processor whose seconds are the runtimes."""
         return timing_machine(self.runs, self.profile)
+
+    @property
+    def profile_machine(self) -> str | None:
+        """The processor whose seconds are the latencies."""
+        return str(self.profile["machine"][0]) if len(self.profile["machine"]) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -197,15 +206,20 @@ def assemble(metric: str, measured: Measurements, split: Split) -> dict[str, Row
     return _parts(metric, table, column, measured, split)
 
 
-def unmeasured(measured: Measurements) -> dict[str, str]:
-    """The learned metrics of which there is no measurement, and why."""
+def unmeasured(measured: Measurements, split: Split) -> dict[str, str]:
+    """The learned metrics that were measured of too few training configs for a model, and why."""
     missing = {}
-    if not len(measured.profile["latency"]):
-        missing["latency"] = "there is no profile yet; python -m pipeline.profile measures it"
-    machine = measured.timing_machine
+    profiled, machine = measured.profile["config_id"], measured.timing_machine
     timed = measured.runs["config_id"][_is_measured(measured.runs) & is_timed(measured.runs, machine)]
-    if (n_timed := len(np.unique(timed))) < _FEWEST_TIMED:
-        missing["runtime"] = f"{n_timed} configs were trained on {machine}" if machine else "no run was on a CPU"
+    n_profiled, n_timed = (
+        int((_parts_of(np.unique(ids), split) == SPLIT_PARTS.index("train")).sum()) for ids in (profiled, timed)
+    )
+    if not len(profiled):
+        missing["latency"] = "there is no profile yet; python -m pipeline.profile measures it"
+    elif n_profiled < FEWEST_TO_FIT:
+        missing["latency"] = f"{n_profiled} training configs were profiled"
+    if n_timed < FEWEST_TO_FIT:
+        missing["runtime"] = f"{n_timed} training configs were timed on {machine}" if machine else "no run was on a CPU"
     return missing
 
 
@@ -275,9 +289,14 @@ def _parts(metric: str, table: Table, column: str, measured: Measurements, split
         raise InvalidTable(f"{metric}: there is no measurement in {source}")
     _check_values(metric, table[column], table)
     rows = _rows(measured, table, column)
-    parts = split.parts_of(rows.config_id)
-    parts[parts < 0] = SPLIT_PARTS.index("train")  # profiled only; _check_tables has refused a run without a part
+    parts = _parts_of(rows.config_id, split)
     return {part: rows.take(parts == i) for i, part in enumerate(SPLIT_PARTS)}
+
+
+def _parts_of(config_ids: NDArray[np.uint64], split: Split) -> NDArray[np.int8]:
+    """The part of each config; one that has none trains: it is only profiled, for `_check_tables` refuses its runs."""
+    parts = split.parts_of(config_ids)
+    return np.where(parts < 0, np.int8(SPLIT_PARTS.index("train")), parts)
 
 
 def _rows(measured: Measurements, table: Table, column: str) -> Rows:
@@ -306,14 +325,19 @@ def group_name(number: int) -> str:
     return " ".join(f"{key}={value:g}" for key, value in GROUP_VALUES[number].items())
 
 
+def configs_by_group(rows: Rows) -> NDArray[np.int64]:
+    """How many configs the rows have in each fidelity group, (27,)."""
+    _, first = np.unique(rows.config_id, return_index=True)
+    return np.bincount(group_numbers(rows.X[first]), minlength=27).astype(np.int64)
+
+
 def check_groups(metric: str, rows: Rows, *, fewest: int = FEWEST) -> None:
     """Refuse training rows with fewer than `fewest` configs in a fidelity group.
 
     Raises:
         InvalidTable: counts the groups, and names the first ones.
     """
-    _, first = np.unique(rows.config_id, return_index=True)
-    counts = np.bincount(group_numbers(rows.X[first]), minlength=27)
+    counts = configs_by_group(rows)
     if not (few := np.flatnonzero(counts < fewest)).size:
         return
     named = [f"{group_name(g)} has {counts[g]}" for g in few[:_MOST_EXAMPLES].tolist()]

@@ -75,6 +75,9 @@ def fit_all(
                 "split": split.digest,
                 "models": counts,
                 "diverged_runs": diverged_runs(measured, split),
+                "only_profiled": _only_profiled(training, split),
+                "timing_machine": measured.timing_machine,
+                "profile_machine": measured.profile_machine,
                 "machines": dict(sorted(_counts(measured.runs["machine"].tolist()).items())),
             },
             command=command,
@@ -132,6 +135,11 @@ def diverged_runs(measured: Measurements, split: Split) -> dict[str, int]:
     runs = sorted({*zip(ids.tolist(), seeds.tolist(), strict=True)})
     parts = split.parts_of(np.array([i for i, _ in runs], dtype=np.uint64))
     return {name: int((parts == number).sum()) for number, name in enumerate(("train", "valid", "test"))}
+
+
+def _only_profiled(training: Mapping[str, Rows], split: Split) -> int:
+    """How many configs train latency and have no part: once they are trained as well, they may get any."""
+    return int((split.parts_of(training["latency"].config_id) < 0).sum()) if "latency" in training else 0
 
 
 def _counts(values: Sequence[str]) -> dict[str, int]:

@@ -13,11 +13,19 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from jahs.errors import CorruptFile, UnknownFormat
+from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat
 from jahs.metrics import METRICS
 from jahs.schema import SPLIT_PARTS
 from splits.split import Split
-from surrogate.dataset import FEWEST, GROUP_VALUES, Measurements, Rows, group_numbers, trained_configs
+from surrogate.dataset import (
+    FEWEST,
+    GROUP_VALUES,
+    Measurements,
+    Rows,
+    configs_by_group,
+    group_numbers,
+    trained_configs,
+)
 from surrogate.fit import diverged_runs
 from surrogate.learning_curve import curve, predictions, sizes_for
 from surrogate.model import Settings, Surrogate
@@ -85,7 +93,7 @@ def data_facts(measured: Measurements, split: Split) -> Facts:
         "diverged_runs": diverged_runs(measured, split),
         "machines": {name: int((machines == name).sum()) for name in sorted(set(machines.tolist()))},
         "timing_machine": measured.timing_machine,
-        "profile_machine": str(measured.profile["machine"][0]) if len(measured.profile["machine"]) else None,
+        "profile_machine": measured.profile_machine,
         "groups": groups,
         "small_groups": sum(group["train"] < FEWEST for group in groups),
         "fewest": FEWEST,
@@ -95,7 +103,7 @@ def data_facts(measured: Measurements, split: Split) -> Facts:
 def metric_facts(
     fitted: Surrogate, refitted: Surrogate, answered: Mapping[str, Rows], repeats: Rows, *, seed: int
 ) -> Facts:
-    """What one metric's models read, how they were grown, and how they do on the test part.
+    """What one metric's models read, how they were grown, of how many configs, and how they do on the test part.
 
     Args:
         fitted: on the training part.
@@ -110,6 +118,7 @@ def metric_facts(
         "nodes": sum(text.count("\n") for text in refitted.booster.get_dump()),
         "fitted_on": fitted.counts,
         "refitted_on": refitted.counts,
+        "train_by_group": configs_by_group(answered["train"]).tolist(),
         "test": None,
         "refitted_test": None,
     }
@@ -132,11 +141,25 @@ def compared_facts(fitted: Surrogate, test: Rows) -> Facts:
     }
 
 
-def search_facts(history: Mapping[str, Any], metric: str, split: Split) -> Facts | None:  # Any: JSON
+def search_facts(
+    history: Mapping[str, Any],  # Any: JSON
+    metric: str,
+    *,
+    of_data: Mapping[str, object],
+    settings: Settings,
+) -> Facts | None:
     """What the search for a metric's settings tried and chose, or None; `surrogate.tune` wrote the history.
 
+    `is_of_this_split` says whether it was a search of this split, of the same measurements with the same features.
+
+    Args:
+        history: what was read.
+        metric: whose.
+        of_data: what `surrogate.tune.data_of` says of the data of the release.
+        settings: those of the release.
+
     Raises:
-        UnknownFormat, CorruptFile: it was written by another version, or is no history.
+        UnknownFormat, CorruptFile: it was written by another version, or is no history of these settings.
     """
     if not history:
         return None
@@ -144,9 +167,16 @@ def search_facts(history: Mapping[str, Any], metric: str, split: Split) -> Facts
         raise UnknownFormat(f"history.json: format {found!r}; this version reads format {HISTORY_FORMAT}")
     try:
         summary = history["metrics"].get(metric)
-        return None if summary is None else {**summary, "is_of_this_split": history["split"] == split.digest}
-    except (KeyError, TypeError, AttributeError) as err:
+        if summary is None:
+            return None
+        chosen = Settings.from_dict(summary["chosen"]["settings"])
+    except (KeyError, TypeError, AttributeError, InvalidArgument) as err:
         raise CorruptFile(f"history.json is no history of a search: {err!r}; tune again") from err
+    if chosen != settings:
+        raise CorruptFile(
+            f"{metric}: params.json has not what the search in history.json chose; tune again, or remove history.json"
+        )
+    return {**summary, "is_of_this_split": all(history.get(key) == value for key, value in of_data.items())}
 
 
 def curve_facts(
@@ -158,12 +188,20 @@ def curve_facts(
     n_seeds: int,
     workers: int,
 ) -> Facts | None:
-    """How the scores on the validation part grow with the training configs, and what the full size would give."""
+    """How the scores on the validation part grow with the training configs, and what the full size would give.
+
+    Where the training configs are as many as those of the full size, the curve has been there and predicts nothing.
+    """
     sizes, seeds = sizes_for(len(np.unique(parts["train"].config_id))), range(n_seeds)
     if not sizes or not n_seeds or not len(parts["valid"]):
         return None
     points = curve(metric, measured, parts, sizes, seeds=seeds, settings=settings, workers=workers)
-    found, reasons = predictions(points, round(_TRAIN_SHARE * FULL_SIZE))
+    full_size = round(_TRAIN_SHARE * FULL_SIZE)
+    found, reasons = predictions(points, full_size)
+    if sizes[-1] >= full_size:
+        for score in ("tau", "r2"):
+            found.pop(score, None)
+            reasons[score] = f"there are {sizes[-1]:,} training configs, and {full_size:,} are the full size"
     return {
         "points": [asdict(point) for point in points],
         "predictions": {name: asdict(prediction) for name, prediction in found.items()},

@@ -11,13 +11,15 @@ the test part as its models do.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
+import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +33,7 @@ from jahs.files.tables import take
 from jahs.forest import Forest, forest_from_xgboost
 from jahs.metrics import LEARNED
 from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release, write_release
+from jahs.release.writing import clear_leftovers
 from splits.check import check_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
@@ -38,6 +41,7 @@ from surrogate.command import add_fewest, add_workers, answer, new_parser
 from surrogate.dataset import (
     EXACT,
     FEWEST,
+    FEWEST_TO_FIT,
     Measurements,
     Rows,
     assemble,
@@ -53,7 +57,7 @@ from surrogate.dataset import (
 )
 from surrogate.fit import fit_each, read_params
 from surrogate.folders import commit, package_versions
-from surrogate.model import Surrogate
+from surrogate.model import Settings, Surrogate
 from surrogate.processes import check_workers
 from surrogate.quality import (
     QUALITY_FORMAT,
@@ -67,20 +71,30 @@ from surrogate.quality import (
     search_facts,
 )
 from surrogate.supplements import noise_of, references_of
+from surrogate.tune import data_of, read_history
 
-__all__ = ["MOST_BYTES", "main", "make_release", "pack_models"]
+__all__ = ["MOST_BYTES", "check_numbers", "main", "make_release", "pack_models", "read_checked"]
 
 MOST_BYTES: Final = 15_000_000
 """A release is embedded in the package, so it stays small."""
 
-_FEWEST_CONFIGS: Final = 2
-
 _log = logging.getLogger(__name__)
 
 
+def read_checked(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
+    """Read a folder of runs and its split, which must fit together.
+
+    Raises:
+        JahsError: see `surrogate.dataset` and `splits.check`.
+    """
+    split, recorded = read_split(split_file), read_recorded(runs)
+    check_split(recorded, split)
+    return read_measurements(runs), split
+
+
 def make_release(
-    runs: Path,
-    split_file: Path,
+    measured: Measurements,
+    split: Split,
     out: Path,
     *,
     params: Path | None = None,
@@ -92,8 +106,8 @@ def make_release(
     """Write a release and return its quality; everything is checked before the first model is fitted.
 
     Args:
-        runs: a folder of runs.
-        split_file: the split of its configs.
+        measured: what was measured.
+        split: of its configs; see `read_checked`.
         out: the release; one that is there is replaced.
         params: settings that `surrogate.tune` found, its history beside it; None: the default ones.
         fewest: training configs that every fidelity group needs.
@@ -102,17 +116,20 @@ def make_release(
         workers: processes.
 
     Raises:
-        JahsError: see `surrogate.dataset`, `splits.check`, `surrogate.fit.read_params` and `jahs.release`.
-        InvalidArgument: `out` cannot be written or is something else, or the release is too large to be embedded.
+        JahsError: see `surrogate.dataset`, `surrogate.fit.read_params` and `jahs.release`.
+        InvalidArgument: a number is out of range, `out` cannot be written or is something else, or the release is too
+            large to be embedded.
     """
     check_workers(workers)
-    split, measured = read_split(split_file), read_measurements(runs)
-    check_split(read_recorded(runs), split)
-    settings, history = ({}, {}) if params is None else (read_params(params), _read_history(params))
-    missing = unmeasured(measured)
+    check_numbers(seed=seed, curve_seeds=curve_seeds)
+    settings, history = (
+        ({}, {}) if params is None else (read_params(params), read_history(params.with_name("history.json")))
+    )
+    missing = unmeasured(measured, split)
     parts = {metric: assemble(metric, measured, split) for metric in LEARNED if metric not in missing}
     _check_parts(parts, fewest=fewest)
-    searches = {metric: search_facts(history, metric, split) for metric in parts}
+    of_data = data_of(measured, split)
+    searches = {m: search_facts(history, m, of_data=of_data, settings=settings.get(m, Settings())) for m in parts}
     with _beside(out) as beside:
         fitted, refitted = (
             fit_each(_training(parts, *more), measured.task, settings, workers=workers) for more in ((), ("valid",))
@@ -151,6 +168,21 @@ def make_release(
         _check_size(trial)
         write_release(out, **whole)
     return quality
+
+
+def check_numbers(**numbers: int) -> None:
+    """Refuse a seed or a number of seeds that is none, by its name.
+
+    Raises:
+        InvalidArgument: one is no integer of at least 0.
+    """
+    faults = [
+        f"{name}={value!r} is not an integer of at least 0"
+        for name, value in numbers.items()
+        if type(value) is not int or value < 0
+    ]
+    if faults:
+        raise InvalidArgument("\n".join(faults))
 
 
 def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *, workers: int) -> Facts:
@@ -212,8 +244,8 @@ def _check_parts(parts: Mapping[str, Mapping[str, Rows]], *, fewest: int) -> Non
     faults = []
     for metric, rows in parts.items():
         check_groups(metric, rows["train"], fewest=fewest)
-        if (n := len(np.unique(rows["train"].config_id))) < _FEWEST_CONFIGS:
-            faults.append(f"{metric}: {n} training configs; a model needs at least {_FEWEST_CONFIGS}; collect more")
+        if (n := len(np.unique(rows["train"].config_id))) < FEWEST_TO_FIT:
+            faults.append(f"{metric}: {n} training configs; a model needs at least {FEWEST_TO_FIT}; collect more")
     if faults:
         raise InvalidArgument("\n".join(faults))
 
@@ -243,16 +275,6 @@ def _check_answers(folder: Path, fitted: Mapping[str, Surrogate], parts: Mapping
             raise CorruptFile(f"{metric}: the forest of {folder.name} does not answer as its model; please report this")
 
 
-def _read_history(params: Path) -> Any:  # Any: JSON
-    path = params.with_name("history.json")
-    if not path.is_file():
-        return {}
-    try:
-        return json.loads(path.read_bytes())
-    except ValueError as err:
-        raise CorruptFile(f"{path} cannot be read: {err}; tune again, or remove it") from err
-
-
 def _manifest_facts(
     measured: Measurements, split: Split, *, has_params: bool, numbers: Mapping[str, int]
 ) -> dict[str, Any]:  # Any: JSON
@@ -277,20 +299,27 @@ def _manifest_facts(
 def _beside(out: Path) -> Iterator[Path]:
     """Yield an empty folder beside `out`, so that one that cannot be written is refused before anything is fitted.
 
+    What a killed process left there is cleared away, if no other one is making a release in the same folder.
+
     Raises:
         InvalidArgument: nothing can be written there, or `out` is no release.
     """
-    if out.exists() and not (out / "manifest.json").is_file() and (not out.is_dir() or any(out.iterdir())):
-        raise InvalidArgument(f"{out} is there and is no release; choose another folder, or empty it")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".trial"))
-    except OSError as err:
-        raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
-    try:
+    with ExitStack() as stack:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(out.parent, os.O_RDONLY)
+            stack.callback(os.close, handle)
+            with suppress(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                clear_leftovers(out)
+            fcntl.flock(handle, fcntl.LOCK_SH)
+            if out.exists() and not (out / "manifest.json").is_file() and (not out.is_dir() or any(out.iterdir())):
+                raise InvalidArgument(f"{out} is there and is no release; choose another folder, or empty it")
+            beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part"))
+        except OSError as err:
+            raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
+        stack.callback(shutil.rmtree, beside, ignore_errors=True)
         yield beside
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -310,8 +339,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> str:
         quality = make_release(
-            given.runs,
-            given.split,
+            *read_checked(given.runs, given.split),
             given.out,
             params=given.params,
             fewest=given.fewest,

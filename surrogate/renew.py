@@ -19,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from jahs.hashing import digest_facts
 from jahs.metrics import LEARNED
 from jahs.release import read_release
 from splits.make import Settings as SplitSettings
@@ -27,15 +28,17 @@ from splits.recorded import read_recorded
 from splits.split import Split, read_split
 from surrogate.card import write_card
 from surrogate.command import add_workers, answer, new_parser
-from surrogate.dataset import Measurements, assemble, digest_measurements, read_measurements, unmeasured
+from surrogate.dataset import Measurements, assemble, digest_measurements, unmeasured
 from surrogate.folders import write_text
 from surrogate.quality import Facts
-from surrogate.release import make_release
-from surrogate.tune import tune_all
+from surrogate.release import check_numbers, make_release, read_checked
+from surrogate.search import OPTIMIZERS
+from surrogate.tune import tune_all, what_is_searched
 
 __all__ = ["Settings", "main", "renew"]
 
-_FOUND: Final = ("params.json", "history.json")
+_FOUND: Final = ("history.json", "params.json")
+"""In the order in which they are recorded: stopped between them, settings and history differ, and that is refused."""
 
 _log = logging.getLogger(__name__)
 
@@ -72,20 +75,21 @@ class Settings:
 
 
 def renew(settings: Settings) -> Facts:
-    """Do every step, and return the release's quality.
+    """Do every step on what is recorded at the start, and return the release's quality.
 
     Raises:
         JahsError: see the steps. What earlier steps have written stays.
     """
-    split = _renew_split(settings)
-    measured = read_measurements(settings.runs)
+    check_numbers(seed=settings.seed)
+    _renew_split(settings)
+    measured, split = read_checked(settings.runs, settings.split)
     _log.info("split %s: %s", split.digest, ", ".join(f"{n} {part}" for part, n in split.counts.items()))
     if settings.evaluations:
         _search(settings, measured, split)
-    params = settings.recorded / _FOUND[0]
+    params = settings.recorded / "params.json"
     quality = make_release(
-        settings.runs,
-        settings.split,
+        measured,
+        split,
         settings.out,
         params=params if params.is_file() else None,
         fewest=settings.fewest,
@@ -96,14 +100,14 @@ def renew(settings: Settings) -> Facts:
     return quality
 
 
-def _renew_split(settings: Settings) -> Split:
+def _renew_split(settings: Settings) -> None:
     is_there = settings.split.exists()
     if is_there:
         old = read_split(settings.split)
         if np.array_equal(old.config_ids, read_recorded(settings.runs).config_ids):
-            return old
+            return
     settings.split.parent.mkdir(parents=True, exist_ok=True)
-    return make_split(
+    make_split(
         SplitSettings(
             runs=settings.runs,
             out=settings.split,
@@ -116,12 +120,16 @@ def _renew_split(settings: Settings) -> Split:
 
 def _search(settings: Settings, measured: Measurements, split: Split) -> None:
     """Search the metrics that can be scored on validation rows, and record what was found."""
-    missing = unmeasured(measured)
+    missing = unmeasured(measured, split)
     metrics = [m for m in LEARNED if m not in missing and len(assemble(m, measured, split)["valid"])]
     if not metrics:
         _log.info("there are no validation rows, so nothing is searched")
         return
-    folder = settings.searches / f"{measured.task.name}-{digest_measurements(measured)}-{split.digest}"
+    of_what = {
+        metric: what_is_searched(metric, measured, split, optimizer=OPTIMIZERS[0], n_trees=settings.trees)
+        for metric in metrics
+    }
+    folder = settings.searches / f"{measured.task.name}-{digest_measurements(measured)}-{digest_facts(of_what)}"
     tune_all(
         measured,
         split,
@@ -129,6 +137,7 @@ def _search(settings: Settings, measured: Measurements, split: Split) -> None:
         metrics=metrics,
         evaluations=settings.evaluations,
         workers=settings.workers,
+        optimizer=OPTIMIZERS[0],
         n_trees=settings.trees,
         fewest=settings.fewest,
     )

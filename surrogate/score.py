@@ -89,7 +89,7 @@ def _score_all(measured: Measurements, split: Split, models: Path, part: str, *,
     metrics = [metric for metric in LEARNED if (models / f"{metric}.json").is_file()]
     if not metrics:
         raise MissingData(f"{models} has no model; python -m surrogate.fit writes them")
-    _check_split(models, split)
+    _check_models(models, metrics, measured, split)
     scores = {}
     for metric in metrics:
         answered = assemble_answered(metric, measured, split)
@@ -98,16 +98,38 @@ def _score_all(measured: Measurements, split: Split, models: Path, part: str, *,
     return scores
 
 
-def _check_split(models: Path, split: Split) -> None:
-    """Refuse models of another split: what trained them may stand in the part that is scored."""
+def _check_models(models: Path, metrics: Sequence[str], measured: Measurements, split: Split) -> None:
+    """Refuse models of other measurements, and of another split: what trained them may stand in the part scored.
+
+    A split that extends theirs keeps every side, but configs that were only profiled had none: they train latency, and
+    may test once they are trained.
+    """
+    manifest = models / "manifest.json"
     try:
-        fitted_with = json.loads((models / "manifest.json").read_text(encoding="utf-8"))["split"]
+        facts = json.loads(manifest.read_text(encoding="utf-8"))
+        fitted_with, of_what = facts["split"], {key: facts[key] for key in ("task", "protocol")}
     except (OSError, ValueError, KeyError, TypeError) as err:
-        raise CorruptFile(f"{models / 'manifest.json'} does not say with which split the models were fitted") from err
+        raise CorruptFile(
+            f"{manifest} does not say with which split, task and protocol the models were fitted"
+        ) from err
+    machines = {"runtime": "timing_machine", "latency": "profile_machine"}
+    of_what |= {key: facts[key] for metric, key in machines.items() if metric in metrics and key in facts}
+    here = {"task": measured.task.name, "protocol": measured.protocol}
+    here |= {key: getattr(measured, key) for key in machines.values()}
+    if differing := [f"{key} {value}, not {here[key]}" for key, value in of_what.items() if value != here[key]]:
+        raise ProtocolMismatch(
+            f"{models} was fitted to other measurements ({'; '.join(differing)}); give the runs of the fit, or fit "
+            "again"
+        )
     if fitted_with not in {split.digest, split.extends}:
         raise ProtocolMismatch(
             f"{models} was fitted with split {fitted_with}, this one is {split.digest}, and a config may have "
             "changed sides; give the split of the fit, or fit again"
+        )
+    if fitted_with != split.digest and "latency" in metrics and facts.get("only_profiled") != 0:
+        raise ProtocolMismatch(
+            f"{models}: latency was fitted to configs that had no part in split {fitted_with}, and may have one in "
+            f"{split.digest}; give the split of the fit, or fit again"
         )
 
 

@@ -128,19 +128,25 @@ def settings_of(proposed: Mapping[str, Any], *, n_trees: int) -> Settings:  # An
     )
 
 
-def work(folder: Path, *, evaluations: int, optimizer: str, n_trees: int) -> None:
-    """Evaluate proposals until the folder has `evaluations`; the body of one worker process."""
+def work(folder: Path, *, evaluations: int, optimizer: str, n_trees: int, parent: int) -> None:
+    """Evaluate proposals until the folder has `evaluations`; the body of one worker process.
+
+    It shares the hold of the search on the folder above, and ends with the process `parent`, which started it: once it
+    has the hold and `parent` is there, no other search can begin before it has ended.
+    """
     import neps
     import torch
 
     torch.set_num_threads(1)
     logging.getLogger("neps").setLevel(logging.WARNING)
     metric, of_task, parts = read_rows(folder)
-    parent = os.getppid()
 
-    def evaluate(**proposed: Any) -> dict[str, Any]:  # Any: NePS's values
+    def stop_alone() -> None:
         if os.getppid() != parent:
             sys.exit("the search has ended; its worker stops")
+
+    def evaluate(**proposed: Any) -> dict[str, Any]:  # Any: NePS's values
+        stop_alone()
         point = {name: value.item() if hasattr(value, "item") else value for name, value in proposed.items()}
         started = time.process_time()
         tau = validation_tau(metric, of_task, parts, settings_of(point, n_trees=n_trees))
@@ -148,7 +154,8 @@ def work(folder: Path, *, evaluations: int, optimizer: str, n_trees: int) -> Non
         _record(folder, {"point": point, "tau": None if math.isnan(tau) else tau, "seconds": seconds})
         return {"objective_to_minimize": _objective(tau)}
 
-    with _shared(folder):
+    with _shared(folder.parent):
+        stop_alone()
         neps.run(
             evaluate_pipeline=evaluate,
             pipeline_space=_space(has_priors=optimizer == "pibo"),

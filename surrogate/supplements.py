@@ -41,7 +41,7 @@ def noise_of(
     Its facts say which share of repeats its 90 % intervals hold, of configs that were held out: fold by fold, and of
     the test part where that has repeats.
     """
-    if missing := sorted(set(NOISY) & unmeasured(measured).keys()):
+    if missing := sorted(set(NOISY) & unmeasured(measured, split).keys()):
         return None, {"reason": f"there are no measurements of {', '.join(missing)}"}
     timed = measured.runs["config_id"][is_timed(measured.runs, measured.timing_machine)]  # no metric has fewer configs
     n_configs = int(np.isin(split.parts_of(np.unique(timed)), (0, 1)).sum())

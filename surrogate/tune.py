@@ -3,11 +3,13 @@
 python -m surrogate.tune RUNS --split SPLIT --out DIR [--metrics ...] [--evaluations 20] [--workers 4]
 
 DIR holds a folder for each metric (see `surrogate.search`), `history.json` with every evaluation, and `params.json`
-with the settings of the smallest good forests, which `surrogate.fit --params` reads.
+with the settings of the smallest good forests, which `surrogate.fit --params` reads. Metrics that were searched there
+before, in the same measurements and split, stay in both.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import multiprocessing
@@ -20,12 +22,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from jahs.errors import InvalidArgument, JahsError, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownName
 from jahs.features import FEATURES_VERSION
 from jahs.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import add_fewest, add_workers, answer, new_parser
-from surrogate.dataset import FEWEST, Measurements, Rows, assemble, check_groups, read_measurements
+from surrogate.dataset import (
+    FEWEST,
+    Measurements,
+    Rows,
+    assemble,
+    check_groups,
+    digest_measurements,
+    read_measurements,
+)
 from surrogate.fit import PARAMS_FORMAT
 from surrogate.folders import write_json
 from surrogate.model import Settings, default_features
@@ -42,7 +52,16 @@ from surrogate.search import (
 )
 from surrogate.sizing import sizes, smallest
 
-__all__ = ["HISTORY_FORMAT", "main", "search_metric", "tune_all", "tuning_text"]
+__all__ = [
+    "HISTORY_FORMAT",
+    "data_of",
+    "main",
+    "read_history",
+    "search_metric",
+    "tune_all",
+    "tuning_text",
+    "what_is_searched",
+]
 
 HISTORY_FORMAT: Final = 1
 _THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -65,33 +84,36 @@ def tune_all(
     """Search every metric, choose the smallest good forest, write history.json and params.json.
 
     Returns:
-        The history: for each metric its evaluations, the default's tau, the sizes measured and the one chosen.
+        The history: for each metric its evaluations, the default's tau, the sizes measured and the one chosen; also
+        of metrics that were searched in `out` before, on the same data.
 
     Raises:
         InvalidArgument: a number is out of range, or a search is running in `out`.
         UnknownName: a metric or optimizer does not exist.
         ProtocolMismatch: `out` holds a search of other rows.
+        CorruptFile: its history cannot be read.
         InvalidTable: see `surrogate.dataset`.
     """
-    _check(metrics, evaluations=evaluations, workers=workers, optimizer=optimizer)
+    _check(metrics, evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees)
     parts = {metric: assemble(metric, measured, split) for metric in dict.fromkeys(metrics)}
     for metric, rows in parts.items():
         check_groups(metric, rows["train"], fewest=fewest)
         if not len(rows["valid"]):
             raise InvalidArgument(f"{metric}: the validation part has no rows")
-    of_what = {"task": measured.task.name, "protocol": measured.protocol, "split": split.digest, "optimizer": optimizer}
-    found: dict[str, Any] = {}  # Any: JSON
+    of_data = data_of(measured, split)
     try:
         with the_only_search(out):
+            found = _found_before(out, of_data)
             for metric, rows in parts.items():
-                facts = _facts(metric, measured, split, optimizer=optimizer, n_trees=n_trees)
+                facts = what_is_searched(metric, measured, split, optimizer=optimizer, n_trees=n_trees)
                 start_search(out / metric, facts, rows)
             for metric, rows in parts.items():
                 done = search_metric(
                     out / metric, evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees
                 )
-                found[metric] = _summary(metric, measured, rows, done, n_trees=n_trees)
-                write_json(out / "history.json", {"format": HISTORY_FORMAT, **of_what, "metrics": found})
+                summary = _summary(metric, measured, rows, done, n_trees=n_trees)
+                found[metric] = {**summary, "optimizer": optimizer}
+                write_json(out / "history.json", {"format": HISTORY_FORMAT, **of_data, "metrics": found})
             chosen = {metric: summary["chosen"]["settings"] for metric, summary in found.items()}
             write_json(out / "params.json", {"format": PARAMS_FORMAT, "metrics": chosen})
     except OSError as err:
@@ -99,6 +121,46 @@ def tune_all(
             raise
         raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
     return found
+
+
+def read_history(path: Path) -> Any:  # Any: JSON
+    """Read what searches found; nothing where there is no such file.
+
+    Raises:
+        CorruptFile: it cannot be read.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as err:
+        raise CorruptFile(f"{path} cannot be read: {err}; tune again, or remove it") from err
+
+
+def data_of(measured: Measurements, split: Split) -> dict[str, object]:
+    """What a history says of the data that were searched; settings for other data may be worse there."""
+    return {
+        "task": measured.task.name,
+        "protocol": measured.protocol,
+        "split": split.digest,
+        "measurements": digest_measurements(measured),
+        "features": FEATURES_VERSION,
+    }
+
+
+def what_is_searched(
+    metric: str, measured: Measurements, split: Split, *, optimizer: str, n_trees: int
+) -> dict[str, object]:
+    """What a metric's search is of, but for its rows; see `surrogate.search.start_search`."""
+    return {
+        "metric": metric,
+        "task": measured.task.name,
+        "protocol": measured.protocol,
+        "split": split.digest,
+        "features": [*default_features(metric).columns, FEATURES_VERSION],
+        "optimizer": optimizer,
+        "n_trees": n_trees,
+    }
 
 
 def search_metric(folder: Path, *, evaluations: int, workers: int, optimizer: str, n_trees: int) -> list[Evaluation]:
@@ -111,7 +173,7 @@ def search_metric(folder: Path, *, evaluations: int, workers: int, optimizer: st
         start_again(folder, optimizer=optimizer)
         _log.info("%s: going on after %d/%d evaluations", folder.name, done, evaluations)
         n_workers = min(workers, evaluations - done)
-        settings = {"evaluations": evaluations, "optimizer": optimizer, "n_trees": n_trees}
+        settings = {"evaluations": evaluations, "optimizer": optimizer, "n_trees": n_trees, "parent": os.getpid()}
         before = {name: os.environ.get(name) for name in _THREADS}
         os.environ.update(dict.fromkeys(_THREADS, "1"))  # read when a worker's libraries start
         try:
@@ -157,19 +219,15 @@ def _summary(
     }
 
 
-def _facts(metric: str, measured: Measurements, split: Split, *, optimizer: str, n_trees: int) -> dict[str, object]:
-    return {
-        "metric": metric,
-        "task": measured.task.name,
-        "protocol": measured.protocol,
-        "split": split.digest,
-        "features": [*default_features(metric).columns, FEATURES_VERSION],
-        "optimizer": optimizer,
-        "n_trees": n_trees,
-    }
+def _found_before(out: Path, of_data: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON
+    """What earlier searches of the same data found in a folder, by metric."""
+    history = read_history(out / "history.json")
+    wanted = {"format": HISTORY_FORMAT, **of_data}
+    is_same = isinstance(history, dict) and all(history.get(key) == value for key, value in wanted.items())
+    return dict(history.get("metrics", {})) if is_same else {}
 
 
-def _check(metrics: Sequence[str], *, evaluations: int, workers: int, optimizer: str) -> None:
+def _check(metrics: Sequence[str], *, evaluations: int, workers: int, optimizer: str, n_trees: int) -> None:
     if unknown := [metric for metric in metrics if metric not in LEARNED]:
         raise UnknownName.of("metric", unknown[0], LEARNED)
     if optimizer not in OPTIMIZERS:
@@ -181,6 +239,7 @@ def _check(metrics: Sequence[str], *, evaluations: int, workers: int, optimizer:
     ]
     if faults:
         raise InvalidArgument("\n".join(faults))
+    Settings(n_trees=n_trees)  # refuses what is no number of trees
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from jahs.release.models import Models
 from jahs.release.table import RecordedTable, write_table_npz
 from jahs.tasks import task
 
-__all__ = ["write_release"]
+__all__ = ["clear_leftovers", "write_release"]
 
 _OURS: Final = ("format", "files")
 
@@ -77,6 +78,19 @@ def write_release(
         if err.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise OutOfSpace(f"{path} could not be written: the disk is full; free some space and start again") from err
         raise
+
+
+def clear_leftovers(path: Path) -> None:
+    """Undo what was left beside a release when its writer was killed; no other may be writing it.
+
+    A release that had made room for a new one, which never came, has its name again; what is unfinished is removed.
+    """
+    left = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.(part|old)")
+    for found in sorted(p for p in path.parent.iterdir() if left.fullmatch(p.name)):
+        if found.suffix == ".old" and (found / MANIFEST).is_file() and not path.exists():
+            found.rename(path)
+        else:
+            shutil.rmtree(found)
 
 
 def _check(path: Path, facts: Mapping[str, Any], models: Models | None, forests: Sequence[Forest]) -> None:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from jahs.errors import CorruptFile, MissingData, UnknownFormat
-from jahs.release import read_release, write_release
+from jahs.release import read_release, releases, write_release
 from surrogate import card
 from surrogate.pages import Heading, Paragraph, Rows, as_html, as_markdown
 
@@ -113,7 +113,7 @@ def test_the_count_of_configs_and_every_weakness_come_first(tmp_path: Path) -> N
     for part in (
         "**200 configs** (140 train, 30 valid, 30 test)",
         "200 configs, not the 2,000",
-        "1 of 1 fidelity groups have fewer than 4 training configs, 1 have none",
+        "valid_acc, runtime: 1 of 1 fidelity groups have fewer than 4 training configs, 1 have none",
         "no model of latency: there is no profile yet",
         "not tuned, with default settings: runtime.",
     ):
@@ -122,6 +122,24 @@ def test_the_count_of_configs_and_every_weakness_come_first(tmp_path: Path) -> N
     assert "| latency | tau by ceiling | all | 0 | – | none known | – | 0.90 | cannot be said yet |" in text
     assert "| r2 | all | 30 | 0.850 | 0.930 | 0.850 | 0.95 | not reached yet; even the ceiling is lower |" in text
     assert text.index("## valid_acc") < text.index("## runtime")
+
+
+def test_every_metric_is_described_by_its_own_configs(tmp_path: Path) -> None:
+    def change(quality: dict[str, Any]) -> None:
+        metrics = quality["metrics"]
+        metrics["valid_acc"] |= {"train_by_group": [5] * 27, "fitted_on": {"rows": 1600, "configs": 135}}
+        metrics["runtime"] |= {"train_by_group": [3, 0, *[5] * 25], "fitted_on": {"rows": 128, "configs": 128}}
+
+    text = markdown(tmp_path, changed(change))
+    assert "| valid_acc | 135 | 30 |" in text
+    assert "| runtime | 128 | 30 |" in text
+    assert "runtime: 2 of 27 fidelity groups have fewer than 4 training configs, 1 have none." in text
+    assert text.count("fidelity groups have fewer") == 1
+
+
+def test_the_embedded_releases_have_a_card() -> None:
+    for folder in releases().values():
+        assert as_markdown(card.card(read_release(folder))).startswith("# Quality of the surrogates")
 
 
 def test_the_processors_of_both_times_are_named(tmp_path: Path) -> None:
@@ -136,7 +154,7 @@ def test_a_search_that_found_nothing_better_is_named(tmp_path: Path) -> None:
 
     text = markdown(tmp_path, changed(change))
     assert "found nothing better than the default settings, which ship, cut to size: valid_acc." in text
-    assert "settings searched on an older split, with fewer configs: valid_acc." in text
+    assert "settings searched on older data: valid_acc." in text
 
 
 def test_what_was_due_and_not_reached_stands_out(tmp_path: Path) -> None:
@@ -179,7 +197,7 @@ def test_a_metric_without_a_test_part_has_no_scores(tmp_path: Path) -> None:
         quality["metrics"]["valid_acc"] |= {"test": None, "refitted_test": None, "learning_curve": None}
 
     text = markdown(tmp_path, changed(change))
-    assert "| valid_acc | 0 | – |" in text
+    assert "| valid_acc | 5 | 0 | – |" in text
 
 
 def test_a_release_without_quality_or_of_another_format_is_refused(

@@ -139,7 +139,7 @@ def test_runs_on_another_processor_give_accuracies_and_no_epoch_time() -> None:
     assert sum(map(len, assemble("valid_acc", measured, SPLIT).values())) == len(is_elsewhere)
     for assembled in (assemble, assemble_answered):
         assert all((rows.seed == 2).all() for rows in assembled("runtime", measured, SPLIT).values())
-    assert unmeasured(measured) == {}
+    assert unmeasured(measured, SPLIT) == {}
 
 
 @pytest.mark.parametrize(
@@ -202,13 +202,24 @@ def test_exact_costs_are_one_row_a_trained_config() -> None:
 
 
 def test_metrics_without_a_measurement_are_named_with_the_reason() -> None:
-    assert unmeasured(MEASURED) == {}
+    assert unmeasured(MEASURED, SPLIT) == {}
     elsewhere = {**MEASURED.runs, "device": np.full(len(MEASURED.runs["epoch"]), "an accelerator")}
     nothing = take(MEASURED.profile, np.zeros(len(MEASURED.profile["latency"]), dtype=bool))
-    assert set(unmeasured(replace(MEASURED, runs=elsewhere, profile=nothing))) == {"latency", "runtime"}
-    is_first = MEASURED.runs["config_id"] == MEASURED.runs["config_id"][0]
+    assert set(unmeasured(replace(MEASURED, runs=elsewhere, profile=nothing), SPLIT)) == {"latency", "runtime"}
+    is_first = MEASURED.runs["config_id"] == SPLIT.config_ids[SPLIT.parts == 0][0]
     almost = set_value("machine", ~is_first, "another processor")
-    assert unmeasured(almost) == {"runtime": "1 configs were trained on a processor"}
+    assert unmeasured(almost, SPLIT) == {"runtime": "1 training configs were timed on a processor"}
+
+
+def test_what_was_measured_of_no_training_config_is_unmeasured() -> None:
+    held_out = SPLIT.config_ids[SPLIT.parts != 0]
+    is_timed = np.isin(MEASURED.runs["config_id"], held_out)
+    profile = take(MEASURED.profile, np.isin(MEASURED.profile["config_id"], held_out))
+    measured = replace(set_value("machine", ~is_timed, "another processor"), profile=profile)
+    assert unmeasured(measured, SPLIT) == {
+        "latency": "0 training configs were profiled",
+        "runtime": "0 training configs were timed on a processor",
+    }
 
 
 def test_a_digest_stands_for_what_was_measured() -> None:

@@ -87,6 +87,44 @@ def test_models_of_another_split_are_not_scored(
     assert "does not say with which split" in capsys.readouterr().err
 
 
+def test_a_split_that_extends_theirs_is_that_of_models_whose_configs_all_had_a_part(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A config that was only profiled trains latency, and gets any part once it is trained as well."""
+    whole = read_split(runs / "split.json")
+    is_old = np.arange(len(whole.config_ids)) % 27 > 0
+    old = replace(whole, config_ids=whole.config_ids[is_old], parts=whole.parts[is_old])
+    is_run = np.isin(MEASURED.runs["config_id"], old.config_ids)
+    before = write_folder(tmp_path / "before", replace(MEASURED, runs=take(MEASURED.runs, is_run)))
+    write_split(before / "split.json", old)
+    write_split(tmp_path / "extended", replace(whole, extends=old.digest))
+    params = tmp_path / "params.json"
+    params.write_text(json.dumps({"format": 1, "metrics": {m: {"n_trees": 5} for m in CHOSEN}}))
+    given = ["--fewest", "0", "--params", str(params), "--metrics"]
+    for metric, code in (("valid_acc", 0), ("latency", 2)):
+        models = tmp_path / metric
+        assert fit.main([*arguments(before, models), *given, metric]) == 0
+        assert score.main([str(runs), "--models", str(models), "--split", str(tmp_path / "extended")]) == code
+    assert "latency was fitted to configs that had no part in split" in capsys.readouterr().err
+    assert json.loads((tmp_path / "latency" / "manifest.json").read_text())["only_profiled"] == 10
+
+
+@pytest.mark.parametrize("fact", ["task", "protocol", "timing_machine", "profile_machine"])
+def test_models_of_other_measurements_are_not_scored(
+    fact: str, runs: Path, models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = tmp_path / "models"
+    shutil.copytree(models / "one", elsewhere)
+    manifest = elsewhere / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {fact: "another"}))
+    given = [str(runs), "--split", str(runs / "split.json"), "--models", str(elsewhere)]
+    assert score.main(given) == 2
+    assert f"was fitted to other measurements ({fact} another, not " in capsys.readouterr().err
+    if "machine" in fact:  # it decides about its own metric alone
+        (elsewhere / {"timing_machine": "runtime.json", "profile_machine": "latency.json"}[fact]).unlink()
+        assert score.main(given) == 0
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -148,6 +186,7 @@ def test_unknown_metrics_optimizers_settings_and_numbers_are_refused(
         (fit.main, ["--params", str(params)], "'speed' is not a learned metric"),
         (fit.main, ["--params", str(tmp_path / "none.json")], "none.json cannot be read as settings"),
         (tune.main, ["--optimizer", "pico"], "optimizer='pico' does not exist (did you mean 'pibo'?)"),
+        (tune.main, ["--trees", "0"], "n_trees=0 is not an integer in 1..10000"),
         (tune.main, ["--workers", "0", "--evaluations", "-1"], "evaluations=-1 is not an integer of at least 1\nwo"),
     ):  # fmt: skip
         assert main([*arguments(runs, out), *extra]) == 2

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from jahs.errors import CorruptFile, UnknownFormat
+from surrogate import quality
 from surrogate.dataset import assemble
 from surrogate.model import Settings
 from surrogate.quality import curve_facts, data_facts, requirements, rounded, search_facts
 from surrogate.scores import agreement
+from surrogate.tune import data_of
 from tests.surrogate.landscape import measurements, split_of
 
 MEASURED = measurements(10)
@@ -94,12 +97,39 @@ def test_what_is_no_number_is_none_and_numbers_are_short() -> None:
     assert rounded(content) == {"a": [1.23457, None, [2, "x"]], "b": {"c": None, "d": 123457000.0, "e": True}}
 
 
-def test_a_history_belongs_to_its_split_or_says_so() -> None:
-    history = {"format": 1, "split": "another", "metrics": {"runtime": {"default_tau": 0.5}}}
-    assert search_facts(history, "runtime", SPLIT) == {"default_tau": 0.5, "is_of_this_split": False}
-    assert search_facts(history, "latency", SPLIT) is None
-    assert search_facts({}, "latency", SPLIT) is None
+def test_a_size_that_was_reached_is_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = assemble("latency", MEASURED, SPLIT)
+    for full_size, is_reached in ((270, True), (300, False)):  # of which 189 and 210 train; 189 are there
+        monkeypatch.setattr(quality, "FULL_SIZE", full_size)
+        facts = curve_facts("latency", MEASURED, parts, Settings(n_trees=20), n_seeds=1, workers=1)
+        assert facts is not None
+        assert ("tau" in facts["not_predicted"]) == is_reached
+        assert ("tau" in facts["predictions"]) != is_reached
+        assert "check: tau at 189 from smaller sizes" in facts["predictions"]
+        if is_reached:
+            assert facts["not_predicted"]["tau"] == "there are 189 training configs, and 189 are the full size"
+
+
+def test_a_history_belongs_to_its_data_or_says_so() -> None:
+    """Also one of an older version, which does not say of which measurements it is."""
+    of_data = data_of(MEASURED, SPLIT)
+    chosen = {"default_tau": 0.5, "chosen": {"settings": {"n_trees": 7}}}
+    moved = replace(MEASURED, profile={**MEASURED.profile, "machine": np.full(270, "another")})
+    told = {"of_data": of_data, "settings": Settings(n_trees=7)}
+    for of_search, is_same in (
+        (of_data, True),
+        (data_of(moved, SPLIT), False),
+        ({**of_data, "features": 0}, False),
+        ({**of_data, "split": "another"}, False),
+        ({"split": SPLIT.digest}, False),
+    ):
+        history = {"format": 1, **of_search, "metrics": {"runtime": chosen}}
+        assert search_facts(history, "runtime", **told) == {**chosen, "is_of_this_split": is_same}
+        assert search_facts(history, "latency", **told) is None
+    assert search_facts({}, "latency", **told) is None
     with pytest.raises(UnknownFormat, match="format 2; this version reads format 1"):
-        search_facts({"format": 2}, "runtime", SPLIT)
+        search_facts({"format": 2}, "runtime", **told)
     with pytest.raises(CorruptFile, match="no history of a search"):
-        search_facts({"format": 1}, "runtime", SPLIT)
+        search_facts({"format": 1}, "runtime", **told)
+    with pytest.raises(CorruptFile, match=r"runtime: params.json has not what the search .* tune again"):
+        search_facts(history, "runtime", of_data=of_data, settings=Settings())

@@ -17,8 +17,9 @@ from jahs.runs import read_runs
 from jahs.spaces import space
 from splits.split import write_split
 from surrogate import release
-from surrogate.dataset import Measurements, assemble
-from surrogate.release import make_release, release_answers
+from surrogate.dataset import Measurements, assemble, read_measurements
+from surrogate.release import make_release, read_checked, release_answers
+from surrogate.tune import data_of
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
 
 MEASURED = measurements(10)
@@ -26,7 +27,7 @@ SETTINGS = {metric: {"n_trees": 12, "max_depth": 3} for metric in ("train_acc", 
 OPTIONS = ["--workers", "1", "--curve-seeds", "1"]
 
 
-def write_params(folder: Path) -> Path:
+def write_params(folder: Path, measured: Measurements = MEASURED) -> Path:
     folder.mkdir()
     size = {"settings": {**SETTINGS["runtime"]}, "n_nodes": 100, "tau": 0.9}
     summary = {
@@ -37,7 +38,7 @@ def write_params(folder: Path) -> Path:
         "sizes": [size],
         "chosen": size,
     }
-    history = {"format": 1, "task": TASK.name, "split": split_of(MEASURED).digest, "metrics": {"runtime": summary}}
+    history = {"format": 1, **data_of(measured, split_of(measured)), "metrics": {"runtime": summary}}
     (folder / "params.json").write_text(json.dumps({"format": 1, "metrics": SETTINGS}))
     (folder / "history.json").write_text(json.dumps(history))
     return folder / "params.json"
@@ -62,7 +63,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def made(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    params = write_params(folder / "tuned")
+    params = write_params(folder / "tuned", read_measurements(runs))
     assert release.main([*arguments(runs, folder / "one"), *OPTIONS, "--params", str(params)]) == 0
     return folder
 
@@ -80,8 +81,8 @@ def arguments(runs: Path, out: Path) -> list[str]:
 def test_the_same_input_gives_the_same_bytes_wherever_the_folders_are(made: Path, tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     runs = write_folder(tmp_path / "below" / "elsewhere", MEASURED)
-    params = write_params(tmp_path / "found")
-    make_release(runs, runs / "split.json", tmp_path / "two", params=params, curve_seeds=1, workers=1)
+    params = write_params(tmp_path / "found", read_measurements(runs))
+    make_release(*read_checked(runs, runs / "split.json"), tmp_path / "two", params=params, curve_seeds=1, workers=1)
     names = sorted(path.name for path in (made / "one").iterdir())
     assert {"manifest.json", "models.json", "forests-0.npz", "quality.json", "table.npz"} <= set(names)
     assert names == sorted(path.name for path in (tmp_path / "two").iterdir())
@@ -145,13 +146,16 @@ def test_a_config_that_is_only_profiled_helps_to_fit_latency_and_stays_out_of_th
     )
     params = write_params(tmp_path / "tuned")
     quality = make_release(
-        runs, runs / "split.json", tmp_path / "one", params=params, fewest=2, curve_seeds=0, workers=1
+        *read_checked(runs, runs / "split.json"), tmp_path / "one", params=params, fewest=2, curve_seeds=0, workers=1
     )
     table = read_release(tmp_path / "one").table
     assert not np.isin(waiting, table.configs["config_id"]).any()
     assert set(table.profile["config_id"]) == set(table.configs["config_id"]) == set(table.runs["config_id"])
-    n_trained = quality["metrics"]["valid_acc"]["refitted_on"]["configs"]
-    assert quality["metrics"]["latency"]["refitted_on"]["configs"] == n_trained + 5
+    accuracy, latency = (quality["metrics"][metric] for metric in ("valid_acc", "latency"))
+    assert latency["refitted_on"]["configs"] == accuracy["refitted_on"]["configs"] + 5
+    for facts, n_more in ((accuracy, 0), (latency, 5)):
+        n_training = quality["data"]["parts"]["train"] + n_more
+        assert sum(facts["train_by_group"]) == facts["fitted_on"]["configs"] == n_training
 
 
 def test_noise_and_references_come_with_it(made: Path) -> None:
@@ -174,7 +178,11 @@ def test_few_configs_without_a_profile_make_a_release_that_says_so(tmp_path: Pat
     measured = replace(measured, profile=take(measured.profile, np.zeros(len(measured.profile["latency"]), bool)))
     runs = write_folder(tmp_path / "runs", measured)
     quality = make_release(
-        runs, runs / "split.json", tmp_path / "release", params=write_params(tmp_path / "t"), fewest=0, workers=1
+        *read_checked(runs, runs / "split.json"),
+        tmp_path / "release",
+        params=write_params(tmp_path / "t"),
+        fewest=0,
+        workers=1,
     )
     found = read_release(tmp_path / "release")
     assert "there is no profile yet" in quality["missing"]["latency"]
@@ -282,6 +290,65 @@ def test_a_release_stays_as_it_is_if_the_new_one_is_too_large_or_answers_otherwi
     assert "does not answer as its model" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in (made / "one").iterdir()} == before
     assert sorted(path.name for path in made.iterdir()) == ["one", "tuned"]
+
+
+def test_settings_are_not_shipped_with_the_search_for_others(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    params = write_params(tmp_path / "tuned")
+    params.write_text(json.dumps({"format": 1, "metrics": {**SETTINGS, "runtime": {"n_trees": 13}}}))
+    assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS, "--params", str(params)]) == 2
+    assert "runtime: params.json has not what the search in history.json chose; tune again" in capsys.readouterr().err
+    assert not (tmp_path / "release").exists()
+
+
+@pytest.mark.parametrize(("flag", "name"), [("--seed", "seed"), ("--curve-seeds", "curve_seeds")])
+def test_what_is_no_seed_is_refused_before_anything_is_fitted(
+    flag: str,
+    name: str,
+    runs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(release, "fit_each", lambda *_, **__: pytest.fail("something was fitted"))
+    assert release.main([*arguments(runs, tmp_path / "release"), flag, "-1"]) == 2
+    assert f"{name}=-1 is not an integer of at least 0" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("without_noise")
+def test_timed_configs_that_are_all_held_out_make_a_release_without_runtimes(tmp_path: Path) -> None:
+    measured = replace(MEASURED, runs={**MEASURED.runs})
+    is_held_out = split_of(measured).parts_of(measured.runs["config_id"]) > 0
+    measured.runs["machine"] = np.where(is_held_out, "a processor", "another processor")
+    runs, params = write_folder(tmp_path / "runs", measured), tmp_path / "params.json"
+    params.write_text(json.dumps({"format": 1, "metrics": {**SETTINGS, "latency": SETTINGS["runtime"]}}))
+    quality = make_release(
+        *read_checked(runs, runs / "split.json"), tmp_path / "one", params=params, curve_seeds=0, workers=1
+    )
+    assert quality["missing"] == {"runtime": "0 training configs were timed on a processor"}
+    assert "runtime" not in read_release(tmp_path / "one").models.metrics
+
+
+def test_what_a_killed_process_left_is_cleared_away_and_what_a_living_one_needs_is_not(tmp_path: Path) -> None:
+    out = tmp_path / "digits"
+    (tmp_path / ".digits.abcdefgh.part" / "digits").mkdir(parents=True)
+    with release._beside(out) as first:
+        assert [path.name for path in tmp_path.iterdir()] == [first.name]
+        with release._beside(out) as second:
+            assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name}
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_not_whole_yet_stays_out_of_packages_and_commits() -> None:
+    import tomllib
+
+    root = Path(__file__).resolve().parents[2]
+    settings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    assert "/jahs/releases/.*" in settings["exclude"]
+    assert "exclude" not in settings["targets"]["wheel"].keys() | settings["targets"]["sdist"].keys()
+    assert "jahs/releases/.*" in (root / ".gitignore").read_text().splitlines()
 
 
 def test_a_history_of_another_version_is_refused(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from jahs.errors import InvalidArgument
 from jahs.release import read_release
-from splits.split import read_split
+from splits.split import Split, read_split
 from surrogate import release, renew
-from surrogate.dataset import Measurements
+from surrogate.dataset import Measurements, digest_measurements, read_measurements
 from surrogate.model import Settings
 from surrogate.quality import rounded
 from surrogate.release import make_release
@@ -66,6 +68,52 @@ def test_old_sides_stay_and_nothing_changes_without_new_data(
     assert len(new.config_ids) == 108
     assert np.array_equal(new.parts_of(old.config_ids), old.parts)
     assert read_release(tmp_path / "r" / "release").quality["data"]["configs"] == 108
+
+
+def test_what_was_searched_is_what_ships_whatever_is_recorded_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = write_runs(tmp_path / "runs", some_configs(MEASURED, 30))
+    before = digest_measurements(read_measurements(runs))
+
+    def search(measured: Measurements, split: Split, folder: Path, **_: object) -> None:
+        folder.mkdir(parents=True)
+        (folder / "history.json").write_text("{}")
+        (folder / "params.json").write_text(json.dumps({"format": 1, "metrics": SETTINGS}))
+        shutil.rmtree(runs)
+        write_runs(runs, MEASURED)
+
+    monkeypatch.setattr(renew, "tune_all", search)
+    assert renew.main(arguments(tmp_path, runs)) == 0
+    found = read_release(tmp_path / "r" / "release")
+    assert found.manifest.facts["measurements"] == before
+    assert found.quality["data"]["configs"] == 30
+
+
+def test_a_search_of_something_else_works_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = write_runs(tmp_path / "runs", some_configs(MEASURED, 30))
+    folders = []
+
+    def stop(measured: Measurements, split: Split, folder: Path, **_: object) -> None:
+        folders.append(folder)
+        raise InvalidArgument("stopped")
+
+    monkeypatch.setattr(renew, "tune_all", stop)
+    for trees in ("5", "6", "5"):
+        assert renew.main(arguments(tmp_path, runs, "--trees", trees)) == 2
+    monkeypatch.setattr("surrogate.tune.FEATURES_VERSION", 0)
+    assert renew.main(arguments(tmp_path, runs, "--trees", "5")) == 2
+    first, second, third, fourth = folders
+    assert first == third
+    assert len({first, second, fourth}) == 3
+    monkeypatch.undo()
+    assert renew.main(arguments(tmp_path, runs, "--trees", "0")) == 2
+    assert "n_trees=0 is not an integer" in capsys.readouterr().err
+    assert renew.main(arguments(tmp_path, runs, "--seed", "-1")) == 2
+    assert "seed=-1 is not an integer of at least 0" in capsys.readouterr().err
+    assert not (tmp_path / "build").exists()
 
 
 @pytest.mark.slow

@@ -8,14 +8,25 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from jahs.errors import InvalidArgument, ProtocolMismatch
-from surrogate.dataset import assemble
+from surrogate import tune
+from surrogate.dataset import Measurements, assemble
 from surrogate.model import Settings
-from surrogate.search import history, settings_of, start_again, start_search, the_only_search, validation_tau
+from surrogate.search import (
+    history,
+    settings_of,
+    start_again,
+    start_search,
+    the_only_search,
+    validation_tau,
+    work,
+)
 from surrogate.sizing import Size, sizes, smallest
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
 
@@ -44,6 +55,54 @@ def test_two_searches_cannot_have_one_folder(tmp_path: Path) -> None:
         the_only_search(tmp_path).__enter__()
     with the_only_search(tmp_path):
         pass
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, while NePS imports it
+def test_a_worker_that_outlived_its_search_keeps_others_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import neps
+
+    out, held = tmp_path, []
+
+    def run(**_: object) -> None:
+        with pytest.raises(InvalidArgument, match="a search is running in"):
+            the_only_search(out).__enter__()
+        held.append(out)
+
+    start_search(out / "latency", FACTS, PARTS)
+    monkeypatch.setattr(neps, "run", run)
+    how = {"evaluations": 1, "optimizer": "random_search", "n_trees": 5}
+    work(out / "latency", **how, parent=os.getppid())
+    assert held
+    with the_only_search(out):
+        pass
+
+    monkeypatch.setattr(neps, "run", lambda **_: pytest.fail("its search has ended before it began"))
+    with pytest.raises(SystemExit, match="the search has ended; its worker stops"):
+        work(out / "latency", **how, parent=os.getppid() + 1)
+
+
+def test_metrics_that_were_searched_before_stay_if_they_are_of_the_same_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tune, "search_metric", lambda *_, **__: [])
+    split = split_of(MEASURED)
+
+    def found(measured: Measurements, *metrics: str, n_trees: int) -> tuple[dict[str, object], dict[str, object]]:
+        tune.tune_all(measured, split, tmp_path / "out", metrics=metrics, n_trees=n_trees)
+        names = ("history.json", "params.json")
+        tables = [json.loads((tmp_path / "out" / name).read_text())["metrics"] for name in names]
+        return tables[0], tables[1]
+
+    found(MEASURED, "latency", n_trees=5)
+    summaries, chosen = found(MEASURED, "runtime", n_trees=6)
+    assert {m: summary["chosen"]["settings"]["n_trees"] for m, summary in summaries.items()} == {
+        "latency": 5,
+        "runtime": 6,
+    }
+    assert {m: summary["chosen"]["settings"] for m, summary in summaries.items()} == chosen
+    moved = replace(MEASURED, profile={**MEASURED.profile, "machine": np.full(216, "another")})
+    summaries, chosen = found(moved, "valid_acc", n_trees=5)
+    assert summaries.keys() == chosen.keys() == {"valid_acc"}
 
 
 def test_a_point_of_the_space_stands_for_settings() -> None:
