@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,11 +23,14 @@ from jahs.citation import citation
 from jahs.columns import Configs, codes
 from jahs.configs import Config, config_codes
 from jahs.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
-from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, ProtocolMismatch
+from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, NotRecorded, ProtocolMismatch
 from jahs.fidelities import is_list, read_budget, read_epoch, read_epochs
 from jahs.forest import EngineKind
 from jahs.metrics import Metric
-from jahs.oracles.opening import Asked, Opened, open_oracle
+from jahs.oracles.opening import Asked, Opened, open_oracle, sha256_of
+from jahs.oracles.oracle import config_of
+from jahs.oracles.table import TableOracle
+from jahs.parameters import show
 from jahs.query_arguments import read_metrics, read_seed, read_seeds
 from jahs.release.find import full_path
 from jahs.results import Result
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["Benchmark"]
 
 At: TypeAlias = "int | Mapping[str, object]"
+
+_MOST_REOPENED: Final = 4
 
 
 class Benchmark:
@@ -71,7 +76,9 @@ class Benchmark:
         release: Path | str | None = None,
         engine: EngineKind = "auto",
     ) -> None:
-        """Open a benchmark. Nothing is downloaded or written; files are read when they are first needed.
+        """Open a benchmark. Nothing is downloaded; files are read when they are first needed.
+
+        Nothing is written but the kernels of the compiled engine, once: in `$JAHS_CACHE_DIR`, else in `__pycache__`.
 
         Args:
             task: name of a task, see `jahs.tasks.TASKS`.
@@ -146,7 +153,7 @@ class Benchmark:
             InvalidArgument: `n` is negative, or `seed` is not an integer in 0..2**63-1 or None.
         """
         if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0):
-            raise InvalidArgument(f"n={n!r} is not an integer >= 0")
+            raise InvalidArgument(f"n={show(n)} is not an integer >= 0")
         found = self._oracle.sample(1 if n is None else int(n), seed=read_seed(seed))
         return found[0] if n is None else found
 
@@ -187,7 +194,7 @@ class Benchmark:
         *,
         at: At | Sequence[At] | None = None,
         each_at: Sequence[At] | NDArray[np.integer] | None = None,
-        seed: int | NDArray[np.integer] | None = None,
+        seed: int | Sequence[int] | NDArray[np.integer] | None = None,
         metrics: Sequence[str] | None = None,
     ) -> dict[str, NDArray[np.float64]]:
         """Return the metrics of many configs as columns.
@@ -196,7 +203,7 @@ class Benchmark:
             configs: configs one by one, or columns (one array per key; much faster).
             at: one epoch, columns are (n,); or a list of them, every config at each, columns are (n, n_epochs).
             each_at: in place of `at`, one epoch for each config; columns are (n,).
-            seed: which draw of the training noise, one for all or an array of one for each config; None is the mean.
+            seed: which draw of the training noise, one for all or a list with one for each; None is the mean.
             metrics: as in `query`.
 
         Raises:
@@ -220,7 +227,10 @@ class Benchmark:
         shape = len(found), len(epochs)
         repeated = seeds if seeds is None or isinstance(seeds, int) else np.repeat(seeds, len(epochs))
         spread = np.repeat(found, len(epochs), axis=0)
-        answers = self._oracle.query_many(spread, np.tile(epochs, len(found)), seed=repeated, metrics=names)
+        try:
+            answers = self._oracle.query_many(spread, np.tile(epochs, len(found)), seed=repeated, metrics=names)
+        except NotRecorded as err:
+            raise err.per_config(len(epochs)) from None
         return {name: values.reshape(shape) for name, values in answers.items()}
 
     def trajectory(
@@ -263,8 +273,27 @@ class Benchmark:
         return objective_matrix(self.query_many(configs, at=at, metrics=[one.metric.name for one in chosen]), chosen)
 
     def front(self, metrics: Iterable[str]) -> Front:
-        """Return the best known trade-offs of these metrics; see `jahs.references.Front`."""
-        return self._references.front(metrics)
+        """Return the best known trade-offs of these metrics; see `jahs.references.Front`.
+
+        A table's are those of the recorded configs that it can draw, as it answers them at the last epoch. The
+        reference point is the release's frozen one, whatever answers.
+
+        Raises:
+            UnknownName: these metrics have no reference point, or a table does not answer them.
+            MissingData: nothing is frozen, as for a live oracle, or a table has no config at the last epoch.
+        """
+        if not isinstance(self._oracle, TableOracle):
+            return self._references.front(metrics)
+        from jahs.objectives import objective_matrix, read_objectives
+        from jahs.references import front_of
+
+        chosen = read_objectives(metrics)
+        names = read_metrics([one.metric.name for one in chosen], self._oracle.metrics)
+        corner = self.reference_point(names)
+        configs = [config_of(row) for row in self._oracle.trained_in_full(names).tolist()]
+        if not configs:
+            raise MissingData(f"{self!r} has no config that is recorded at epoch {self.max_epoch}, and so no front")
+        return front_of(configs, objective_matrix(self.query_many(configs, metrics=names), chosen), chosen, corner)
 
     def reference_point(self, metrics: Iterable[str]) -> NDArray[np.float64]:
         """Return the frozen reference point of these metrics; names those that exist if there is none."""
@@ -338,6 +367,11 @@ class Benchmark:
     def _references(self) -> References:
         from jahs.references import References
 
+        if self.kind == "live":
+            raise MissingData(
+                f"{self!r} has no front and no reference point of its own; the frozen one of a release holds: "
+                f"jahs.Benchmark({self.task.name!r}).reference_point(metrics)"
+            )
         release = self._opened.release
         if release is None or not release.has("references.json"):
             raise MissingData(f"{self!r} has no references.json: no front and no reference point is frozen for it")
@@ -345,12 +379,20 @@ class Benchmark:
 
 
 def _reopen(asked: Mapping[str, Any], sha256: str | None) -> Benchmark:
-    """Open what a pickled benchmark refers to.
+    """Open what a pickled benchmark refers to; what was reopened before and still stands there is not opened again.
 
     Raises:
+        MissingData: nothing stands there now.
         ProtocolMismatch: another release stands there now.
     """
-    bench = Benchmark(**asked)
+    which = Asked(**{name: value for name, value in asked.items() if name != "metrics"})
+    still_stands = sha256 is not None and sha256_of(which) == sha256
+    return (_open_same if still_stands else _open_same.__wrapped__)(which, asked["metrics"], sha256)
+
+
+@lru_cache(maxsize=_MOST_REOPENED)
+def _open_same(asked: Asked, metrics: tuple[str, ...], sha256: str | None) -> Benchmark:
+    bench = Benchmark(**asdict(asked), metrics=metrics)
     if bench._opened.sha256 != sha256:
         raise ProtocolMismatch(f"{bench!r} is not the release that was pickled; restore the one with sha256 {sha256}")
     return bench

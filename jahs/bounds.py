@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument, UnknownFormat
+from jahs.masks import refuse_masked
 
 __all__ = ["BOUNDS_FORMAT", "BoundedTransform"]
 
@@ -161,6 +162,7 @@ class BoundedTransform:
 
 
 def _numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    refuse_masked(name, values)
     array = np.asarray(values)
     if array.dtype.kind not in "fiu":
         if array.size == 0:

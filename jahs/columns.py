@@ -9,9 +9,19 @@ from typing import Final, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from jahs.configs import MOST_LISTED, Config, config_codes, digest, key_faults, many_faults, validate_many
+from jahs.configs import (
+    MOST_LISTED,
+    Config,
+    check_many,
+    config_codes,
+    digest,
+    key_faults,
+    many_faults,
+    validate_many,
+)
 from jahs.errors import InvalidArgument, InvalidConfig
-from jahs.parameters import PARAMETERS, Parameter, show
+from jahs.masks import masked_fault
+from jahs.parameters import PARAMETERS, Parameter
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS
 
 __all__ = [
@@ -104,10 +114,7 @@ def codes(configs: Configs) -> npt.NDArray[np.float64]:
     """
     if isinstance(configs, Mapping):
         return _codes_of_columns(configs)
-    if hasattr(configs, "columns") and hasattr(configs, "to_dict"):  # iterating over a DataFrame gives its names
-        raise InvalidArgument('configs is a DataFrame, not a mapping of columns; give configs.to_dict("list")')
-    if not isinstance(configs, Iterable):
-        raise InvalidArgument(f"configs={show(configs)} is not an iterable of configs or a mapping of columns")
+    check_many(configs)
     given = list(configs)
     try:
         found = [config_codes(config) for config in given]
@@ -142,7 +149,8 @@ def _codes_of_columns(columns: Mapping[str, npt.ArrayLike]) -> npt.NDArray[np.fl
     arrays = {name: _as_array(columns[name]) for name in PARAMETERS if name in columns}
     if arrays and all(array.ndim == 0 for array in arrays.values()):
         raise InvalidArgument("configs is one config, not columns; give a list of configs: [config]")
-    faults = [*key_faults(columns), *_shape_faults(arrays), *_masked_faults(columns)]
+    masked = [masked_fault(name, columns[name]) for name in arrays]
+    faults = [*key_faults(columns), *_shape_faults(arrays), *(fault for fault in masked if fault)]
     if faults:
         raise InvalidConfig(faults)
     n_rows = len(arrays["N"])
@@ -177,20 +185,6 @@ def _shape_faults(arrays: Mapping[str, npt.NDArray[np.generic]]) -> list[str]:
         elif array.dtype.kind not in _KINDS[name] + "OT":  # T: numpy's strings of variable width
             parameter = PARAMETERS[name]
             faults.append(f"{name} holds {array.dtype}, not {type(parameter.default).__name__}: {parameter.allowed}")
-    return faults
-
-
-def _masked_faults(columns: Mapping[str, object]) -> list[str]:
-    """A masked value is none; `np.asarray` would return what lies under the mask."""
-    faults = []
-    for name in PARAMETERS:
-        column = columns.get(name)
-        if not isinstance(column, np.ndarray) or not hasattr(column, "mask"):  # np.ma itself would have to be imported
-            continue
-        masked = np.flatnonzero(column.mask)
-        if len(masked):
-            first = f"the first is row {masked[0]}; leave those configs out, or fill in their values"
-            faults.append(f"{name} is masked in {len(masked)} of {len(column)} rows, {first}")
     return faults
 
 

@@ -16,6 +16,7 @@ from jahs.schema import CONFIG_KEYS
 
 __all__ = [
     "Config",
+    "check_many",
     "config_codes",
     "config_id",
     "digest",
@@ -92,6 +93,7 @@ def validate_many(configs: Iterable[Mapping[str, object]]) -> list[Config]:
     """
     if isinstance(configs, Mapping):
         raise InvalidArgument("configs is one mapping; give a list of configs, or one config to jahs.validate()")
+    check_many(configs, of_frame="records")
     clean: list[Config] = []
     faults: list[str] = []
     n_faulty = 0
@@ -104,6 +106,22 @@ def validate_many(configs: Iterable[Mapping[str, object]]) -> list[Config]:
     if faults:
         raise many_faults(faults, len(faults), f"in {n_faulty} of {n_faulty + len(clean)} configs")
     return clean
+
+
+def check_many(configs: object, *, of_frame: str = "list") -> None:
+    """Refuse what holds no configs, one by one or as columns.
+
+    Args:
+        configs: what was given.
+        of_frame: which `to_dict` of a DataFrame is taken in its place.
+
+    Raises:
+        InvalidArgument: it is a DataFrame, or no iterable.
+    """
+    if hasattr(configs, "columns") and hasattr(configs, "to_dict"):  # iterating over a DataFrame gives its names
+        raise InvalidArgument(f'configs is a DataFrame, not a mapping of columns; give configs.to_dict("{of_frame}")')
+    if not isinstance(configs, Iterable):
+        raise InvalidArgument(f"configs={show(configs)} is not an iterable of configs or a mapping of columns")
 
 
 def many_faults(faults: list[str], n_faults: int, where: str) -> InvalidConfig:

@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 from jahs.cell.operations import CONV1X1, CONV3X3, OPERATIONS, operation_faults
 from jahs.errors import InvalidArgument, InvalidConfig
+from jahs.masks import refuse_masked
+from jahs.parameters import show
 from jahs.schema import COLUMNS, OPS
 from jahs.tasks import RESOLUTIONS, Task
 
@@ -91,7 +93,7 @@ def _number(key: str, value: object, faults: list[str]) -> float:
             return float(value)
         return float(operator.index(value))  # type: ignore[arg-type]  # anything may be given: TypeError is the answer
     except (TypeError, OverflowError):
-        faults.append(f"{key}={value!r} must be {_allowed(key)}")
+        faults.append(f"{key}={show(value)} must be {_allowed(key)}")
         return 1.0
 
 
@@ -111,6 +113,7 @@ def _in_chunks(formula: Callable[[_Floats, Task], _Ints], X: NDArray[np.float32]
             f"X has {given}; it must be a float32 array of shape (n, {len(COLUMNS)}) with the columns "
             f"{', '.join(COLUMNS)}"
         )
+    refuse_masked("X", X)
     result = np.empty(len(X), dtype=np.int64)
     for first in range(0, len(X), _CHUNK):
         columns = X[first : first + _CHUNK].T[_COLUMNS]  # (9, rows)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from jahs.columns import Columns, Configs, RowFaults, codes, decoded, rows
 from jahs.configs import Config, config_codes
 from jahs.errors import InvalidArgument, InvalidFidelity
+from jahs.masks import masked_fault, refuse_masked
 from jahs.parameters import PARAMETERS, Parameter, show
 from jahs.schema import COLUMNS
 
@@ -80,6 +81,7 @@ def decode_columns(X: npt.NDArray[np.float32]) -> tuple[Columns, npt.NDArray[np.
     if not isinstance(X, np.ndarray) or X.dtype != np.float32 or X.shape[1:] != (len(COLUMNS),):
         given = f"{X.dtype} of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
         raise InvalidArgument(f"X: {given} is not a float32 matrix of {len(COLUMNS)} columns; see jahs.schema.COLUMNS")
+    refuse_masked("X", X)
     columns: Columns = {}
     faults = RowFaults(len(X))
     for cells, (name, parameter) in zip(X.T, PARAMETERS.items(), strict=False):
@@ -119,6 +121,8 @@ def _read_epochs(epoch: object, n_configs: int) -> npt.NDArray[np.int64]:
     if isinstance(epoch, list | tuple):  # numpy would turn [1, True] into integers and say nothing
         epochs = np.array([_read_epoch(one) for one in epoch], dtype=np.int64)
     elif isinstance(epoch, np.ndarray) and epoch.ndim == 1:
+        if fault := masked_fault("epoch", epoch):
+            raise InvalidFidelity(fault)
         if epoch.dtype.kind not in "iu":
             raise InvalidFidelity(f"epoch: an array of {epoch.dtype} is not of integers")
         is_bad = (epoch < 1) | (epoch > MAX_EPOCH)
@@ -128,9 +132,8 @@ def _read_epochs(epoch: object, n_configs: int) -> npt.NDArray[np.int64]:
             raise InvalidFidelity(f"epoch={epoch[first]} is not an integer in 1..{MAX_EPOCH}{more}")
         epochs = epoch.astype(np.int64)
     else:
-        return np.full(
-            n_configs, _read_epoch(epoch.item() if isinstance(epoch, np.ndarray) and epoch.ndim == 0 else epoch)
-        )
+        one = epoch[()] if isinstance(epoch, np.ndarray) and epoch.ndim == 0 else epoch
+        return np.full(n_configs, _read_epoch(one))
     if len(epochs) != n_configs:
         raise InvalidFidelity(f"epoch: {len(epochs)} epochs for {n_configs} configs; give one, or one for each config")
     return epochs

@@ -21,8 +21,10 @@ JahsError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Final
 
 __all__ = [
     "CorruptFile",
@@ -43,6 +45,9 @@ __all__ = [
     "UnknownName",
     "UnsafeFile",
 ]
+
+
+_MOST_LISTED: Final = 5
 
 
 class JahsError(Exception):
@@ -98,7 +103,33 @@ class Leakage(JahsError, ValueError):
 
 
 class NotRecorded(JahsError, LookupError):
-    """The recorded table has no such run."""
+    """The recorded table has no such run.
+
+    Attributes:
+        faults: of a batch, what is missing, by the place of the config.
+        n_configs: how many configs the batch has.
+    """
+
+    faults: Mapping[int, str] = MappingProxyType({})
+    n_configs: int = 1
+
+    @classmethod
+    def of_batch(cls, faults: Mapping[int, str], n_configs: int) -> NotRecorded:
+        """Build the error for a batch: the first faults with their configs, and how many there are."""
+        first = list(faults.items())[:_MOST_LISTED]
+        lines = [fault if n_configs == 1 else f"{fault} (config {i})" for i, fault in first]
+        if len(faults) > _MOST_LISTED:
+            lines.append(f"... {len(faults)} of {n_configs} are not recorded")
+        error = cls("\n".join(lines))
+        error.faults, error.n_configs = dict(faults), n_configs
+        return error
+
+    def per_config(self, n_each: int) -> NotRecorded:
+        """The same of a batch in which each config stands `n_each` times in a row: each is named once."""
+        first: dict[int, str] = {}
+        for row, fault in self.faults.items():
+            first.setdefault(row // n_each, fault)
+        return NotRecorded.of_batch(first, self.n_configs // n_each) if first else self
 
 
 class CorruptFile(JahsError, ValueError):

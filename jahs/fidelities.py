@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidFidelity
+from jahs.masks import masked_fault
 from jahs.parameters import show
 
 __all__ = ["is_list", "read_budget", "read_epoch", "read_epochs"]
@@ -29,13 +30,15 @@ def read_epoch(at: object, max_epoch: int, *, name: str = "at") -> int:
     """
     epoch = _epoch_of(at, name)
     if isinstance(epoch, bool) or not isinstance(epoch, int | np.integer) or not 1 <= epoch <= max_epoch:
-        hint = "; bench.fidelity() rounds" if isinstance(epoch, float | np.floating) else ""
+        hint = "; bench.fidelity() rounds" if isinstance(epoch, float | np.floating) and math.isfinite(epoch) else ""
         raise InvalidFidelity(f"{name}={show(epoch)} is not an integer in 1..{max_epoch}{hint}")
     return int(epoch)
 
 
 def read_epochs(at: object, max_epoch: int, *, name: str = "at") -> NDArray[np.int64]:
     """Return the epochs of several fidelities, (n,); see `read_epoch`."""
+    if fault := masked_fault(name, at):
+        raise InvalidFidelity(fault)
     if isinstance(at, np.ndarray) and at.ndim == 1 and at.dtype.kind in "iu":
         is_bad = (at < 1) | (at > max_epoch)
         if is_bad.any():
@@ -57,14 +60,16 @@ def read_budget(at: object, max_epoch: int, *, name: str = "at") -> int:
     """Return the epoch that a budget stands for: the nearest integer, half to even.
 
     Raises:
-        InvalidFidelity: it is no number, NaN, or its nearest integer is out of range.
+        InvalidFidelity: it is no finite number, or its nearest integer is out of range.
 
     Example:
         >>> read_budget(2.469, 12), read_budget(2.5, 12), read_budget(3.5, 12)
         (2, 2, 4)
     """
     budget = _epoch_of(at, name)
-    if isinstance(budget, float | np.floating) and math.isfinite(budget):
+    if isinstance(budget, float | np.floating):
+        if not math.isfinite(budget):
+            raise InvalidFidelity(f"{name}={show(budget)} is not a finite number")
         rounded = round(float(budget))
         if not 1 <= rounded <= max_epoch:
             raise InvalidFidelity(f"{name}={show(budget)} rounds to {rounded}, which is outside of 1..{max_epoch}")

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument, UnknownName
+from jahs.masks import refuse_masked
 from jahs.metrics import METRICS, Metric
 from jahs.parameters import show
 
@@ -48,10 +49,14 @@ class Objective:
     def minimised(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return values of the metric as values of the objective.
 
+        Raises:
+            InvalidArgument: a value is masked.
+
         Example:
             >>> read_objectives(["valid_acc"])[0].minimised([90, 95.5]).tolist()
             [10.0, 4.5]
         """
+        refuse_masked(self.metric.name, values)
         given = np.asarray(values, dtype=np.float64)
         return given if self.metric.direction == "min" else self._turned_at - given
 

@@ -121,7 +121,8 @@ class Parameter:
         if self.kind == "float":
             return min(max(number, self.lower), self.upper)
         choices = cast("tuple[float, ...]", self.choices)
-        near = min(choices, key=lambda choice: (abs(choice - number), choice))
+        inside = min(max(number, min(choices)), max(choices))  # from far away, all are equally far
+        near = min(choices, key=lambda choice: (abs(choice - inside), choice))
         return near if self.kind == "ordinal" or near == number else None
 
 
@@ -150,7 +151,9 @@ PARAMETERS: Final[Mapping[str, Parameter]] = MappingProxyType({parameter.name: p
 
 def _to_builtin(value: object) -> object:
     """The builtin that a numpy scalar, an array of no dimensions or a subclass holds; anything else as it is."""
-    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]  # of a masked array nothing: np.ma.masked stays what it is
+    if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
         return str.__str__(value)

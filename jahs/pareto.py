@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument
+from jahs.masks import refuse_masked
 from jahs.parameters import show
 
 __all__ = ["hypervolume", "is_non_dominated", "pareto_front", "read_points"]
@@ -121,6 +122,7 @@ def _read_reference_point(given: npt.ArrayLike) -> _Floats:
 
 
 def _as_floats(name: str, given: npt.ArrayLike) -> _Floats:
+    refuse_masked(name, given)
     try:
         array = np.asarray(given)
     except ValueError as err:  # rows of different lengths

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jahs.errors import InvalidArgument
+from jahs.masks import refuse_masked
 from jahs.parameters import show
 
 __all__ = ["kendall_tau", "kendall_tau_within", "persistence", "rank_biased_overlap", "spearman"]
 
 _CHUNK: Final = 2**20  # numbers of a table that are in memory at a time
+_DEEPEST: Final = 1_000_000  # places that are summed over, again and again
 
 
 def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
@@ -55,6 +57,7 @@ def kendall_tau_within(a: ArrayLike, b: ArrayLike, groups: ArrayLike, *, fewest:
         0.0
     """
     x, y = _paired(a, b)
+    refuse_masked("groups", groups)
     known, of = np.unique(np.asarray(groups), return_inverse=True)
     if of.size != len(x):
         raise InvalidArgument(f"groups has {of.size} values, a and b have {len(x)}; each pair is in one group")
@@ -102,8 +105,8 @@ def rank_biased_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
         0.4666666666666667
     """
     x, y = _paired(a, b)
-    if not 0 < p < 1:
-        raise InvalidArgument(f"p={p!r} is not a number in (0, 1); jahs.ranks.persistence finds one for a depth")
+    if not _is_share(p):
+        raise InvalidArgument(f"p={show(p)} is not a number in (0, 1); jahs.ranks.persistence finds one for a depth")
     if not len(x) or np.isnan(x).any() or np.isnan(y).any():
         return math.nan
     n = len(x)
@@ -123,18 +126,24 @@ def persistence(depth: int, *, weight: float = 0.9) -> float:
     """Return the p with which the first `depth` places have this share of what `rank_biased_overlap` looks at.
 
     Raises:
-        InvalidArgument: a depth below 1, or a weight outside of (0, 1).
+        InvalidArgument: the depth is not an integer in 1..1000000, or the weight not a number in (0, 1).
 
     Example:
         >>> round(persistence(10, weight=0.8556), 3)
         0.9
     """
-    if depth < 1 or not 0 < weight < 1:
-        raise InvalidArgument(f"depth={depth!r}, weight={weight!r}: at least 1, and a number in (0, 1), are allowed")
+    is_depth = isinstance(depth, int | np.integer) and not isinstance(depth, bool) and 1 <= depth <= _DEEPEST
+    if not is_depth or not _is_share(weight):
+        allowed = f"an integer in 1..{_DEEPEST}, and a number in (0, 1), are allowed"
+        raise InvalidArgument(f"depth={show(depth)}, weight={show(weight)}: {allowed}")
     low, high = 0.0, 1.0
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if _weight_of_first(depth, middle) > weight else (low, middle)
     return middle
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, float | np.floating) and bool(0 < value < 1)
 
 
 def _weight_of_first(depth: int, p: float) -> float:
@@ -152,9 +161,13 @@ def _paired(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    refuse_masked(name, values)
     try:
-        return np.asarray(values, dtype=np.float64).ravel()
-    except (TypeError, ValueError, OverflowError) as err:
+        array = np.asarray(values)
+        if array.size and array.dtype.kind not in "biuf":
+            raise TypeError(f"they are {array.dtype}")  # numpy would read the numbers in texts
+        return array.astype(np.float64).ravel()
+    except (TypeError, ValueError) as err:
         raise InvalidArgument(f"{name}={show(values)} are not numbers; give a list or an array of numbers") from err
 
 

@@ -28,7 +28,7 @@ from jahs.queryable import Queryable
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces import Space
 
-__all__ = ["COSTS", "MAIN", "REFERENCES_FORMAT", "Front", "References", "build_references"]
+__all__ = ["COSTS", "MAIN", "REFERENCES_FORMAT", "Front", "References", "build_references", "front_of"]
 
 REFERENCES_FORMAT: Final = 1
 """Version of `references.json`; a reader refuses any other."""
@@ -79,6 +79,15 @@ class Front:
     def hypervolume(self) -> float:
         """The front's own volume: what a search is measured against."""
         return hypervolume(self.F, self.reference_point)
+
+
+def front_of(
+    configs: Sequence[Config], F: _Floats, objectives: tuple[Objective, ...], reference_point: _Floats
+) -> Front:
+    """Return the front of configs with these values, (n_configs, n_objectives), with a reference point given."""
+    chosen = _front_rows(F)
+    best = tuple(configs[i] for i in chosen.tolist())
+    return Front(objectives=objectives, configs=best, F=F[chosen], reference_point=reference_point)
 
 
 class References:

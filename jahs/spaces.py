@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, cast, overload
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from jahs.columns import COLUMN_DTYPES, Columns, rows
 from jahs.configs import Config, unknown_key_faults, validate
 from jahs.errors import InvalidArgument, InvalidConfig, UnknownName
-from jahs.parameters import PARAMETERS, Parameter, Value
+from jahs.parameters import PARAMETERS, Parameter, Value, show
 from jahs.schema import CONFIG_KEYS, OPS
 
 __all__ = ["GROUPS", "MOST_ROWS", "STEP", "Space", "space"]
@@ -37,6 +38,8 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 
 STEP: Final = 1.7782794100389228
 """Default factor between a float and its neighbours: 10**(1/4), a twelfth of either range on its log scale."""
+
+_LARGEST_FACTOR: Final = sys.float_info.max
 
 MOST_ROWS: Final = 10_000_000
 """The most configs that one call draws: 3 GB as columns, 9 GB as dicts. Draw more in parts, each with its own seed."""
@@ -57,7 +60,7 @@ class Space:
         try:
             given = dict(self.fixed_items)
         except (TypeError, ValueError) as err:
-            raise InvalidArgument(f"fixed={self.fixed_items!r} is not a mapping of keys to values") from err
+            raise InvalidArgument(f"fixed={show(self.fixed_items)} is not a mapping of keys to values") from err
         faults: list[str] = []
         items = []
         for name, parameter in PARAMETERS.items():
@@ -106,7 +109,7 @@ class Space:
             InvalidConfig: a key does not exist or a value is not legal; every fault at once.
         """
         if not isinstance(values, Mapping):
-            raise InvalidArgument(f"values={values!r} is not a mapping of keys to values")
+            raise InvalidArgument(f"values={show(values)} is not a mapping of keys to values")
         return Space(fixed_items=tuple(cast("Mapping[str, Value]", {**self.fixed, **values}).items()))
 
     def only(self, keys: str | Iterable[str], *, at: Mapping[str, object] | None = None) -> Space:
@@ -114,6 +117,11 @@ class Space:
 
         Every other key stays fixed where it is fixed, or is fixed at its value in `at`, or at its default. The defaults
         of N and W are the smallest network.
+
+        Raises:
+            UnknownName: a key does not exist.
+            InvalidArgument: a key would be both searched and fixed, or `at` has another value than this space.
+            InvalidConfig: a key of `at` does not exist or its value is not legal; every fault at once.
 
         Example:
             >>> space().only("architecture", at={"N": 5, "W": 16}).searched
@@ -123,11 +131,14 @@ class Space:
         if unsearched := [key for key in chosen if key in self.fixed]:
             raise InvalidArgument(f"keys: {', '.join(unsearched)} cannot be searched, for this space fixes them")
         if at is not None and not isinstance(at, Mapping):
-            raise InvalidArgument(f"at={at!r} is not a mapping of keys to values")
+            raise InvalidArgument(f"at={show(at)} is not a mapping of keys to values")
         if both := [key for key in chosen if key in (at or {})]:
             raise InvalidArgument(f"at: {', '.join(both)} cannot be both searched and fixed")
+        given = Space().fix(at or {}).fixed
+        if moved := [f"{key}={value!r}" for key, value in given.items() if self.fixed.get(key, value) != value]:
+            raise InvalidArgument(f"at: {', '.join(moved)} cannot be, for this space fixes other values; see fix()")
         defaults = {name: parameter.default for name, parameter in PARAMETERS.items() if name not in chosen}
-        return Space().fix({**defaults, **self.fixed, **(at or {})})
+        return Space().fix({**defaults, **self.fixed, **given})
 
     def default(self) -> Config:
         """Return JAHS-Bench-201's default, with the fixed values in their places."""
@@ -211,8 +222,8 @@ class Space:
             InvalidConfig: the config is not in this space.
             InvalidArgument: `factor` is not a finite number of at least 1.001.
         """
-        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 1.001 <= factor < math.inf:
-            raise InvalidArgument(f"factor={factor!r} is not a finite number of at least 1.001")
+        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 1.001 <= factor <= _LARGEST_FACTOR:
+            raise InvalidArgument(f"factor={show(factor)} is not a finite number of at least 1.001")
         start = self.validate(config)
         moves = []
         for name, parameter in self.parameters.items():
@@ -243,7 +254,7 @@ def _keys(keys: str | Iterable[str]) -> tuple[str, ...]:
             return (keys,)
         raise UnknownName.of("keys", keys, [*GROUPS, *CONFIG_KEYS])
     if not isinstance(keys, Iterable):
-        raise InvalidArgument(f"keys={keys!r} is not a name or an iterable of names")
+        raise InvalidArgument(f"keys={show(keys)} is not a name or an iterable of names")
     chosen = tuple(keys)
     for key in chosen:
         if not isinstance(key, str) or key not in PARAMETERS:
@@ -253,7 +264,7 @@ def _keys(keys: str | Iterable[str]) -> tuple[str, ...]:
 
 def _integer(name: str, value: object, lowest: int, highest: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not lowest <= value <= highest:
-        raise InvalidArgument(f"{name}={value!r} is not an integer in {lowest}..{highest}")
+        raise InvalidArgument(f"{name}={show(value)} is not an integer in {lowest}..{highest}")
     return int(value)
 
 

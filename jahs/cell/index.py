@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from jahs.cell.operations import EDGES, N_CELLS, OPERATIONS, cell_numbers
 from jahs.errors import InvalidArgument
+from jahs.masks import refuse_masked
+from jahs.parameters import show
 
 __all__ = ["STRING_ORDER", "index_of_number", "nb201_indices", "ops_at", "ops_from_string", "string_from_ops"]
 
@@ -103,6 +105,7 @@ def ops_at(indices: ArrayLike) -> NDArray[np.int64]:
     Raises:
         InvalidArgument: `indices` is no integer array of shape (n,) with values 0 to 15624.
     """
+    refuse_masked("indices", indices)
     array = np.asarray(indices)
     faults = []
     if array.ndim != 1:
@@ -130,9 +133,9 @@ def index_of_number(index: object) -> int:
             raise TypeError
         number = operator.index(index)  # type: ignore[arg-type]  # anything may be given: TypeError is the answer
     except TypeError:
-        raise InvalidArgument(f"NAS-Bench-201 index {index!r} is a {type(index).__name__}; {allowed}") from None
+        raise InvalidArgument(f"NAS-Bench-201 index {show(index)} is a {type(index).__name__}; {allowed}") from None
     if not 0 <= number < N_CELLS:
-        raise InvalidArgument(f"NAS-Bench-201 index {number} is out of range; {allowed}")
+        raise InvalidArgument(f"NAS-Bench-201 index {show(number)} is out of range; {allowed}")
     return number
 
 

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jahs.errors import InvalidArgument
+from jahs.masks import refuse_masked
+from jahs.parameters import show
 from jahs.schema import OPS
 
 __all__ = [
@@ -63,7 +65,7 @@ def operation_faults(values: Sequence[object]) -> tuple[list[int], list[str]]:
         codes.append(code)
         if not 0 <= code < len(OPERATIONS):
             allowed = ", ".join(f"{code} ({name})" for code, name in enumerate(OPERATIONS))
-            faults.append(f"{key}={value!r} is not an operation; allowed are the integers {allowed}")
+            faults.append(f"{key}={show(value)} is not an operation; allowed are the integers {allowed}")
     return codes, faults
 
 
@@ -87,6 +89,7 @@ def checked_ops(ops: ArrayLike) -> NDArray[np.int64]:
     Raises:
         InvalidArgument: it has another shape, is not of integers, or holds values that are no operation.
     """
+    refuse_masked("ops", ops)
     array = np.asarray(ops)
     faults = []
     if array.ndim != 2 or array.shape[1] != len(EDGES):

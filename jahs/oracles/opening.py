@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
-from jahs.errors import InvalidArgument, ProtocolMismatch
+from jahs.errors import InvalidArgument, ProtocolMismatch, UnknownName
 from jahs.forest import EngineKind
 from jahs.hashing import sha256_file
 from jahs.oracles.live import open_live
@@ -15,11 +15,13 @@ from jahs.oracles.oracle import Kind, Oracle
 from jahs.oracles.repaired import RepairedOracle
 from jahs.oracles.surrogate import SurrogateOracle
 from jahs.oracles.table import TableOracle
+from jahs.parameters import show
 from jahs.release import RecordedTable, Release, find_release, read_release
+from jahs.release.manifest import read_manifest
 from jahs.runs import read_configs, read_profile, read_protocol, read_runs, run_shards
 from jahs.tasks import task as task_called
 
-__all__ = ["Asked", "Opened", "open_oracle"]
+__all__ = ["Asked", "Opened", "open_oracle", "sha256_of"]
 
 _READ: Final = ("protocol.json", "configs.parquet", "profile.parquet")
 """What a folder of runs answers from, besides the runs; the last one may be missing."""
@@ -65,12 +67,15 @@ class Opened:
 
 def open_oracle(asked: Asked) -> Opened:
     """Open what is asked for; see `jahs.Benchmark`."""
+    if asked.engine not in get_args(EngineKind):
+        kinds = ", ".join(map(repr, get_args(EngineKind)))
+        raise UnknownName(f"engine {show(asked.engine)} does not exist; there are {kinds}")
     if asked.kind == "live":
         if asked.release is not None:
             raise InvalidArgument(f"release={asked.release}: kind='live' trains, and reads no release; leave it out")
         return Opened(oracle=open_live(task_called(asked.task)), description="trains on this machine")
-    if asked.kind == "table" and asked.release is not None and (asked.release / "protocol.json").is_file():
-        return _open_runs(asked.release, asked.task)
+    if (runs := _runs_folder(asked)) is not None:
+        return _open_runs(runs, asked.task)
     folder = find_release(asked.task, asked.release, save_dir=asked.save_dir)
     release = read_release(folder)
     if release.task.name != asked.task:
@@ -86,6 +91,25 @@ def open_oracle(asked: Asked) -> Opened:
     return Opened(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
 
 
+def sha256_of(asked: Asked) -> str | None:
+    """Return the `Opened.sha256` that opening would give now, without opening.
+
+    Raises:
+        MissingData: nothing is there.
+    """
+    if asked.kind == "live":
+        return None
+    if (runs := _runs_folder(asked)) is not None:
+        return _sha256_of_runs(runs)
+    return read_manifest(find_release(asked.task, asked.release, save_dir=asked.save_dir)).sha256
+
+
+def _runs_folder(asked: Asked) -> Path | None:
+    """The folder of runs that a table is opened from, None if it is a release."""
+    is_runs = asked.kind == "table" and asked.release is not None and (asked.release / "protocol.json").is_file()
+    return asked.release if is_runs else None
+
+
 def _open_runs(folder: Path, task: str) -> Opened:
     """A folder of runs in the format of `jahs.runs`, which takes pyarrow."""
     protocol = read_protocol(folder)
@@ -94,11 +118,15 @@ def _open_runs(folder: Path, task: str) -> Opened:
     if recorded != task:
         raise ProtocolMismatch(f"{folder} has runs of {recorded}, not of {task}")
     table = RecordedTable(configs=read_configs(folder), runs=read_runs(folder), profile=read_profile(folder))
-    files = [*(folder / name for name in _READ), *run_shards(folder)]
-    digests = "".join(sha256_file(path) for path in files if path.is_file())
     return Opened(
         oracle=TableOracle(table, task_called(task)),
         description=f"runs, {folder}",
         folder=folder,
-        sha256=hashlib.sha256(digests.encode()).hexdigest(),
+        sha256=_sha256_of_runs(folder),
     )
+
+
+def _sha256_of_runs(folder: Path) -> str:
+    files = [*(folder / name for name in _READ), *run_shards(folder)]
+    digests = "".join(sha256_file(path) for path in files if path.is_file())
+    return hashlib.sha256(digests.encode()).hexdigest()

@@ -62,8 +62,9 @@ class RepairedOracle:
             last = np.full(len(epochs), self.max_epoch)
             found |= self.published.query_many(codes, last, seed=seed, metrics=["latency"])
         if "runtime" in metrics:
-            pairs = zip(codes.tolist(), epochs.tolist(), strict=True)
-            found["runtime"] = np.array([self._runtimes(row, seed)[epoch - 1] for row, epoch in pairs], np.float64)
+            found["runtime"] = runtimes = np.empty(len(epochs))
+            for row, places in _places(codes).items():
+                runtimes[places] = self._runtimes(row, seed)[epochs[places] - 1]
         if any(name in EXACT for name in metrics):
             found |= self.published.exact_costs(codes)
         return {name: found[name] for name in metrics}
@@ -94,3 +95,11 @@ class RepairedOracle:
         given = self.published.trajectory(codes, epochs, seed=seed, metrics=["runtime"])["runtime"]
         rise = _LEAST_RISE * given.max() / self.max_epoch * epochs
         return np.asarray(np.maximum.accumulate(given - rise) + rise)
+
+
+def _places(codes: NDArray[np.float64]) -> dict[tuple[float, ...], list[int]]:
+    """The rows of each config: one walk answers for all of them."""
+    found: dict[tuple[float, ...], list[int]] = {}
+    for i, row in enumerate(codes.tolist()):
+        found.setdefault(tuple(row), []).append(i)
+    return found

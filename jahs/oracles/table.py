@@ -37,7 +37,6 @@ from jahs.tasks import Task
 __all__ = ["TableOracle"]
 
 _OF_RUNS: Final = ("train_acc", "valid_acc", "test_acc", "runtime", "train_loss", "valid_loss", "test_loss")
-_MOST_LISTED: Final = 5
 
 
 class _Run(NamedTuple):
@@ -135,15 +134,14 @@ class TableOracle:
         ids = ids_of_codes(codes).tolist()
         seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(ids)
         rows: list[_Rows] = []
-        faults: list[str] = []
+        faults: dict[int, str] = {}
         for i, (config_id, epoch, one) in enumerate(zip(ids, epochs.tolist(), seeds, strict=True)):
             try:
                 rows.append(self._rows(config_id, codes[i], epoch, one, metrics))
             except NotRecorded as fault:  # noqa: PERF203  # costs nothing where nothing is raised
-                faults.append(str(fault) if len(ids) == 1 else f"{fault} (config {i})")
+                faults[i] = str(fault)
         if faults:
-            more = [f"... {len(faults)} of {len(ids)} are not recorded"] * (len(faults) > _MOST_LISTED)
-            raise NotRecorded("\n".join([*faults[:_MOST_LISTED], *more]))
+            raise NotRecorded.of_batch(faults, len(ids))
         return self._answers(ids, rows, metrics)
 
     def trajectory(
@@ -162,6 +160,15 @@ class TableOracle:
         """
         words = np.random.Philox(key=seed).random_raw(n)
         return [config_of(self._drawn_from[i].tolist()) for i in (words % np.uint64(len(self._drawn_from))).tolist()]
+
+    def trained_in_full(self, metrics: Sequence[str]) -> NDArray[np.float64]:
+        """Return, as codes, every config that is drawn and has these metrics at the last epoch."""
+        epochs = np.full(len(self._drawn_from), self.max_epoch)
+        try:
+            self.query_many(self._drawn_from, epochs, seed=None, metrics=metrics)
+        except NotRecorded as err:
+            return np.delete(self._drawn_from, list(err.faults), axis=0)
+        return self._drawn_from
 
     def _answers(self, ids: Sequence[int], rows: Sequence[_Rows], metrics: Sequence[str]) -> Numbers:
         found: Numbers = {}

@@ -18,12 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.columns import COLUMN_DTYPES, Columns, Configs, RowFaults, validate_columns
-from jahs.configs import Config, validate_many
-from jahs.errors import InvalidArgument, InvalidFidelity
+from jahs.configs import Config, check_many, validate_many
+from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
 from jahs.fidelities import is_list, read_budget, read_epoch
 from jahs.metrics import Metric
 from jahs.objectives import objective_matrix, read_objectives
 from jahs.parameters import Value, show
+from jahs.query_arguments import read_seeds
 from jahs.queryable import At, Queryable
 from jahs.results import Result
 from jahs.schema import CONFIG_KEYS
@@ -169,7 +170,7 @@ class View:
         *,
         at: At | Sequence[At] | None = None,
         each_at: Sequence[At] | npt.NDArray[np.integer] | None = None,
-        seed: int | npt.NDArray[np.integer] | None = None,
+        seed: int | Sequence[int] | npt.NDArray[np.integer] | None = None,
         metrics: Sequence[str] | None = None,
     ) -> dict[str, npt.NDArray[np.float64]]:
         """Return the metrics of many configs as columns.
@@ -178,11 +179,12 @@ class View:
             configs: mappings one by one, or columns; keys that the view fixes may be left out.
             at: one fidelity for all, (n,), or a list of them, (n, n_fidelities).
             each_at: in place of `at`, one fidelity for each config, (n,).
-            seed: which draw of the training noise, one for all or an array of one for each config; None: the mean.
+            seed: which draw of the training noise, one for all or a list with one for each; None: the mean.
             metrics: names, or None for all.
         """
         columns = self._columns(configs)
         n_configs = len(columns["N"])
+        seeds = read_seeds(seed, n_configs)
         if each_at is not None:
             if at is not None:
                 raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")
@@ -191,13 +193,16 @@ class View:
             there = [self._read(one) for one in each_at]
             if len(there) != n_configs:
                 raise InvalidFidelity(f"each_at: {len(there)} fidelities for {n_configs} configs")
-            return self._ask(columns, there, seed=seed, metrics=metrics)
+            return self._ask(columns, there, seed=seeds, metrics=metrics)
         if not is_list(at):
-            return self._ask(columns, [self._read(at)] * n_configs, seed=seed, metrics=metrics)
+            return self._ask(columns, [self._read(at)] * n_configs, seed=seeds, metrics=metrics)
         there = [self._read(one) for one in at]
         spread = {name: np.repeat(values, len(there)) for name, values in columns.items()}
-        seeds = np.repeat(seed, len(there)) if isinstance(seed, np.ndarray) and seed.ndim else seed
-        answers = self._ask(spread, there * n_configs, seed=seeds, metrics=metrics)
+        repeated = np.repeat(seeds, len(there)) if isinstance(seeds, np.ndarray) else seeds
+        try:
+            answers = self._ask(spread, there * n_configs, seed=repeated, metrics=metrics)
+        except NotRecorded as err:
+            raise err.per_config(len(there)) from None
         return {name: values.reshape(n_configs, len(there)) for name, values in answers.items()}
 
     def trajectory(
@@ -215,9 +220,9 @@ class View:
         A training passes through its epochs whether they are fidelities or not, so any view has trajectories.
         """
         given = _mapping(to)
-        last = given.pop("epoch", self.max_epoch)
+        last = read_epoch(given.pop("epoch"), self.max_epoch, name="to") if "epoch" in given else self.max_epoch
         whole = self._whole(config, self._read(given))
-        return self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)  # type: ignore[arg-type]  # checked there
+        return self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)
 
     def objectives(
         self,
@@ -262,12 +267,13 @@ class View:
         """Every config as columns, with the keys that the view fixes, none of them contradicted."""
         fixed = self._fixed
         if isinstance(configs, Mapping):
-            shape = np.shape(next(iter(configs.values()), ()))  # of no dimensions: one config, which is refused
-            rest = {name: np.full(shape[:1], value, COLUMN_DTYPES[name]) for name, value in fixed.items()}
+            first: Any = next(iter(configs.values()), ())  # Any: whatever a user takes for a column
+            # Of no dimensions: one config, which is refused. A list is long, whatever it holds.
+            shape = (len(first),) if isinstance(first, list | tuple) else np.shape(first)[:1]
+            rest = {name: np.full(shape, value, COLUMN_DTYPES[name]) for name, value in fixed.items()}
             columns = validate_columns({**rest, **configs})
-        elif not isinstance(configs, Iterable):
-            raise InvalidArgument(f"configs={show(configs)} is not an iterable of configs or a mapping of columns")
         else:
+            check_many(configs)
             clean = validate_many([{**fixed, **one} if isinstance(one, Mapping) else one for one in configs])
             columns = {name: np.array([one[name] for one in clean], COLUMN_DTYPES[name]) for name in CONFIG_KEYS}
         faults = RowFaults(len(columns["N"]))

@@ -6,11 +6,13 @@ import json
 import pickle
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import jahs
+from jahs import benchmark
 from jahs.columns import rows
 from jahs.errors import (
     CorruptFile,
@@ -25,7 +27,10 @@ from jahs.errors import (
 )
 from jahs.files.tables import read_table, write_table
 from jahs.metrics import LEARNED
+from jahs.oracles import opening
+from jahs.pareto import is_non_dominated
 from jahs.queryable import Queryable
+from jahs.references import build_references
 from jahs.results import Result
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
 from tests.hostile import SEEDS
@@ -181,6 +186,16 @@ def test_budgets_out_of_range_are_refused(bench, budget):
         bench.fidelity(budget)
 
 
+@pytest.mark.parametrize("budget", [np.nan, np.inf, -np.inf, np.float32("nan")], ids=repr)
+def test_advice_is_never_the_call_that_failed(bench, config, budget):
+    with pytest.raises(InvalidFidelity, match=r"at=-?(nan|inf) is not a finite number$"):
+        bench.fidelity(budget)
+    with pytest.raises(InvalidFidelity, match=r"at=-?(nan|inf) is not an integer in 1\.\.12$"):
+        bench.query(config, at=budget)
+    with pytest.raises(InvalidFidelity, match=r"at=2\.5 is not an integer in 1\.\.12; bench\.fidelity\(\) rounds$"):
+        bench.query(config, at=2.5)
+
+
 def test_faults_of_a_config_are_all_told_at_once(bench, config):
     bad = {**config, "N": 4, "Op1": 7, "LearningRate": "fast"}
     del bad["W"]
@@ -245,13 +260,15 @@ def test_a_trajectory_is_the_queries_at_its_epochs(bench, config):
 
 @pytest.mark.parametrize("seed", [s for s in SEEDS if s is not None])
 def test_seeds_that_are_none_are_refused(bench, config, seed):
-    for ask in (
+    asks = [
         lambda: bench.query(config, seed=seed),
-        lambda: bench.query_many([config], seed=seed),
         lambda: bench.trajectory(config, seed=seed),
         lambda: bench.sample(seed=seed),
-    ):
-        with pytest.raises(InvalidArgument, match=r"seed=.* is not an integer in 0\.\.2\*\*63-1"):
+    ]
+    if not isinstance(seed, list):
+        asks.append(lambda: bench.query_many([config], seed=seed))
+    for ask in asks:
+        with pytest.raises(InvalidArgument, match=r"seed=.* is not an integer in 0\.\.2\*\*63-1, or None"):
             ask()
 
 
@@ -265,6 +282,69 @@ def test_seeds_of_a_batch_are_one_or_one_for_each(folder):
     for wrong in (np.array([0, 1]), np.array([0.0, 1.0, 2.0]), np.array([0, 1, -1]), np.array([[0, 1, 2]])):
         with pytest.raises(InvalidArgument, match="seed"):
             bench.query_many(configs, at=4, seed=wrong)
+
+
+@pytest.mark.parametrize("give", [list, tuple, np.array, range, "Series"], ids=str)
+def test_one_seed_for_each_config_comes_in_any_form_of_a_list(folder, give):
+    if give == "Series":
+        give = pytest.importorskip("pandas").Series
+    seeds = range(3) if give is range else give([0, 1, 2])
+    bench = jahs.Benchmark("digits", kind="table", release=folder)
+    configs = [rows(TABLE.configs)[20]] * 3
+    for many in (bench, bench.view()):
+        found = many.query_many(configs, at=[4, 5], seed=seeds)["valid_acc"]
+        assert found.tolist() == bench.query_many(configs, at=[4, 5], seed=np.array([0, 1, 2]))["valid_acc"].tolist()
+        with pytest.raises(
+            InvalidArgument, match=r"of shape \(3,\); give an integer, or an array of one for each of 2 con"
+        ):
+            many.query_many(configs[:2], at=[4, 5], seed=seeds)
+
+
+@pytest.mark.parametrize(
+    "seed", [[1, True], [1, -1], [1, 2.0], [1, None], ["1", "2"], [1, 2**63], [[1], [2]]], ids=repr
+)
+def test_a_list_of_seeds_is_read_one_by_one(bench, config, seed):
+    with pytest.raises(InvalidArgument, match="seed="):
+        bench.query_many([config, config], seed=seed)
+
+
+def test_an_array_of_no_dimensions_is_one_seed(folder):
+    bench = jahs.Benchmark("digits", kind="table", release=folder)
+    config = rows(TABLE.configs)[20]
+    for seed in (np.array(1), np.int8(1)):
+        assert bench.query(config, seed=seed) == bench.query(config, seed=1)
+        assert bench.query_many([config], seed=seed)["valid_acc"] == bench.query(config, seed=1).valid_acc
+    with pytest.raises(InvalidArgument, match=r"or None, or an array of one for each of 1 configs$"):
+        bench.query_many([config], seed=1.5)
+
+
+@pytest.mark.parametrize("at", [[1, 6, 12], [1, 12]], ids=repr)
+def test_what_is_not_recorded_is_named_by_the_config_as_it_was_given(folder, at):
+    bench = jahs.Benchmark("digits", kind="table", release=folder)
+    recorded, stranger = rows(TABLE.configs)[3], jahs.space().sample(seed=123)
+    for many in (bench, bench.view()):
+        for configs, places in (
+            ([recorded, stranger], [1]),
+            ([stranger, recorded, stranger], [0, 2]),
+            ([stranger], []),
+        ):
+            with pytest.raises(NotRecorded) as caught:
+                many.query_many(configs, at=at, metrics=["valid_acc"])
+            lines = str(caught.value).splitlines()
+            assert len(lines) == max(len(places), 1)
+            assert all(line.endswith(f"(config {place})") for line, place in zip(lines, places, strict=False))
+            assert ("(config" in lines[0]) == bool(places)
+        with pytest.raises(NotRecorded, match=r"(?s)\(config 5\)\n\.\.\. 7 of 8 are not recorded$") as caught:
+            many.query_many([recorded, *[stranger] * 7], at=at, metrics=["valid_acc"])
+        assert len(pickle.loads(pickle.dumps(caught.value)).faults) == 7
+
+
+def test_what_diverged_is_named_at_the_first_epoch_that_is_missing(tmp_path):
+    table = make_table("digits", 21, diverged=[5])
+    bench = jahs.Benchmark("digits", kind="table", release=make_release(tmp_path / "digits", table=table))
+    configs = rows(table.configs)
+    with pytest.raises(NotRecorded, match=r"^epoch 6 of config .* and then diverged \(config 1\)$"):
+        bench.query_many([configs[3], configs[5]], at=[1, 6, 12], metrics=["valid_acc"])
 
 
 def test_a_table_answers_what_was_recorded_and_draws_from_it(folder):
@@ -311,7 +391,7 @@ def test_a_pickle_of_runs_is_refused_where_any_of_their_files_changed(tmp_path, 
         pickle.loads(pickled)
 
 
-@pytest.mark.parametrize("n", [-1, 1.5, "3", True, [2]], ids=repr)
+@pytest.mark.parametrize("n", [-1, 1.5, "3", True, [2], -(10**5000)], ids=range(6))
 def test_how_many_are_drawn_is_a_count(bench, n):
     with pytest.raises(InvalidArgument, match="is not an integer >= 0"):
         bench.sample(n, seed=0)
@@ -348,6 +428,68 @@ def test_what_a_release_does_not_say_is_an_error(bench, folder):
             ask()
 
 
+@pytest.fixture(scope="module")
+def compared(bench, tmp_path_factory):
+    """A release with fronts, whose table has configs that diverged."""
+    references = build_references(bench, n_configs=200, seed=0, n_rounds=1).to_dict()
+    table = make_table("digits", 40, diverged=[5, 10])
+    return make_release(tmp_path_factory.mktemp("compared") / "digits", table=table, references=references), table
+
+
+@pytest.mark.parametrize("metrics", [("valid_acc", "n_params"), ("runtime", "valid_acc", "latency")], ids=str)
+def test_a_front_is_made_of_what_its_own_benchmark_answers(compared, metrics):
+    for kind in ("surrogate", "table"):
+        bench = jahs.Benchmark("digits", kind=kind, release=compared[0], engine="numpy")
+        front = bench.front(metrics)
+        assert front.metrics == metrics
+        np.testing.assert_array_equal(bench.objectives(front.configs, metrics=metrics), front.F)
+        assert is_non_dominated(front.F).all()
+        assert (np.diff(front.F[:, 0]) >= 0).all()
+        np.testing.assert_array_equal(front.ideal, front.F.min(axis=0))
+        np.testing.assert_array_equal(front.nadir, front.F.max(axis=0))
+        assert front.reference_point.tolist() == bench.reference_point(metrics).tolist()
+        assert bench.hypervolume(front.F, metrics) == front.hypervolume
+
+
+def test_nothing_that_a_table_draws_beats_its_front(compared):
+    folder, table = compared
+    bench = jahs.Benchmark("digits", kind="table", release=folder)
+    whole = [config for i, config in enumerate(rows(table.configs)) if i not in {5, 10}]
+    metrics = ("valid_acc", "n_params")
+    front = bench.front(metrics)
+    F = bench.objectives(whole, metrics=metrics)
+    assert np.unique(F[is_non_dominated(F)], axis=0).tolist() == front.F.tolist()
+    assert bench.hypervolume(F, metrics) == pytest.approx(front.hypervolume, rel=1e-12)
+    surrogate = jahs.Benchmark("digits", release=folder, engine="numpy")
+    assert front.reference_point.tolist() == surrogate.front(metrics).reference_point.tolist()
+    assert bench.front(name for name in metrics).configs == front.configs
+
+
+def test_a_front_of_a_table_that_cannot_be_is_refused(compared, tmp_path):
+    bench = jahs.Benchmark("digits", kind="table", release=compared[0])
+    with pytest.raises(UnknownName, match="have no reference point"):
+        bench.front(("valid_acc", "test_loss"))
+    with pytest.raises(InvalidArgument, match="is not a list of names"):
+        bench.front("valid_acc")
+    references = json.loads((compared[0] / "references.json").read_text())
+    table = make_table("digits", 3, diverged=[0, 1, 2])
+    hopeless = make_release(tmp_path / "digits", table=table, references=references)
+    bench = jahs.Benchmark("digits", kind="table", release=hopeless)
+    with pytest.raises(MissingData, match="no config that is recorded at epoch 6, and so no front"):
+        bench.front(("valid_acc", "n_params"))
+
+
+def test_a_live_benchmark_has_no_front_and_says_what_holds():
+    pytest.importorskip("torch")
+    bench = jahs.Benchmark("digits", kind="live")
+    for ask in (
+        lambda: bench.front(("valid_acc", "n_params")),
+        lambda: bench.reference_point(("valid_acc", "n_params")),
+    ):
+        with pytest.raises(MissingData, match=r"holds: jahs\.Benchmark\('digits'\)\.reference_point\(metrics\)$"):
+            ask()
+
+
 @pytest.mark.parametrize(("references", "error", "said"), [
     ({"format": 2}, UnknownFormat, "references of format 2"),
     ({"format": 1}, CorruptFile, "KeyError"),
@@ -381,6 +523,46 @@ def test_a_pickle_is_a_reference_that_is_checked(folder, config, tmp_path):
     make_release(copy, seed=1)
     with pytest.raises(ProtocolMismatch, match="is not the release that was pickled; restore the one with sha256"):
         pickle.loads(pickled)
+
+
+def test_a_release_is_opened_once_for_all_its_pickles(folder, config, monkeypatch):
+    benches = [
+        jahs.Benchmark("digits", kind=kind, release=folder, metrics=metrics, engine="numpy")
+        for kind, metrics in (("surrogate", None), ("surrogate", ["valid_acc"]), ("table", None))
+    ]
+    pickled = [pickle.dumps(bench) for bench in benches]
+    again = [pickle.loads(one) for one in pickled]
+    assert len({id(bench) for bench in again}) == len(again)
+    monkeypatch.setattr(opening, "read_release", None)  # nothing is opened from here on
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(pickle.loads, pickled * 20))
+    assert {id(bench) for bench in found} == {id(bench) for bench in again}
+    for bench, once in zip(again, benches, strict=True):
+        assert (bench.kind, list(bench.metrics)) == (once.kind, list(once.metrics))
+    assert again[0].query(config) == benches[0].query(config)
+
+
+def test_what_was_opened_before_is_refused_once_it_is_gone_and_taken_when_it_is_back(folder, config, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "digits")
+    bench = jahs.Benchmark("digits", release=copy, engine="numpy")
+    pickled = pickle.dumps(bench)
+    pickle.loads(pickled)
+    copy.rename(tmp_path / "away")
+    with pytest.raises(MissingData):
+        pickle.loads(pickled)
+    make_release(copy, seed=1)
+    with pytest.raises(ProtocolMismatch, match="is not the release that was pickled"):
+        pickle.loads(pickled)
+    shutil.rmtree(copy)
+    (tmp_path / "away").rename(copy)
+    assert pickle.loads(pickled).query(config) == bench.query(config)
+
+
+def test_few_releases_are_kept_open(folder, tmp_path):
+    for i in range(8):
+        copy = shutil.copytree(folder, tmp_path / str(i) / "digits")
+        pickle.loads(pickle.dumps(jahs.Benchmark("digits", release=copy, engine="numpy")))
+    assert benchmark._open_same.cache_info().currsize <= benchmark._MOST_REOPENED < 8
 
 
 def test_releases_are_found_where_they_are_said_to_be(folder, config, monkeypatch, tmp_path):
@@ -433,9 +615,11 @@ def test_what_does_not_exist_lists_what_does(folder, arguments, message):
         jahs.Benchmark(**{"task": "digits", "release": folder, **arguments})
 
 
-def test_an_engine_that_does_not_exist_is_refused(folder):
-    with pytest.raises(UnknownName, match="engine 'abacus'"):
-        jahs.Benchmark("digits", release=folder, engine="abacus")
+@pytest.mark.parametrize("kind", ["surrogate", "table", "live"])
+@pytest.mark.parametrize("engine", ["abacus", "gpu", None, 3], ids=repr)
+def test_an_engine_that_does_not_exist_is_refused(folder, kind, engine):
+    with pytest.raises(UnknownName, match=f"engine {engine!r} does not exist; there are 'auto', 'numpy', 'compiled'"):
+        jahs.Benchmark("digits", kind=kind, release=folder, engine=engine)
 
 
 def test_opening_and_asking_writes_nothing_and_prints_nothing(folder, config, tmp_path, monkeypatch, capfd):

@@ -88,6 +88,14 @@ def test_what_is_not_six_integers_is_no_cell(ops):
         Cell(ops)
 
 
+@pytest.mark.parametrize("number", [10**5000, -(10**5000)], ids=["large", "small"])
+def test_a_number_of_too_many_digits_is_refused_as_any_other(number):
+    with pytest.raises(InvalidArgument, match="Op6=<a number of too many digits> is not an operation"):
+        Cell((0, 0, 0, 0, 0, number))
+    with pytest.raises(InvalidArgument, match=r"index <a number of too many digits> is out of range; .* 0 to 15624"):
+        Cell.from_nb201_index(number)
+
+
 @pytest.mark.parametrize("index", [-1, N_CELLS, 1.0, True, np.True_, "3", None, 10**30])
 def test_an_index_outside_the_list_is_refused(index):
     with pytest.raises(InvalidArgument, match="0 to 15624"):

@@ -127,6 +127,9 @@ def test_an_integer_is_taken_for_a_float():
     [
         ("N", 4, "N=4 is not one of 1, 3, 5 (nearest: 3)"),
         ("N", 99, "N=99 is not one of 1, 3, 5 (nearest: 5)"),
+        ("N", float("inf"), "N=inf is a float, not an int: one of 1, 3, 5 (nearest: 5)"),
+        ("W", 1e300, "W=1e+300 is a float, not an int: one of 4, 8, 16 (nearest: 16)"),
+        ("W", float("-inf"), "W=-inf is a float, not an int: one of 4, 8, 16 (nearest: 4)"),
         ("N", 5.0, "N=5.0 is a float, not an int: one of 1, 3, 5 (nearest: 5)"),
         ("N", "5", "N='5' is a str, not an int: one of 1, 3, 5 (nearest: 5)"),
         ("N", True, "N=True is a bool, not an int: one of 1, 3, 5"),
@@ -238,6 +241,13 @@ def test_rounding_to_float32_keeps_a_config_valid(value):
     assert jahs.validate({**DEFAULT, "WeightDecay": np.float32(value)})["WeightDecay"] == np.float32(value)
 
 
+@pytest.mark.parametrize(("sign", "nearest"), [(1, 5), (-1, 1)], ids=["large", "small"])
+def test_the_value_nearest_to_a_number_far_away_is_the_one_at_that_end(sign, nearest):
+    for number in (10**18, 10**400, 10**5000):
+        with pytest.raises(InvalidConfig, match=rf"^N=.* is not one of 1, 3, 5 \(nearest: {nearest}\)$"):
+            jahs.validate({**DEFAULT, "N": sign * number})
+
+
 def test_many_faulty_configs_are_counted_and_the_first_are_named():
     configs = [DEFAULT, {**DEFAULT, "N": 4}] * 50
     with pytest.raises(InvalidConfig) as caught:
@@ -253,8 +263,19 @@ def test_many_valid_configs_come_back_in_order_and_none_is_fine():
     configs = jahs.space().sample(20, seed=1)
     assert jahs.validate_many(iter(configs)) == configs
     assert jahs.validate_many([]) == []
+    with pytest.raises(InvalidArgument, match="configs=5 is not an iterable of configs"):
+        jahs.validate_many(5)
     with pytest.raises(InvalidArgument, match="one mapping"):
         jahs.validate_many(DEFAULT)
+
+
+def test_a_data_frame_is_told_how_to_become_configs():
+    pandas = pytest.importorskip("pandas")
+    configs = jahs.space().sample(3, seed=1)
+    frame = pandas.DataFrame(configs)
+    with pytest.raises(InvalidArgument, match=r'configs is a DataFrame, not .*; give configs\.to_dict\("records"\)$'):
+        jahs.validate_many(frame)
+    assert jahs.validate_many(frame.to_dict("records")) == configs
 
 
 def test_the_error_survives_the_way_back_from_another_process():

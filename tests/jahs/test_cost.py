@@ -134,6 +134,15 @@ def test_a_value_without_a_network_is_refused(key, value):
         cost({**_config(), key: value}, CIFAR)
 
 
+@pytest.mark.parametrize("number", [10**5000, -(10**5000)], ids=["large", "small"])
+def test_a_number_of_too_many_digits_is_refused_as_any_other(number):
+    with pytest.raises(InvalidConfig) as caught:
+        cost({**_config(), "N": number, "W": number, "Resolution": number, "Op1": number}, CIFAR)
+    assert [fault.split(" digits>")[0] for fault in caught.value.faults] == [
+        f"{key}=<a number of too many" for key in ("N", "Op1", "Resolution", "W")
+    ]
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [("N", np.nan), ("N", 0), ("N", 1.5), ("W", np.inf), ("W", -4), ("Resolution", 0.75), ("Op3", 5), ("Op6", 0.5)],

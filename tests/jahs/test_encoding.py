@@ -269,8 +269,8 @@ def test_what_lies_under_a_mask_is_not_answered(function):
     with pytest.raises(InvalidConfig) as caught:
         function({**columns, **masked})
     assert [fault.partition(";")[0] for fault in caught.value.faults] == [
-        "Activation is masked in 3 of 3 rows, the first is row 0",
-        "N is masked in 1 of 3 rows, the first is row 1",
+        "Activation is masked in 3 of 3 values, the first is in row 0",
+        "N is masked in 1 of 3 values, the first is in row 1",
     ]
 
 

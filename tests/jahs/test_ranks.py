@@ -52,7 +52,7 @@ def test_lists_of_different_lengths_are_refused() -> None:
         kendall_tau([1, 2], [1, 2, 3])
 
 
-@pytest.mark.parametrize("wrong", [["x", "y"], "xy", [[1], [1, 2]], [1j, 2], [10**400, 1]], ids=range(5))
+@pytest.mark.parametrize("wrong", [["x", "y"], "xy", [[1], [1, 2]], [1j, 2], [10**400, 1], ["1", "2"]], ids=range(6))
 @pytest.mark.parametrize(
     "measure", [kendall_tau, spearman, partial(rank_biased_overlap, p=0.5)], ids=["tau", "rho", "rbo"]
 )
@@ -144,17 +144,26 @@ def test_the_first_places_have_the_weight_that_was_asked_for(depth: int, weight:
         assert weights.sum() == pytest.approx(weight, abs=1e-6)
 
 
-@pytest.mark.parametrize("p", [0, 1, -0.5, math.nan])
-def test_a_persistence_outside_of_its_range_is_refused(p: float) -> None:
-    with pytest.raises(InvalidArgument, match="persistence"):
-        rank_biased_overlap([1, 2], [2, 1], p=p)
-
-
 def test_what_has_no_overlap_or_persistence_says_so() -> None:
     assert math.isnan(rank_biased_overlap([], [], p=0.5))
     assert math.isnan(rank_biased_overlap([1, math.nan], [1, 2], p=0.5))
     with pytest.raises(InvalidArgument, match="a has 1 values, b has 2"):
         rank_biased_overlap([1], [1, 2], p=0.5)
-    for depth, weight in ((0, 0.5), (3, 0.0), (3, 1.0)):
-        with pytest.raises(InvalidArgument, match="at least 1"):
-            persistence(depth, weight=weight)
+
+
+@pytest.mark.parametrize("depth", [0, -1, 2.5, "a", None, True, 10**400, 10**5000, math.nan], ids=range(9))
+def test_a_depth_is_a_count_that_can_be_summed_over(depth: object) -> None:
+    with pytest.raises(InvalidArgument, match=r"depth=.*: an integer in 1\.\.1000000, and a number in \(0, 1\)"):
+        persistence(depth)
+
+
+@pytest.mark.parametrize("share", [0, 1, 0.0, 1.0, -0.5, math.nan, "x", None, True, 10**5000], ids=range(10))
+def test_a_share_is_a_number_between_none_and_all(share: object) -> None:
+    with pytest.raises(InvalidArgument, match="weight="):
+        persistence(3, weight=share)
+    with pytest.raises(InvalidArgument, match=r"p=.* is not a number in \(0, 1\); .*persistence"):
+        rank_biased_overlap([1, 2], [2, 1], p=share)
+
+
+def test_an_integer_of_numpy_is_a_depth() -> None:
+    assert persistence(np.int64(10), weight=np.float64(0.9)) == persistence(10)

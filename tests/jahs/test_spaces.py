@@ -212,6 +212,30 @@ def test_what_to_search_is_checked():
         SPACE.fix({"N": 3}).only("N")
     with pytest.raises(InvalidArgument, match="not a mapping"):
         SPACE.only("N", at=[("W", 4)])
+    with pytest.raises(InvalidConfig, match="W=5 is not one of"):
+        SPACE.only("N", at={"W": 5})
+
+
+def test_what_a_space_fixes_is_not_moved_by_what_is_searched():
+    large = SPACE.fix({"N": 5, "W": 16})
+    with pytest.raises(InvalidArgument, match="at: N=3, W=4 cannot be, for this space fixes other values"):
+        large.only("architecture", at={"N": 3, "W": 4, "Resolution": 0.5})
+    assert large.only("architecture", at={"N": np.int64(5)}).fixed["N"] == 5
+    assert large.only("architecture", at={"Resolution": 0.5}) == large.fix({"Resolution": 0.5}).only("architecture")
+
+
+@pytest.mark.parametrize("number", [10**5000, -(10**5000)], ids=["large", "small"])
+def test_a_number_of_too_many_digits_is_refused_as_any_other(number):
+    for ask in (
+        lambda: SPACE.sample(number, seed=0),
+        lambda: SPACE.sample(1, seed=number),
+        lambda: SPACE.neighbors(SPACE.default(), factor=number),
+        lambda: SPACE.only(number),
+        lambda: SPACE.only("N", at=number),
+        lambda: SPACE.fix(number),
+    ):
+        with pytest.raises(InvalidArgument, match="=<a number of too many digits> is not"):
+            ask()
 
 
 def test_a_sub_space_refuses_configs_of_another():

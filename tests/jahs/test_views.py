@@ -169,6 +169,32 @@ def test_one_config_or_a_number_is_not_many_configs() -> None:
         mf.query_many(5)
 
 
+def test_a_data_frame_is_told_how_to_become_columns() -> None:
+    pandas = pytest.importorskip("pandas")
+    mf = view()
+    frame = pandas.DataFrame(mf.space.sample_columns(3, seed=0))
+    with pytest.raises(InvalidArgument, match=r'configs is a DataFrame, not .*; give configs\.to_dict\("list"\)$'):
+        mf.query_many(frame)
+    assert mf.query_many(frame.to_dict("list"))["runtime"].shape == (3,)
+
+
+def test_a_list_is_a_column_whatever_it_holds() -> None:
+    mf = View(BENCH, fixed={"W": 16})
+    columns = {key: values.tolist() for key, values in mf.space.sample_columns(2, seed=0).items() if key != "W"}
+    first = next(iter(columns))
+    with pytest.raises(InvalidConfig, match=rf"{first}=\[1\] is a list.*\(row 0\)"):
+        mf.query_many({**columns, first: [[1], [1, 2]]})
+    assert same(mf.query_many(columns), mf.query_many({**columns, "W": [16, 16]}))
+
+
+def test_seeds_are_counted_against_the_configs_as_given() -> None:
+    mf = view()
+    with pytest.raises(
+        InvalidArgument, match=r"of shape \(3,\); give an integer, or an array of one for each of 2 conf"
+    ):
+        mf.query_many(mf.sample(2, seed=0), at=[1, 2], seed=np.array([1, 2, 3]))
+
+
 def test_a_trajectory_stays_at_one_size() -> None:
     mf = view()
     config = mf.sample(seed=1)
@@ -179,6 +205,10 @@ def test_a_trajectory_stays_at_one_size() -> None:
     ]
     assert same(mf.trajectory(config), BENCH.trajectory(config))
     assert same(mf.trajectory(config, to=3), BENCH.trajectory(config, to=3))
+    assert same(mf.trajectory(config, to={"Resolution": 1.0}), BENCH.trajectory(config))
+    for last in (None, 0, 13, 2.5):
+        with pytest.raises(InvalidFidelity, match=r"to=.* is not an integer in 1\.\.12"):
+            mf.trajectory(config, to={"epoch": last})
 
 
 def test_objectives_are_minimised_in_the_order_asked() -> None:

@@ -72,6 +72,20 @@ def test_what_is_repaired_needed_it_and_the_rest_is_as_published(published, conf
     assert fell > 0
 
 
+def test_one_walk_answers_for_every_row_of_a_config(published, configs, monkeypatch):
+    repaired = RepairedOracle(published)
+    codes = codes_of(configs)
+    chosen = np.random.default_rng(0).permutation(np.repeat(np.arange(len(codes)), 20))
+    epochs = np.random.default_rng(1).integers(1, 201, len(chosen))
+    pairs = zip(codes[chosen].tolist(), epochs.tolist(), strict=True)
+    alone = [repaired.query(row, epoch, seed=None, metrics=("runtime",))["runtime"] for row, epoch in pairs]
+    walks = []
+    walk = published.trajectory
+    monkeypatch.setattr(published, "trajectory", lambda *args, **kwargs: walks.append(args) or walk(*args, **kwargs))
+    assert repaired.query_many(codes[chosen], epochs, seed=None, metrics=("runtime",))["runtime"].tolist() == alone
+    assert len(walks) == len(codes)
+
+
 def test_it_says_what_it_is(published):
     repaired = RepairedOracle(published)
     assert (published.costs, repaired.costs) == ("repaired", "repaired")
