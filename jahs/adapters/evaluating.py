@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jahs.adapters.budgets import Budgets, as_view
-from jahs.adapters.values import to_config
+from jahs.adapters.values import is_finite, to_config
 from jahs.configs import Config
 from jahs.errors import InvalidArgument
 from jahs.metrics import Metric
 from jahs.objectives import Objective, read_objectives
+from jahs.parameters import show
 from jahs.queryable import Queryable
 from jahs.views import View
 
@@ -210,11 +211,11 @@ def _read_bounds(
     if not bounds:
         return ()
     faults = [
-        f"{argument}: {name}={value!r} is not a finite number"
+        f"{argument}: {name}={show(value)} is not a finite number"
         for name, value in bounds.items()
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value)
+        if not is_finite(value)
     ]
     if faults:
         raise InvalidArgument("\n".join(faults))
     read = read_objectives(bounds, known=known)
-    return tuple((one, float(one.minimised(value))) for one, value in zip(read, bounds.values(), strict=True))
+    return tuple((one, float(one.minimised(float(value)))) for one, value in zip(read, bounds.values(), strict=True))

@@ -22,7 +22,7 @@ from jahs.errors import (
     NotRecorded,
     UnknownName,
 )
-from jahs.stdout import write_stdout
+from jahs.stdout import open_streams, write_stdout
 
 __all__ = ["main"]
 
@@ -31,12 +31,17 @@ _MISTAKES: Final = (InvalidArgument, InvalidConfig, InvalidFidelity, MissingData
 _ROOMS: Final = (tour, look, ask, plots, releases, published)
 """Where commands are defined, in the order in which --help lists them; each has `add_commands`."""
 
-_RESUMED: Final = ("download", "import")
-"""Commands that go on where they were stopped."""
+_LONG: Final = ("download", "import")
+"""Commands that keep what they finished: an archive or most of one, a model, a task's table."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or with the process's own."""
+    with open_streams():
+        return _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     arguments = _read_arguments(argv)
     command: Command = arguments.command
     try:
@@ -49,8 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         line_end = "\n" if sys.stderr.isatty() else ""  # of a progress bar, or of the terminal's ^C
-        goes_on = "; the same command goes on" if arguments.name in _RESUMED else ""
-        sys.stderr.write(f"{line_end}jahs {arguments.name}: stopped{goes_on}\n")
+        kept = "; the same command keeps what is finished and does the rest" if arguments.name in _LONG else ""
+        sys.stderr.write(f"{line_end}jahs {arguments.name}: stopped{kept}\n")
         return 130
     return 0
 
@@ -59,6 +64,7 @@ def _read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the arguments; what argparse leaves over behind an option is KEY=VALUE where a command takes those."""
     parser = _parser()
     arguments, more = parser.parse_known_args(argv)
+    more = [word for word in more if word != "--"]
     if more and (any(word.startswith("-") for word in more) or "values" not in arguments):
         parser.error(f"unrecognized arguments: {' '.join(more)}")
     if more:

@@ -84,6 +84,8 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
     changed = fixed_values(arguments.values)
     if arguments.configs is None:
         return [{**config, **changed} for config in bench.sample(n, seed=arguments.config_seed)]
+    if arguments.configs == "-" and sys.stdin is None:  # as Python has it where a shell says <&-
+        raise InvalidArgument("--configs -: stdin is closed; pipe configs into the command, or name a file")
     try:
         text = sys.stdin.read() if arguments.configs == "-" else Path(arguments.configs).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as err:
@@ -98,7 +100,7 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
 def _read_line(file: str, number: int, line: str) -> Mapping[str, object]:
     try:
         config = json.loads(line)
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise InvalidArgument(
             f"--configs {file}: line {number} is not JSON ({err}); write one config per line, as `jahs sample --json`"
         ) from err
@@ -129,7 +131,7 @@ def _read_value(text: str) -> Any:  # Any: a value of a config, or what is none
     for form in (text, text.lower()):  # True is no JSON, true is
         try:
             return json.loads(form)
-        except ValueError:  # noqa: PERF203  # of two forms
+        except (ValueError, RecursionError):  # noqa: PERF203  # of two forms
             continue
     return text
 

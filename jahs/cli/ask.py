@@ -11,7 +11,7 @@ from jahs.cli.arguments import Commands, add_bench, add_configs, names, open_ben
 from jahs.cli.look import format_config
 from jahs.cli.tables import format_table, paint
 from jahs.configs import Config
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, InvalidFidelity
 
 __all__ = ["add_commands"]
 
@@ -39,7 +39,7 @@ def _number(text: str) -> object:
     """A number as it is written; whether it is an epoch is for the benchmark to say."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -74,14 +74,17 @@ def _trajectory(arguments: argparse.Namespace) -> str:
     configs = read_configs(arguments, bench)
     if len(configs) != 1:
         raise InvalidArgument(f"--configs {arguments.configs}: {len(configs)} configs; a trajectory is of one")
-    columns = bench.trajectory(
-        configs[0],
-        frm=arguments.frm,
-        to=arguments.to,
-        step=arguments.step,
-        seed=arguments.seed,
-        metrics=names(arguments.metrics),
-    )
+    try:
+        columns = bench.trajectory(
+            configs[0],
+            frm=arguments.frm,
+            to=arguments.to,
+            step=arguments.step,
+            seed=arguments.seed,
+            metrics=names(arguments.metrics),
+        )
+    except InvalidFidelity as err:  # here it is not called as in Python, where from is taken
+        raise InvalidFidelity(str(err).replace("frm=", "from=")) from err
     found = {name: values.tolist() for name, values in columns.items()}
     if arguments.json:
         return to_json({"config": configs[0], "seed": arguments.seed, "columns": found})

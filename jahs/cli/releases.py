@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from jahs.cli.arguments import Commands, add_bench, open_bench, to_json
 from jahs.cli.tables import format_table, paint
-from jahs.errors import CorruptFile, InvalidArgument, JahsError
+from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData
 from jahs.metrics import Metric
 from jahs.references import References
-from jahs.release import Release, find_release, read_release
+from jahs.release import Release, read_release, releases
 from jahs.tasks import TASKS
 
 __all__ = ["add_commands"]
@@ -38,7 +38,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> str:
-    folder = find_release(arguments.release) if arguments.release in TASKS else Path(arguments.release)
+    folder = _find_folder(arguments.release)
     if not folder.is_dir():
         raise InvalidArgument(f"{folder} is not a folder; give a release's folder, or a task: {', '.join(TASKS)}")
     release = read_release(folder)
@@ -54,6 +54,14 @@ def _verify(arguments: argparse.Namespace) -> str:
     return "\n\n".join(
         [paint(head, "bold"), format_table(["file", "bytes", "sha256"], rows), "Every file can be read."]
     )
+
+
+def _find_folder(named: str) -> Path:
+    if named not in TASKS:
+        return Path(named)
+    if (folder := releases().get(named)) is None:
+        raise MissingData(f"there is no release for task {named!r}; give the folder of one: jahs verify FOLDER")
+    return folder
 
 
 def _fault(check: Callable[[], object]) -> str | None:

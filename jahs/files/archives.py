@@ -9,14 +9,23 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from jahs.errors import CorruptFile, MissingData, UnsafeFile
+from jahs.errors import CorruptFile, JahsError, MissingData, UnsafeFile
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # type checkers alone see it
 
 __all__ = ["MOST_MEMBERS", "checked_members", "open_archive"]
 
 MOST_MEMBERS: Final = 10_000
 LARGEST_MEMBER: Final = 1 << 36
+_MOST_HEADERS: Final = 4 << 20  # bytes of long names and of pax headers, which tarfile reads whole and keeps
+_HEADERS: Final = (
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+)
+_BROKEN: Final = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 
 
 @contextmanager
@@ -25,14 +34,18 @@ def open_archive(path: Path) -> Iterator[tarfile.TarFile]:
 
     Raises:
         MissingData: there is no such file.
+        UnsafeFile: its first headers are larger than those of any such archive.
         CorruptFile: it is not an archive, or is cut off.
     """
     try:
-        with tarfile.open(path) as archive:
-            yield archive
+        with _reading_headers(str(path)):
+            archive = tarfile.open(path, tarinfo=_bounded_headers(str(path)))  # noqa: SIM115  # closed below
     except FileNotFoundError as err:
         raise MissingData(f"{path}: no such file") from err
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as err:
+    try:
+        with archive:
+            yield archive
+    except _BROKEN as err:
         raise CorruptFile(f"{path} is not a readable archive: {err}") from err
 
 
@@ -41,21 +54,63 @@ def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInf
 
     Raises:
         UnsafeFile: a member is a link or a device, would land outside of the folder it is unpacked in, or is larger
-            than any file of such an archive; lists the first ones.
-        CorruptFile: the archive is cut off.
+            than any file of such an archive; lists the first ones. Or the headers are larger than those of any.
+        CorruptFile: the archive is cut off, or its headers make no sense.
     """
     members, faults = [], []
-    for member in archive:
-        if fault := _fault(member):
-            faults.append(f"{where}: member {member.name[:200]!r} {fault}")
-        members.append(member)
-        if len(members) > MOST_MEMBERS:
-            faults.append(f"{where} has more than {MOST_MEMBERS} members")
-            break
-    if faults:
-        raise UnsafeFile("\n".join(faults[:10]))
-    _check_end(archive, where)
+    with _reading_headers(where):
+        for member in archive:
+            if fault := _fault(member):
+                faults.append(f"{where}: member {member.name[:200]!r} {fault}")
+            members.append(member)
+            if len(members) > MOST_MEMBERS:
+                faults.append(f"{where} has more than {MOST_MEMBERS} members")
+                break
+        if faults:
+            raise UnsafeFile("\n".join(faults[:10]))
+        _check_end(archive, where)
     return [member for member in members if member.isreg()]
+
+
+@contextmanager
+def _reading_headers(where: str) -> Iterator[None]:
+    """Name the archive in whatever tarfile stumbles over: numbers that are none, that are too large, that nest."""
+    try:
+        yield
+    except JahsError:  # some are a ValueError, too
+        raise
+    except (*_BROKEN, ArithmeticError, ValueError, MemoryError, RecursionError) as err:
+        raise CorruptFile(f"{where} is not a readable archive: {err or type(err).__name__}") from err
+
+
+def _bounded_headers(where: str) -> type[tarfile.TarInfo]:
+    """The class of the members of one archive: what stands before a member is refused before it is read if it is long.
+
+    Sparse files are refused here, for the lists of their pieces may be endless, too.
+    """
+    n_bytes = 0
+
+    class Member(tarfile.TarInfo):
+        @classmethod
+        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+            nonlocal n_bytes
+            found = super().frombuf(buf, encoding, errors)
+            if found.type in _HEADERS:
+                n_bytes += found.size if found.size >= 0 else _MOST_HEADERS + 1  # below 0, all that follows is read
+            if n_bytes > _MOST_HEADERS:
+                raise UnsafeFile(f"{where}: headers claim {n_bytes} bytes; {_MOST_HEADERS} are allowed")
+            if found.type == tarfile.GNUTYPE_SPARSE:
+                raise _sparse(where)
+            return found
+
+        def _proc_gnusparse_10(self, *_: object) -> None:  # tarfile's own reader of pax's lists of pieces
+            raise _sparse(where)
+
+    return Member
+
+
+def _sparse(where: str) -> UnsafeFile:
+    return UnsafeFile(f"{where}: a member is neither a plain file nor a folder, but a sparse file")
 
 
 def _fault(member: tarfile.TarInfo) -> str | None:

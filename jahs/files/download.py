@@ -33,6 +33,7 @@ __all__ = ["DownloadBar", "Fetched", "check_address", "check_room", "explained",
 _ELSEWHERE: Final = "try again, or name another server with --url"
 _OTHER_FOLDER: Final = "name another folder with --dir"
 _AGAIN: Final = "the same command goes on from there"
+_FROM: Final = "# from "  # before the address in a .sha256 file: a comment to `sha256sum --check`
 _CHUNK: Final = 1 << 18
 _PATIENCE_S: Final = 60.0  # without a single byte
 _SPARE: Final = 16 << 20  # bytes of disk that are left alone
@@ -69,7 +70,7 @@ def fetch(
     n_attempts: int = 5,
     pause_s: float = 1.0,
 ) -> Fetched:
-    """Fetch one large file, unless it is there; its sha256 is written beside it and compared from then on.
+    """Fetch one large file, unless it is there; its sha256 and address are written beside it and compared from then on.
 
     Args:
         address: of http or https.
@@ -81,15 +82,15 @@ def fetch(
         pause_s: before the second attempt; twice as long before each further one.
 
     Raises:
-        InvalidArgument: the address is of another kind.
+        InvalidArgument: the address is of another kind, or the file is there from another address.
         OutOfSpace: there is too little disk; said before anything is fetched.
         DownloadFailed: it could not be fetched whole or written, is not the file of that sha256, or another process is
-            fetching it. What has come is kept.
+            fetching it. What has come is kept, and gone on with where the server names the version.
     """
     check_address(address)
     part = _Part(path)
     try:
-        if (there := _there(path, sha256)) is not None:
+        if (there := _there(path, address, sha256)) is not None:
             return there
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -97,11 +98,11 @@ def fetch(
         with part.locked():
             n_bytes = _complete(address, part, report, n_attempts=n_attempts, pause_s=pause_s)
             found = _checked(address, part, n_bytes, sha256=sha256, check=check)
-            part.finish(found)
+            part.finish(found, address)
     except JahsError:
         raise
     except (OSError, http.client.HTTPException, ValueError) as err:
-        raise explained(err, address, kept=part.n_bytes) from err
+        raise explained(err, address, kept=part.kept(address)) from err
     return Fetched(path=path, n_bytes=n_bytes, sha256=found, is_new=True)
 
 
@@ -122,7 +123,7 @@ def check_room(folder: Path, n_bytes: int) -> None:
 
 
 def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
-    """Return what to tell the user about an error of the network or of the disk."""
+    """Return what to tell the user about an error of the network or of the disk; `kept` bytes can be gone on from."""
     rest = f"{kept} bytes have come; {_AGAIN}" if kept else _ELSEWHERE
     match err:
         case urllib.error.HTTPError():
@@ -192,6 +193,10 @@ class _Part:
         except (OSError, ValueError):
             return {}
 
+    def kept(self, address: str) -> int:
+        """How many bytes a download from this address goes on from."""
+        return self.n_bytes if self.facts().get("address") == address else 0
+
     def begin(self, facts: Mapping[str, Any]) -> None:  # Any: JSON
         self.path.write_bytes(b"")
         with write_beside(self._facts_path) as beside:
@@ -201,12 +206,12 @@ class _Part:
         self.path.unlink(missing_ok=True)
         self._facts_path.unlink(missing_ok=True)
 
-    def finish(self, sha256: str) -> None:
-        """Give the file its name, and write its sha256 beside it as `sha256sum` does."""
+    def finish(self, sha256: str, address: str) -> None:
+        """Give the file its name, and write its sha256 beside it as `sha256sum` does, with the address as a comment."""
         with self.path.open("rb") as file:
             os.fsync(file.fileno())
         with write_beside(_recorded(self.target)) as beside:
-            beside.write_text(f"{sha256}  {self.target.name}\n")
+            beside.write_text(f"{sha256}  {self.target.name}\n{_FROM}{address}\n", encoding="utf-8")
         self.path.replace(self.target)
         fsync_folder(self.target.parent)
         self._facts_path.unlink(missing_ok=True)
@@ -231,16 +236,22 @@ def _recorded(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
 
-def _there(path: Path, sha256: str | None) -> Fetched | None:
-    """The file, if it is there and as it was when it came."""
+def _there(path: Path, address: str, sha256: str | None) -> Fetched | None:
+    """The file, if it is there and as it was when it came; one of a known sha256 may have come from anywhere."""
     if not path.is_file():
         return None
-    try:
-        recorded = sha256 or _recorded(path).read_text().split()[0]
-    except (OSError, ValueError, IndexError):
-        return None
+    if sha256 is None:
+        try:
+            first, *more = _recorded(path).read_text(encoding="utf-8").splitlines()
+            sha256 = first.split()[0]
+        except (OSError, ValueError, IndexError):
+            return None
+        # Without the comment it was finished by an older version, or by hand.
+        came_from = next((line.removeprefix(_FROM) for line in more if line.startswith(_FROM)), address)
+        if came_from != address:
+            raise InvalidArgument(f"{path} is there, but from {came_from}; {_OTHER_FOLDER} for {address}, or delete it")
     found = sha256_file(path)
-    return Fetched(path=path, n_bytes=path.stat().st_size, sha256=found, is_new=False) if found == recorded else None
+    return Fetched(path=path, n_bytes=path.stat().st_size, sha256=found, is_new=False) if found == sha256 else None
 
 
 def _complete(address: str, part: _Part, report: Callable[[int, int], None], *, n_attempts: int, pause_s: float) -> int:
@@ -273,7 +284,7 @@ def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, che
 def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> int:
     """Fetch the rest, or everything; return how long the file is. ConnectionError if less comes than was announced."""
     facts = part.facts()
-    n_kept = part.n_bytes if facts.get("address") == address else 0
+    n_kept = part.kept(address)
     headers = {"Accept-Encoding": "identity", "User-Agent": "jahs"}
     if n_kept:
         headers |= {"Range": f"bytes={n_kept}-", "If-Range": facts["mark"]}
@@ -282,7 +293,10 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> i
     except urllib.error.HTTPError as err:
         if err.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not n_kept:
             raise
-        err.close()  # what was kept is as long as the file, or longer: begin again
+        err.close()  # what was kept is as long as the file, or longer
+        if n_kept == facts.get("n_bytes"):
+            report(n_kept, n_kept)
+            return n_kept
         part.begin({})
         n_kept = 0
         response = _open(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})

@@ -12,6 +12,6 @@ refused by name. Memory, work and depth are bounded, whatever a file claims.
 from jahs.pickles.arrays import CodedArray
 from jahs.pickles.limits import Limits
 from jahs.pickles.names import NUMPY_NAMES, PYTHON_NAMES, Record, Use
-from jahs.pickles.reading import read_pickle
+from jahs.pickles.reading import making_sense, read_pickle
 
-__all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "CodedArray", "Limits", "Record", "Use", "read_pickle"]
+__all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "CodedArray", "Limits", "Record", "Use", "making_sense", "read_pickle"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -164,7 +165,7 @@ def new_scalar(arguments: tuple[object, ...]) -> object:
     """numpy.core.multiarray.scalar: one number."""
     match arguments:
         case (DType(is_object=False) as made, bytes(content)) if len(content) == made.dtype.itemsize:
-            return np.frombuffer(content, made.dtype)[0]
+            return _checked_texts(np.frombuffer(content, made.dtype))[0]
     raise TypeError("a number of numpy that is not one")
 
 
@@ -187,7 +188,14 @@ def array_from(content: NDArray[np.uint8] | bytes, made: DType, shape: tuple[int
     if isinstance(content, bytes):
         content = np.frombuffer(content, np.uint8)
     # A view as bytes of a scratch file stays in that file.
-    return content.view(made.dtype).reshape(shape, order="F" if is_fortran else "C")
+    return _checked_texts(content.view(made.dtype)).reshape(shape, order="F" if is_fortran else "C")
+
+
+def _checked_texts(array: Array) -> Array:
+    """Return an array whose texts, if it has texts, are made of characters that exist; ValueError if they are not."""
+    if array.dtype.kind == "U" and array.size and array.view(f"{array.dtype.byteorder}u4").max() > sys.maxunicode:
+        raise ValueError("a text with a character that does not exist")
+    return array
 
 
 def build_array(state: object) -> Array | CodedArray:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import BinaryIO, Final
 
-from jahs.errors import CorruptFile, UnsafeFile
+from jahs.errors import CorruptFile, JahsError, UnsafeFile
 from jahs.pickles.limits import Limits
 from jahs.pickles.machine import follow
 from jahs.pickles.names import NUMPY_NAMES, PYTHON_NAMES, Use
 from jahs.pickles.source import Source
 
-__all__ = ["read_pickle"]
+__all__ = ["making_sense", "read_pickle"]
 
 _LONGEST_REASON: Final = 200  # Python's own messages may quote all that there is
+_NONSENSE: Final = (ArithmeticError, AttributeError, LookupError, SystemError, TypeError, ValueError, struct.error)
 
 
 def read_pickle(
@@ -50,8 +52,23 @@ def read_pickle(
         raise CorruptFile(f"{where}: {err}") from err
     except EOFError as err:
         raise CorruptFile(f"{where} ends in the middle") from err
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error) as err:
+    except _NONSENSE as err:
         near = source.position if source else 0
         said = str(err)[:_LONGEST_REASON]
         raise CorruptFile(f"{where} is not a pickle that makes sense, somewhere before byte {near}: {said}") from err
     return found
+
+
+@contextmanager
+def making_sense(where: str) -> Iterator[None]:
+    """Name the file in whatever Python says of contents that contradict themselves, beyond what was looked for.
+
+    Raises:
+        CorruptFile: in the place of Python's own errors; ours stay as they are.
+    """
+    try:
+        yield
+    except JahsError:  # some are a ValueError, too
+        raise
+    except _NONSENSE as err:
+        raise CorruptFile(f"{where} does not make sense: {str(err)[:_LONGEST_REASON]}") from err

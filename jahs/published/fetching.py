@@ -40,6 +40,7 @@ def download_archives(
 
     Raises:
         UnknownName: there is no such archive or version.
+        InvalidArgument: an archive is there from another server, or of another version.
         OutOfSpace, DownloadFailed: as `jahs.files.download.fetch`.
         UnsafeFile, CorruptFile: an archive has members that no such archive has, or is cut off.
     """

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidTable, UnknownFormat
-from jahs.pickles import CodedArray, Limits, Record, read_pickle
+from jahs.pickles import CodedArray, Limits, Record, making_sense, read_pickle
 from jahs.published.names import FRAME_NAMES
 
 __all__ = ["Column", "Frame", "let_go", "read_frame"]
 
 _MOST_NAMES: Final = 1000
+_MOST_LEVELS: Final = 10
+_MOST_LABEL: Final = 1 << 48
 _HELD: Final = 4 << 20  # bytes of an array that are held in memory where there is a scratch folder
 
 Values: TypeAlias = NDArray[Any]  # Any: the dtype is what the file says
@@ -84,7 +86,13 @@ def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Fr
     """
     held = 2 << 30 if scratch is None else _HELD
     limits = Limits(n_bytes=1 << 36, n_payload=held, n_steps=8_000_000, scratch=scratch)
-    match read_pickle(file, where=where, names=FRAME_NAMES, limits=limits):
+    described = read_pickle(file, where=where, names=FRAME_NAMES, limits=limits)
+    with making_sense(where):
+        return _frame(described, where)
+
+
+def _frame(described: object, where: str) -> Frame:
+    match described:
         case Record(
             name="pandas.core.frame.DataFrame",
             state={
@@ -98,6 +106,8 @@ def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Fr
         case _:
             raise UnknownFormat(f"{where} is not a DataFrame of pandas 1.x")
     names, labels = _column_names(columns, where), _row_labels(index, where)
+    if not names:  # columns alone vouch for the number of rows
+        raise CorruptFile(f"{where}: a table without columns")
     found: dict[tuple[str, ...], Column] = {}
     for block in blocks:
         for place, column in _columns_of(block, len(labels), len(names), where):
@@ -106,7 +116,7 @@ def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Fr
             found[names[place]] = column
     if len(found) != len(names):
         raise CorruptFile(f"{where}: {len(names)} names for {len(found)} columns")
-    return Frame(found, labels)
+    return Frame(found, labels if isinstance(labels, range) else labels.astype(np.int64, copy=False))
 
 
 def _columns_of(block: object, n_rows: int, n_columns: int, where: str) -> list[tuple[int, Column]]:
@@ -118,12 +128,16 @@ def _columns_of(block: object, n_rows: int, n_columns: int, where: str) -> list[
             pass
         case _:
             raise UnknownFormat(f"{where}: a block of columns of an unknown kind")
-    rows: Sequence[Values] = list(values.codes if isinstance(values, CodedArray) else values)
+    content = values.codes if isinstance(values, CodedArray) else values
+    n_places = n_columns if isinstance(places, slice) else places.size
+    if content.ndim != 2 or content.shape[1] != n_rows or max(len(content), n_places) > n_columns:
+        raise CorruptFile(f"{where}: a block of columns does not fit the table")
+    rows: Sequence[Values] = list(content)
     if isinstance(places, slice):
         at = list(range(*places.indices(n_columns)))
     else:
         at = [place for place in places.ravel().tolist() if type(place) is int and 0 <= place < n_columns]
-    if len(at) != len(rows) or any(row.shape != (n_rows,) for row in rows):
+    if len(at) != len(rows):
         raise CorruptFile(f"{where}: a block of columns does not fit the table")
     words = values.values if isinstance(values, CodedArray) else None
     return [(place, _column(row, words, where)) for place, row in zip(at, rows, strict=True)]
@@ -146,15 +160,20 @@ def _column_names(index: Record, where: str) -> list[tuple[str, ...]]:
         case Record(
             name="pandas.core.indexes.base._new_Index", arguments=(_, {"levels": [*levels], "codes": [*codes]})
         ):
+            if not len(levels) == len(codes) <= _MOST_LEVELS or not all(map(_is_short, codes)):
+                raise CorruptFile(f"{where}: levels without up to {_MOST_NAMES} codes each")
             words = [_index_values(level, where) for level in levels]
-            if len(words) != len(codes) or not all(isinstance(code, np.ndarray) for code in codes):
-                raise CorruptFile(f"{where}: levels without codes")
             rows = zip(*(code.tolist() for code in codes), strict=True)
             try:
                 return [tuple(words[i][_code(code)] for i, code in enumerate(row)) for row in rows]
             except (IndexError, TypeError) as err:
                 raise CorruptFile(f"{where}: a code without a name") from err
     return [(name,) for name in _index_values(index, where)]
+
+
+def _is_short(values: object) -> bool:
+    """Whether it is an array of names, or of numbers of names, and not too many of them."""
+    return isinstance(values, np.ndarray) and values.ndim == 1 and values.size <= _MOST_NAMES
 
 
 def _code(code: object) -> int:
@@ -166,22 +185,22 @@ def _code(code: object) -> int:
 def _index_values(index: object, where: str) -> list[str]:
     match index:
         case Record(name="pandas.core.indexes.base._new_Index", arguments=(_, {"data": np.ndarray() as data})):
-            names = data.ravel().tolist()
-            if len(names) > _MOST_NAMES or not all(isinstance(name, str) and len(name) <= 100 for name in names):
+            names = data.tolist() if _is_short(data) else [None]
+            if not all(isinstance(name, str) and len(name) <= 100 for name in names):
                 raise CorruptFile(f"{where}: names of columns that are not up to {_MOST_NAMES} short texts")
             return list(names)
     raise UnknownFormat(f"{where}: an index of an unknown kind")
 
 
-def _row_labels(index: Record, where: str) -> NDArray[np.int64] | range:
+def _row_labels(index: Record, where: str) -> NDArray[np.integer] | range:
     match index:
         case Record(
             name="pandas.core.indexes.base._new_Index",
             arguments=(_, {"start": int(start), "stop": int(stop), "step": int(step)}),
-        ) if step and abs(start) < 1 << 48 and abs(stop) < 1 << 48:
+        ) if step and max(abs(start), abs(stop), abs(step)) < _MOST_LABEL:
             return range(start, stop, step)
         case Record(name="pandas.core.indexes.base._new_Index", arguments=(_, {"data": np.ndarray() as data})) if (
             data.dtype.kind in "iu" and data.ndim == 1
         ):
-            return data.astype(np.int64, copy=False)
+            return data
     raise UnknownFormat(f"{where}: rows without plain numbers as labels")

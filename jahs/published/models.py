@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from jahs.bounds import BoundedTransform
-from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat
+from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, UnknownName
 from jahs.metrics import metric
-from jahs.pickles import Limits, Record, read_pickle
+from jahs.pickles import Limits, Record, making_sense, read_pickle
 from jahs.published.booster import Booster, parse_booster
 from jahs.published.names import MODEL_NAMES, SIGMOID
 from jahs.schema import COLUMNS
@@ -68,10 +68,14 @@ def read_headers(file: BinaryIO, where: str) -> Headers:
 
     Raises:
         UnsafeFile, CorruptFile: the file is not safe, or not whole.
-        UnknownFormat: it says something else than the parameters of such a model.
-        UnknownName: it is of a metric that does not exist.
+        UnknownFormat: it says something else than the parameters of such a model, or names a metric that is none.
     """
     params = read_pickle(file, where=where, names=MODEL_NAMES, limits=_SMALL)
+    with making_sense(where):
+        return _headers(params, where)
+
+
+def _headers(params: object, where: str) -> Headers:
     match params:
         case {"label_headers": Record() as labels, "feature_headers": Record() as features, "hyperparams": dict(hyper)}:
             pass
@@ -89,8 +93,12 @@ def read_headers(file: BinaryIO, where: str) -> Headers:
     )
     if sorted(found.features) != sorted(COLUMNS):
         raise UnknownFormat(f"{where}: features {', '.join(found.features)}; {', '.join(COLUMNS)} are read")
-    for name in found.metrics:
-        metric(name)
+    try:
+        named = {metric(name).name for name in found.metrics}
+    except UnknownName as err:
+        raise UnknownFormat(f"{where}: {err}") from err
+    if len(named) != len(found.metrics):
+        raise CorruptFile(f"{where}: one metric several times: {', '.join(found.metrics)}")
     return found
 
 
@@ -102,6 +110,11 @@ def read_model(file: BinaryIO, where: str) -> list[PublishedModel]:
         UnknownFormat: it is not a pipeline of either layout.
     """
     pipeline = read_pickle(file, where=where, names=MODEL_NAMES, limits=_LARGE)
+    with making_sense(where):
+        return _models(pipeline, where)
+
+
+def _models(pipeline: object, where: str) -> list[PublishedModel]:
     match pipeline:
         case Record(
             name="sklearn.pipeline.Pipeline",
@@ -150,7 +163,9 @@ def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
 
 def _one_hot_columns(one_hot: Record, encoded: list[object], where: str) -> list[str]:
     drops = one_hot.get("drop_idx_")
-    dropped = [None] * len(encoded) if drops is None else drops.tolist() if isinstance(drops, np.ndarray) else []
+    dropped: list[object] = [None] * len(encoded) if drops is None else []
+    if isinstance(drops, np.ndarray) and drops.shape == (len(encoded),):
+        dropped = drops.tolist()
     all_categories = one_hot.get("categories_")
     if not isinstance(all_categories, list) or not len(all_categories) == len(encoded) == len(dropped):
         raise CorruptFile(f"{where}: the one-hot encoder does not have categories for each of its features")
@@ -220,7 +235,7 @@ def _index(index: Record, where: str) -> tuple[str, ...]:
 
 
 def _texts(array: Any, where: str) -> tuple[str, ...]:  # Any: an array of whatever the file says
-    return _short_texts(array.ravel().tolist(), where)
+    return _short_texts(array.ravel()[: _MOST_NAMES + 1].tolist(), where)
 
 
 def _short_texts(texts: list[object], where: str) -> tuple[str, ...]:

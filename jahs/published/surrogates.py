@@ -96,7 +96,8 @@ def import_surrogates(
         MissingData: there are no such models at `path`.
         UnsafeFile: a file asks for more than data; nothing of it was executed.
         CorruptFile, UnknownFormat: a file is damaged, or not what JAHS-Bench-201 published.
-        InvalidArgument, UnknownName: arguments that do not exist, or that do not fit together.
+        InvalidArgument, UnknownName: arguments that do not exist, or that do not fit together; or something else than
+            this release stands where it would go.
     """
     wanted = None if tasks is None else [task(name).name for name in tasks]
     chosen = None if metrics is None else {metric(name).name for name in metrics}
@@ -179,16 +180,19 @@ def _key(headers: Headers) -> str:
 
 
 def _is_there(release: Path, asked: dict[str, Any]) -> bool:
-    """Whether this very release is there and whole; a damaged one is made again, another one is not replaced."""
+    """Whether this very release is there and whole; a damaged one is made again, anything else is not replaced."""
+    if not release.exists() or (release.is_dir() and not any(release.iterdir())):
+        return False
+    refused = InvalidArgument(
+        f"{release} is there and is no release of this import (of the same files, with the same --metric and --costs); "
+        "choose another folder, or delete it"
+    )
     try:
         found = read_release(release)
-    except JahsError:
-        return False
+    except JahsError as err:
+        raise refused from err
     if found.facts.get("imported") != asked:
-        raise InvalidArgument(
-            f"{release} is there already, from other files or with other --metric or --costs; choose another folder, "
-            "or delete it"
-        )
+        raise refused
     try:
         found.verify()
     except JahsError:
@@ -205,8 +209,23 @@ def _read_models(entry: _Entry, headers: Headers, part: Path) -> dict[str, Publi
     if len(found) != len(headers.metrics):
         raise CorruptFile(f"{entry.model.where}: {len(found)} models for {_key(headers)}")
     models = {metric(name).name: model for name, model in zip(headers.metrics, found, strict=True)}
+    for name, model in models.items():
+        _check_forest(model, f"{entry.model.where}: {name}")
     write_part(part, models)
     return models
+
+
+def _check_forest(model: PublishedModel, where: str) -> None:
+    """Refuse trees that are no forest over the columns, while it is known which file holds them."""
+    try:
+        forest = forest_from_xgboost([model.booster.to_model()])
+    except (CorruptFile, InvalidArgument, UnknownFormat) as err:
+        kind = UnknownFormat if isinstance(err, UnknownFormat) else CorruptFile
+        raise kind("\n".join(f"{where}: {line}" for line in str(err).splitlines())) from err
+    if forest.n_features != len(model.columns):
+        raise CorruptFile(
+            f"{where}: trees over {forest.n_features} features, of which {len(model.columns)} are encoded"
+        )
 
 
 def _write(

@@ -11,11 +11,12 @@ import json
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import InvalidArgument, MissingData, UnknownName
+from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable, MissingData, UnknownName
 from jahs.files.tables import write_table
 from jahs.hashing import digest_facts
 from jahs.published.frames import Frame, read_frame
@@ -90,7 +91,8 @@ def _import_task(name: str, files: dict[str, PublishedFile], folder: Path, repor
     folder.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{name}.", suffix=".part"))
     try:
-        _write(name, files, sources, beside, report)
+        with _blaming(files["raw"]):
+            _write(name, files, sources, beside, report)
         beside.chmod(0o755)  # mkdtemp makes folders for one user
         beside.rename(folder)
     except BaseException:
@@ -98,6 +100,19 @@ def _import_task(name: str, files: dict[str, PublishedFile], folder: Path, repor
         raise
     report(f"{name}: {folder}")
     return folder
+
+
+@contextmanager
+def _blaming(raw: PublishedFile) -> Iterator[None]:
+    """Say what is wrong with the table of the file that holds it; the user's command is right.
+
+    Raises:
+        InvalidTable: in the place of errors about columns and configs.
+    """
+    try:
+        yield
+    except (InvalidArgument, InvalidConfig, InvalidTable) as err:
+        raise InvalidTable("\n".join(f"{raw.where}: {line}" for line in str(err).splitlines())) from err
 
 
 def _sources_of(folder: Path) -> object:

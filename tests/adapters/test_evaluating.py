@@ -131,6 +131,21 @@ def test_faults_of_the_arguments_are_named(arguments: dict, error: type[Exceptio
         make_evaluator(BENCH, **{"metrics": "valid_acc", **arguments})
 
 
+def test_bounds_may_be_numbers_of_numpy() -> None:
+    def bounds(number: object) -> list[tuple]:
+        evaluator = make_evaluator(BENCH, "valid_acc", constraints={"n_params": number, "valid_acc": number})
+        worst = make_evaluator(
+            BENCH, "latency", constraints={"n_params": 1}, worst={"latency": number}, knows_constraints=False
+        )
+        return [*((one.metric.name, most) for one, most in evaluator.constraints), *worst.worst.items()]
+
+    for number in (np.int64(3), np.float32(3), np.float64(3), np.uint8(3)):
+        assert bounds(number) == bounds(3) == [("n_params", 3.0), ("valid_acc", 97.0), ("latency", 3.0)]
+    for number in (np.bool_(True), True, np.float32("nan"), 10**400, np.longdouble("inf"), None, np.array([1])):
+        with pytest.raises(InvalidArgument, match=r"n_params=.* is not a finite number"):
+            bounds(number)
+
+
 def test_a_bad_config_or_budget_is_refused() -> None:
     evaluator = make_evaluator(BENCH, "valid_acc")
     with pytest.raises(InvalidConfig, match="N=2"):

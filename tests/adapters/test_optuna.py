@@ -103,8 +103,11 @@ def test_a_pruner_stops_trials_at_the_budgets_and_they_cost_less() -> None:
         ({"budgets": (3, 1)}, r"budgets=\[3, 1\]: not integers in 1..12, ascending"),
         ({"budgets": (0,)}, "not integers in 1..12"),
         ({"budgets": (1.5,)}, "not integers in 1..12"),
+        ({"budgets": ("a",)}, r"budgets=\['a'\]: not integers in 1..12"),
+        ({"budgets": (None, 1)}, "not integers in 1..12"),
+        ({"budgets": (float("nan"),)}, "not integers in 1..12"),
     ],
-    ids=["several-metrics", "descending", "zero", "not-whole"],
+    ids=["several-metrics", "descending", "zero", "not-whole", "text", "none", "nan"],
 )
 def test_budgets_that_cannot_be_are_refused(arguments: dict, message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):

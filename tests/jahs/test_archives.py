@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from jahs.errors import CorruptFile
+from jahs.errors import CorruptFile, UnsafeFile
 from jahs.files.archives import checked_members, open_archive
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
@@ -79,4 +79,66 @@ def test_a_header_that_is_damaged_does_not_hide_what_comes_behind_it(path):
     with pytest.raises(
         CorruptFile, match=r"some\.tar is cut off or damaged: its end is not at byte 1024; fetch it again"
     ):
+        names(path)
+
+
+def header(size, kind):
+    member = tarfile.TarInfo("a")
+    member.type, member.size = kind, size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def pax(**facts):
+    """A pax header of these facts, as they are, and a file behind it."""
+    body = b""
+    for name, value in facts.items():
+        line = f" {name.replace('_', '.')}={value}\n".encode()
+        n_bytes = next(n for n in range(len(line), 1000) if n == len(line) + len(str(n)))
+        body += str(n_bytes).encode() + line
+    return header(len(body), b"x") + body.ljust(BLOCK, b"\0") + header(0, b"0")
+
+
+@pytest.mark.parametrize("kind", [b"L", b"K", b"x", b"g", b"X"], ids=bytes.decode)
+@pytest.mark.parametrize("size", [5 << 20, 1 << 40, 1 << 62, 1 << 70, -BLOCK])
+def test_a_header_that_claims_more_than_any_has_is_refused_before_it_is_read(path, kind, size):
+    for before in (b"", header(0, b"0")):
+        path.write_bytes(gzip.compress(before + header(size, kind) + bytes(2 * BLOCK)))
+        with pytest.raises(UnsafeFile, match=r"some\.tar: headers claim \d+ bytes; 4194304 are allowed"):
+            names(path)
+
+
+def test_headers_that_are_many_are_refused_as_a_long_one_is(path):
+    one = header(100_000, b"L") + bytes(196 * BLOCK) + header(0, b"0")
+    path.write_bytes(gzip.compress(100 * one))
+    with pytest.raises(UnsafeFile, match=r"some\.tar: headers claim 4200000 bytes"):
+        names(path)
+    path.write_bytes(100_000 * header(0, b"L"))
+    with pytest.raises(CorruptFile, match=r"some\.tar is not a readable archive: .*recursion"):
+        names(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        header(1 << 63, b"0"),
+        header(1 << 70, b"0"),
+        pax(GNU_sparse_map="a,b"),
+        pax(GNU_sparse_size="x"),
+        pax(GNU_sparse_realsize="x"),
+        pax(size=str(1 << 70)),
+    ],
+    ids=["2^63 bytes", "2^70 bytes", "map", "sparse size", "real size", "pax's size"],
+)
+def test_numbers_that_make_no_sense_are_said_of_the_archive(path, content):
+    path.write_bytes(content + bytes(2 * BLOCK))
+    with pytest.raises(CorruptFile, match=r"some\.tar is not a readable archive: "):
+        names(path)
+
+
+@pytest.mark.parametrize(
+    "content", [header(0, b"S"), pax(GNU_sparse_major=1, GNU_sparse_minor=0)], ids=["as gnu", "as pax"]
+)
+def test_a_sparse_file_is_refused_before_its_pieces_are_read(path, content):
+    path.write_bytes(content + b"9" * 100 * BLOCK)
+    with pytest.raises(UnsafeFile, match=r"some\.tar: a member is neither .*, but a sparse file"):
         names(path)

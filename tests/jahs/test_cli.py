@@ -112,14 +112,14 @@ def test_every_fault_of_the_fixed_values_is_told_at_once(capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("argv", "goes_on"),
-    [(["download", "jahs-bench-201"], "; the same command goes on"), (["info"], "")],
+    ("argv", "kept"),
+    [(["download", "jahs-bench-201"], "; the same command keeps what is finished and does the rest"), (["info"], "")],
     ids=["download", "info"],
 )
 @pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "file"])
 def test_a_command_that_is_stopped_says_so_in_one_line(
     argv: list[str],
-    goes_on: str,
+    kept: str,
     is_terminal: bool,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -132,7 +132,7 @@ def test_a_command_that_is_stopped_says_so_in_one_line(
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
     assert main(argv) == 130
     line_end = "\n" if is_terminal else ""
-    assert capsys.readouterr().err == f"{line_end}jahs {argv[0]}: stopped{goes_on}\n"
+    assert capsys.readouterr().err == f"{line_end}jahs {argv[0]}: stopped{kept}\n"
 
 
 @pytest.mark.parametrize("argv", [[], ["play"], ["sample", "-n", "few"], ["sample", "N=5"], ["query", "--near", "N=5"]])
@@ -150,6 +150,32 @@ def test_a_reader_who_stops_early_hears_no_complaint() -> None:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("sample >&-", 0),
+        ("sample >&- 2>&-", 0),
+        ("query >&-", 0),
+        ("trajectory >&-", 0),
+        ("quality >&-", 0),
+        ("verify fashion_mnist_mini >&-", 0),
+        ("sample --fix N=2 2>&-", 2),
+        ("play 2>&-", 2),
+        ("import no/such.tar --out x 2>&-", 2),
+        ("query --configs - <&-", 2),
+    ],
+)
+def test_closed_streams_change_no_exit_code(command: str, code: int) -> None:
+    shell = f"{sys.executable} -m jahs {command}"
+    done = subprocess.run(shell, cwd=ROOT, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_nothing_to_print_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert stdout_of(capsys, "sample", "-n", "0", "--json") == ""
 
 
 def test_a_terminal_without_the_characters_of_the_drawing_still_gets_one() -> None:

@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from jahs.cli import main
 from jahs.errors import CorruptFile, DownloadFailed, InvalidArgument, OutOfSpace, UnknownName, UnsafeFile
 from jahs.files import download as module
 from jahs.files.download import DownloadBar, fetch
@@ -124,7 +125,8 @@ def test_a_file_comes_whole_with_its_sha256_and_is_not_fetched_again(server, pat
     found = get(server, path, report=lambda *numbers: said.append(numbers))
     assert (found.path, found.n_bytes, found.sha256, found.is_new) == (path, len(CONTENT), SHA256, True)
     assert path.read_bytes() == CONTENT
-    assert path.with_name("file.bin.sha256").read_text() == f"{SHA256}  file.bin\n"
+    said_beside = path.with_name("file.bin.sha256").read_text()
+    assert said_beside == f"{SHA256}  file.bin\n# from {server.url}/file.bin\n"
     assert said[-1] == (len(CONTENT), len(CONTENT))
     assert left_over(path) == WHOLE
     assert get(server, path).is_new is False
@@ -169,10 +171,44 @@ def test_a_file_that_changed_meanwhile_is_fetched_from_its_beginning(server, pat
 
 
 @pytest.mark.parametrize("etag", [None, 'W/"1"'], ids=["no version", "a weak version"])
-def test_without_a_version_nothing_is_continued(server, path, etag):
+def test_without_a_version_nothing_is_continued_nor_said_to_be(server, path, etag):
     server.cuts, server.etag = [100_000], etag
+    with pytest.raises(DownloadFailed, match=r"100000 bytes came, 300000 were announced; try again, or name another"):
+        get(server, path, n_attempts=1)
+    server.cuts = [100_000]
     assert get(server, path).sha256 == SHA256
-    assert server.ranges_asked() == [None, None]
+    assert server.ranges_asked() == [None, None, None]
+
+
+def test_a_part_that_is_complete_is_checked_and_not_fetched_again(server, path):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        get(server, path, check=stop)
+    assert path.with_name(PART[0]).stat().st_size == len(CONTENT)
+    said, checked = [], []
+    assert get(server, path, check=checked.append, report=lambda *numbers: said.append(numbers)).sha256 == SHA256
+    assert server.ranges_asked() == [None, "bytes=300000-"]
+    assert (len(checked), said) == (1, [(len(CONTENT), len(CONTENT))])
+    assert left_over(path) == WHOLE
+
+
+def test_a_file_from_another_address_is_not_taken_for_this_one(server, path):
+    get(server, path)
+    before = left_over(path), path.read_bytes()
+    with pytest.raises(InvalidArgument, match=r"file\.bin is there, but from http.*/file\.bin; name .* --dir for http"):
+        fetch(f"{server.url}/other.bin", path)
+    assert (left_over(path), path.read_bytes()) == before
+    assert fetch(f"{server.url}/other.bin", path, sha256=SHA256).is_new is False
+    assert len(server.asked) == 1
+
+
+def test_a_file_whose_address_was_not_recorded_is_there(server, path):
+    get(server, path)
+    for more in ("", f"{SHA256}  copy.bin\n"):
+        path.with_name("file.bin.sha256").write_text(f"{SHA256}  file.bin\n{more}")
+        assert get(server, path).is_new is False
 
 
 def test_another_address_is_not_continued_with(server, path):
@@ -519,6 +555,23 @@ def test_what_is_no_archive_gets_no_name(archives, tmp_path, content):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_version_does_not_pass_for_another(archives, tmp_path, monkeypatch):
+    monkeypatch.setattr("jahs.published.fetching._ADDRESS", archives.url + "/v{version}")
+    assert download_archives(tmp_path, what=["table"], version="1.0.0")[0].is_new
+    with pytest.raises(InvalidArgument, match=r"is there, but from .*/v1\.0\.0/.*; name another .* /?.*v1\.1\.0/"):
+        download_archives(tmp_path, what=["table"])
+    assert download_archives(tmp_path, what=["table"], version="1.0.0")[0].is_new is False
+
+
+def test_an_archive_whose_numbers_make_no_sense_is_no_fault_of_the_connection(archives, tmp_path):
+    member = tarfile.TarInfo("a")
+    member.size = 1 << 70
+    archives.content = member.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
+    with pytest.raises(CorruptFile, match="is not a readable archive"):
+        download_archives(tmp_path, what=["table"], url=archives.url)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_command_says_what_it_did_and_what_comes_next(archives, tmp_path, capsys):
     import argparse
 
@@ -532,6 +585,13 @@ def test_the_command_says_what_it_did_and_what_comes_next(archives, tmp_path, ca
     assert said == [f"{path}: {len(archives.content)} bytes, sha256 {sha256}", f"Next: jahs import {path} --out DIR"]
     (fact,) = json.loads(run(parser.parse_args([*words, "--json"])))
     assert fact == {"is_new": False, "n_bytes": len(archives.content), "path": str(path), "sha256": sha256}
+
+
+def test_a_download_goes_through_where_stderr_is_closed(archives, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    words = ["--what", "surrogates", "--dir", str(tmp_path), "--url", archives.url]
+    assert main(["download", "jahs-bench-201", *words]) == 0
+    assert (tmp_path / ARCHIVES["surrogates"]).is_file()
 
 
 def test_what_does_not_exist_is_named(tmp_path):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from jahs.stdout import write_stdout
+from jahs.stdout import open_streams, write_stdout
 
 
 @pytest.mark.parametrize("text", ["a result", "a result\n"])
@@ -29,6 +29,21 @@ def test_a_reader_who_has_seen_enough_is_no_error():
 def test_where_nobody_listens_nothing_is_said(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)  # as Python has it where a shell says >&-
     write_stdout("a result")
+
+
+def test_no_result_is_no_line(capsys):
+    write_stdout("")
+    assert capsys.readouterr().out == ""
+
+
+def test_streams_that_are_closed_are_there_and_go_nowhere(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    with open_streams():
+        sys.stdout.write("a result \u2192")
+        sys.stderr.write("a fault")
+        assert not sys.stdout.isatty()
+    assert sys.stdout is sys.stderr is None
 
 
 def test_a_terminal_without_a_character_shows_another():

@@ -10,6 +10,8 @@ import pytest
 
 from jahs.cli import main
 
+DEEP = "[" * 50_000
+
 
 def test_a_query_is_what_the_library_answers(run, bench) -> None:
     lines = [json.loads(line) for line in run("query", "N=5", "--at", "3", "--at", "12", "--json").splitlines()]
@@ -24,6 +26,12 @@ def test_a_query_is_what_the_library_answers(run, bench) -> None:
 def test_values_stand_before_and_behind_options(run, bench, words: str) -> None:
     line = json.loads(run("query", *words.split(), "--json"))
     assert (line["config"], line["at"]) == ({**bench.sample(seed=0), "N": 5, "W": 16}, 5)
+
+
+def test_two_dashes_end_the_options(capsys, release: Path) -> None:
+    assert main(["query", "N=5", "--json", "--release", str(release), "--at", "5", "--", "W=16"]) == 0
+    line = json.loads(capsys.readouterr().out)
+    assert (line["config"]["N"], line["config"]["W"], line["at"]) == (5, 16, 5)
 
 
 def test_a_query_without_epochs_is_at_the_last_one_and_metrics_are_chosen_by_name(run_json, bench) -> None:
@@ -87,9 +95,12 @@ def test_recorded_runs_are_asked_for_by_kind(run_json, release: Path) -> None:
         (["query", "--kind", "guess"], ["kind='guess' does not exist"]),
         (["query", "--configs", "no/such/file"], ["--configs no/such/file: "]),
         (["query", "LearningRate=0.5", "--kind", "table"], ["no run of this config is recorded"]),
-        (["trajectory", "--from", "9", "--to", "3"], ["frm=9 is after to=3"]),
+        (["trajectory", "--from", "9", "--to", "3"], ["from=9 is after to=3"]),
+        (["trajectory", "--from", "13"], ["from=13 is not an integer in 1..12"]),
+        (["query", "--at", DEEP], ["at='[[[", "is not an integer"]),
+        (["query", f"N={DEEP}"], ["N='[[[", "is a str, not an int"]),
     ],
-    ids=lambda value: "-".join(value) if isinstance(value, list) else None,
+    ids=lambda value: "-".join(value)[:50] if isinstance(value, list) else None,
 )
 def test_a_mistake_is_told_on_stderr_with_exit_code_2(run, argv: list[str], said: list[str]) -> None:
     told = run(*argv, code=2)
@@ -99,8 +110,13 @@ def test_a_mistake_is_told_on_stderr_with_exit_code_2(run, argv: list[str], said
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("{}\nN=5\n", "line 2 is not JSON"), ("[1]", "line 1 is no JSON object"), ("{}", "N is missing")],
-    ids=["text", "list", "empty"],
+    [
+        ("{}\nN=5\n", "line 2 is not JSON"),
+        ("[1]", "line 1 is no JSON object"),
+        ("{}", "N is missing"),
+        ("{}\n" + "[" * 100_000, "line 2 is not JSON"),
+    ],
+    ids=["text", "list", "empty", "deep"],
 )
 def test_a_file_that_holds_no_configs_is_refused(run, tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "configs").write_text(text)

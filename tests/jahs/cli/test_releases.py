@@ -69,7 +69,7 @@ def test_what_has_the_right_bytes_must_be_readable_too(tmp_path: Path, capsys, p
     [
         ("no/such/folder", "no/such/folder is not a folder; give a release's folder, or a task: digits"),
         (".", "is not a release"),
-        ("digits", "there is no release for task 'digits'"),
+        ("digits", "there is no release for task 'digits'; give the folder of one: jahs verify FOLDER"),
     ],
     ids=["nothing", "folder", "task"],
 )

@@ -279,8 +279,13 @@ def test_a_small_file_that_decompresses_to_a_large_one_is_refused():
             dumps(np.array(["a", "b"], dtype=object), 2).replace(b"K\x02\x85", b"K\x03\x85"),
             r"shape \(3,\) with 2 items",
         ),
+        (dumps(np.array([0x110000], "<u4").view("<U1"), 4), "a text with a character that does not exist"),
+        (
+            dumps(np.array(["a"]), 4).replace(b"a\0\0\0", b"\xff\xff\xff\xff"),
+            "a text with a character that does not exist",
+        ),
     ],
-    ids=[str(number) for number in range(20)],
+    ids=[str(number) for number in range(22)],
 )
 def test_nonsense_is_corrupt_and_says_why(content, fault):
     refuse(content, fault)

@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import sys
 
 import pytest
 
 import jahs
+from jahs.cli import main
 from jahs.errors import InvalidArgument, MissingData
 from jahs.published.importing import add_arguments, run
 from tests.jahs.published.test_surrogates import cases
@@ -45,6 +47,12 @@ def test_surrogates_become_releases_that_a_benchmark_answers_from(archive, tmp_p
     assert path["valid_acc"][epochs[3] - 1] == result.valid_acc
     with pytest.raises(MissingData, match=r"seed=1: .*no noise\.json"):
         bench.query(configs[3], seed=1)
+
+
+def test_an_import_goes_through_where_stderr_is_closed(archive, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["import", str(archive), "--out", str(tmp_path), "--task", "cifar10", "--metric", "latency"]) == 0
+    assert (tmp_path / "cifar10" / "manifest.json").is_file()
 
 
 def test_one_task_one_metric_and_the_mode_of_costs_can_be_chosen(archive, tmp_path):

@@ -210,10 +210,64 @@ def test_another_release_is_not_replaced(task_folder, tmp_path):
     before = (release / "manifest.json").read_bytes()
     for words in ({"metrics": ["runtime"]}, {"costs": "repaired"}):
         with pytest.raises(
-            InvalidArgument, match="is there already, from other files or with other --metric or --costs"
+            InvalidArgument, match=r"is there and is no release of this import .*; choose another folder, or delete it"
         ):
             import_surrogates(task_folder, tmp_path, **words)
     assert (release / "manifest.json").read_bytes() == before
+
+
+def in_its_place(folder, kind):
+    """Put something where a release would go."""
+    manifest = folder / "manifest.json"
+    if kind == "a file":
+        folder.write_text("notes")
+        return
+    folder.mkdir(exist_ok=True)
+    if kind == "fitted models":
+        manifest.write_text(json.dumps({"format": 7, "models": ["valid_acc"]}))
+    elif kind == "a newer release":
+        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 2}))
+    elif kind == "a release without its manifest":
+        manifest.unlink()
+    elif kind == "a damaged manifest":
+        manifest.write_bytes(manifest.read_bytes()[:-10])
+    elif kind == "another's release":
+        content = json.loads(manifest.read_text())
+        del content["imported"]
+        manifest.write_text(json.dumps(content))
+    (folder / "kept.txt").write_text("work of weeks")
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_release"),
+    [
+        ("a file", False),
+        ("other files", False),
+        ("fitted models", False),
+        ("a newer release", True),
+        ("a release without its manifest", True),
+        ("a damaged manifest", True),
+        ("another's release", True),
+    ],
+)
+def test_nothing_is_replaced_but_a_damaged_release_of_the_same_import(task_folder, tmp_path, kind, is_release):
+    folder = tmp_path / "cifar10"
+    if is_release:
+        import_surrogates(task_folder, tmp_path)
+    in_its_place(folder, kind)
+
+    def content():
+        return {path: path.read_bytes() for path in (folder, *folder.rglob("*")) if path.is_file()}
+
+    before = content()
+    with pytest.raises(InvalidArgument, match=r"cifar10 is there and is no release of this import .* or delete it"):
+        import_surrogates(task_folder, tmp_path)
+    assert content() == before
+
+
+def test_an_empty_folder_is_nothing_in_the_way(task_folder, tmp_path):
+    (tmp_path / "cifar10").mkdir()
+    read_release(import_surrogates(task_folder, tmp_path)["cifar10"]).verify()
 
 
 def test_what_does_not_exist_is_named(task_folder, tmp_path):
@@ -298,6 +352,43 @@ def test_a_pipeline_of_another_kind_is_refused(tmp_path, path, value, error, fau
     refuse_model(tmp_path, thing, error, f"^model.*{fault}")
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ((*_SCALER, "state", "data_min_"), np.array(["low"])),
+        ((*_SCALER, "state", "data_min_"), np.array([None], dtype=object)),
+        (("state", "steps", 0, 1, "state", "transformers_", 0, 1, "state", "drop_idx_"), np.array(0)),
+        (("state", "steps", 0, 1, "state", "feature_names_in_"), np.array([0xFFFFFFFF], "<u4").view("<U1")),
+        (("state", "steps", 0, 1, "state", "feature_names_in_"), np.zeros(100_000, np.int8)),
+    ],
+    ids=["a text for a bound", "nothing for a bound", "no list of drops", "no character", "no names"],
+)
+def test_contents_that_contradict_themselves_are_said_of_the_file(tmp_path, path, value):
+    refuse_model(tmp_path, changed(pipeline(), path, value), CorruptFile, "^model")
+
+
+def test_trees_that_are_no_forest_are_said_of_the_file_and_the_metric(tmp_path):
+    folder = tmp_path / "cifar10"
+    folder.mkdir()
+    trees = make_trees(2, seed=1)
+    trees[0]["left_children"][0] = 0
+    path = model_file(folder, make_pipeline("latency", trees, slope=0.5))
+    (folder / "params.pkl.gz").write_bytes(gzip.compress(dumps(make_params(("latency",)), 0)))
+    with pytest.raises(CorruptFile, match=rf"^{path}: latency: XGBoost model: a node has two parents"):
+        import_surrogates(folder, tmp_path / "out")
+
+
+def test_trees_over_other_columns_than_are_encoded_are_refused(tmp_path):
+    from jahs.published.models import PublishedModel
+    from jahs.published.surrogates import _check_forest
+
+    with model_file(tmp_path, pipeline()).open("rb") as file:
+        (model,) = read_model(file, "model")
+    _check_forest(model, "model")
+    with pytest.raises(CorruptFile, match=r"^model: trees over 41 features, of which 40 are encoded"):
+        _check_forest(PublishedModel(model.columns[1:], model.booster, model.transform), "model")
+
+
 def test_columns_that_do_not_exist_are_refused(task_folder, tmp_path):
     thing = pipeline()
     thing.state["steps"][0][1].state["transformers_"][0][1].state["categories_"][0].array[0] = "SiLU"
@@ -380,7 +471,8 @@ def test_headers_of_something_else_are_refused(tmp_path):
             read_headers(io.BytesIO(dumps(thing, 0)), "params")
 
     refuse({}, UnknownFormat, "params does not hold the parameters of a model")
-    refuse(make_params(("speed",)), UnknownName, "metric='speed' does not exist")
+    refuse(make_params(("speed",)), UnknownFormat, "params: metric='speed' does not exist")
+    refuse(make_params(("latency", "latency")), CorruptFile, "params: one metric several times: latency, latency")
     params = make_params(("latency",))
     refuse({**params, "feature_headers": params["label_headers"]}, UnknownFormat, "params: features latency;")
 

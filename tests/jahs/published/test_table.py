@@ -16,7 +16,7 @@ from jahs.published.oddities import FINDINGS, ODDITY_COLUMNS
 from jahs.published.table import import_table
 from jahs.runs import read_configs, read_profile, read_protocol, read_runs
 from jahs.schema import CONFIG_KEYS
-from tests.pickle_writer import dumps
+from tests.pickle_writer import Name, Obj, call, dumps
 from tests.published_files import frame_bytes, tar_bytes
 from tests.published_tables import N_EPOCHS, TASK, make_columns
 
@@ -233,13 +233,15 @@ def test_an_import_is_not_done_twice_nor_over_another(tmp_path):
         (lambda c: c.pop(("sampling_index", "model_ID")), InvalidTable, "lacks the column sampling_index / model_ID"),
         (lambda c: c.update({("labels", "valid-acc"): c["features", "Activation"]}), InvalidTable, "not numbers"),
         (lambda c: c.update({("features", "epoch"): c["labels", "runtime"]}), InvalidTable, "should be whole"),
+        (lambda c: c.update({("features", "N"): c["features", "Activation"]}), InvalidTable, "N holds <U4, not int"),
+        (lambda c: c.update({("features", "Op1"): c["labels", "runtime"]}), InvalidTable, "Op1 holds float64, not int"),
     ],
-    ids=["no runtime", "no epoch", "no model", "texts", "fractions"],
+    ids=["no runtime", "no epoch", "no model", "texts", "fractions", "text for N", "fractions for Op1"],
 )
 def test_a_table_without_what_a_run_needs_is_refused_and_leaves_nothing(tmp_path, change, error, fault):
     columns = make_columns(2)
     change(columns)
-    with pytest.raises(error, match=fault):
+    with pytest.raises(error, match=rf"^{tmp_path}/metric_data\.tar: .*raw\.pkl\.gz: .*{fault}"):
         imported(tmp_path, columns)
     assert list((tmp_path / "out" / "runs").iterdir()) == []
 
@@ -290,3 +292,77 @@ def test_something_else_than_a_table_is_refused():
             read_frame(io.BytesIO(dumps(thing, 4)), "file")
     with pytest.raises(CorruptFile, match="file ends in the middle"):
         read_frame(io.BytesIO(b""), "file")
+
+
+def index(**facts):
+    """An index of whatever kind: what it is made of says which."""
+    return call("pandas.core.indexes.base", "_new_Index", Name("pandas.core.indexes.base", "Index"), facts)
+
+
+def names_of(*names):
+    return index(data=np.array(names, dtype=object))
+
+
+def levels(names, *codes):
+    return index(levels=[names] * len(codes), codes=list(codes))
+
+
+def count(stop, step=1):
+    return index(start=0, stop=stop, step=step)
+
+
+def table(columns, rows, *blocks):
+    """The bytes of a DataFrame with blocks of (values, places)."""
+    made = tuple(call("pandas.core.internals.blocks", "new_block", *block) for block in blocks)
+    manager = call("pandas.core.internals.managers", "BlockManager", made, [columns, rows])
+    return dumps(Obj("pandas.core.frame", "DataFrame", {"_mgr": manager}), 4)
+
+
+ONE = np.ones((1, 1))
+FIRST = slice(0, 1, 1)
+
+
+def test_a_table_of_one_number_is_read():
+    import io
+
+    frame = read_frame(io.BytesIO(table(levels(names_of("a"), np.array([0])), count(1), (ONE, FIRST))), "file")
+    assert frame.column("a").take(slice(None)).tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (table(levels(names_of()), count(2**48 - 1)), "a table without columns"),
+        (table(names_of(), count(2**48 - 1)), "a table without columns"),
+        (table(names_of("a"), count(2**40), (ONE, FIRST)), "does not fit the table"),
+        (table(names_of("a"), count(1, step=2**62), (ONE, FIRST)), "rows without plain numbers"),
+        (table(names_of("a"), count(1), (np.array(1.0), FIRST)), "does not fit the table"),
+        (table(names_of("a"), count(1), (np.ones(1), FIRST)), "does not fit the table"),
+        (table(names_of("a"), count(0), (np.ones((2**22, 0)), FIRST)), "does not fit the table"),
+        (table(names_of("a"), count(1), (ONE, np.zeros(2**22, np.int8))), "does not fit the table"),
+        (table(names_of("a"), count(1), (ONE, slice(0, 1, 0))), "does not make sense: slice step"),
+        (table(names_of("a"), count(1), (ONE, slice("a", 1, 1))), "a slice of something else"),
+        (table(levels(names_of("a"), np.array(0)), count(1), (ONE, FIRST)), "levels without up to 1000 codes"),
+        (table(levels(names_of("a"), np.zeros(2**22, np.int8)), count(1)), "levels without up to 1000 codes"),
+        (table(levels(names_of("a"), *[np.zeros(1, np.int8)] * 11), count(1)), "levels without up to 1000 codes"),
+        (
+            table(levels(names_of("a"), np.array([0]), np.array([0, 0])), count(1), (ONE, FIRST)),
+            "does not make sense",
+        ),
+        (table(index(data=np.zeros(2**22, np.int8)), count(1)), "not up to 1000 short texts"),
+        (table(index(data=np.array([0xFFFFFFFF], "<u4").view("<U1")), count(1)), "a character that does not"),
+    ],
+    ids=[
+        *("no levels", "no columns", "too few values", "long steps", "no block", "flat block", "many empty columns"),
+        *("many places", "no step", "texts in a slice", "no codes", "many codes", "many levels", "unequal codes"),
+        *("many names", "no character"),
+    ],
+)
+def test_a_table_that_contradicts_itself_is_refused_at_once(content, fault):
+    import io
+    import time
+
+    start = time.process_time()
+    with pytest.raises((CorruptFile, UnknownFormat), match=rf"^file.*{fault}"):
+        read_frame(io.BytesIO(content), "file")
+    assert time.process_time() - start < 0.5
