@@ -19,9 +19,10 @@ from experiments.benches import release_facts
 from jahs.benchmark import Benchmark
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, ProtocolMismatch
 from jahs.hashing import digest_facts
+from jahs.parameters import is_number
 from jahs.simulate import Log, Trial
 from jahs.simulate.continuation import network_of
-from jahs.simulate.settings import Settings, is_number
+from jahs.simulate.settings import Settings
 from jahs.views import View
 
 __all__ = ["Claim", "Terms", "check_log", "claim_of", "view_of"]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from jahs.errors import InvalidArgument, UnknownFormat
 from jahs.masks import refuse_masked
+from jahs.parameters import is_number, show
 
 __all__ = ["BOUNDS_FORMAT", "BoundedTransform"]
 
@@ -46,9 +47,8 @@ class BoundedTransform:
         faults = []
         for name in ("lower", "upper", "slope", "margin"):
             value = getattr(self, name)
-            is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if not is_number or not math.isfinite(value):
-                faults.append(f"{name}={value!r} is not a finite number")
+            if not is_number(value):
+                faults.append(f"{name}={show(value)} is not a finite number")
             else:
                 object.__setattr__(self, name, float(value))
         if type(published := getattr(self, "published")) is not bool:  # noqa: B009  # from_dict gives anything

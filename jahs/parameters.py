@@ -184,6 +184,16 @@ def with_article(name: str) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
+def is_number(value: object) -> bool:
+    """Whether this is a number that a float can hold, Python's or numpy's: no bool, not NaN, not infinite."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int beyond every float
+        return False
+
+
 def show(value: object) -> str:
     """The value on one short line, also when its repr is long, has several lines or raises."""
     try:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from jahs.columns import config_ids
-from jahs.errors import InvalidArgument, InvalidTable, JahsError, ProtocolMismatch
+from jahs.errors import InvalidTable, JahsError, ProtocolMismatch
 from jahs.files.tables import Table, take
 from jahs.metrics import ACCURACIES
 from jahs.runs import (
@@ -42,7 +42,7 @@ from pipeline.machine import processor_model
 from pipeline.protocol import protocol_digest
 from pipeline.runs import RunsFolder
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, config_table, group_positions, run_seeds, sample_config
-from pipeline.train import EPOCH_FIELDS, train
+from pipeline.train import EPOCH_FIELDS, check_seed, train
 from pipeline.visits import merge_visits
 
 __all__ = ["main", "merge", "retrain", "status", "verify"]
@@ -129,8 +129,7 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
         InvalidArgument: a negative seed.
         InvalidTable: the folder has fewer finished CPU runs.
     """
-    if seed < 0:
-        raise InvalidArgument(f"seed={seed} is not an integer >= 0")
+    check_seed(seed)
     chosen = folder_task(path)
     runs, configs = read_runs(path), read_configs(path)
     number_of = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))

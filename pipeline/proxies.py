@@ -42,7 +42,7 @@ from pipeline.data import ImageSet, load_images
 from pipeline.progress import Progress
 from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
-from pipeline.train import Training, one_core
+from pipeline.train import Training, check_seed, one_core
 
 __all__ = ["main", "proxy_folder", "score_config", "score_network"]
 
@@ -82,8 +82,7 @@ def proxy_folder(folder: Path, of_task: Task, *, data_dir: Path | None = None, s
         InvalidArgument: a negative seed, or its scores are of another one.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
-    if seed < 0:
-        raise InvalidArgument(f"seed={seed} is not an integer >= 0")
+    check_seed(seed)
     wanted = shared_protocol(folder, of_task)
     scored, configs = read_proxies(folder), read_configs(folder)
     _refuse_another_seed(scored, folder, seed)

@@ -29,7 +29,17 @@ from pipeline.data import ImageSet, Part, resize_batch
 from pipeline.machine import device_name, processor_model
 from pipeline.network import Network, build_network
 
-__all__ = ["BATCH_SIZE", "CONSTANTS", "EPOCH_FIELDS", "TrainedRun", "Training", "learning_rate", "one_core", "train"]
+__all__ = [
+    "BATCH_SIZE",
+    "CONSTANTS",
+    "EPOCH_FIELDS",
+    "TrainedRun",
+    "Training",
+    "check_seed",
+    "learning_rate",
+    "one_core",
+    "train",
+]
 
 BATCH_SIZE: Final = 256
 
@@ -100,8 +110,7 @@ def train(
     last = task.max_epoch if epochs is None else epochs
     if isinstance(last, bool) or not isinstance(last, int) or not 1 <= last <= task.max_epoch:
         raise InvalidArgument(f"epochs={epochs!r} is not an integer in 1..{task.max_epoch}, the epochs of {task.name}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidArgument(f"seed={seed!r} is not an integer >= 0")
+    check_seed(seed)
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(config, task, images, seed=seed, device=device)
         identity = (
@@ -124,6 +133,16 @@ def train(
                 training.save(checkpoint, identity, rows)
             _report(on_epoch, epoch, rows[-1])
     return TrainedRun(status="finished", epochs=_table(rows[:last]), network=training.network)
+
+
+def check_seed(seed: object) -> None:
+    """Refuse what is no seed of a training.
+
+    Raises:
+        InvalidArgument: it is not an integer >= 0.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InvalidArgument(f"seed={seed!r} is not an integer >= 0")
 
 
 _ONE_AT_A_TIME: Final = threading.RLock()

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jahs.adapters.budgets import Budgets, as_view
-from jahs.adapters.values import is_finite, to_config
+from jahs.adapters.values import to_config
 from jahs.configs import Config
 from jahs.errors import InvalidArgument
 from jahs.metrics import Metric
 from jahs.objectives import Objective, read_objectives
-from jahs.parameters import show
+from jahs.parameters import is_number, show
 from jahs.queryable import Queryable
 from jahs.views import View
 
@@ -213,7 +213,7 @@ def _read_bounds(
     faults = [
         f"{argument}: {name}={show(value)} is not a finite number"
         for name, value in bounds.items()
-        if not is_finite(value)
+        if not is_number(value)
     ]
     if faults:
         raise InvalidArgument("\n".join(faults))

@@ -21,7 +21,7 @@ from jahs.adapters.importing import import_tool
 from jahs.configs import Config
 from jahs.errors import InvalidArgument
 from jahs.metrics import metric
-from jahs.parameters import Parameter, Value, show
+from jahs.parameters import Parameter, Value, is_number, show
 from jahs.queryable import Queryable
 from jahs.spaces import Space
 
@@ -172,7 +172,7 @@ def _steps(evaluator: Evaluator, budgets: Iterable[int]) -> list[int]:
         raise InvalidArgument(
             "budgets: Optuna prunes studies of one metric only; leave budgets out, or name one metric"
         )
-    are_whole = all(values.is_finite(at) and at == int(at) and 1 <= at <= full for at in early)
+    are_whole = all(is_number(at) and at == int(at) and 1 <= at <= full for at in early)
     if not are_whole or early != sorted(set(early)):
         raise InvalidArgument(f"budgets={show(early)}: not integers in 1..{full}, ascending")
     return [*(int(at) for at in early if at < full), full]

@@ -7,7 +7,6 @@ a config is builtins, and nothing else.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Final, cast
 
@@ -18,7 +17,7 @@ from jahs.errors import InvalidConfig
 from jahs.parameters import PARAMETERS, Parameter, Value
 from jahs.spaces import Space
 
-__all__ = ["from_config", "is_finite", "shown_parameters", "to_config"]
+__all__ = ["from_config", "shown_parameters", "to_config"]
 
 ROUNDING: Final = 1e-9
 """How far, relatively, a float may lie beyond its range: tools sample the logarithm, and come back a digit off."""
@@ -64,16 +63,6 @@ def from_config(config: Mapping[str, object], space: Space) -> dict[str, Value]:
     """
     clean = cast("dict[str, Value]", space.validate(config))
     return {name: _clip(parameter, clean[name]) for name, parameter in shown_parameters(space).items()}
-
-
-def is_finite(value: object) -> bool:
-    """Whether a value is a finite number, Python's or numpy's; a bool is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an int beyond every float
-        return False
 
 
 def _clip(parameter: Parameter, value: Value) -> Value:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import platform
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, UnknownFormat, UnknownName
 from jahs.features import FEATURE_SETS, FeatureSet
-from jahs.forest import forest_from_xgboost
+from jahs.forest import Forest, forest_from_xgboost
 from jahs.metrics import METRICS, metric
 from jahs.published.models import Headers, PublishedModel, read_headers, read_model
 from jahs.published.parts import read_part, write_part
@@ -164,12 +164,15 @@ def _import_task(
     parts = out / f".{name}.parts"
     parts.mkdir(parents=True, exist_ok=True)
     models: dict[str, PublishedModel] = {}
+    where: dict[str, str] = {}  # each came from
     for number, entry in enumerate(entries, 1):
         found = headers[entry.model.where]
-        models |= _read_models(entry, found, parts / f"{sources[_key(found)][:16]}.npz")
+        own = _read_models(entry, found, parts / f"{sources[_key(found)][:16]}.npz")
+        models |= own
+        where |= dict.fromkeys(own, entry.model.where)
         report(f"{number}/{len(entries)} {name} {_key(found)}")
     kept = {m: models[m] for m in METRICS if m in models and (chosen is None or m in chosen)}
-    _write(release, name, kept, asked, {_key(found): found for found in headers.values()})
+    _write(release, name, kept, asked, {_key(found): found for found in headers.values()}, where=where)
     shutil.rmtree(parts)
     report(f"{name}: {release}")
     return release
@@ -209,14 +212,25 @@ def _read_models(entry: _Entry, headers: Headers, part: Path) -> dict[str, Publi
     if len(found) != len(headers.metrics):
         raise CorruptFile(f"{entry.model.where}: {len(found)} models for {_key(headers)}")
     models = {metric(name).name: model for name, model in zip(headers.metrics, found, strict=True)}
-    for name, model in models.items():
-        _check_forest(model, f"{entry.model.where}: {name}")
     write_part(part, models)
     return models
 
 
+def _forest_of(models: Mapping[str, PublishedModel], where: Mapping[str, str]) -> Forest:
+    """The forest of models over the same columns; where their trees are none, the file at fault is named."""
+    try:
+        forest = forest_from_xgboost([model.booster.to_model() for model in models.values()])
+        if all(len(model.columns) == forest.n_features for model in models.values()):
+            return forest
+    except (CorruptFile, InvalidArgument, UnknownFormat):
+        pass  # only now are they looked at one by one
+    for name, model in models.items():
+        _check_forest(model, f"{where[name]}: {name}")
+    raise CorruptFile(f"{', '.join(where[name] for name in models)}: their trees make no forest together")
+
+
 def _check_forest(model: PublishedModel, where: str) -> None:
-    """Refuse trees that are no forest over the columns, while it is known which file holds them."""
+    """Refuse trees that are no forest over the columns."""
     try:
         forest = forest_from_xgboost([model.booster.to_model()])
     except (CorruptFile, InvalidArgument, UnknownFormat) as err:
@@ -234,6 +248,8 @@ def _write(
     models: dict[str, PublishedModel],
     asked: dict[str, Any],
     headers: dict[str, Headers],
+    *,
+    where: Mapping[str, str],
 ) -> None:
     by_columns: dict[tuple[str, ...], list[str]] = {}
     for found, model in models.items():
@@ -241,7 +257,7 @@ def _write(
     packs, forests, entries = [], [], {}
     for place, (columns, members) in enumerate(by_columns.items()):
         packs.append(Pack(file=f"forests-{place}", features=_features(columns, name)))
-        forests.append(forest_from_xgboost([models[member].booster.to_model() for member in members]))
+        forests.append(_forest_of({member: models[member] for member in members}, where))
         for forest, member in enumerate(members):
             entries[member] = MetricModel(
                 pack=place, forest=forest, transform=models[member].transform, overrides=_OVERRIDES.get(member, {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
@@ -11,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import InvalidArgument, OutOfSpace
+from jahs.errors import InvalidArgument
+from jahs.files.atomic import out_of_space
 from jahs.forest import Forest, save_forest, save_mapped_forest
 from jahs.hashing import sha256_file
 from jahs.release.manifest import MANIFEST, RELEASE_FORMAT, to_json
@@ -54,7 +54,7 @@ def write_release(
     _check(path, manifest_facts, models, forests)
     parts: dict[str, Mapping[str, Any] | None] = {"models": None if models is None else models.to_dict()}
     parts |= {"noise": noise, "references": references, "quality": quality}
-    try:
+    with out_of_space(path):
         beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
         try:
             for name, content in parts.items():
@@ -74,10 +74,6 @@ def write_release(
         except BaseException:
             shutil.rmtree(beside, ignore_errors=True)
             raise
-    except OSError as err:
-        if err.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise OutOfSpace(f"{path} could not be written: the disk is full; free some space and start again") from err
-        raise
 
 
 def clear_leftovers(path: Path) -> None:

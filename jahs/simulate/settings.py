@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -12,9 +11,9 @@ import numpy as np
 
 from jahs.errors import InvalidArgument
 from jahs.fidelities import is_list
-from jahs.parameters import show
+from jahs.parameters import is_number, show
 
-__all__ = ["Settings", "Thinking", "is_number"]
+__all__ = ["Settings", "Thinking"]
 
 Thinking: TypeAlias = Literal["free", "measured"] | float
 """What the optimiser's own time costs: nothing, what a clock measures, or so many seconds per ask."""
@@ -79,13 +78,6 @@ class Settings:
         words = blake2b(f"{self.seed} {trial}".encode(), digest_size=16, person=b"jahs-failures-1").digest()
         chance, share = (int.from_bytes(words[at : at + 8], "little") / 2**64 for at in (0, 8))
         return share if chance < self.failure_rate else None
-
-
-def is_number(value: object) -> bool:
-    """Whether this is a number that a float can hold: not NaN, not infinite, no larger integer; numpy's are."""
-    if isinstance(value, np.number):
-        value = value.item()
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _is_integer(value: object, lowest: int, highest: int) -> bool:

@@ -8,8 +8,8 @@ from typing import Final, Literal, TypeAlias, cast
 
 from jahs.configs import Config, validate
 from jahs.errors import InvalidConfig
+from jahs.parameters import is_number
 from jahs.schema import TRIAL_KEYS
-from jahs.simulate.settings import is_number
 
 __all__ = ["AskedFidelity", "Fidelity", "Proposal", "Status", "Trial"]
 

@@ -43,6 +43,16 @@ def _folder(task, path, *, n_configs):
     return path
 
 
+def _visited(task, path, *, n_configs, visits, repeats):
+    """Two folders of so many configs each, with a profile."""
+    folders = []
+    for name, n in zip(("one", "two"), n_configs, strict=True):
+        (path / name).mkdir()
+        folders.append(_folder(task, path / name, n_configs=n))
+        profile_folder(folders[-1], task, visits=visits, repeats=repeats, load=_quiet)
+    return folders
+
+
 def _quiet() -> float:
     return 0.0
 
@@ -112,10 +122,7 @@ def test_more_visits_and_more_configs_are_added_to_what_is_there(folder, task, q
 def test_visits_of_folders_merge_into_a_profile_of_the_machine_that_visited_the_most(
     task, tmp_path, quick, monkeypatch
 ):
-    for name, n_configs in (("one", 5), ("two", 8)):
-        (tmp_path / name).mkdir()
-        profile_folder(_folder(task, tmp_path / name, n_configs=n_configs), task, visits=2, repeats=2, load=_quiet)
-    one, two = tmp_path / "one", tmp_path / "two"
+    one, two = _visited(task, tmp_path, n_configs=(5, 8), visits=2, repeats=2)
     own = read_visits(one)
     merge_visits(one, [read_visits(two)] * 2)
     merged = read_visits(one)
@@ -173,10 +180,7 @@ def test_visits_that_are_merged_during_a_pass_stay(task, tmp_path, quick, monkey
 def test_a_merge_that_was_killed_between_its_two_files_is_made_good_by_the_same_merge(
     task, tmp_path, quick, monkeypatch
 ):
-    for name, n_configs in (("one", 3), ("two", 5)):
-        (tmp_path / name).mkdir()
-        profile_folder(_folder(task, tmp_path / name, n_configs=n_configs), task, visits=1, repeats=1, load=_quiet)
-    one, two = tmp_path / "one", tmp_path / "two"
+    one, two = _visited(task, tmp_path, n_configs=(3, 5), visits=1, repeats=1)
     n_written = []
 
     def write_or_die(write, *args):
@@ -235,13 +239,10 @@ def test_another_machine_measures_every_config_anew_beside_what_is_there(folder,
 
 
 def test_a_merge_waits_for_a_pass_that_saves(task, tmp_path, quick):
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        profile_folder(_folder(task, tmp_path / name, n_configs=2), task, visits=1, repeats=1, load=_quiet)
-    one = tmp_path / "one"
+    one, two = _visited(task, tmp_path, n_configs=(2, 2), visits=1, repeats=1)
     with ThreadPoolExecutor(1) as pool:
         with RunsFolder(one).lock("profile"):
-            merging = pool.submit(merge_visits, one, [read_visits(tmp_path / "two")])
+            merging = pool.submit(merge_visits, one, [read_visits(two)])
             with pytest.raises(TimeoutError):
                 merging.result(timeout=0.2)
         merging.result()
