@@ -6,6 +6,7 @@ where its authors do not state a number (the validation sizes of the two ICGen t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -31,6 +32,10 @@ class Task:
         n_channels, n_classes: of the images.
         n_train, n_valid, n_test: split sizes, disjoint.
         max_epoch: epochs of a full run; the cosine schedule ends there.
+        batch_size: images in one training step.
+        learning_rate_factor, learning_rate_power: training uses factor * LearningRate ** power; the config keeps its
+            published value. A power below 1 makes short training as tolerant of the rate as long training is.
+        operators: version of the network's arithmetic (`pipeline.operators`); versions differ by rounding.
         crop: "small" crops the image as it is trained on; "large" crops at full side before resizing (CIFAR-10).
         pad: black pixels added on each side of the original images before they are resized.
         has_own_test: whether testing uses the data set's own test images; otherwise they are drawn from all.
@@ -51,6 +56,10 @@ class Task:
     n_valid: int
     n_test: int
     max_epoch: int
+    batch_size: int = 256
+    learning_rate_factor: float = 1.0
+    learning_rate_power: float = 1.0
+    operators: int = 2
     crop: Literal["small", "large"] = "small"
     pad: int = 0
     has_own_test: bool = False
@@ -71,11 +80,20 @@ class Task:
             )
         faults += [
             f"{key}={value}: must be at least 1"
-            for key in ("n_channels", "n_classes", "n_train", "n_valid", "n_test", "max_epoch")
+            for key in ("n_channels", "n_classes", "n_train", "n_valid", "n_test", "max_epoch", "batch_size")
             if (value := getattr(self, key)) < 1
+        ]
+        faults += [
+            f"{key}={value}: must be a finite number above 0"
+            for key in ("learning_rate_factor", "learning_rate_power")
+            if not 0 < (value := getattr(self, key)) < math.inf
         ]
         if faults:
             raise InvalidArgument("\n".join(f"task {self.name!r}: {fault}" for fault in faults))
+
+    def trained_rate(self, rate: float) -> float:
+        """Learning rate that training starts from for a config's `LearningRate`."""
+        return float(self.learning_rate_factor * rate**self.learning_rate_power)
 
     def image_side(self, resolution: float) -> int:
         """Side in pixels of the images that a config of this Resolution sees."""
@@ -86,6 +104,7 @@ _FASHION = (
     "Xiao, Rasul, Vollgraf (2017). Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning Algorithms. "
     "arXiv:1708.07747"
 )
+_CIFAR = "Krizhevsky (2009). Learning Multiple Layers of Features from Tiny Images."
 _ALL = (
     Task(
         name="digits",
@@ -112,9 +131,25 @@ _ALL = (
         n_valid=3072,
         n_test=2048,
         max_epoch=12,
+        operators=1,
         index_digest="24c9a820911c7860",
         has_own_test=True,
         citation=_FASHION,
+    ),
+    Task(
+        name="cifar10_mini",
+        title="CIFAR-10 (16 px)",
+        data_set="cifar10_first",
+        side=16,
+        n_channels=3,
+        n_classes=10,
+        n_train=6400,
+        n_valid=3200,
+        n_test=1600,
+        max_epoch=27,
+        batch_size=64,
+        index_digest="dd5c2e343b667e61",
+        citation=_CIFAR,
     ),
     Task(
         name="cifar10",
@@ -132,7 +167,7 @@ _ALL = (
         max_translation=10,
         mean=(0.4914, 0.4822, 0.4465),
         std=(0.2470, 0.2435, 0.2616),
-        citation="Krizhevsky (2009). Learning Multiple Layers of Features from Tiny Images.",
+        citation=_CIFAR,
     ),
     Task(
         name="colorectal_histology",

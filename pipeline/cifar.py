@@ -1,15 +1,18 @@
 """CIFAR-10 as it is published: the binary or the python version, as an archive or unpacked; no pickle is executed.
 
+The whole data set has six batches; a laptop task reads the first two, whose contents are checked by their MD5.
+
 Both are read into rows of bytes, a label and then 3 x 32 x 32 pixels. A python batch is a pickle of a fixed shape,
 which `jahs.pickles` reads as data.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import tarfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,9 +22,23 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile
 from jahs.pickles import Limits, read_pickle
 
-__all__ = ["BATCHES", "N_PIXELS", "read_batches", "read_binary_batch", "read_python_batch"]
+__all__ = [
+    "BATCHES",
+    "FIRST_BATCHES",
+    "N_PIXELS",
+    "check_published",
+    "read_batches",
+    "read_binary_batch",
+    "read_python_batch",
+]
 
 BATCHES: Final = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
+FIRST_BATCHES: Final[Mapping[str, str]] = {
+    "data_batch_1": "5dd7e06a14cb22eb9f671a540d1b7c25",
+    "data_batch_2": "5ea93a67294ea407fff1d09f752e9692",
+}
+"""The two batches of the laptop task, with the MD5 of each file of the published binary version."""
+
 N_PIXELS: Final = 3 * 32 * 32
 _LARGEST_BATCH: Final = 64 << 20  # bytes; the published ones have 31 million
 
@@ -30,8 +47,8 @@ _LIMITS: Final = Limits(n_bytes=_LARGEST_BATCH, n_payload=_LARGEST_BATCH)
 _Rows = NDArray[np.uint8]
 
 
-def read_batches(folder: Path) -> dict[str, _Rows] | None:
-    """Return the six batches (n, 1 + 3072) that a folder, its usual subfolder or an archive in it holds, or None.
+def read_batches(folder: Path, names: Sequence[str] = BATCHES) -> dict[str, _Rows] | None:
+    """Return batches (n, 1 + 3072) that a folder, its usual subfolder or an archive in it holds, or None.
 
     Raises:
         CorruptFile: they are there, but not as published.
@@ -42,7 +59,7 @@ def read_batches(folder: Path) -> dict[str, _Rows] | None:
         ("cifar-10-batches-py", "", read_python_batch),
     ):
         for inner in (folder, folder / subfolder):
-            paths = {name: inner / f"{name}{ending}" for name in BATCHES}
+            paths = {name: inner / f"{name}{ending}" for name in names}
             if all(path.is_file() for path in paths.values()):
                 return {name: read(path.read_bytes(), str(path)) for name, path in paths.items()}
     for archive, ending, read in (
@@ -50,7 +67,7 @@ def read_batches(folder: Path) -> dict[str, _Rows] | None:
         ("cifar-10-python.tar.gz", "", read_python_batch),
     ):
         if (folder / archive).is_file():
-            return _read_archive(folder / archive, ending, read)
+            return _read_archive(folder / archive, ending, read, names)
     return None
 
 
@@ -88,14 +105,32 @@ def read_python_batch(content: bytes, where: str) -> _Rows:
     return rows
 
 
-def _read_archive(path: Path, ending: str, read: Callable[[bytes, str], _Rows]) -> dict[str, _Rows]:
-    """Read the batches of an archive in memory; nothing is unpacked to disk."""
-    names = {f"{name}{ending}": name for name in BATCHES}
+def check_published(batches: Mapping[str, _Rows], folder: Path) -> None:
+    """Refuse batches that are not the published ones of `FIRST_BATCHES`, whichever version they were read from.
+
+    Raises:
+        CorruptFile: a batch has other contents; names every such batch.
+    """
+    found = {name: hashlib.md5(rows.tobytes(), usedforsecurity=False).hexdigest() for name, rows in batches.items()}
+    if faults := [
+        f"{folder}: {name} has {len(batches[name])} images and MD5 {md5} in the binary version, but "
+        f"{FIRST_BATCHES[name]} was published"
+        for name, md5 in found.items()
+        if md5 != FIRST_BATCHES[name]
+    ]:
+        raise CorruptFile("\n".join([*faults, "fetch the files again: python -m pipeline.download cifar10"]))
+
+
+def _read_archive(
+    path: Path, ending: str, read: Callable[[bytes, str], _Rows], names: Sequence[str]
+) -> dict[str, _Rows]:
+    """Read the named batches of an archive in memory; nothing is unpacked to disk."""
+    wanted = {f"{name}{ending}": name for name in names}
     batches: dict[str, _Rows] = {}
     try:
         with tarfile.open(path) as archive:
             for member in archive:
-                name = names.get(Path(member.name).name)
+                name = wanted.get(Path(member.name).name)
                 if name is None or not member.isfile():
                     continue
                 where = f"{path}: {member.name}"
@@ -105,6 +140,6 @@ def _read_archive(path: Path, ending: str, read: Callable[[bytes, str], _Rows]) 
                 batches[name] = read(b"" if file is None else file.read(), where)
     except (tarfile.TarError, OSError, EOFError, zlib.error) as err:
         raise CorruptFile(f"{path} is not a readable archive: {err}") from err
-    if missing := [name for name in BATCHES if name not in batches]:
+    if missing := [name for name in names if name not in batches]:
         raise CorruptFile(f"{path} lacks {', '.join(missing)}")
-    return {name: batches[name] for name in BATCHES}
+    return {name: batches[name] for name in names}

@@ -17,41 +17,41 @@ from torch.nn import functional
 from jahs.cell import EDGES, Cell
 from jahs.cell.operations import CONV1X1, CONV3X3, IDENTITY, POOL, ZERO
 from jahs.tasks import Task
+from pipeline.operators import OPERATORS, Operators
 
 __all__ = ["CellBlock", "Network", "ReductionBlock", "build_network"]
 
-ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
-    "ReLU": functional.relu,
-    "Hardswish": functional.hardswish,
-    "Mish": functional.mish,
-}
 _KERNELS: Final = {CONV3X3: 3, CONV1X1: 1}
 
 
 class ConvBN(nn.Module):
     """Convolution and BatchNorm; the caller activates, because edges that leave one node share its activation."""
 
-    def __init__(self, n_in: int, n_out: int, kernel: int, *, stride: int = 1) -> None:
+    def __init__(self, n_in: int, n_out: int, kernel: int, operators: Operators, *, stride: int = 1) -> None:
         super().__init__()
+        self.convolve = operators.convolve
         self.conv = nn.Conv2d(n_in, n_out, kernel, stride=stride, padding=kernel // 2, bias=False)
         self.norm = nn.BatchNorm2d(n_out)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return norm(conv(x))."""
-        out: Tensor = self.norm(self.conv(x))
+        out: Tensor = self.norm(self.conv(x) if self.conv.stride != (1, 1) else self.convolve(x, self.conv.weight))
         return out
 
 
 class CellBlock(nn.Module):
     """One cell of `n_channels`; every edge is computed, also one that leads nowhere; Zero adds nothing."""
 
-    def __init__(self, ops: tuple[int, ...], n_channels: int, activation: Callable[[Tensor], Tensor]) -> None:
+    def __init__(
+        self, ops: tuple[int, ...], n_channels: int, activation: Callable[[Tensor], Tensor], operators: Operators
+    ) -> None:
         super().__init__()
         self.ops = ops
+        self.average_pool = operators.average_pool
         self.activation = activation
         self.convs = nn.ModuleDict(
             {
-                f"Op{number}": ConvBN(n_channels, n_channels, _KERNELS[op])
+                f"Op{number}": ConvBN(n_channels, n_channels, _KERNELS[op], operators)
                 for number, op in enumerate(ops, start=1)
                 if op in _KERNELS
             }
@@ -72,7 +72,7 @@ class CellBlock(nn.Module):
                 term = value
             elif op == POOL:
                 if source not in pooled:
-                    pooled[source] = functional.avg_pool2d(value, 3, stride=1, padding=1, count_include_pad=False)
+                    pooled[source] = self.average_pool(value)
                 term = pooled[source]
             else:
                 if source not in activated:
@@ -85,11 +85,11 @@ class CellBlock(nn.Module):
 class ReductionBlock(nn.Module):
     """Basic residual block that halves the side and doubles the channels."""
 
-    def __init__(self, n_in: int, n_out: int, activation: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, n_in: int, n_out: int, activation: Callable[[Tensor], Tensor], operators: Operators) -> None:
         super().__init__()
         self.activation = activation
-        self.first = ConvBN(n_in, n_out, 3, stride=2)
-        self.second = ConvBN(n_out, n_out, 3)
+        self.first = ConvBN(n_in, n_out, 3, operators, stride=2)
+        self.second = ConvBN(n_out, n_out, 3, operators)
         self.shortcut = nn.Conv2d(n_in, n_out, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -103,17 +103,27 @@ class Network(nn.Module):
     """The whole network, from normalised images to logits."""
 
     def __init__(
-        self, ops: tuple[int, ...], *, n_cells: int, width: int, activation: str, n_channels: int, n_classes: int
+        self,
+        ops: tuple[int, ...],
+        *,
+        n_cells: int,
+        width: int,
+        activation: str,
+        n_channels: int,
+        n_classes: int,
+        operators: Operators,
     ) -> None:
         super().__init__()
-        self.activation = ACTIVATIONS[activation]
-        self.stem = ConvBN(n_channels, width, 3)
+        self.activation = {"ReLU": functional.relu, "Hardswish": functional.hardswish, "Mish": operators.mish}[
+            activation
+        ]
+        self.stem = ConvBN(n_channels, width, 3, operators)
         blocks: list[nn.Module] = []
         for stage in range(3):
             n = width * 2**stage
             if stage:
-                blocks.append(ReductionBlock(n // 2, n, self.activation))
-            blocks += [CellBlock(ops, n, self.activation) for _ in range(n_cells)]
+                blocks.append(ReductionBlock(n // 2, n, self.activation, operators))
+            blocks += [CellBlock(ops, n, self.activation, operators) for _ in range(n_cells)]
         self.body = nn.Sequential(*blocks)
         self.norm = nn.BatchNorm2d(4 * width)
         self.classify = nn.Linear(4 * width, n_classes)
@@ -134,5 +144,6 @@ def build_network(config: Mapping[str, Any], task: Task) -> Network:  # Any: a c
         activation=config["Activation"],
         n_channels=task.n_channels,
         n_classes=task.n_classes,
+        operators=OPERATORS[task.operators],
     )
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # absent from its stubs

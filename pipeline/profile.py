@@ -38,7 +38,7 @@ from pipeline.machine import processor_model
 from pipeline.progress import Progress
 from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
-from pipeline.train import BATCH_SIZE, Training, one_core
+from pipeline.train import LATENCY_BATCH, Training, one_core
 from pipeline.visits import LOCK, add_new, write_profile, write_visits
 
 __all__ = ["Settings", "main", "measure_config", "profile_folder"]
@@ -87,9 +87,9 @@ def measure_config(
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(config, task, images, seed=seed)
         training.optimizer.param_groups[0]["lr"] = 0.0
-        index = torch.arange(BATCH_SIZE) % len(images.train.labels)
+        index = torch.arange(task.batch_size) % len(images.train.labels)
         with torch.inference_mode():
-            prepared = training.prepare(images.valid.images[torch.arange(BATCH_SIZE) % len(images.valid.labels)])
+            prepared = training.prepare(images.valid.images[torch.arange(LATENCY_BATCH) % len(images.valid.labels)])
         for _ in range(1 + repeats):
             training.network.eval()
             started = time.thread_time()

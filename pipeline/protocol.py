@@ -18,6 +18,11 @@ from pipeline.train import CONSTANTS
 __all__ = ["protocol_digest", "protocol_facts", "shared_protocol"]
 
 _PROSE = ("title", "citation")
+_OPTIONAL = {
+    "learning_rate_factor": 1.0,
+    "learning_rate_power": 1.0,
+    "operators": 1,
+}  # facts that older protocols do not name
 
 
 def protocol_facts(task: Task) -> dict[str, object]:
@@ -30,8 +35,13 @@ def protocol_facts(task: Task) -> dict[str, object]:
         raise ProtocolMismatch(
             f"task {task.name!r} has no index digest: freeze it in jahs/tasks.py before anything is recorded"
         )
-    facts = {key: value for key, value in dataclasses.asdict(task).items() if key not in _PROSE}
-    return {"task": facts, "training": dict(CONSTANTS), "augmentation": AUGMENTATION_VERSION}
+    facts = {
+        key: value
+        for key, value in dataclasses.asdict(task).items()
+        if key not in (*_PROSE, "batch_size") and (key, value) not in _OPTIONAL.items()
+    }
+    training = {"batch_size": task.batch_size, **CONSTANTS}
+    return {"task": facts, "training": training, "augmentation": AUGMENTATION_VERSION}
 
 
 def protocol_digest(task: Task) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, MissingData, MissingDependency, UnknownName
-from pipeline.cifar import read_batches
+from pipeline.cifar import BATCHES, FIRST_BATCHES, check_published, read_batches
 
 __all__ = ["DATA_SETS", "FASHION_FILES", "Pool", "cache_folder", "read_pool", "search_folders"]
 
@@ -33,6 +33,7 @@ _SYSTEM_FOLDERS: Final = {"fashion_mnist": ("/usr/share/datasets/fashion-mnist",
 _SUBFOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
     "fashion_mnist": ("fashion_mnist", "fashion-mnist"),
     "cifar10": ("cifar10", "cifar-10"),
+    "cifar10_first": ("cifar10", "cifar-10"),
     "colorectal_histology": ("colorectal_histology", "Kather_texture_2016_image_tiles_5000"),
 }
 _TILES: Final = (".tif", ".tiff", ".png")
@@ -41,6 +42,8 @@ _HOW_TO_GET: Final = {
     "`python -m pipeline.download fashion_mnist`, or name a folder with --data-dir",
     "cifar10": "name with --data-dir a folder that holds cifar-10-binary.tar.gz, cifar-10-python.tar.gz or what is "
     "in one of them",
+    "cifar10_first": "run `python -m pipeline.download cifar10`, or name with --data-dir a folder that holds "
+    "data_batch_1 and data_batch_2 of CIFAR-10, cifar-10-binary.tar.gz or cifar-10-python.tar.gz",
     "colorectal_histology": "name with --data-dir the folder Kather_texture_2016_image_tiles_5000, "
     "which has one folder of images for each of the 8 classes",
 }
@@ -61,7 +64,7 @@ class Pool:
 def cache_folder(data_set: str) -> Path:
     """Return the user's folder for a data set, where `pipeline.download` puts it."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "jahs" / data_set
+    return Path(cache) / "jahs" / data_set.removesuffix("_first")
 
 
 def search_folders(data_set: str, *, data_dir: Path | None = None) -> list[Path]:
@@ -141,16 +144,27 @@ def _read_idx(path: Path) -> NDArray[np.uint8]:
 
 
 def _read_cifar10(folder: Path) -> Pool | None:
-    batches = read_batches(folder)
+    batches = read_batches(folder, BATCHES)
+    return None if batches is None else _cifar_pool(batches, folder)
+
+
+def _read_cifar10_first(folder: Path) -> Pool | None:
+    """Read the first two training batches alone, as published."""
+    batches = read_batches(folder, tuple(FIRST_BATCHES))
     if batches is None:
         return None
+    check_published(batches, folder)
+    return _cifar_pool(batches, folder)
+
+
+def _cifar_pool(batches: Mapping[str, NDArray[np.uint8]], folder: Path) -> Pool:
     rows = np.concatenate(list(batches.values()))
     if rows[:, 0].max() > 9:
         raise CorruptFile(f"{folder}: a label is {rows[:, 0].max()}, not in 0 to 9, so this is not CIFAR-10")
     return Pool(
         images=rows[:, 1:].reshape(-1, 3, 32, 32),
         labels=rows[:, 0].astype(np.int64),
-        n_development=len(rows) - len(batches["test_batch"]),
+        n_development=len(rows) - len(batches.get("test_batch", ())),
     )
 
 
@@ -195,6 +209,7 @@ def _read_tile(path: Path) -> NDArray[np.uint8]:
 _FOLDER_READERS: Final[Mapping[str, Callable[[Path], Pool | None]]] = {
     "fashion_mnist": _read_fashion,
     "cifar10": _read_cifar10,
+    "cifar10_first": _read_cifar10_first,
     "colorectal_histology": _read_class_folders,
 }
 DATA_SETS: Final = ("digits", *_FOLDER_READERS)

@@ -1,4 +1,4 @@
-"""Train one config as JAHS-Bench-201 does: Nesterov SGD, batches of 256, a cosine over the task's epochs.
+"""Train one config as JAHS-Bench-201 does: Nesterov SGD and a cosine over the task's epochs.
 
 Run: python -m pipeline.train --task digits --sample 0
 """
@@ -30,9 +30,9 @@ from pipeline.machine import device_name, processor_model
 from pipeline.network import Network, build_network
 
 __all__ = [
-    "BATCH_SIZE",
     "CONSTANTS",
     "EPOCH_FIELDS",
+    "LATENCY_BATCH",
     "TrainedRun",
     "Training",
     "check_seed",
@@ -41,10 +41,13 @@ __all__ = [
     "train",
 ]
 
-BATCH_SIZE: Final = 256
+LATENCY_BATCH: Final = 256
+"""Images in one batch whose evaluation is timed as `latency`."""
+
+_AUGMENTED_AT_ONCE: Final = 256  # images, or one training batch where that is larger
+_EVALUATED_AT_ONCE: Final = 256
 
 CONSTANTS: Final[Mapping[str, object]] = {
-    "batch_size": BATCH_SIZE,
     "momentum": 0.9,
     "nesterov": True,
     "schedule": "cosine per epoch, to zero after the task's last",
@@ -115,6 +118,7 @@ def train(
         training = Training.start(config, task, images, seed=seed, device=device)
         identity = (
             f"{task.name} {images.index_digest} {AUGMENTATION_VERSION} {config_id(config)} {seed} {task.max_epoch} "
+            f"{task.batch_size} {task.learning_rate_factor} {task.learning_rate_power} {task.operators} "
             f"on {device_name(training.device)}, {processor_model()}"
         )
         rows = [] if checkpoint is None else training.resume(checkpoint, identity)
@@ -204,7 +208,7 @@ class Training:
         torch.manual_seed(int(child[0] >> np.uint64(1)))
         network = build_network(config, task).to(place)
         optimizer = torch.optim.SGD(
-            network.parameters(), lr=config["LearningRate"], momentum=0.9, nesterov=True,
+            network.parameters(), lr=task.trained_rate(config["LearningRate"]), momentum=0.9, nesterov=True,
             weight_decay=config["WeightDecay"], fused=True,
         )  # fmt: skip
         chance = torch.Generator().manual_seed(int(child[1] >> np.uint64(1)))
@@ -214,26 +218,38 @@ class Training:
 
     def train_epoch(self, epoch: int) -> tuple[float, float]:
         """Train on every image once, in random order; return accuracy (percent) and loss as met on the way."""
-        self.optimizer.param_groups[0]["lr"] = learning_rate(self.config["LearningRate"], epoch, self.task.max_epoch)
+        initial = self.task.trained_rate(self.config["LearningRate"])
+        self.optimizer.param_groups[0]["lr"] = learning_rate(initial, epoch, self.task.max_epoch)
         self.network.train()
         n_images = len(self.images.train.labels)
         n_right = torch.zeros((), dtype=torch.int64, device=self.device)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         order = torch.randperm(n_images, generator=self.chance).to(self.device)
-        for index in torch.split(order, BATCH_SIZE):
-            loss, n_right_here = self.step(index)
-            total += loss * len(index)
-            n_right += n_right_here
+        size = self.task.batch_size
+        for indices in torch.split(order, size * max(1, _AUGMENTED_AT_ONCE // size)):
+            prepared, labels = self.augment(indices)
+            for batch in zip(torch.split(prepared, size), torch.split(labels, size), strict=True):
+                loss, n_right_here = self.learn(*batch)
+                total += loss * len(batch[1])
+                n_right += n_right_here
         return 100 * n_right.item() / n_images, total.item() / n_images
 
     def step(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Train on the images at `index`; return their mean loss and how many of them were right."""
+        return self.learn(*self.augment(index))
+
+    def augment(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the training images at `index`, augmented and prepared, and their labels."""
         part = self.images.train
-        batch, labels = part.images[index], part.labels[index]
+        batch = part.images[index]
         if self.config["TrivialAugment"]:
             batch = trivial_augment(batch, max_translation=self.task.max_translation, generator=self.chance)
         batch = flip_and_crop(batch, padding=crop_padding(self.images.side), generator=self.chance)
-        logits = self.network(self.prepare(batch))
+        return self.prepare(batch), part.labels[index]
+
+    def learn(self, prepared: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Take one optimiser step; return the batch's mean loss and how many images were right."""
+        logits = self.network(prepared)
         loss = functional.cross_entropy(logits, labels)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it so
@@ -246,8 +262,8 @@ class Training:
         self.network.eval()
         n_right = torch.zeros((), dtype=torch.int64, device=self.device)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
-        batches = zip(torch.split(part.images, BATCH_SIZE), torch.split(part.labels, BATCH_SIZE), strict=True)
-        for batch, labels in batches:
+        split = (torch.split(whole, _EVALUATED_AT_ONCE) for whole in (part.images, part.labels))
+        for batch, labels in zip(*split, strict=True):
             logits = self.network(self.prepare(batch))
             total += functional.cross_entropy(logits, labels, reduction="sum")
             n_right += (logits.argmax(1) == labels).sum()

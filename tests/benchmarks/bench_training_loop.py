@@ -30,7 +30,7 @@ from pipeline.augment import N_LEVELS, OPERATIONS, crop_padding, scaled_translat
 from pipeline.data import load_images
 from pipeline.network import CellBlock, build_network
 from pipeline.sampling import FIDELITY_GROUPS, sample_config
-from pipeline.train import BATCH_SIZE, train
+from pipeline.train import train
 
 TASK = dataclasses.replace(TASKS["digits"], n_train=1024, n_valid=384, n_test=256, index_digest=None)
 N_WARM_UP = 2
@@ -120,7 +120,7 @@ def train_plainly(config, images, *, has_plain_cells):
     loaders = [
         DataLoader(
             PlainImages(part, images, is_training=i == 0, has_trivial_augment=config["TrivialAugment"]),
-            batch_size=BATCH_SIZE,
+            batch_size=TASK.batch_size,
             shuffle=i == 0,
         )
         for i, part in enumerate((images.train, images.valid, images.test))

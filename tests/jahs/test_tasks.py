@@ -34,7 +34,13 @@ def test_the_published_tasks_are_as_published():
 
 
 def test_a_task_takes_no_more_images_than_there_are():
-    n_images = {"digits": 1_797, "fashion_mnist": 70_000, "cifar10": 60_000, "colorectal_histology": 5_000}
+    n_images = {
+        "digits": 1_797,
+        "fashion_mnist": 70_000,
+        "cifar10": 60_000,
+        "cifar10_first": 20_000,
+        "colorectal_histology": 5_000,
+    }
     for found in TASKS.values():
         assert found.n_train + found.n_valid + found.n_test <= n_images[found.data_set]
 
@@ -44,6 +50,20 @@ def test_a_task_whose_network_runs_out_of_pixels_is_refused():
         dataclasses.replace(TASKS["digits"], side=8)
     with pytest.raises(InvalidArgument, match="multiple of 16"):
         dataclasses.replace(TASKS["digits"], side=20)
+
+
+def test_a_rate_is_trained_as_it_is_unless_the_task_says_otherwise():
+    found = TASKS["fashion_mnist_mini"]
+    assert (found.trained_rate(0.1), found.trained_rate(1.0)) == (0.1, 1.0)
+    factored = dataclasses.replace(found, learning_rate_factor=0.25, learning_rate_power=0.5)
+    assert factored.trained_rate(0.04) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("key", ["learning_rate_factor", "learning_rate_power"])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_factor_that_is_no_positive_number_is_refused(key, value):
+    with pytest.raises(InvalidArgument, match=f"{key}=.*must be a finite number above 0"):
+        dataclasses.replace(TASKS["digits"], **{key: value})
 
 
 def test_every_fault_of_a_task_is_named_at_once():

@@ -12,7 +12,8 @@ from jahs.cost import cost
 from jahs.features.cells import cell_features
 from jahs.spaces import space
 from jahs.tasks import TASKS
-from pipeline.network import CellBlock, Network, build_network
+from pipeline.network import CellBlock, ConvBN, Network, ReductionBlock, build_network
+from pipeline.operators import OPERATORS
 from tests.pipeline.test_cell_canonical_law import (
     N_CHANNELS,
     TOLERANCE,
@@ -33,10 +34,13 @@ def _count(network: nn.Module, task, side: int) -> dict[str, int]:
         if isinstance(layer, nn.Linear):
             macs += layer.in_features * layer.out_features + layer.out_features
         else:
-            macs += layer.weight[0].numel() * output[0].numel()
+            macs += getattr(layer, "conv", layer).weight[0].numel() * output[0].numel()
 
+    shortcuts = {block.shortcut for block in network.modules() if isinstance(block, ReductionBlock)}
     handles = [
-        layer.register_forward_hook(count) for layer in network.modules() if isinstance(layer, nn.Conv2d | nn.Linear)
+        layer.register_forward_hook(count)
+        for layer in network.modules()
+        if isinstance(layer, ConvBN | nn.Linear) or layer in shortcuts
     ]
     network.eval()
     network(torch.zeros(1, task.n_channels, side, side))
@@ -151,7 +155,7 @@ def test_the_network_computes_what_a_straight_line_of_sums_computes(is_training)
 
 
 def _block_like(plain: PlainCell) -> CellBlock:
-    block = CellBlock(plain.ops, N_CHANNELS, functional.mish).double()
+    block = CellBlock(plain.ops, N_CHANNELS, functional.mish, OPERATORS[1]).double()
     for edge, conv in plain.convs.items():
         block.convs[f"Op{int(edge) + 1}"].load_state_dict(conv.state_dict())
     return block.train(plain.training)
@@ -187,7 +191,7 @@ def test_cells_of_one_key_give_one_output_and_the_block_is_the_plain_cell():
 
 def test_an_edge_that_leads_nowhere_is_computed_and_moves_its_statistics():
     cell = Cell((CONV3X3, 0, 0, 1, 1, 0))  # node 2 reaches nothing
-    block = CellBlock(cell.ops, 4, functional.relu).train()
+    block = CellBlock(cell.ops, 4, functional.relu, OPERATORS[1]).train()
     block(torch.randn(2, 4, 8, 8) + 1)
     assert block.convs["Op1"].norm.num_batches_tracked == 1
 
@@ -212,7 +216,7 @@ def test_a_cell_computes_and_goes_back_through_what_its_features_count(monkeypat
     expected = cell_features(canonical=False)
     for number in np.random.default_rng(0).choice(len(all_ops()), 400, replace=False).tolist():
         found.update(n_activated=0, n_trained_activated=0, n_pooled=0, n_trained_pooled=0)
-        block = CellBlock(tuple(all_ops()[number].tolist()), 4, activate).train()
+        block = CellBlock(tuple(all_ops()[number].tolist()), 4, activate, OPERATORS[1]).train()
         output = block(torch.randn(2, 4, 4, 4, requires_grad=True))
         if output.requires_grad:
             output.sum().backward()
@@ -223,7 +227,9 @@ def test_a_cell_computes_and_goes_back_through_what_its_features_count(monkeypat
 
 @pytest.mark.parametrize("is_training", [True, False])
 def test_a_disconnected_cell_gives_every_image_the_same_logits_and_zero_gradients_before_the_head(is_training):
-    network = Network((1,) * 6, n_cells=3, width=4, activation="Mish", n_channels=3, n_classes=10)
+    network = Network(
+        (1,) * 6, n_cells=3, width=4, activation="Mish", n_channels=3, n_classes=10, operators=OPERATORS[2]
+    )
     network.train(is_training)
     logits = network(torch.randn(16, 3, 16, 16))
     assert torch.equal(logits, logits[:1].expand_as(logits))

@@ -3,6 +3,7 @@
 import builtins
 import errno
 import gzip
+import hashlib
 import os
 import pickle
 import re
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import CorruptFile, MissingData, MissingDependency, UnknownName, UnsafeFile
+from pipeline import cifar, sources
 from pipeline.cifar import BATCHES, read_python_batch
 from pipeline.sources import DATA_SETS, FASHION_FILES, cache_folder, read_pool, search_folders
 from tests.pipeline.image_files import (
@@ -51,6 +53,61 @@ def test_cifar10_comes_back_from_either_version_packed_or_not(tmp_path, version,
     assert np.array_equal(pool.labels, rows[:, 0])
     assert np.array_equal(pool.images, rows[:, 1:].reshape(-1, 3, 32, 32))
     assert pool.n_development == 100
+
+
+@pytest.fixture
+def first_batches(monkeypatch):
+    """Small batches in place of the published ones, which are known by their MD5."""
+    batches = {name: rows for name, rows in cifar_rows().items() if name in cifar.FIRST_BATCHES}
+    known = {name: hashlib.md5(rows.tobytes()).hexdigest() for name, rows in batches.items()}
+    monkeypatch.setattr(cifar, "FIRST_BATCHES", known)
+    monkeypatch.setattr(sources, "FIRST_BATCHES", known)
+    return batches
+
+
+@pytest.mark.parametrize("version", ["binary", "python"])
+@pytest.mark.parametrize("packed", [True, False])
+def test_the_laptop_task_reads_the_first_two_batches_of_either_version(tmp_path, first_batches, version, packed):
+    write_cifar(tmp_path, version=version, packed=packed)
+    pool = read_pool("cifar10_first", data_dir=tmp_path)
+    rows = np.concatenate(list(first_batches.values()))
+    assert np.array_equal(pool.images, rows[:, 1:].reshape(-1, 3, 32, 32))
+    assert np.array_equal(pool.labels, rows[:, 0])
+    assert pool.n_development == len(rows), "no image is set apart for testing"
+
+
+def test_the_laptop_task_needs_no_more_than_two_files(tmp_path, first_batches):
+    for name, content in cifar_files(first_batches, "binary").items():
+        (tmp_path / name).write_bytes(content)
+    assert len(read_pool("cifar10_first", data_dir=tmp_path).labels) == 40
+    with pytest.raises(MissingData, match=r"^cifar10: no images"):
+        read_pool("cifar10", data_dir=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda content: content[: 3073 * 19], "data_batch_2 has 19 images and MD5"),
+        (lambda content: content[:-1], "61459 bytes are not whole rows"),
+        (
+            lambda content: content[:3072] + bytes([content[3072] ^ 1]) + content[3073:],
+            "data_batch_2 has 20 images and MD5",
+        ),
+        (lambda content: bytes([11]) + content[1:], "data_batch_2 has 20 images and MD5"),
+        (lambda content: b"", "0 bytes are not whole rows"),
+    ],
+)
+def test_a_batch_that_is_cut_or_another_is_named(tmp_path, first_batches, change, message):
+    for name, content in cifar_files(first_batches, "binary").items():
+        (tmp_path / name).write_bytes(change(content) if "2" in name else content)
+    with pytest.raises(CorruptFile, match=message) as caught:
+        read_pool("cifar10_first", data_dir=tmp_path)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_folder_without_images_says_what_to_do(tmp_path):
+    with pytest.raises(MissingData, match=r"pipeline.download cifar10.*data_batch_1 and data_batch_2"):
+        read_pool("cifar10_first", data_dir=tmp_path)
 
 
 def test_our_python_batches_are_what_pickle_itself_reads():

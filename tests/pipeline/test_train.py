@@ -21,7 +21,7 @@ from pipeline.augment import AUGMENTATION_VERSION
 from pipeline.data import load_images
 from pipeline.machine import device_name
 from pipeline.sampling import N_GROUPS, sample_config
-from pipeline.train import BATCH_SIZE, EPOCH_FIELDS, Training, learning_rate, train
+from pipeline.train import EPOCH_FIELDS, Training, learning_rate, train
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
 
 TINY = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=100, n_test=100, max_epoch=4, index_digest=None)
@@ -120,14 +120,14 @@ def test_every_step_of_a_200_epoch_task_has_its_epochs_rate(images, monkeypatch)
     task = dataclasses.replace(TINY, max_epoch=200)
     rates = []
 
-    def step(training, index):
+    def learn(training, prepared, labels):
         rates.append(training.optimizer.param_groups[0]["lr"])
         return torch.zeros(()), torch.zeros((), dtype=torch.int64)
 
-    monkeypatch.setattr(Training, "step", step)
+    monkeypatch.setattr(Training, "learn", learn)
     monkeypatch.setattr(Training, "evaluate", lambda training, part: (0.0, 0.0))
     train(CONFIG, task, images, seed=0)
-    n_steps = math.ceil(TINY.n_train / BATCH_SIZE)
+    n_steps = math.ceil(TINY.n_train / TINY.batch_size)
     assert rates == [learning_rate(CONFIG["LearningRate"], e, 200) for e in range(1, 201) for _ in range(n_steps)]
 
 
@@ -143,7 +143,7 @@ def test_one_step_is_the_published_update(images):
     with train_module.one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(CONFIG | {"TrivialAugment": False}, TINY, images, seed=0)
         before = [p.detach().clone() for p in training.network.parameters()]
-        training.step(torch.arange(BATCH_SIZE))
+        training.step(torch.arange(TINY.batch_size))
     rate, decay = CONFIG["LearningRate"], CONFIG["WeightDecay"]
     for old, parameter in zip(before, training.network.parameters(), strict=True):
         if parameter.grad is not None:  # a first Nesterov step moves by (1 + momentum) times the gradient
@@ -170,7 +170,7 @@ def test_divergence_ends_the_run_with_the_epoch_in_which_it_happened(images, who
         nonlocal n_calls
         loss = functional.cross_entropy(logits, labels, **options)
         n_calls += logits.requires_grad == is_training
-        per_epoch = math.ceil(TINY.n_train / BATCH_SIZE) if is_training else 2
+        per_epoch = math.ceil(TINY.n_train / TINY.batch_size) if is_training else 2
         return loss * bad if n_calls > 2 * per_epoch else loss
 
     stand_in = type("functional", (), {"cross_entropy": staticmethod(planted)})
