@@ -26,6 +26,7 @@ from typing import IO, Any, Final, TextIO
 
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
 from jahs.files.atomic import fsync_folder, write_beside
+from jahs.files.strict_json import parse_json
 from jahs.hashing import sha256_file
 
 __all__ = ["DownloadBar", "Fetched", "check_address", "check_room", "explained", "fetch"]
@@ -188,7 +189,7 @@ class _Part:
     def facts(self) -> dict[str, Any]:  # Any: JSON
         """The address, the server's mark and the length of the version that has begun to come; none without a mark."""
         try:
-            found = json.loads(self._facts_path.read_text())
+            found = parse_json(self._facts_path.read_bytes())
             return found if isinstance(found, dict) and isinstance(found.get("mark"), str) and self.n_bytes else {}
         except (OSError, ValueError):
             return {}
