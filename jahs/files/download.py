@@ -7,6 +7,7 @@ One process at a time: who fetches a file holds a lock on what has come of it.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import http.client
 import importlib.util
@@ -15,6 +16,8 @@ import logging
 import os
 import re
 import shutil
+import socket
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -36,7 +39,8 @@ _OTHER_FOLDER: Final = "name another folder with --dir"
 _AGAIN: Final = "the same command goes on from there"
 _FROM: Final = "# from "  # before the address in a .sha256 file: a comment to `sha256sum --check`
 _CHUNK: Final = 1 << 18
-_PATIENCE_S: Final = 60.0  # without a single byte
+_PATIENCE_S: Final = 60.0  # without a single byte, for the headers of an answer, and for each look at the rate
+_SLOWEST: Final = 1 << 10  # bytes per second; who sends less is given up on
 _SPARE: Final = 16 << 20  # bytes of disk that are left alone
 _HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None  # Windows has none
 _WRITE_FAULTS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -66,6 +70,7 @@ def fetch(
     path: Path,
     *,
     sha256: str | None = None,
+    n_bytes: int | None = None,
     check: Callable[[Path], None] = lambda _: None,
     report: Callable[[int, int], None] = lambda *_: None,
     n_attempts: int = 5,
@@ -76,7 +81,7 @@ def fetch(
     Args:
         address: of http or https.
         path: where to put it; its folder is made if need be.
-        sha256: what it must be, where that is known.
+        sha256, n_bytes: what it must be, where that is known.
         check: looks at the whole file before it gets its name, and raises if it is not what it should be.
         report: is told again and again how many bytes have come, and of how many.
         n_attempts: how often a connection that breaks is made again.
@@ -97,14 +102,14 @@ def fetch(
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.locked():
-            n_bytes = _complete(address, part, report, n_attempts=n_attempts, pause_s=pause_s)
-            found = _checked(address, part, n_bytes, sha256=sha256, check=check)
+            n_all = _complete(address, part, report, wanted=n_bytes, n_attempts=n_attempts, pause_s=pause_s)
+            found = _checked(address, part, n_all, sha256=sha256, check=check)
             part.finish(found, address)
     except JahsError:
         raise
     except (OSError, http.client.HTTPException, ValueError) as err:
         raise explained(err, address, kept=part.kept(address)) from err
-    return Fetched(path=path, n_bytes=n_bytes, sha256=found, is_new=True)
+    return Fetched(path=path, n_bytes=n_all, sha256=found, is_new=True)
 
 
 def check_address(address: str) -> None:
@@ -129,14 +134,20 @@ def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
     match err:
         case urllib.error.HTTPError():
             err.close()
-            return DownloadFailed(f"{address}: the server says {err.code} {err.reason}; {rest}")
+            return DownloadFailed(f"{address}: the server says {err.code} {printable(err.reason)}; {rest}")
         case OSError(errno=errno.ENOSPC):
             return OutOfSpace(f"{address}: the disk is full; {_OTHER_FOLDER}")
         case OSError() if _is_of_disk(err):
             return DownloadFailed(f"{address}: the folder cannot be used: {err}; {_OTHER_FOLDER}")
         case urllib.error.URLError():
-            return DownloadFailed(f"{address}: {err.reason}; {rest}")
-    return DownloadFailed(f"{address}: {err}; {rest}")
+            return DownloadFailed(f"{address}: {printable(err.reason)}; {rest}")
+    return DownloadFailed(f"{address}: {printable(err)}; {rest}")
+
+
+def printable(said: object) -> str:
+    """Return what a server said as it may be shown on a terminal: control characters as they are escaped in Python."""
+    text = str(said)[:200]
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _is_of_disk(err: Exception) -> bool:
@@ -255,16 +266,24 @@ def _there(path: Path, address: str, sha256: str | None) -> Fetched | None:
     return Fetched(path=path, n_bytes=path.stat().st_size, sha256=found, is_new=False) if found == sha256 else None
 
 
-def _complete(address: str, part: _Part, report: Callable[[int, int], None], *, n_attempts: int, pause_s: float) -> int:
+def _complete(
+    address: str,
+    part: _Part,
+    report: Callable[[int, int], None],
+    *,
+    wanted: int | None,
+    n_attempts: int,
+    pause_s: float,
+) -> int:
     """Fetch until everything is there; return how long the file is. OSError or HTTPException of the last attempt."""
     for attempt in range(n_attempts - 1):
         try:
-            return _attempt(address, part, report)
+            return _attempt(address, part, report, wanted=wanted)
         except (OSError, http.client.HTTPException) as err:  # noqa: PERF203  # a second of waiting is between two of them
             if isinstance(err, (urllib.error.HTTPError, JahsError)) or _is_of_disk(err):
                 raise
             time.sleep(pause_s * 2**attempt)
-    return _attempt(address, part, report)
+    return _attempt(address, part, report, wanted=wanted)
 
 
 def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, check: Callable[[Path], None]) -> str:
@@ -282,7 +301,7 @@ def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, che
     return found
 
 
-def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> int:
+def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, wanted: int | None) -> int:
     """Fetch the rest, or everything; return how long the file is. ConnectionError if less comes than was announced."""
     facts = part.facts()
     n_kept = part.kept(address)
@@ -301,8 +320,17 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> i
         part.begin({})
         n_kept = 0
         response = _open(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
+    if n_kept and response.status == http.HTTPStatus.PARTIAL_CONTENT and not _is_version(response, facts["mark"]):
+        response.close()  # what is kept and what would come are of different versions
+        part.begin({})
+        n_kept = 0
+        response = _open(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
     with response:
         n_kept, n_all = _plan(response, n_kept, facts, address)
+        if wanted is not None and n_all != wanted:
+            raise DownloadFailed(
+                f"{address}: the server announces {n_all} bytes, {wanted} were published; {_ELSEWHERE}"
+            )
         check_room(part.path.parent, n_all - n_kept + _SPARE)
         if not n_kept:
             mark = response.headers.get("ETag") or response.headers.get("Last-Modified")
@@ -310,9 +338,14 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> i
             part.begin({"address": address, "mark": None if is_weak else mark, "n_bytes": n_all})
         n_bytes = n_kept
         with part.path.open("ab") as file:
-            while n_bytes <= n_all and (chunk := response.read(_CHUNK)):
+            since, n_then = time.monotonic(), n_bytes
+            while n_bytes <= n_all and (chunk := response.read1(_CHUNK)):  # read would wait for a whole chunk
                 file.write(chunk)
                 n_bytes += len(chunk)
+                if (elapsed := time.monotonic() - since) >= _PATIENCE_S:
+                    if n_bytes - n_then < _SLOWEST * elapsed and n_bytes < n_all:
+                        raise ConnectionError(f"{n_bytes - n_then} bytes came in {elapsed:.0f} s; that is too slow")
+                    since, n_then = time.monotonic(), n_bytes
                 report(n_bytes, n_all)
     if n_bytes > n_all:
         part.delete()
@@ -324,18 +357,68 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> i
 
 def _open(address: str, headers: Mapping[str, str]) -> Any:  # Any: urllib's response, of a class per scheme
     request = urllib.request.Request(address, headers=dict(headers))  # noqa: S310  # the scheme was checked
-    response = urllib.request.urlopen(request, timeout=_PATIENCE_S)  # noqa: S310  # as above
-    if not response.url.startswith(("http://", "https://")):
-        response.close()
-        raise DownloadFailed(f"{request.full_url}: the server sends on to {response.url[:200]!r}; {_ELSEWHERE}")
-    return response
+    return urllib.request.build_opener(_SafeRedirects, _Http, _Https).open(request, timeout=_PATIENCE_S)
+
+
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows a server that sends on, but to http and https alone, and from https to https alone."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, *args: Any
+    ) -> urllib.request.Request | None:  # Any: urllib's
+        sent = super().redirect_request(req, *args)
+        allowed = ("https://",) if req.full_url.startswith("https://") else ("http://", "https://")
+        if sent is not None and not sent.full_url.startswith(allowed):
+            raise DownloadFailed(f"{req.full_url}: the server sends on to {sent.full_url[:200]!r}; {_ELSEWHERE}")
+        return sent
+
+
+class _Patient(http.client.HTTPConnection):
+    """Gives up on an answer whose headers do not come."""
+
+    def getresponse(self) -> http.client.HTTPResponse:
+        timer = threading.Timer(2 * _PATIENCE_S, self._hang_up)  # silence ends sooner, and says so
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().getresponse()
+        finally:
+            timer.cancel()
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)
+
+
+class _PatientSecurely(_Patient, http.client.HTTPSConnection):
+    """The same behind TLS."""
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Patient, req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_PatientSecurely, req)
+
+
+def _is_version(response: Any, mark: str) -> bool:  # Any: see _open
+    """Whether a part of a file is of the version that has this mark; without a date again, If-Range vouches for it."""
+    if mark.startswith('"'):
+        return bool(response.headers.get("ETag") == mark)
+    return bool(response.headers.get("Last-Modified", mark) == mark)
 
 
 def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) -> tuple[int, int]:  # Any: see _open
     """How many bytes of what is kept count, and how long the file is, by what the server answers."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise DownloadFailed(f"{address}: the server encodes what it was asked to send as it is; {_ELSEWHERE}")
-    length = response.headers.get("Content-Length")
+    lengths = set(response.headers.get_all("Content-Length", ()))
+    if len(lengths) > 1:
+        raise DownloadFailed(f"{address}: the server announces several lengths; {_ELSEWHERE}")
+    length = next(iter(lengths), None)
     if length is None or not re.fullmatch(r"\d{1,15}", length):
         raise DownloadFailed(f"{address}: the server does not say how long the file is; {_ELSEWHERE}")
     if response.status == http.HTTPStatus.OK:
