@@ -21,6 +21,7 @@ from typing import Final
 
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
 from jahs.files.download import DownloadBar, check_address, check_room, fetch
+from jahs.files.transport import ELSEWHERE
 from jahs.stdout import write_stdout
 from pipeline.sources import FASHION_FILES, cache_folder
 
@@ -30,7 +31,6 @@ _ADDRESSES: Final = {
     "fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
     "cifar10": "https://www.cs.toronto.edu/~kriz/",
 }
-_ELSEWHERE: Final = "try again, or name another server with --url"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _report(report: Callable[[str, int], None], name: str, n_bytes: int, _: int)
 def _check(address: str, file: PublishedFile, path: Path) -> None:
     """Refuse another file than the published one."""
     if (found := _digest(path, file.algorithm)) != file.digest:
-        raise DownloadFailed(f"{address}: {file.algorithm} is {found}, not {file.digest} as published; {_ELSEWHERE}")
+        raise DownloadFailed(f"{address}: {file.algorithm} is {found}, not {file.digest} as published; {ELSEWHERE}")
 
 
 def _digest(path: Path, algorithm: str) -> str:

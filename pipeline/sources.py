@@ -39,7 +39,8 @@ _TILES: Final = (".tif", ".tiff", ".png")
 _HOW_TO_GET: Final = {
     "fashion_mnist": "install the Debian package dataset-fashion-mnist, or run "
     "`python -m pipeline.download fashion_mnist`, or name a folder with --data-dir",
-    "cifar10": "name with --data-dir a folder that holds cifar-10-binary.tar.gz, cifar-10-python.tar.gz or what is "
+    "cifar10": "run `python -m pipeline.download cifar10`, or name with --data-dir a folder that holds "
+    "cifar-10-binary.tar.gz, cifar-10-python.tar.gz or what is "
     "in one of them",
     "colorectal_histology": "name with --data-dir the folder Kather_texture_2016_image_tiles_5000, "
     "which has one folder of images for each of the 8 classes",

@@ -7,7 +7,6 @@ One process at a time: who fetches a file holds a lock on what has come of it.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import http.client
 import importlib.util
@@ -16,11 +15,8 @@ import logging
 import os
 import re
 import shutil
-import socket
-import threading
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,18 +24,18 @@ from pathlib import Path
 from typing import IO, Any, Final, TextIO
 
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
+from jahs.files import transport
 from jahs.files.atomic import fsync_folder, write_beside
 from jahs.files.strict_json import parse_json
+from jahs.files.transport import ELSEWHERE, open_address
 from jahs.hashing import sha256_file
 
 __all__ = ["DownloadBar", "Fetched", "check_address", "check_room", "explained", "fetch"]
 
-_ELSEWHERE: Final = "try again, or name another server with --url"
 _OTHER_FOLDER: Final = "name another folder with --dir"
 _AGAIN: Final = "the same command goes on from there"
 _FROM: Final = "# from "  # before the address in a .sha256 file: a comment to `sha256sum --check`
 _CHUNK: Final = 1 << 18
-_PATIENCE_S: Final = 60.0  # without a single byte, for the headers of an answer, and for each look at the rate
 _SLOWEST: Final = 1 << 10  # bytes per second; who sends less is given up on
 _SPARE: Final = 16 << 20  # bytes of disk that are left alone
 _HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None  # Windows has none
@@ -130,7 +126,7 @@ def check_room(folder: Path, n_bytes: int) -> None:
 
 def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
     """Return what to tell the user about an error of the network or of the disk; `kept` bytes can be gone on from."""
-    rest = f"{kept} bytes have come; {_AGAIN}" if kept else _ELSEWHERE
+    rest = f"{kept} bytes have come; {_AGAIN}" if kept else ELSEWHERE
     match err:
         case urllib.error.HTTPError():
             err.close()
@@ -293,7 +289,7 @@ def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, che
             raise DownloadFailed(f"{part.path} has {part.n_bytes} bytes, {address} has {n_bytes}; try again")
         found = sha256_file(part.path)
         if sha256 is not None and found != sha256:
-            raise DownloadFailed(f"{address}: sha256 is {found}, not {sha256} as published; {_ELSEWHERE}")
+            raise DownloadFailed(f"{address}: sha256 is {found}, not {sha256} as published; {ELSEWHERE}")
         check(part.path)
     except JahsError:
         part.delete()
@@ -309,7 +305,7 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
     if n_kept:
         headers |= {"Range": f"bytes={n_kept}-", "If-Range": facts["mark"]}
     try:
-        response = _open(address, headers)
+        response = open_address(address, headers)
     except urllib.error.HTTPError as err:
         if err.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not n_kept:
             raise
@@ -319,18 +315,16 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
             return n_kept
         part.begin({})
         n_kept = 0
-        response = _open(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
+        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
     if n_kept and response.status == http.HTTPStatus.PARTIAL_CONTENT and not _is_version(response, facts["mark"]):
         response.close()  # what is kept and what would come are of different versions
         part.begin({})
         n_kept = 0
-        response = _open(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
+        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
     with response:
         n_kept, n_all = _plan(response, n_kept, facts, address)
         if wanted is not None and n_all != wanted:
-            raise DownloadFailed(
-                f"{address}: the server announces {n_all} bytes, {wanted} were published; {_ELSEWHERE}"
-            )
+            raise DownloadFailed(f"{address}: the server announces {n_all} bytes, {wanted} were published; {ELSEWHERE}")
         check_room(part.path.parent, n_all - n_kept + _SPARE)
         if not n_kept:
             mark = response.headers.get("ETag") or response.headers.get("Last-Modified")
@@ -342,66 +336,17 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
             while n_bytes <= n_all and (chunk := response.read1(_CHUNK)):  # read would wait for a whole chunk
                 file.write(chunk)
                 n_bytes += len(chunk)
-                if (elapsed := time.monotonic() - since) >= _PATIENCE_S:
+                if (elapsed := time.monotonic() - since) >= transport.PATIENCE_S:
                     if n_bytes - n_then < _SLOWEST * elapsed and n_bytes < n_all:
                         raise ConnectionError(f"{n_bytes - n_then} bytes came in {elapsed:.0f} s; that is too slow")
                     since, n_then = time.monotonic(), n_bytes
                 report(n_bytes, n_all)
     if n_bytes > n_all:
         part.delete()
-        raise DownloadFailed(f"{address}: more came than the {n_all} bytes that the server announced; {_ELSEWHERE}")
+        raise DownloadFailed(f"{address}: more came than the {n_all} bytes that the server announced; {ELSEWHERE}")
     if n_bytes < n_all:
         raise ConnectionError(f"{n_bytes} bytes came, {n_all} were announced")
     return n_all
-
-
-def _open(address: str, headers: Mapping[str, str]) -> Any:  # Any: urllib's response, of a class per scheme
-    request = urllib.request.Request(address, headers=dict(headers))  # noqa: S310  # the scheme was checked
-    return urllib.request.build_opener(_SafeRedirects, _Http, _Https).open(request, timeout=_PATIENCE_S)
-
-
-class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows a server that sends on, but to http and https alone, and from https to https alone."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, *args: Any
-    ) -> urllib.request.Request | None:  # Any: urllib's
-        sent = super().redirect_request(req, *args)
-        allowed = ("https://",) if req.full_url.startswith("https://") else ("http://", "https://")
-        if sent is not None and not sent.full_url.startswith(allowed):
-            raise DownloadFailed(f"{req.full_url}: the server sends on to {sent.full_url[:200]!r}; {_ELSEWHERE}")
-        return sent
-
-
-class _Patient(http.client.HTTPConnection):
-    """Gives up on an answer whose headers do not come."""
-
-    def getresponse(self) -> http.client.HTTPResponse:
-        timer = threading.Timer(2 * _PATIENCE_S, self._hang_up)  # silence ends sooner, and says so
-        timer.daemon = True
-        timer.start()
-        try:
-            return super().getresponse()
-        finally:
-            timer.cancel()
-
-    def _hang_up(self) -> None:
-        with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_RDWR)
-
-
-class _PatientSecurely(_Patient, http.client.HTTPSConnection):
-    """The same behind TLS."""
-
-
-class _Http(urllib.request.HTTPHandler):
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_Patient, req)
-
-
-class _Https(urllib.request.HTTPSHandler):
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_PatientSecurely, req)
 
 
 def _is_version(response: Any, mark: str) -> bool:  # Any: see _open
@@ -414,18 +359,18 @@ def _is_version(response: Any, mark: str) -> bool:  # Any: see _open
 def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) -> tuple[int, int]:  # Any: see _open
     """How many bytes of what is kept count, and how long the file is, by what the server answers."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise DownloadFailed(f"{address}: the server encodes what it was asked to send as it is; {_ELSEWHERE}")
+        raise DownloadFailed(f"{address}: the server encodes what it was asked to send as it is; {ELSEWHERE}")
     lengths = set(response.headers.get_all("Content-Length", ()))
     if len(lengths) > 1:
-        raise DownloadFailed(f"{address}: the server announces several lengths; {_ELSEWHERE}")
+        raise DownloadFailed(f"{address}: the server announces several lengths; {ELSEWHERE}")
     length = next(iter(lengths), None)
     if length is None or not re.fullmatch(r"\d{1,15}", length):
-        raise DownloadFailed(f"{address}: the server does not say how long the file is; {_ELSEWHERE}")
+        raise DownloadFailed(f"{address}: the server does not say how long the file is; {ELSEWHERE}")
     if response.status == http.HTTPStatus.OK:
         return 0, int(length)
     found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
     if response.status != http.HTTPStatus.PARTIAL_CONTENT or found is None or not n_kept:
-        raise DownloadFailed(f"{address}: the server answers {response.status} where 200 was expected; {_ELSEWHERE}")
+        raise DownloadFailed(f"{address}: the server answers {response.status} where 200 was expected; {ELSEWHERE}")
     start, end, n_all = (int(number) for number in found.groups())
     if (start, end + 1, n_all) != (n_kept, n_all, facts.get("n_bytes")) or int(length) != n_all - n_kept:
         raise DownloadFailed(

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import urllib.request
 from http.server import BaseHTTPRequestHandler
 
 import pytest
@@ -22,6 +23,7 @@ import pytest
 from jahs.cli import main
 from jahs.errors import CorruptFile, DownloadFailed, InvalidArgument, OutOfSpace, UnknownName, UnsafeFile
 from jahs.files import download as module
+from jahs.files import transport
 from jahs.files.download import DownloadBar, fetch
 from jahs.published.fetching import ARCHIVES, VERSIONS, add_arguments, download_archives, run
 from tests.local_server import LocalServer
@@ -468,7 +470,7 @@ def test_nobody_listening_is_tried_again_and_then_said_in_one_line(path):
 
 def test_silence_ends_the_wait(path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(module, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(transport, "PATIENCE_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(DownloadFailed, match="timed out"):
         fetch(f"http://127.0.0.1:{silent.getsockname()[1]}/x", path, n_attempts=2, pause_s=0.0)
 
@@ -610,14 +612,14 @@ def test_a_rest_of_another_version_is_not_put_behind_what_is_kept(server, path):
     server.headers = {"ETag": '"2"'}  # which the answer has in the place of what was asked for
     server.etag, kept = None, server.etag
     assert kept == '"1"'
-    module_open, asked = module._open, []
+    open_address, asked = module.open_address, []
 
     def forget_if_range(address, headers):
         asked.append("Range" in headers)
-        return module_open(address, {key: value for key, value in headers.items() if key != "If-Range"})
+        return open_address(address, {key: value for key, value in headers.items() if key != "If-Range"})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_open", forget_if_range)
+        patch.setattr(module, "open_address", forget_if_range)
         fetch(server.url, path, n_attempts=1)
     assert asked == [True, False]
     assert path.read_bytes() == server.content
@@ -635,8 +637,8 @@ def test_a_length_that_is_not_that_of_the_published_file_is_refused_before_it_co
 
 
 def test_a_server_that_sends_from_https_to_http_is_not_followed():
-    asked = module.urllib.request.Request("https://a.example/x")
-    follow = module._SafeRedirects().redirect_request
+    asked = urllib.request.Request("https://a.example/x")
+    follow = transport._SafeRedirects().redirect_request
     with pytest.raises(DownloadFailed, match=r"sends on to 'http://b\.example/x'"):
         follow(asked, None, 302, "Found", {}, "http://b.example/x")
     assert follow(asked, None, 302, "Found", {}, "https://b.example/x").full_url == "https://b.example/x"
@@ -657,7 +659,7 @@ def test_a_server_whose_bytes_drip_is_given_up_on(path, monkeypatch):
             pass
 
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(module, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(transport, "PATIENCE_S", 0.2)
     server = LocalServer(Dripping)
     try:
         start = time.monotonic()
@@ -681,7 +683,7 @@ def test_headers_that_drip_are_given_up_on(path, monkeypatch):
             pass
 
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(module, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(transport, "PATIENCE_S", 0.2)
     server = LocalServer(Dripping)
     try:
         start = time.monotonic()

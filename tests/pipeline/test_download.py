@@ -14,6 +14,7 @@ import pytest
 
 from jahs.errors import DownloadFailed, InvalidArgument, OutOfSpace
 from jahs.files import download as fetching
+from jahs.files import transport
 from pipeline import download as module
 from pipeline.download import PUBLISHED, PublishedFile, download, main
 from pipeline.sources import FASHION_FILES
@@ -136,7 +137,7 @@ def test_silence_ends_the_wait(tmp_path, monkeypatch):
     import socket
 
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(fetching, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(transport, "PATIENCE_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(DownloadFailed, match="timed out"):
         download(tmp_path, url=f"http://127.0.0.1:{silent.getsockname()[1]}", files=_FILES)
     assert _names(tmp_path) == []
