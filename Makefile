@@ -1,10 +1,11 @@
-# Six commands, on a machine with python3, its venv module and make:
+# Seven commands, on a machine with python3, its venv module and make:
 #
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
 #   make release  from pipeline/recorded/TASK to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
 #   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
 #   make landscape  what the searched space looks like: docs/studies/landscape (minutes)
+#   make attack   the hostile files of tests/adversarial with ever more seeds, for MINUTES=30
 #   make test-adapters   every adapter with its tool; sets up .venv-adapters, an environment for each (Python 3.11)
 #
 # Another interpreter: make test PYTHON=python3.12. Set-up is done again only when the pins, pyproject.toml, the
@@ -14,6 +15,7 @@ PYTHON ?= python3
 JOBS ?= 2
 TASK ?= fashion_mnist_mini
 EVALUATIONS ?= 20
+MINUTES ?= 30
 STUDIES ?= joint fidelity multiobjective baselines truth
 
 # Results are measured on one core, and two test processes must not fight over two.
@@ -28,7 +30,7 @@ TEST := .venv-test
 DEMO_READY := $(DEMO)/.ready-$(call digest,$(CORE_PINS))
 TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
 
-.PHONY: help demo test test-adapters release studies landscape format clean
+.PHONY: help demo test test-adapters attack release studies landscape format clean
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -61,6 +63,9 @@ studies: $(TEST_READY)
 
 landscape: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.landscape --task $(TASK) --docs --out docs/studies/landscape
+
+attack: $(TEST_READY)
+	JAHS_ATTACK_MINUTES=$(MINUTES) $(TEST)/bin/python -m pytest tests/adversarial --timeout=0 --numprocesses $(JOBS)
 
 test-adapters: $(TEST_READY)
 	@PYTHON=$(PYTHON) .ci/test_adapters

@@ -21,6 +21,7 @@ import psutil
 from experiments.studies.study import Cell, Study
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.atomic import write_beside
+from jahs.files.strict_json import parse_json
 
 __all__ = [
     "STUDY_FORMAT",
@@ -136,7 +137,7 @@ def read_folder(path: Path) -> StudyFolder:
     if not recorded.is_file():
         raise MissingData(f"{path} is no study: it has no {_FILE}; python -m experiments.run makes one")
     try:
-        content = json.loads(recorded.read_bytes())
+        content = parse_json(recorded.read_bytes())
         if content["format"] not in (1, STUDY_FORMAT):
             raise UnknownFormat(f"{recorded}: format {content['format']!r}; this version reads 1 and {STUDY_FORMAT}")
         study = Study.from_dict(content["study"])

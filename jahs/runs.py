@@ -15,7 +15,6 @@ shard, because something ended in the middle of compacting, is read once. `pipel
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch, UnknownFormat
+from jahs.files.strict_json import parse_json
 from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_by, take
 from jahs.schema import (
     CONFIG_COLUMNS,
@@ -90,7 +90,7 @@ def read_protocol(path: Path) -> Protocol:
     if not recorded.is_file():
         raise MissingData(f"{path} is not a folder of runs: it has no protocol.json")
     try:
-        content = json.loads(recorded.read_text())
+        content = parse_json(recorded.read_bytes())
         found, digest, facts = content["format"], content["digest"], content["protocol"]
     except (ValueError, KeyError, TypeError) as err:
         raise CorruptFile(f"{recorded} cannot be read: {err!r}") from err

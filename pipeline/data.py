@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
+from jahs.files.strict_json import parse_json
 from jahs.hashing import digest_bytes
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks import RESOLUTIONS, Task
@@ -166,7 +166,7 @@ def read_split_file(path: Path, pool: Pool, task: Task) -> Split:
         CorruptFile: it is not such a file, or its positions overlap or do not exist.
     """
     try:
-        content = json.loads(path.read_text())
+        content = parse_json(path.read_bytes())
         parts = {part: _positions(content[part]) for part in ("train", "valid")}
     except FileNotFoundError as err:
         raise MissingData(f"there is no split file {path}") from err

@@ -1,9 +1,10 @@
-"""Fetch Fashion-MNIST from its own address, every file checked against the sha256 of what was published.
+"""Fetch Fashion-MNIST or CIFAR-10 from its own address, every file checked against the digest of what was published.
 
     python -m pipeline.download fashion_mnist
+    python -m pipeline.download cifar10
 
-A file is whole and right, or absent: it is written beside, checked, and only then renamed. Files that are already
-there and right are kept. Exit codes: 0 done, 1 it failed, 2 the user's mistake.
+A file is whole and right, or absent: `jahs.files.download` fetches it. Files that are already there and right are kept.
+Exit codes: 0 done, 1 it failed, 2 the user's mistake.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ from __future__ import annotations
 import argparse
 import functools
 import hashlib
-import http.client
 import sys
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,29 +20,29 @@ from types import MappingProxyType
 from typing import Final
 
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
-from jahs.files.atomic import write_beside
-from jahs.files.download import DownloadBar, check_address, check_room, explained
-from jahs.hashing import sha256_file
+from jahs.files.download import DownloadBar, check_address, check_room, fetch
+from jahs.files.transport import ELSEWHERE
 from jahs.stdout import write_stdout
 from pipeline.sources import FASHION_FILES, cache_folder
 
 __all__ = ["PUBLISHED", "PublishedFile", "download", "main"]
 
-_ADDRESSES: Final = {"fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"}
-_ELSEWHERE: Final = "try again, or name another server with --url"
-_CHUNK: Final = 1 << 18
-_PATIENCE_S: Final = 60.0  # without a single byte
+_ADDRESSES: Final = {
+    "fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    "cifar10": "https://www.cs.toronto.edu/~kriz/",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedFile:
-    """What a published file is known by."""
+    """What a published file is known by: its length, and a digest of the algorithm that its authors state."""
 
     n_bytes: int
-    sha256: str
+    digest: str
+    algorithm: str = "sha256"
 
 
-PUBLISHED: Final[Mapping[str, PublishedFile]] = MappingProxyType(
+_FASHION: Final[Mapping[str, PublishedFile]] = MappingProxyType(
     dict(
         zip(
             FASHION_FILES,
@@ -59,12 +58,20 @@ PUBLISHED: Final[Mapping[str, PublishedFile]] = MappingProxyType(
 )
 """Every file of Fashion-MNIST; the sha256 belong to the files whose MD5 its authors state."""
 
+_CIFAR10: Final[Mapping[str, PublishedFile]] = MappingProxyType(
+    {"cifar-10-binary.tar.gz": PublishedFile(170_052_171, "c32a1d4ab5d03f1284b67883e8d87530", "md5")}
+)
+PUBLISHED: Final[Mapping[str, Mapping[str, PublishedFile]]] = MappingProxyType(
+    {"fashion_mnist": _FASHION, "cifar10": _CIFAR10}
+)
+"""The files of every data set that is fetched."""
+
 
 def download(
     folder: Path,
     *,
     url: str = _ADDRESSES["fashion_mnist"],
-    files: Mapping[str, PublishedFile] = PUBLISHED,
+    files: Mapping[str, PublishedFile] = _FASHION,
     report: Callable[[str, int], None] = lambda *_: None,
 ) -> list[str]:
     """Fetch the files that `folder` lacks; return their names.
@@ -90,14 +97,15 @@ def download(
     except OSError as err:
         raise DownloadFailed(f"{folder} cannot be used: {err}") from err
     for name in missing:
-        address = f"{url.rstrip('/')}/{name}"
-        try:
-            with write_beside(folder / name) as beside:
-                _fetch(address, beside, files[name], report=functools.partial(report, name))
-        except DownloadFailed:
-            raise
-        except (OSError, http.client.HTTPException, ValueError) as err:
-            raise explained(err, address) from err
+        address, file = f"{url.rstrip('/')}/{name}", files[name]
+        fetch(
+            address,
+            folder / name,
+            sha256=file.digest if file.algorithm == "sha256" else None,
+            n_bytes=file.n_bytes,
+            check=functools.partial(_check, address, file),
+            report=functools.partial(_report, report, name),
+        )
     return missing
 
 
@@ -113,44 +121,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dir", type=Path, help="where to put them (default: the folder in which tasks look)")
     args = parser.parse_args(argv)
     folder = cache_folder(args.data_set) if args.dir is None else args.dir
-    bar = DownloadBar(sys.stderr)
+    bar, files = DownloadBar(sys.stderr), PUBLISHED[args.data_set]
     try:
         fetched = download(
             folder,
             url=_ADDRESSES[args.data_set] if args.url is None else args.url,
-            files=PUBLISHED,
-            report=lambda name, n_bytes: bar(name, n_bytes, PUBLISHED[name].n_bytes),
+            files=files,
+            report=lambda name, n_bytes: bar(name, n_bytes, files[name].n_bytes),
         )
     except JahsError as err:
         print(f"pipeline.download: {err}", file=sys.stderr)  # noqa: T201  # for the user
         return 2 if isinstance(err, InvalidArgument) else 1
-    kept = len(PUBLISHED) - len(fetched)
+    kept = len(files) - len(fetched)
     write_stdout(f"{folder}: {len(fetched)} files fetched, {kept} were there")
     return 0
 
 
-def _fetch(address: str, path: Path, file: PublishedFile, *, report: Callable[[int], None]) -> None:
-    """Write what `address` gives to `path`, and make sure that it is the published file."""
-    sha, n_bytes = hashlib.sha256(), 0
-    with (
-        urllib.request.urlopen(address, timeout=_PATIENCE_S) as response,  # noqa: S310  # the scheme was checked
-        path.open("wb") as target,
-    ):
-        while n_bytes <= file.n_bytes and (chunk := response.read(_CHUNK)):
-            target.write(chunk)
-            sha.update(chunk)
-            n_bytes += len(chunk)
-            report(n_bytes)
-    if n_bytes != file.n_bytes:
-        came = "more" if n_bytes > file.n_bytes else f"{n_bytes} bytes"
-        raise DownloadFailed(f"{address}: {came} came, {file.n_bytes} were published; {_ELSEWHERE}")
-    if sha.hexdigest() != file.sha256:
-        raise DownloadFailed(f"{address}: sha256 is {sha.hexdigest()}, not {file.sha256} as published; {_ELSEWHERE}")
+def _report(report: Callable[[str, int], None], name: str, n_bytes: int, _: int) -> None:
+    report(name, n_bytes)
+
+
+def _check(address: str, file: PublishedFile, path: Path) -> None:
+    """Refuse another file than the published one."""
+    if (found := _digest(path, file.algorithm)) != file.digest:
+        raise DownloadFailed(f"{address}: {file.algorithm} is {found}, not {file.digest} as published; {ELSEWHERE}")
+
+
+def _digest(path: Path, algorithm: str) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def _is_right(path: Path, file: PublishedFile) -> bool:
     """Whether a published file is already there."""
-    return path.is_file() and path.stat().st_size == file.n_bytes and sha256_file(path) == file.sha256
+    return path.is_file() and path.stat().st_size == file.n_bytes and _digest(path, file.algorithm) == file.digest
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ _TILES: Final = (".tif", ".tiff", ".png")
 _HOW_TO_GET: Final = {
     "fashion_mnist": "install the Debian package dataset-fashion-mnist, or run "
     "`python -m pipeline.download fashion_mnist`, or name a folder with --data-dir",
-    "cifar10": "name with --data-dir a folder that holds cifar-10-binary.tar.gz, cifar-10-python.tar.gz or what is "
+    "cifar10": "run `python -m pipeline.download cifar10`, or name with --data-dir a folder that holds "
+    "cifar-10-binary.tar.gz, cifar-10-python.tar.gz or what is "
     "in one of them",
     "cifar10_first": "run `python -m pipeline.download cifar10`, or name with --data-dir a folder that holds "
     "data_batch_1 and data_batch_2 of CIFAR-10, cifar-10-binary.tar.gz or cifar-10-python.tar.gz",

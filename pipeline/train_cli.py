@@ -14,6 +14,7 @@ from typing import Any
 
 from jahs.configs import Config, config_id, validate
 from jahs.errors import InvalidArgument, JahsError
+from jahs.files.strict_json import parse_json
 from jahs.spaces import space
 from jahs.stdout import write_stdout
 from jahs.tasks import task
@@ -130,7 +131,7 @@ def _config(settings: Settings) -> Config:
         except (OSError, UnicodeDecodeError) as err:
             raise InvalidArgument(f"{where} cannot be read: {err}") from err
     try:
-        content = json.loads(text or "")
+        content = parse_json(text or "")
     except ValueError as err:
         raise InvalidArgument(f"{where} is not JSON ({err}); try --sample 0 --json to see one") from err
     return validate(content)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, MissingData, OutOfSpace, UnknownFormat, UnknownName
 from jahs.files.atomic import write_beside
+from jahs.files.strict_json import parse_json
 from jahs.hashing import digest_facts
 from jahs.schema import SPLIT_FORMAT, SPLIT_PARTS
 from splits.recorded import examples, hex_id
@@ -137,8 +138,8 @@ def read_split(path: Path) -> Split:
     if not path.is_file():
         raise MissingData(f"{path} does not exist")
     try:
-        content = json.loads(path.read_bytes(), object_pairs_hook=_each_key_once)
-    except (ValueError, RecursionError) as err:
+        content = parse_json(path.read_bytes())
+    except ValueError as err:
         raise CorruptFile(f"{path} cannot be read as JSON: {err}") from err
     if not isinstance(content, dict) or "format" not in content:
         raise CorruptFile(f"{path} is not a split: it has no format")
@@ -157,15 +158,6 @@ def read_split(path: Path) -> Split:
         if content[key] != value:
             raise CorruptFile(f"{path}: {key} is {content[key]!r}, but the assignments give {value!r}: it was changed")
     return split
-
-
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:  # Any: JSON
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        seen: set[str] = set()
-        twice = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]  # None
-        raise ValueError(f"{len(twice)} keys stand more than once: {_quoted(twice)}")
-    return content
 
 
 def _faults(content: dict[str, Any]) -> list[str]:  # Any: JSON

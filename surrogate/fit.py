@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, UnknownName
+from jahs.files.strict_json import parse_json
 from jahs.metrics import LEARNED
 from jahs.tasks import Task
 from splits.split import Split, read_split
@@ -108,7 +109,7 @@ def read_params(path: Path) -> dict[str, Settings]:
         InvalidArgument: a setting does not exist or is out of range.
     """
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())  # Any: JSON
+        content: dict[str, Any] = parse_json(path.read_bytes())  # Any: JSON
         version, metrics = content["format"], dict(content["metrics"])
     except (OSError, ValueError, KeyError, TypeError) as err:
         raise CorruptFile(f"{path} cannot be read as settings: {err!r}") from err

@@ -23,6 +23,7 @@ from jahs.bounds import BoundedTransform
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
 from jahs.features import FEATURES_VERSION, FeatureBuilder, FeatureSet, feature_set
 from jahs.files.atomic import write_beside
+from jahs.files.strict_json import parse_json
 from jahs.metrics import ACCURACIES, METRICS
 from jahs.tasks import Task, task
 from surrogate.dataset import Rows
@@ -236,7 +237,7 @@ def read_surrogate(folder: Path, metric: str) -> Surrogate:
         if not path.is_file():
             raise MissingData(f"{path} does not exist; python -m surrogate.fit writes it")
     try:
-        facts = json.loads(paths[0].read_bytes())
+        facts = parse_json(paths[0].read_bytes())
         versions = facts["format"], facts["features"]["version"]
         if versions != (MODEL_FORMAT, FEATURES_VERSION):
             raise UnknownFormat(

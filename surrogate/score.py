@@ -5,7 +5,6 @@ python -m surrogate.score RUNS --split SPLIT --models DIR --part {valid,test} --
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
+from jahs.files.strict_json import parse_json
 from jahs.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import answer, new_parser
@@ -106,7 +106,7 @@ def _check_models(models: Path, metrics: Sequence[str], measured: Measurements, 
     """
     manifest = models / "manifest.json"
     try:
-        facts = json.loads(manifest.read_text(encoding="utf-8"))
+        facts = parse_json(manifest.read_bytes())
         fitted_with, of_what = facts["split"], {key: facts[key] for key in ("task", "protocol")}
     except (OSError, ValueError, KeyError, TypeError) as err:
         raise CorruptFile(

@@ -31,6 +31,7 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
 from jahs.files.atomic import write_beside
+from jahs.files.strict_json import parse_json
 from jahs.hashing import digest_bytes, digest_facts
 from jahs.ranks import kendall_tau
 from jahs.tasks import Task, task
@@ -83,7 +84,7 @@ def start_search(folder: Path, facts: Mapping[str, object], parts: Mapping[str, 
     recorded = folder / "search.json"
     if recorded.exists():
         try:
-            found = json.loads(recorded.read_bytes())
+            found = parse_json(recorded.read_bytes())
             differing = [
                 f"{key}: {found.get(key)!r}, not {value!r}" for key, value in wanted.items() if found.get(key) != value
             ]

@@ -9,7 +9,6 @@ before, in the same measurements and split, stay in both.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import multiprocessing
@@ -24,6 +23,7 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownName
 from jahs.features import FEATURES_VERSION
+from jahs.files.strict_json import parse_json
 from jahs.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import add_fewest, add_workers, answer, new_parser
@@ -132,7 +132,7 @@ def read_history(path: Path) -> Any:  # Any: JSON
     if not path.is_file():
         return {}
     try:
-        return json.loads(path.read_bytes())
+        return parse_json(path.read_bytes())
     except ValueError as err:
         raise CorruptFile(f"{path} cannot be read: {err}; tune again, or remove it") from err
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from jahs.benchmark import Benchmark
 from jahs.errors import InvalidArgument
+from jahs.files.strict_json import json_lines, parse_json
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces import space
 
@@ -91,18 +92,22 @@ def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1)
     except (OSError, UnicodeDecodeError) as err:
         raise InvalidArgument(f"--configs {arguments.configs}: {err}") from err
     configs = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            configs.append({**_read_line(arguments.configs, number, line), **changed})
+    for number, line in json_lines(text):
+        configs.append({**_read_line(arguments.configs, number, line), **changed})
+    if not configs:
+        raise InvalidArgument(
+            f"--configs {arguments.configs} holds no config; write one per line, as `jahs sample --json`"
+        )
     return configs
 
 
 def _read_line(file: str, number: int, line: str) -> Mapping[str, object]:
     try:
-        config = json.loads(line)
-    except (ValueError, RecursionError) as err:
+        config = parse_json(line)
+    except json.JSONDecodeError as err:
         raise InvalidArgument(
-            f"--configs {file}: line {number} is not JSON ({err}); write one config per line, as `jahs sample --json`"
+            f"--configs {file}: line {number} is not JSON ({err.msg} at column {err.colno}); "
+            "write one config per line, as `jahs sample --json`"
         ) from err
     if not isinstance(config, dict):
         raise InvalidArgument(f"--configs {file}: line {number} is no JSON object; write one config per line")

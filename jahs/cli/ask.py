@@ -12,6 +12,7 @@ from jahs.cli.look import format_config
 from jahs.cli.tables import format_table, paint
 from jahs.configs import Config
 from jahs.errors import InvalidArgument, InvalidFidelity
+from jahs.files.strict_json import parse_json
 
 __all__ = ["add_commands"]
 
@@ -38,8 +39,8 @@ def add_commands(commands: Commands) -> None:
 def _number(text: str) -> object:
     """A number as it is written; whether it is an epoch is for the benchmark to say."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except ValueError:
         return text
 
 

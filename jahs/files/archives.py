@@ -20,6 +20,8 @@ __all__ = ["MOST_MEMBERS", "checked_members", "open_archive"]
 
 MOST_MEMBERS: Final = 10_000
 LARGEST_MEMBER: Final = 1 << 36
+_FREE: Final = 32 << 20  # bytes that may come before the ratio is looked at
+_RATIO: Final = 200  # decompressed by compressed bytes
 _MOST_HEADERS: Final = 4 << 20  # bytes of long names and of pax headers, which tarfile reads whole and keeps
 _HEADERS: Final = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
@@ -53,15 +55,25 @@ def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInf
     """Return the files of an archive, after a look at all of its members.
 
     Raises:
-        UnsafeFile: a member is a link or a device, would land outside of the folder it is unpacked in, or is larger
-            than any file of such an archive; lists the first ones. Or the headers are larger than those of any.
+        UnsafeFile: a member is a link or a device, would land outside of the folder it is unpacked in, is there
+            twice, or is larger than any file of such an archive; lists the first ones. Or the headers are larger than
+            those of any, or a compressed file decompresses to more than 200 times its size.
         CorruptFile: the archive is cut off, or its headers make no sense.
     """
-    members, faults = [], []
+    members, faults, names = [], [], set()
+    most = _FREE + _RATIO * _n_packed(archive)
     with _reading_headers(where):
         for member in archive:
-            if fault := _fault(member):
+            name = PurePosixPath(member.name)
+            if fault := _fault(member) or ("is there twice" if name in names else None):
                 faults.append(f"{where}: member {member.name[:200]!r} {fault}")
+            elif member.offset_data + member.size > most:
+                faults.append(
+                    f"{where}: member {member.name[:200]!r} ends behind {most} bytes; no data is that repetitive"
+                )
+            if member.size < 0 or member.offset_data + member.size > most:
+                break  # what follows is never sought
+            names.add(name)
             members.append(member)
             if len(members) > MOST_MEMBERS:
                 faults.append(f"{where} has more than {MOST_MEMBERS} members")
@@ -111,6 +123,11 @@ def _bounded_headers(where: str) -> type[tarfile.TarInfo]:
 
 def _sparse(where: str) -> UnsafeFile:
     return UnsafeFile(f"{where}: a member is neither a plain file nor a folder, but a sparse file")
+
+
+def _n_packed(archive: tarfile.TarFile) -> int:
+    """How long the file of an archive is on disk."""
+    return Path(str(archive.name)).stat().st_size
 
 
 def _fault(member: tarfile.TarInfo) -> str | None:

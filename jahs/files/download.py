@@ -17,7 +17,6 @@ import re
 import shutil
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,17 +24,19 @@ from pathlib import Path
 from typing import IO, Any, Final, TextIO
 
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
+from jahs.files import transport
 from jahs.files.atomic import fsync_folder, write_beside
+from jahs.files.strict_json import parse_json
+from jahs.files.transport import ELSEWHERE, open_address
 from jahs.hashing import sha256_file
 
 __all__ = ["DownloadBar", "Fetched", "check_address", "check_room", "explained", "fetch"]
 
-_ELSEWHERE: Final = "try again, or name another server with --url"
 _OTHER_FOLDER: Final = "name another folder with --dir"
 _AGAIN: Final = "the same command goes on from there"
 _FROM: Final = "# from "  # before the address in a .sha256 file: a comment to `sha256sum --check`
 _CHUNK: Final = 1 << 18
-_PATIENCE_S: Final = 60.0  # without a single byte
+_SLOWEST: Final = 1 << 10  # bytes per second; who sends less is given up on
 _SPARE: Final = 16 << 20  # bytes of disk that are left alone
 _HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None  # Windows has none
 _WRITE_FAULTS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -65,6 +66,7 @@ def fetch(
     path: Path,
     *,
     sha256: str | None = None,
+    n_bytes: int | None = None,
     check: Callable[[Path], None] = lambda _: None,
     report: Callable[[int, int], None] = lambda *_: None,
     n_attempts: int = 5,
@@ -75,7 +77,7 @@ def fetch(
     Args:
         address: of http or https.
         path: where to put it; its folder is made if need be.
-        sha256: what it must be, where that is known.
+        sha256, n_bytes: what it must be, where that is known.
         check: looks at the whole file before it gets its name, and raises if it is not what it should be.
         report: is told again and again how many bytes have come, and of how many.
         n_attempts: how often a connection that breaks is made again.
@@ -96,14 +98,14 @@ def fetch(
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.locked():
-            n_bytes = _complete(address, part, report, n_attempts=n_attempts, pause_s=pause_s)
-            found = _checked(address, part, n_bytes, sha256=sha256, check=check)
+            n_all = _complete(address, part, report, wanted=n_bytes, n_attempts=n_attempts, pause_s=pause_s)
+            found = _checked(address, part, n_all, sha256=sha256, check=check)
             part.finish(found, address)
     except JahsError:
         raise
     except (OSError, http.client.HTTPException, ValueError) as err:
         raise explained(err, address, kept=part.kept(address)) from err
-    return Fetched(path=path, n_bytes=n_bytes, sha256=found, is_new=True)
+    return Fetched(path=path, n_bytes=n_all, sha256=found, is_new=True)
 
 
 def check_address(address: str) -> None:
@@ -124,18 +126,24 @@ def check_room(folder: Path, n_bytes: int) -> None:
 
 def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
     """Return what to tell the user about an error of the network or of the disk; `kept` bytes can be gone on from."""
-    rest = f"{kept} bytes have come; {_AGAIN}" if kept else _ELSEWHERE
+    rest = f"{kept} bytes have come; {_AGAIN}" if kept else ELSEWHERE
     match err:
         case urllib.error.HTTPError():
             err.close()
-            return DownloadFailed(f"{address}: the server says {err.code} {err.reason}; {rest}")
+            return DownloadFailed(f"{address}: the server says {err.code} {printable(err.reason)}; {rest}")
         case OSError(errno=errno.ENOSPC):
             return OutOfSpace(f"{address}: the disk is full; {_OTHER_FOLDER}")
         case OSError() if _is_of_disk(err):
             return DownloadFailed(f"{address}: the folder cannot be used: {err}; {_OTHER_FOLDER}")
         case urllib.error.URLError():
-            return DownloadFailed(f"{address}: {err.reason}; {rest}")
-    return DownloadFailed(f"{address}: {err}; {rest}")
+            return DownloadFailed(f"{address}: {printable(err.reason)}; {rest}")
+    return DownloadFailed(f"{address}: {printable(err)}; {rest}")
+
+
+def printable(said: object) -> str:
+    """Return what a server said as it may be shown on a terminal: control characters as they are escaped in Python."""
+    text = str(said)[:200]
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _is_of_disk(err: Exception) -> bool:
@@ -188,7 +196,7 @@ class _Part:
     def facts(self) -> dict[str, Any]:  # Any: JSON
         """The address, the server's mark and the length of the version that has begun to come; none without a mark."""
         try:
-            found = json.loads(self._facts_path.read_text())
+            found = parse_json(self._facts_path.read_bytes())
             return found if isinstance(found, dict) and isinstance(found.get("mark"), str) and self.n_bytes else {}
         except (OSError, ValueError):
             return {}
@@ -254,16 +262,24 @@ def _there(path: Path, address: str, sha256: str | None) -> Fetched | None:
     return Fetched(path=path, n_bytes=path.stat().st_size, sha256=found, is_new=False) if found == sha256 else None
 
 
-def _complete(address: str, part: _Part, report: Callable[[int, int], None], *, n_attempts: int, pause_s: float) -> int:
+def _complete(
+    address: str,
+    part: _Part,
+    report: Callable[[int, int], None],
+    *,
+    wanted: int | None,
+    n_attempts: int,
+    pause_s: float,
+) -> int:
     """Fetch until everything is there; return how long the file is. OSError or HTTPException of the last attempt."""
     for attempt in range(n_attempts - 1):
         try:
-            return _attempt(address, part, report)
+            return _attempt(address, part, report, wanted=wanted)
         except (OSError, http.client.HTTPException) as err:  # noqa: PERF203  # a second of waiting is between two of them
             if isinstance(err, (urllib.error.HTTPError, JahsError)) or _is_of_disk(err):
                 raise
             time.sleep(pause_s * 2**attempt)
-    return _attempt(address, part, report)
+    return _attempt(address, part, report, wanted=wanted)
 
 
 def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, check: Callable[[Path], None]) -> str:
@@ -273,7 +289,7 @@ def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, che
             raise DownloadFailed(f"{part.path} has {part.n_bytes} bytes, {address} has {n_bytes}; try again")
         found = sha256_file(part.path)
         if sha256 is not None and found != sha256:
-            raise DownloadFailed(f"{address}: sha256 is {found}, not {sha256} as published; {_ELSEWHERE}")
+            raise DownloadFailed(f"{address}: sha256 is {found}, not {sha256} as published; {ELSEWHERE}")
         check(part.path)
     except JahsError:
         part.delete()
@@ -281,7 +297,7 @@ def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, che
     return found
 
 
-def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> int:
+def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, wanted: int | None) -> int:
     """Fetch the rest, or everything; return how long the file is. ConnectionError if less comes than was announced."""
     facts = part.facts()
     n_kept = part.kept(address)
@@ -289,7 +305,7 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> i
     if n_kept:
         headers |= {"Range": f"bytes={n_kept}-", "If-Range": facts["mark"]}
     try:
-        response = _open(address, headers)
+        response = open_address(address, headers)
     except urllib.error.HTTPError as err:
         if err.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not n_kept:
             raise
@@ -299,9 +315,16 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> i
             return n_kept
         part.begin({})
         n_kept = 0
-        response = _open(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
+        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
+    if n_kept and response.status == http.HTTPStatus.PARTIAL_CONTENT and not _is_version(response, facts["mark"]):
+        response.close()  # what is kept and what would come are of different versions
+        part.begin({})
+        n_kept = 0
+        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
     with response:
         n_kept, n_all = _plan(response, n_kept, facts, address)
+        if wanted is not None and n_all != wanted:
+            raise DownloadFailed(f"{address}: the server announces {n_all} bytes, {wanted} were published; {ELSEWHERE}")
         check_room(part.path.parent, n_all - n_kept + _SPARE)
         if not n_kept:
             mark = response.headers.get("ETag") or response.headers.get("Last-Modified")
@@ -309,39 +332,45 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None]) -> i
             part.begin({"address": address, "mark": None if is_weak else mark, "n_bytes": n_all})
         n_bytes = n_kept
         with part.path.open("ab") as file:
-            while n_bytes <= n_all and (chunk := response.read(_CHUNK)):
+            since, n_then = time.monotonic(), n_bytes
+            while n_bytes <= n_all and (chunk := response.read1(_CHUNK)):  # read would wait for a whole chunk
                 file.write(chunk)
                 n_bytes += len(chunk)
+                if (elapsed := time.monotonic() - since) >= transport.PATIENCE_S:
+                    if n_bytes - n_then < _SLOWEST * elapsed and n_bytes < n_all:
+                        raise ConnectionError(f"{n_bytes - n_then} bytes came in {elapsed:.0f} s; that is too slow")
+                    since, n_then = time.monotonic(), n_bytes
                 report(n_bytes, n_all)
     if n_bytes > n_all:
         part.delete()
-        raise DownloadFailed(f"{address}: more came than the {n_all} bytes that the server announced; {_ELSEWHERE}")
+        raise DownloadFailed(f"{address}: more came than the {n_all} bytes that the server announced; {ELSEWHERE}")
     if n_bytes < n_all:
         raise ConnectionError(f"{n_bytes} bytes came, {n_all} were announced")
     return n_all
 
 
-def _open(address: str, headers: Mapping[str, str]) -> Any:  # Any: urllib's response, of a class per scheme
-    request = urllib.request.Request(address, headers=dict(headers))  # noqa: S310  # the scheme was checked
-    response = urllib.request.urlopen(request, timeout=_PATIENCE_S)  # noqa: S310  # as above
-    if not response.url.startswith(("http://", "https://")):
-        response.close()
-        raise DownloadFailed(f"{request.full_url}: the server sends on to {response.url[:200]!r}; {_ELSEWHERE}")
-    return response
+def _is_version(response: Any, mark: str) -> bool:  # Any: see _open
+    """Whether a part of a file is of the version that has this mark; without a date again, If-Range vouches for it."""
+    if mark.startswith('"'):
+        return bool(response.headers.get("ETag") == mark)
+    return bool(response.headers.get("Last-Modified", mark) == mark)
 
 
 def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) -> tuple[int, int]:  # Any: see _open
     """How many bytes of what is kept count, and how long the file is, by what the server answers."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise DownloadFailed(f"{address}: the server encodes what it was asked to send as it is; {_ELSEWHERE}")
-    length = response.headers.get("Content-Length")
+        raise DownloadFailed(f"{address}: the server encodes what it was asked to send as it is; {ELSEWHERE}")
+    lengths = set(response.headers.get_all("Content-Length", ()))
+    if len(lengths) > 1:
+        raise DownloadFailed(f"{address}: the server announces several lengths; {ELSEWHERE}")
+    length = next(iter(lengths), None)
     if length is None or not re.fullmatch(r"\d{1,15}", length):
-        raise DownloadFailed(f"{address}: the server does not say how long the file is; {_ELSEWHERE}")
+        raise DownloadFailed(f"{address}: the server does not say how long the file is; {ELSEWHERE}")
     if response.status == http.HTTPStatus.OK:
         return 0, int(length)
     found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
     if response.status != http.HTTPStatus.PARTIAL_CONTENT or found is None or not n_kept:
-        raise DownloadFailed(f"{address}: the server answers {response.status} where 200 was expected; {_ELSEWHERE}")
+        raise DownloadFailed(f"{address}: the server answers {response.status} where 200 was expected; {ELSEWHERE}")
     start, end, n_all = (int(number) for number in found.groups())
     if (start, end + 1, n_all) != (n_kept, n_all, facts.get("n_bytes")) or int(length) != n_all - n_kept:
         raise DownloadFailed(

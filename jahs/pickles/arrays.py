@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -16,7 +17,6 @@ __all__ = [
     "DType",
     "NewArray",
     "ObjectItems",
-    "Run",
     "array_from",
     "build_array",
     "new_array",
@@ -73,14 +73,6 @@ class NewArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
-    """Many items of a long column that are among few values: a number for each, into `values`."""
-
-    codes: NDArray[np.uint8]
-    values: tuple[object, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class CodedArray:
     """An array of objects with few distinct values: `values[codes]` without the objects.
 
@@ -105,16 +97,16 @@ class ObjectItems:
         self._numbers: dict[tuple[type, object], int] = {}
 
     def extend(self, items: list[object]) -> None:
-        """Add items, runs among them."""
-        for item in items:
-            if not isinstance(item, Run):
-                self.items.append(item)
-                self.n_items += 1
-                continue
-            self._flush()
-            table = np.array([self._number(value) for value in item.values], np.uint8)
-            self._codes.append(table[item.codes])
-            self.n_items += item.codes.size
+        """Add items."""
+        self.items += items
+        self.n_items += len(items)
+
+    def extend_run(self, codes: NDArray[np.integer], values: Sequence[object]) -> None:
+        """Add many items that are among few values: `values[codes]`."""
+        self._flush()
+        table = np.array([self._number(value) for value in values], np.uint8)
+        self._codes.append(table[codes])
+        self.n_items += codes.size
 
     def finish(self, shape: tuple[int, ...], *, is_fortran: bool) -> Array | CodedArray:
         """Return the array; ValueError if there are not as many items as the shape says."""

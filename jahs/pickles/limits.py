@@ -1,4 +1,7 @@
-"""What a file may cost, whatever it claims."""
+"""What a file may cost, whatever it claims.
+
+Whatever the limits, an opcode that copies what was read before is charged for each byte of the copy (see `machine`).
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from jahs.pickles.arrays import (
     DType,
     NewArray,
     ObjectItems,
-    Run,
     array_from,
     build_array,
     read_shape,
@@ -34,6 +33,10 @@ _PARTIAL: Final = "functools.partial"
 _NEWEST_PROTOCOL: Final = 5
 _LONGEST_INTEGER: Final = 16  # bytes
 _CONTAINER: Final = 4  # steps that an empty container counts as
+_FREE: Final = 16 << 20  # bytes that may be copied, whatever was read
+_COPIES: Final = 4  # of each byte that was read
+_ITEM: Final = 64  # bytes that an item of a list takes in a dict or a set
+_NO_RUN: Final = 32  # items after which a run is looked for again
 # Runs of one opcode in a long column of objects, each followed by the next one's opcode (h, j) or by nothing.
 _RUN_OF_GETS: Final = re.compile(rb"(?:[\x00-\xff]h){64,}")
 _RUN_OF_LONG_GETS: Final = re.compile(rb"(?:[\x00-\xff]{4}j){64,}")
@@ -42,19 +45,43 @@ _RUN_OF_BOOLS: Final = re.compile(rb"[\x88\x89]{64,}")
 
 def follow(source: Source, names: Mapping[str, Use], limits: Limits) -> object:
     """Follow a pickle's opcodes to its end; return the one object that it leaves. Raises as `read_pickle`, and more."""
-    return _Machine(source, names, limits, _Budget(limits.n_steps)).run()
+    return _Machine(source, names, limits, _Budget(limits.n_steps, source)).run()
 
 
 class _Budget:
-    """The steps that are left, shared by a pickle and those inside of it."""
+    """The steps that are left and the bytes that were copied, shared by a pickle and those inside of it."""
 
-    def __init__(self, n_steps: int) -> None:
+    def __init__(self, n_steps: int, source: Source) -> None:
         self.n_steps = self.left = n_steps
+        self.source = source
+        self.n_copied = 0
 
     def spend(self, n_steps: int) -> None:
         self.left -= n_steps
         if self.left < 0:
             raise UnsafeFile(f"it takes more than {self.n_steps} steps, which are allowed")
+
+    def copy(self, part: object) -> None:
+        """Charge what an opcode is about to make of `part`: a remembered one can be used again by two more bytes."""
+        self.n_copied += _weight(part) + sum(map(_weight, part if isinstance(part, tuple) else ()))
+        if self.n_copied > _FREE + _COPIES * self.source.position:
+            raise UnsafeFile(
+                f"it copies {self.n_copied} bytes after {self.source.position}; no data is that repetitive"
+            )
+
+
+def _weight(part: object) -> int:
+    """About how many bytes a copy of something takes; what it holds in turn is not copied."""
+    match part:
+        case str() | bytes():
+            return len(part)
+        case np.ndarray():
+            return part.nbytes
+        case ObjectItems():
+            return 16 * part.n_items
+        case list():
+            return _ITEM * len(part)
+    return _ITEM
 
 
 class _Machine:
@@ -72,6 +99,7 @@ class _Machine:
         self.marks: list[int] = []
         self.memo: dict[int, object] = {}
         self.memo_keys: dict[int, list[int]] = {}  # of what becomes another object once it is built, by its id
+        self.n_until_run = 0  # items of a column before a run is looked for again
 
     def run(self) -> object:
         """Follow the opcodes to the end, and return the one object that is left."""
@@ -213,19 +241,19 @@ class _Machine:
 
     def get_short(self) -> None:
         if run := self.run_of(_RUN_OF_GETS):
-            self.push_run(np.frombuffer(run, np.uint8)[::2], self.recall)
+            self.add_run(np.frombuffer(run, np.uint8)[::2], self.recall)
         self.get(self.source.read(1)[0])
 
     def get_long(self) -> None:
         if run := self.run_of(_RUN_OF_LONG_GETS):
             keys = np.frombuffer(run, np.dtype([("key", "<u4"), ("opcode", "u1")]))["key"]
-            self.push_run(keys, self.recall)
+            self.add_run(keys, self.recall)
         self.get(_U4.unpack(self.source.read(4))[0])
 
     def boolean(self, *, value: bool) -> None:
         self.stack.append(value)
         if run := self.run_of(_RUN_OF_BOOLS):
-            self.push_run(np.frombuffer(run, np.uint8), lambda code: code == _TRUE)
+            self.add_run(np.frombuffer(run, np.uint8), lambda code: code == _TRUE)
 
     def recall(self, key: int) -> object:
         if key not in self.memo:
@@ -234,17 +262,23 @@ class _Machine:
 
     def run_of(self, pattern: re.Pattern[bytes]) -> bytes | None:
         """The next bytes, if they are a run of items of a long column."""
-        if not self.marks or type(self.stack[self.marks[-1] - 1]) is not ObjectItems:
+        self.n_until_run -= 1
+        if self.n_until_run > 0 or not self.marks or type(self.stack[self.marks[-1] - 1]) is not ObjectItems:
             return None
         found = pattern.match(self.source.peek())
         if found is None:
+            self.n_until_run = _NO_RUN
             return None
         self.source.skip(found.end())
         return found.group()
 
-    def push_run(self, keys: NDArray[np.unsignedinteger], meaning: Callable[[int], object]) -> None:
+    def add_run(self, keys: NDArray[np.unsignedinteger], meaning: Callable[[int], object]) -> None:
+        """Append what is on the stack to the column below the mark, and a run after it."""
+        column = self.stack[self.marks[-1] - 1]
+        assert isinstance(column, ObjectItems)
+        column.extend(self.pop(len(self.stack) - self.marks[-1]))
         distinct, codes = np.unique(keys, return_inverse=True)
-        self.stack.append(Run(codes, tuple(meaning(int(key)) for key in distinct)))
+        column.extend_run(codes, [meaning(int(key)) for key in distinct])
 
     # Names and what becomes of them
 
@@ -270,6 +304,7 @@ class _Machine:
             case Name(use="word", name=name):
                 raise UnsafeFile(f"it calls {name}, which data may only mention")
             case Name(use=use) if callable(use):
+                self.budget.copy(arguments)
                 self.stack.append(use(arguments))
             case Record(name="functools.partial", state=(Name(use="record", name=name), tuple(), dict(words), _)):
                 made = Record(name, arguments)
@@ -288,6 +323,7 @@ class _Machine:
         target, state = self.pop(2)
         match target:
             case NewArray():
+                self.budget.copy(state)
                 self.replace(target, build_array(state))
             case Record(name="joblib.numpy_pickle.NumpyArrayWrapper", state=None):
                 self.replace(target, self.joblib_array(state))

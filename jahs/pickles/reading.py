@@ -52,6 +52,8 @@ def read_pickle(
         raise CorruptFile(f"{where}: {err}") from err
     except EOFError as err:
         raise CorruptFile(f"{where} ends in the middle") from err
+    except MemoryError as err:
+        raise UnsafeFile(f"{where}: it takes more memory than there is; nothing of it was executed") from err
     except _NONSENSE as err:
         near = source.position if source else 0
         said = str(err)[:_LONGEST_REASON]
@@ -64,11 +66,13 @@ def making_sense(where: str) -> Iterator[None]:
     """Name the file in whatever Python says of contents that contradict themselves, beyond what was looked for.
 
     Raises:
-        CorruptFile: in the place of Python's own errors; ours stay as they are.
+        CorruptFile, UnsafeFile: in the place of Python's own errors; ours stay as they are.
     """
     try:
         yield
     except JahsError:  # some are a ValueError, too
         raise
+    except MemoryError as err:
+        raise UnsafeFile(f"{where}: it takes more memory than there is") from err
     except _NONSENSE as err:
         raise CorruptFile(f"{where} does not make sense: {str(err)[:_LONGEST_REASON]}") from err

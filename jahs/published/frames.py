@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidTable, UnknownFormat
 from jahs.pickles import CodedArray, Limits, Record, making_sense, read_pickle
+from jahs.pickles.plain import scalars
 from jahs.published.names import FRAME_NAMES
 
 __all__ = ["Column", "Frame", "let_go", "read_frame"]
@@ -149,6 +150,7 @@ def _column(row: Values, words: tuple[object, ...] | None, where: str) -> Column
     items = row.tolist()  # a short table's: longer ones come coded
     if not all(isinstance(item, str | bool | int | float | None) for item in items):
         raise CorruptFile(f"{where}: a column of something else than texts, bools and numbers")
+    scalars(items)
     distinct = list(dict.fromkeys((type(item).__name__, item) for item in items))
     code_of = {key: code for code, key in enumerate(distinct)}
     codes = np.array([code_of[type(item).__name__, item] for item in items], np.int32)

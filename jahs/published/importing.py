@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from jahs.errors import InvalidArgument, MissingData
+from jahs.files.strict_json import parse_json
 from jahs.metrics import METRICS
 from jahs.published.sources import PUBLISHED_TASKS, open_files
 from jahs.published.surrogates import import_surrogates
@@ -67,7 +68,7 @@ def _shown(folders: dict[str, Path], arguments: argparse.Namespace, more: list[s
 
 
 def _findings(folder: Path) -> list[str]:
-    found = json.loads((folder / REPORT).read_text())
+    found = parse_json((folder / REPORT).read_bytes())
     counts = found["counts"]
     written = ", ".join(f"{counts[f'{what}_written']} of {counts[f'{what}_read']} {what}" for what in _COUNTED)
     odd = [

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable, MissingData, UnknownName
+from jahs.files.strict_json import parse_json
 from jahs.files.tables import write_table
 from jahs.hashing import digest_facts
 from jahs.published.frames import Frame, read_frame
@@ -117,7 +118,7 @@ def _blaming(raw: PublishedFile) -> Iterator[None]:
 
 def _sources_of(folder: Path) -> object:
     try:
-        return json.loads((folder / REPORT).read_text())["sources"]
+        return parse_json((folder / REPORT).read_bytes())["sources"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

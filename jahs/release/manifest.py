@@ -17,9 +17,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jahs.errors import CorruptFile, JahsError, MissingData, UnknownFormat
+from jahs.files.strict_json import parse_json
 from jahs.hashing import sha256_file
 
-__all__ = ["MANIFEST", "MAX_JSON", "RELEASE_FORMAT", "Manifest", "parse_json", "read_manifest", "to_json"]
+__all__ = ["MANIFEST", "MAX_JSON", "RELEASE_FORMAT", "Manifest", "read_manifest", "to_json"]
 
 RELEASE_FORMAT: Final = 1
 """Version of the folder; a reader refuses any other."""
@@ -82,7 +83,7 @@ class Manifest:
         path = self.checked(name)
         if self.files[name][0] > MAX_JSON:
             raise CorruptFile(f"{path} has {self.files[name][0]} bytes; at most {MAX_JSON} are read")
-        return parse_json(path, path.read_bytes())
+        return _parsed(path, path.read_bytes())
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -100,7 +101,7 @@ def read_manifest(folder: Path) -> Manifest:
         if (size := path.stat().st_size) > MAX_JSON:
             raise CorruptFile(f"{path} has {size} bytes; at most {MAX_JSON} are read")
         data = path.read_bytes()
-    content = parse_json(path, data)
+    content = _parsed(path, data)
     if not isinstance(content, dict):
         raise CorruptFile(f"{path} is not a manifest: it holds no object; {_RESTORE}")
     found = content.pop("format", None)
@@ -146,19 +147,11 @@ def _entry(path: Path, name: str, entry: Any) -> tuple[int, str]:  # Any: JSON
     return size, sha256
 
 
-def parse_json(path: Path, data: bytes) -> Any:  # Any: JSON
-    """Return what JSON holds; NaN and infinities are no JSON.
-
-    Raises:
-        CorruptFile: it is none, names the file.
-    """
-
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is not a JSON number")
-
+def _parsed(path: Path, data: bytes) -> Any:  # Any: JSON
+    """Return what a JSON file holds; CorruptFile if it is none."""
     try:
-        return json.loads(data, parse_constant=refuse)
-    except (ValueError, RecursionError) as err:
+        return parse_json(data)
+    except ValueError as err:
         raise CorruptFile(f"{path} cannot be read as JSON ({err}); {_RESTORE}") from err
 
 

@@ -24,6 +24,7 @@ from jahs.errors import (
     ProtocolMismatch,
     UnknownFormat,
 )
+from jahs.files.strict_json import parse_json
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial
 
@@ -202,9 +203,9 @@ def _beginning(path: Path, n_bytes: int) -> bytes:
 
 def _parse(path: Path, number: int, line: bytes) -> object:
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as err:
-        raise CorruptFile(f"{path}, line {number} is not JSON: {err}") from err
+        return parse_json(line)
+    except json.JSONDecodeError as err:
+        raise CorruptFile(f"{path}, line {number} is not JSON: {err.msg} at column {err.colno}") from err
 
 
 def _read_header(path: Path, line: bytes) -> dict[str, object]:

@@ -1,7 +1,9 @@
 """Archives are whole or refused, wherever they were cut off; those of every writer and compression are read."""
 
+import bz2
 import gzip
 import io
+import lzma
 import tarfile
 
 import pytest
@@ -131,7 +133,9 @@ def test_headers_that_are_many_are_refused_as_a_long_one_is(path):
 )
 def test_numbers_that_make_no_sense_are_said_of_the_archive(path, content):
     path.write_bytes(content + bytes(2 * BLOCK))
-    with pytest.raises(CorruptFile, match=r"some\.tar is not a readable archive: "):
+    with pytest.raises(
+        (CorruptFile, UnsafeFile), match=r"some\.tar(: member '.*' claims| is not a readable archive: )"
+    ):
         names(path)
 
 
@@ -141,4 +145,33 @@ def test_numbers_that_make_no_sense_are_said_of_the_archive(path, content):
 def test_a_sparse_file_is_refused_before_its_pieces_are_read(path, content):
     path.write_bytes(content + b"9" * 100 * BLOCK)
     with pytest.raises(UnsafeFile, match=r"some\.tar: a member is neither .*, but a sparse file"):
+        names(path)
+
+
+def test_a_size_beyond_every_disk_is_refused_and_not_sought(path):
+    for size in (99_999_999_999_999, 2**70):
+        member = tarfile.TarInfo("large")
+        member.size, member.pax_headers = 0, {"size": str(size)}
+        buffer = member.tobuf(tarfile.PAX_FORMAT)
+        path.write_bytes(buffer + bytes(4 * BLOCK))
+        with pytest.raises(UnsafeFile, match=rf"member 'large' claims {size} bytes"):
+            names(path)
+
+
+@pytest.mark.parametrize("other", ["a0", "./a0", "a0/"])
+def test_a_member_that_is_there_twice_is_refused(path, other):
+    with tarfile.open(path, "w") as made:
+        for name in ("a0", other):
+            made.addfile(tarfile.TarInfo(name))
+    with pytest.raises(UnsafeFile, match="is there twice"):
+        names(path)
+
+
+@pytest.mark.parametrize("kind", ["xz", "gz", "bz2"])
+def test_a_small_file_that_decompresses_to_a_large_one_is_refused_before_it_does(path, kind):
+    member = tarfile.TarInfo("zeros")
+    member.size = 1 << 30
+    packers = {"xz": lzma.compress, "gz": gzip.compress, "bz2": bz2.compress}
+    path.write_bytes(packers[kind](member.tobuf() + bytes(1 << 20)))  # the rest need not even be there
+    with pytest.raises(UnsafeFile, match="no data is that repetitive"):
         names(path)

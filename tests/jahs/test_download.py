@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import urllib.request
 from http.server import BaseHTTPRequestHandler
 
 import pytest
@@ -22,6 +23,7 @@ import pytest
 from jahs.cli import main
 from jahs.errors import CorruptFile, DownloadFailed, InvalidArgument, OutOfSpace, UnknownName, UnsafeFile
 from jahs.files import download as module
+from jahs.files import transport
 from jahs.files.download import DownloadBar, fetch
 from jahs.published.fetching import ARCHIVES, VERSIONS, add_arguments, download_archives, run
 from tests.local_server import LocalServer
@@ -468,7 +470,7 @@ def test_nobody_listening_is_tried_again_and_then_said_in_one_line(path):
 
 def test_silence_ends_the_wait(path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(module, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(transport, "PATIENCE_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(DownloadFailed, match="timed out"):
         fetch(f"http://127.0.0.1:{silent.getsockname()[1]}/x", path, n_attempts=2, pause_s=0.0)
 
@@ -567,7 +569,7 @@ def test_an_archive_whose_numbers_make_no_sense_is_no_fault_of_the_connection(ar
     member = tarfile.TarInfo("a")
     member.size = 1 << 70
     archives.content = member.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
-    with pytest.raises(CorruptFile, match="is not a readable archive"):
+    with pytest.raises(UnsafeFile, match="claims"):
         download_archives(tmp_path, what=["table"], url=archives.url)
     assert list(tmp_path.iterdir()) == []
 
@@ -600,3 +602,99 @@ def test_what_does_not_exist_is_named(tmp_path):
     with pytest.raises(UnknownName, match="version='2' does not exist"):
         download_archives(tmp_path, version="2")
     assert VERSIONS[0] == "1.1.0"
+
+
+def test_a_rest_of_another_version_is_not_put_behind_what_is_kept(server, path):
+    server.cuts = [100_000]
+    with pytest.raises(DownloadFailed):
+        fetch(server.url, path, n_attempts=1)
+    server.content = random.Random(1).randbytes(300_000)
+    server.headers = {"ETag": '"2"'}  # which the answer has in the place of what was asked for
+    server.etag, kept = None, server.etag
+    assert kept == '"1"'
+    open_address, asked = module.open_address, []
+
+    def forget_if_range(address, headers):
+        asked.append("Range" in headers)
+        return open_address(address, {key: value for key, value in headers.items() if key != "If-Range"})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "open_address", forget_if_range)
+        fetch(server.url, path, n_attempts=1)
+    assert asked == [True, False]
+    assert path.read_bytes() == server.content
+
+
+def test_two_lengths_are_refused(server, path):
+    server.headers = {"Content-Length": "7"}
+    with pytest.raises(DownloadFailed, match="the server announces several lengths"):
+        fetch(server.url, path, n_attempts=1)
+
+
+def test_a_length_that_is_not_that_of_the_published_file_is_refused_before_it_comes(server, path):
+    with pytest.raises(DownloadFailed, match="the server announces 300000 bytes, 7 were published"):
+        fetch(server.url, path, n_bytes=7)
+
+
+def test_a_server_that_sends_from_https_to_http_is_not_followed():
+    asked = urllib.request.Request("https://a.example/x")
+    follow = transport._SafeRedirects().redirect_request
+    with pytest.raises(DownloadFailed, match=r"sends on to 'http://b\.example/x'"):
+        follow(asked, None, 302, "Found", {}, "http://b.example/x")
+    assert follow(asked, None, 302, "Found", {}, "https://b.example/x").full_url == "https://b.example/x"
+
+
+def test_a_server_whose_bytes_drip_is_given_up_on(path, monkeypatch):
+    class Dripping(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                for _ in range(100):
+                    self.wfile.write(b"x")
+                    time.sleep(0.02)
+
+        def log_message(self, *_):
+            pass
+
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(transport, "PATIENCE_S", 0.2)
+    server = LocalServer(Dripping)
+    try:
+        start = time.monotonic()
+        with pytest.raises(DownloadFailed, match="that is too slow"):
+            fetch(server.url, path, n_attempts=1)
+        assert time.monotonic() - start < 1.5
+    finally:
+        server.close()
+
+
+def test_headers_that_drip_are_given_up_on(path, monkeypatch):
+    class Dripping(BaseHTTPRequestHandler):
+        def do_GET(self):
+            with contextlib.suppress(ConnectionError):
+                self.wfile.write(b"HTTP/1.0 200 OK\r\nX: ")
+                for _ in range(100):
+                    self.wfile.write(b"x")
+                    time.sleep(0.02)
+
+        def log_message(self, *_):
+            pass
+
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(transport, "PATIENCE_S", 0.2)
+    server = LocalServer(Dripping)
+    try:
+        start = time.monotonic()
+        with pytest.raises(DownloadFailed):
+            fetch(server.url, path, n_attempts=1)
+        assert time.monotonic() - start < 1.5
+    finally:
+        server.close()
+
+
+def test_what_a_server_says_cannot_move_the_cursor(path):
+    said = module.explained(OSError("\x1b[2Jgone\n"), "http://x")
+    assert "\\x1b[2Jgone\\n" in str(said)
+    assert str(said).isprintable()

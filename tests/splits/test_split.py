@@ -127,7 +127,7 @@ def test_a_config_moved_by_hand_is_noticed(file):
 def test_a_config_that_stands_twice_is_refused(file):
     line = '    "0000000000000001": "train",\n'
     file.write_text(file.read_text().replace(line, line + line.replace("train", "test")))
-    with pytest.raises(CorruptFile, match="1 keys stand more than once: 0000000000000001"):
+    with pytest.raises(CorruptFile, match="the key '0000000000000001' twice in the object that ends: line 7"):
         read_split(file)
 
 

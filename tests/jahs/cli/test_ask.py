@@ -115,11 +115,16 @@ def test_a_mistake_is_told_on_stderr_with_exit_code_2(run, argv: list[str], said
         ("[1]", "line 1 is no JSON object"),
         ("{}", "N is missing"),
         ("{}\n" + "[" * 100_000, "line 2 is not JSON"),
+        ("", "holds no config"),
+        ("\n \n", "holds no config"),
+        ('{}\n{"N": 1, "N": 5}', "line 2 is not JSON (the key 'N' twice"),
+        ('{"N": NaN}', "line 1 is not JSON (NaN is not a finite number"),
+        ('{"N": "\x85\u2028"}\n{\x0c}', "line 2 is not JSON"),
     ],
-    ids=["text", "list", "empty", "deep"],
+    ids=["text", "list", "no keys", "deep", "empty", "blank", "twice", "nan", "lines"],
 )
 def test_a_file_that_holds_no_configs_is_refused(run, tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "configs").write_text(text)
+    (tmp_path / "configs").write_text(text, encoding="utf-8")
     assert said in run("query", "--configs", str(tmp_path / "configs"), code=2)
 
 

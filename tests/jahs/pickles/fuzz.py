@@ -76,7 +76,7 @@ def seeds() -> list[tuple[str, bytes]]:
     found += [("model", dumps(make_old_pipeline([trees, trees]), 4))]
     found += [("headers", dumps(make_params(("latency",)), protocol)) for protocol in (0, 4)]
     found += [("frame", dumps(frame, protocol)) for protocol in (2, 4)]
-    plain = {"a": [1, 2.5, None, True, "text", b"bytes"], ("b", 1): {3: (4, 5)}, "set": {1, 2}, "array": np.arange(9)}
+    plain = {"a": [1, 2.5, None, True, "text", b"bytes"], ("b", "c"): {3: (4, 5)}, "set": {1, 2}, "array": np.arange(9)}
     found += [("pickle", pickle.dumps(plain, protocol)) for protocol in range(5)]
     return found
 

@@ -1,0 +1,69 @@
+"""Answers of http and https: safe redirects alone, and patience that ends."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import threading
+import urllib.request
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jahs.errors import DownloadFailed
+
+__all__ = ["ELSEWHERE", "PATIENCE_S", "open_address"]
+
+ELSEWHERE: Final = "try again, or name another server with --url"
+PATIENCE_S = 60.0
+"""How long to wait for a byte, and between two looks at the rate; the headers of an answer may take twice as long."""
+
+
+def open_address(address: str, headers: Mapping[str, str]) -> Any:  # Any: urllib's response, of a class per scheme
+    """Return a server\'s answer; redirects are followed where they are safe."""
+    request = urllib.request.Request(address, headers=dict(headers))  # noqa: S310  # the scheme was checked
+    return urllib.request.build_opener(_SafeRedirects, _Http, _Https).open(request, timeout=PATIENCE_S)
+
+
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows a server that sends on, but to http and https alone, and from https to https alone."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, *args: Any
+    ) -> urllib.request.Request | None:  # Any: urllib's
+        sent = super().redirect_request(req, *args)
+        allowed = ("https://",) if req.full_url.startswith("https://") else ("http://", "https://")
+        if sent is not None and not sent.full_url.startswith(allowed):
+            raise DownloadFailed(f"{req.full_url}: the server sends on to {sent.full_url[:200]!r}; {ELSEWHERE}")
+        return sent
+
+
+class _Patient(http.client.HTTPConnection):
+    """Gives up on an answer whose headers do not come."""
+
+    def getresponse(self) -> http.client.HTTPResponse:
+        timer = threading.Timer(2 * PATIENCE_S, self._hang_up)  # silence ends sooner, and says so
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().getresponse()
+        finally:
+            timer.cancel()
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)
+
+
+class _PatientSecurely(_Patient, http.client.HTTPSConnection):
+    """The same behind TLS."""
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Patient, req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_PatientSecurely, req)

@@ -1,0 +1,63 @@
+"""A pickle of n bytes costs at most 64 MB + 12 n of memory and a second + a second for each 10 MB, whatever it says."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import random
+
+import pytest
+
+from jahs.errors import CorruptFile, UnsafeFile
+from jahs.pickles import read_pickle
+from tests.adversarial.attacks import peak_memory, processor_time
+from tests.adversarial.pickle_bombs import BOMBS, bomb
+
+
+def read(content: bytes) -> None:
+    """Read a pickle, and let go of what it described."""
+    with contextlib.suppress(UnsafeFile, CorruptFile):
+        read_pickle(io.BytesIO(content), where="bomb.pkl")
+
+
+def obey(content: bytes, case: str) -> None:
+    """The law, for one pickle; time is taken again before it counts as too much."""
+    most_seconds = 1 + len(content) / 10e6
+    is_quick = any(processor_time(lambda: read(content)) <= most_seconds for _ in range(3))
+    assert is_quick, f"{case}: {len(content)} bytes take more than {most_seconds:.1f} s"
+    memory = peak_memory(lambda: read(content))
+    assert memory <= (64 << 20) + 12 * len(content), f"{case}: {len(content)} bytes take {memory} of memory"
+
+
+class _Largest(random.Random):
+    """Draws the largest size of each bomb."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
+@pytest.mark.parametrize("make", BOMBS, ids=lambda make: make.__name__)
+def test_the_largest_bomb_of_each_kind_costs_what_the_law_allows(make):
+    obey(make(_Largest(0)), make.__name__)
+
+
+def test_no_bomb_of_any_size_costs_more_than_the_law_allows(attacks):
+    for seed, rng in attacks(12):
+        obey(bomb(rng), f"seed {seed}")
+
+
+def test_a_bomb_of_a_few_hundred_bytes_once_compressed_costs_what_the_law_allows(attacks):
+    for seed, rng in attacks(4):
+        content = bomb(rng)
+        packed = gzip.compress(content, 1)
+        assert processor_time(lambda packed=packed: read(packed)) <= 2 + len(content) / 5e6, f"seed {seed}"
+
+
+def test_memory_that_runs_out_is_a_refusal_that_names_the_file(monkeypatch):
+    def run_out(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("jahs.pickles.reading.follow", run_out)
+    with pytest.raises(UnsafeFile, match=r"^bomb\.pkl: it takes more memory than there is"):
+        read_pickle(io.BytesIO(b"N."), where="bomb.pkl")
