@@ -8,19 +8,22 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from jahs.columns import config_ids
-from jahs.errors import InvalidTable, JahsError, ProtocolMismatch
-from jahs.files.tables import Table, take
+from jahs.errors import CorruptFile, InvalidTable, JahsError, ProtocolMismatch
+from jahs.files.index import read_index
+from jahs.files.tables import Table, has_digests, read_table, take
 from jahs.metrics import ACCURACIES
 from jahs.runs import (
     TIMES,
+    committed_faults,
     each_run_once,
     is_timed,
     last_rows,
@@ -34,7 +37,7 @@ from jahs.runs import (
     timing_machine,
     visits_of_profile,
 )
-from jahs.schema import CONFIG_KEYS
+from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
 from jahs.stdout import write_stdout
 from jahs.tasks import RESOLUTIONS, Task, task
 from pipeline.data import load_images
@@ -50,6 +53,7 @@ __all__ = ["main", "merge", "retrain", "status", "verify"]
 _log = logging.getLogger(__name__)
 _LOSSES: Final = ("train_loss", "valid_loss", "test_loss")
 _REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")
+_DETERMINED: Final = (*_REPRODUCED, "status")
 _MOST_LISTED: Final = 20
 _WANTED_CONFIGS: Final = 2000
 
@@ -99,9 +103,14 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
 
 
 def verify(path: Path) -> list[str]:
-    """Return every fault of a folder of runs; none means that it is sound."""
+    """Return every fault of a folder of runs; none means that it is sound.
+
+    A folder of an earlier version has no index, which is a warning: nobody would notice if its measurements changed.
+    """
     chosen = folder_task(path)
     faults = [f"{shard.relative_to(path)}: a damaged shard was set aside" for shard in path.glob("damaged/*.parquet")]
+    if damaged := [*committed_faults(path), *_single_faults(path)]:
+        return [*faults, *damaged[:_MOST_LISTED]]  # what they hold counts for nothing
     shards, configs = read_shards(path), read_configs(path)
     runs = each_run_once(shards)
     if n_twice := sum(len(shard["epoch"]) for shard in shards) - len(runs["epoch"]):
@@ -171,16 +180,19 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
         The number of runs in `path` now, and of runs that were left out because they were there already.
 
     Raises:
-        ProtocolMismatch, CorruptFile, InvalidTable: a folder holds another protocol, or cannot be read; nothing was
-            changed.
+        ProtocolMismatch, CorruptFile, InvalidTable: a folder holds another protocol, or cannot be read, or two folders
+            have a run that differs although the same processor and torch trained it; nothing was changed.
     """
     folder = RunsFolder(path)
+    if faults := [fault for each in (path, *others) for fault in _prefixed(each, committed_faults(each))]:
+        raise CorruptFile("\n".join(faults))
     for other in others:
         if (found := read_protocol(other).digest) != folder.protocol:
             raise ProtocolMismatch(
                 f"{other} is of protocol {found}, {path} of {folder.protocol}; they cannot be merged"
             )
     read = [(read_configs(other), _each_run(read_runs(other)), read_visits(other)) for other in others]
+    _refuse_contradictions({path: _each_run(read_runs(path))} | dict(zip(others, (r for _, r, _ in read), strict=True)))
     for configs, _, _ in read:
         folder.add_configs(configs)
     n_left_out = folder.compact([run for _, runs, _ in read for run in runs])
@@ -190,6 +202,53 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
     if before and before != after:
         _log.warning("the profile was of %s, and is of %s now: so are runtimes", ", ".join(before), ", ".join(after))
     return len(folder.recorded()), n_left_out
+
+
+def _prefixed(path: Path, faults: Sequence[str]) -> list[str]:
+    return [f"{path / fault}; restore the file from a copy" for fault in faults]
+
+
+def _refuse_contradictions(folders: Mapping[Path, Sequence[Table]]) -> None:
+    """Refuse runs of which one must be wrong, for a processor and a torch measure the same bits again."""
+    first: dict[tuple[object, ...], tuple[Path, Table]] = {}
+    faults = []
+    for folder, runs in folders.items():
+        for run in runs:
+            if run["device"][0] != "cpu":
+                continue
+            key = tuple(run[name][0].item() for name in ("config_id", "seed", "machine", "torch_version"))
+            where, known = first.setdefault(key, (folder, run))
+            if known is not run and (differs := [name for name in _DETERMINED if not _is_same(known[name], run[name])]):
+                faults.append(
+                    f"config_id={key[0]:016x} seed={key[1]}: {where} and {folder} differ in {', '.join(differs)}, but "
+                    f"{key[2]} with torch {key[3]} trained both"
+                )
+    if faults:
+        more = [f"... {len(faults)} runs in all"] if len(faults) > _MOST_LISTED else []
+        advice = "verify --retrain tells which folder is right; leave the other one out, or delete the run from it"
+        raise InvalidTable("\n".join([*faults[:_MOST_LISTED], *more, advice]))
+
+
+def _is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:  # Any: each column has a type of its own
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+
+
+def _single_faults(path: Path) -> list[str]:
+    """Single runs that are damaged, or that neither the index nor a digest of their own vouches for."""
+    if (files := read_index(path)) is None:
+        advice = f"`python -m pipeline.collect merge {path}` makes one"
+        _log.warning("%s has no index, so damage to its measurements may go unnoticed; %s", path, advice)
+    faults = []
+    for shard in sorted((path / "new").glob("*.parquet")):
+        name = shard.relative_to(path).as_posix()
+        try:
+            if files is None or name in files or has_digests(shard):
+                read_table(shard, RUN_COLUMNS)
+            else:
+                faults.append(f"{name} carries no digest: it was put there or edited by other means")
+        except (CorruptFile, InvalidTable) as err:
+            faults.append(str(err))
+    return faults
 
 
 def _profile_faults(profile: Table, visits: Table) -> list[str]:

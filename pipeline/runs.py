@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import logging
 import os
@@ -16,8 +17,9 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, ProtocolMismatch
 from jahs.files.atomic import out_of_space, write_beside
-from jahs.files.tables import Table, concatenate, read_table, sort_by, take, write_table
-from jahs.runs import each_run_once, read_protocol, read_shards, run_shards
+from jahs.files.index import read_index, state_of, write_index
+from jahs.files.tables import Table, concatenate, read_table, sort_by, table_bytes, take, write_table
+from jahs.runs import committed_files, each_run_once, read_committed, read_protocol, read_shards, run_shards
 from jahs.schema import CONFIG_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 
 __all__ = ["RunsFolder", "check_free_space"]
@@ -68,6 +70,7 @@ class RunsFolder:
                 f"{path} holds runs of protocol {folder.protocol}, not of {digest}; collect into another folder"
             )
         folder.new.mkdir(exist_ok=True)
+        folder.settle_index()
         return folder
 
     def shard(self, number: int, seed: int) -> Path:
@@ -104,7 +107,7 @@ class RunsFolder:
     def _is_recorded(self, number: int, seed: int, identity: int) -> bool:
         if self.shard(number, seed).exists():
             return True
-        compacted = [read_table(path, _KEYS) for path in self.path.glob("runs-*.parquet")]
+        compacted = [read_committed(path, _KEYS) for path in self.path.glob("runs-*.parquet")]
         return any(bool(((t["config_id"] == np.uint64(identity)) & (t["seed"] == seed)).any()) for t in compacted)
 
     def recorded(self) -> set[tuple[int, int]]:
@@ -119,12 +122,54 @@ class RunsFolder:
         """Add to the config table the configs that it does not have yet."""
         path = self.path / "configs.parquet"
         with self.lock("configs"):
-            tables = [read_table(path, CONFIG_COLUMNS)] if path.exists() else []
+            tables = [read_committed(path, CONFIG_COLUMNS)] if path.exists() else []
             known = set(tables[0]["config_id"].tolist()) if tables else set()
             is_new = np.array([config_id not in known for config_id in configs["config_id"].tolist()], dtype=bool)
             if is_new.any():
                 table = concatenate([*tables, take(configs, is_new)], CONFIG_COLUMNS)
-                write_table(path, sort_by(table, ("config_index", "config_id")), CONFIG_COLUMNS)
+                self.commit(path.name, sort_by(table, ("config_index", "config_id")), CONFIG_COLUMNS)
+
+    def commit(self, name: str, table: Table, columns: Mapping[str, str], *, replaces: Sequence[Path] = ()) -> None:
+        """Write a table of the folder, with its sha256 in the index, in place of the one of its name and of others.
+
+        A crash at any moment leaves a folder that can be read, with what it held before or what it holds now.
+
+        Raises:
+            InvalidTable, OutOfSpace: as `write_table`.
+        """
+        path = self.path / name
+        content = table_bytes(table, columns, where=str(path))
+        after = hashlib.sha256(content).hexdigest()
+        with self.lock("index"):
+            files = self._settled()
+            leaving = {old.relative_to(self.path).as_posix(): old for old in replaces}
+            kept = {other: states for other, states in files.items() if other not in {name, *leaving}}
+            may_leave = {old: (*files[old], None) for old in leaving if old in files}
+            write_index(self.path, {**kept, **may_leave, name: (*files.get(name, (None,)), after)})
+            with out_of_space(path), write_beside(path) as beside:
+                beside.write_bytes(content)
+            for old in leaving.values():
+                old.unlink()
+            write_index(self.path, {**kept, name: (after,)})
+
+    def settle_index(self) -> None:
+        """Make the index of a folder that has none, and end in it what a crash cut off."""
+        with self.lock("index"):
+            files = self._settled()
+            if files != read_index(self.path):
+                write_index(self.path, files)
+
+    def _settled(self) -> dict[str, tuple[str | None, ...]]:
+        """The index with one state for each file, unless that is none that it may have."""
+        listed = read_index(self.path)
+        if listed is None:
+            singles = [f"new/{path.name}" for path in sorted(self.new.glob("*.parquet"))]
+            listed = dict.fromkeys([*committed_files(self.path), *singles], ())
+        files = {}
+        for name, states in listed.items():
+            found = state_of(self.path / name) if len(states) != 1 else states[0]
+            files[name] = (found,) if not states or found in states else tuple(states)
+        return {name: states for name, states in files.items() if states != (None,)}
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
@@ -167,10 +212,19 @@ class RunsFolder:
                 if (fault := _fault(shard)) is not None:
                     aside = self.path / "damaged"
                     aside.mkdir(exist_ok=True)
-                    shard.replace(aside / shard.name)
+                    self._set_aside(shard, aside / shard.name)
                     damaged.append(aside / shard.name)
                     _log.warning("set aside, will be trained again: %s", fault)
         return damaged
+
+    def _set_aside(self, shard: Path, aside: Path) -> None:
+        with self.lock("index"):
+            files = self._settled()
+            if states := files.pop(f"new/{shard.name}", None):
+                write_index(self.path, {**files, f"new/{shard.name}": (*states, None)})
+            shard.replace(aside)
+            if states:
+                write_index(self.path, files)
 
     def compact(self, extra: Sequence[Table] = ()) -> int:
         """Rewrite every run, and those of `extra` that are not recorded, as one shard.
@@ -186,7 +240,8 @@ class RunsFolder:
         """
         with self.lock("compact"):
             sources = run_shards(self.path)
-            recorded = each_run_once([read_table(path, RUN_COLUMNS) for path in sources])
+            tables = read_shards(self.path)
+            recorded = each_run_once(tables)
             known = {*zip(recorded["config_id"].tolist(), recorded["seed"].tolist(), strict=True)}
             added: dict[tuple[int, int], Table] = {}
             for run in extra:
@@ -194,10 +249,12 @@ class RunsFolder:
                 if key not in known:
                     added.setdefault(key, run)
             runs = each_run_once([recorded, *added.values()])
+            is_compact = [source.parent for source in sources] == [self.path]
+            if is_compact and len(runs["epoch"]) == len(tables[0]["epoch"]):
+                self.settle_index()
+                return len(extra)
             last = max((int(path.stem.split("-")[1]) for path in self.path.glob("runs-*.parquet")), default=0)
-            write_table(self.path / f"runs-{last + 1:04d}.parquet", runs, RUN_COLUMNS)
-            for path in sources:
-                path.unlink()
+            self.commit(f"runs-{last + 1:04d}.parquet", runs, RUN_COLUMNS, replaces=sources)
         return len(extra) - len(added)
 
 

@@ -322,6 +322,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path, caplog):
 def test_a_folder_of_another_protocol_is_refused(tmp_path, caplog, reference):
     out = tmp_path / "runs"
     shutil.copytree(reference, out)
+    (out / "index.json").unlink()  # as one of an earlier version
     recorded_protocol = out / "protocol.json"
     import json
 
