@@ -2,9 +2,10 @@
 
     FOLDER/index.json             sha256 of every file below, but of single runs (`jahs.files.index`)
     FOLDER/protocol.json          the protocol's facts and digest; one folder holds one protocol
-    FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_COLUMNS`)
+    FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_TABLE_COLUMNS`)
     FOLDER/runs-0001.parquet      compacted runs, one row per (config, seed, epoch) (`RUN_COLUMNS`)
-    FOLDER/new/<number>-<seed>.parquet   one finished run each, until they are compacted
+    FOLDER/new/<number>-<seed>.parquet   one finished run each, until they are compacted; <config_id> in hex digits in
+                                  place of the number where the config is not of the numbered stream
     FOLDER/profile_visits.parquet quiet passes, one row per repeat of every visit to a config (`VISIT_COLUMNS`)
     FOLDER/profile.parquet        of one processor's visits, the least of each config's repeats (`PROFILE_COLUMNS`)
     FOLDER/proxies.parquet        scores of untrained networks, one row per config (`PROXY_COLUMNS`)
@@ -23,6 +24,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -32,12 +34,13 @@ from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch
 from jahs.files.index import Files, index_faults, read_index
 from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_by, take
 from jahs.schema import (
-    CONFIG_COLUMNS,
+    CONFIG_TABLE_COLUMNS,
     PROFILE_COLUMNS,
     PROXY_COLUMNS,
     RUN_COLUMNS,
     RUN_KEY,
     RUNS_FORMAT,
+    SOURCE_DEFAULTS,
     VISIT_COLUMNS,
     VISIT_KEY,
 )
@@ -175,14 +178,18 @@ def _once_more(read: Callable[[], _Read]) -> _Read:
     return read()
 
 
-def read_committed(path: Path, columns: Mapping[str, str]) -> Table:
+def read_committed(
+    path: Path, columns: Mapping[str, str], *, defaults: Mapping[str, object] = MappingProxyType({})
+) -> Table:
     """Read a table of a folder of runs, checked by the folder's index.
 
     Raises:
         MissingData, CorruptFile, InvalidTable: as `read_table`.
     """
     folder = path.parent
-    return _once_more(lambda: read_table(path, columns, sha256=_states(folder, path, read_index(folder))))
+    return _once_more(
+        lambda: read_table(path, columns, defaults=defaults, sha256=_states(folder, path, read_index(folder)))
+    )
 
 
 def read_runs(path: Path) -> Table:
@@ -197,9 +204,9 @@ def read_runs(path: Path) -> Table:
 
 
 def read_configs(path: Path) -> Table:
-    """Return the config table of a folder, sorted by number."""
+    """Return the config table of a folder, sorted by number, those without one last."""
     read_protocol(path)
-    return read_committed(path / "configs.parquet", CONFIG_COLUMNS)
+    return read_committed(path / "configs.parquet", CONFIG_TABLE_COLUMNS, defaults=SOURCE_DEFAULTS)
 
 
 def read_profile(path: Path) -> Table:

@@ -37,14 +37,14 @@ from jahs.runs import (
     timing_machine,
     visits_of_profile,
 )
-from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
+from jahs.schema import CONFIG_KEYS, RUN_COLUMNS, SOURCES
 from jahs.stdout import write_stdout
 from jahs.tasks import RESOLUTIONS, Task, task
 from pipeline.data import load_images
 from pipeline.machine import processor_model
 from pipeline.protocol import protocol_digest
 from pipeline.runs import RunsFolder
-from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, config_table, group_positions, run_seeds, sample_config
+from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, config_table, group_positions, run_seeds
 from pipeline.train import EPOCH_FIELDS, check_seed, train
 from pipeline.visits import merge_visits
 
@@ -86,6 +86,8 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
     groups = np.bincount(group_positions(take(configs, is_trained)), minlength=N_GROUPS)
     timed = last["runtime"][is_timed(last, timing_machine(runs, read_profile(path)))]
     n_runs_wanted = sum(len(run_seeds(number)) for number in range(_WANTED_CONFIGS))
+    sources = _per_source(take(configs, is_trained), trained)
+    n_numbered = sources.get("uniform", {"n_runs": 0})["n_runs"]
     mean_s = float(timed.mean()) if len(timed) else None
     return {
         "protocol": read_protocol(path).digest,
@@ -94,12 +96,23 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         "n_repeated_configs": sum(n > 1 for n in trained.values()),
         "n_diverged_runs": int((last["status"] == "diverged").sum()),
         "n_profiled": len(read_profile(path)["config_id"]),
+        "per_source": sources,
         "configs_per_group": groups.tolist(),
         "runs_per_hour": _rate(path),
         "core_hours": float(np.nansum(last["runtime"])) / 3600,
         "mean_core_seconds": mean_s,
-        "core_hours_left": mean_s and max(0.0, (n_runs_wanted - len(last["seed"])) * mean_s / 3600),
+        "core_hours_left": mean_s and max(0.0, (n_runs_wanted - n_numbered) * mean_s / 3600),
     }
+
+
+def _per_source(configs: Table, n_runs: Mapping[int, int]) -> dict[str, dict[str, int]]:
+    """How many configs, and how many of their runs, each source has."""
+    counts = {source: {"n_configs": 0, "n_runs": 0} for source in SOURCES if source in configs["source"]}
+    for identity, source in zip(configs["config_id"].tolist(), configs["source"].tolist(), strict=True):
+        of_source = counts.setdefault(source, {"n_configs": 0, "n_runs": 0})
+        of_source["n_configs"] += 1
+        of_source["n_runs"] += n_runs[identity]
+    return counts
 
 
 def verify(path: Path) -> list[str]:
@@ -140,8 +153,8 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
     """
     check_seed(seed)
     chosen = folder_task(path)
-    runs, configs = read_runs(path), read_configs(path)
-    number_of = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
+    runs = read_runs(path)
+    folder = RunsFolder(path)
     candidates = [r for r in _each_run(runs) if r["device"][0] == "cpu" and r["status"][0] == "finished"]
     if len(candidates) < n_runs:
         raise InvalidTable(f"{path} has {len(candidates)} finished runs on a CPU, and {n_runs} are to be trained again")
@@ -151,9 +164,10 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
     lines, faults = [], []
     for position in chosen_runs:
         old = candidates[position]
-        config = sample_config(number_of[int(old["config_id"][0])])
+        [named] = folder.names(old["config_id"][:1].tolist())
+        config = folder.config(named)
         new = train(config, chosen, sets[config["Resolution"]], seed=int(old["seed"][0])).epochs.astype(np.float32)
-        name = f"config {number_of[int(old['config_id'][0])]} seed {old['seed'][0]}"
+        name = f"config {named} seed {old['seed'][0]}"
         differences = {
             field: np.abs(new[:, EPOCH_FIELDS.index(field)] - old[field]) if len(new) == len(old["epoch"]) else None
             for field in _REPRODUCED
@@ -297,6 +311,8 @@ def _config_faults(configs: Table) -> list[str]:
             faults.append(
                 f"configs.parquet: {len(wrong)} configs are not those of their numbers, first in row {wrong[0]}"
             )
+    if unknown := sorted({*configs["source"].tolist()} - {*SOURCES}):
+        faults.append(f"configs.parquet: source {', '.join(unknown)} is none of {', '.join(SOURCES)}")
     if len(np.unique(configs["config_id"])) != len(configs["config_id"]):
         faults.append("configs.parquet: a config stands there more than once")
     return faults
@@ -405,7 +421,8 @@ def main(argv: Sequence[str]) -> int:
 def _dispatch(args: argparse.Namespace) -> int:
     if args.command == "status":
         facts = status(args.folder)
-        _show(facts if args.json else {**facts, "configs_per_group": _group_lines(facts)}, as_json=args.json)
+        as_lines = {"per_source": _source_lines(facts), "configs_per_group": _group_lines(facts)}
+        _show(facts if args.json else {**facts, **as_lines}, as_json=args.json)
         return 0
     if args.command == "merge":
         n_runs, n_left_out = merge(args.folder, args.others)
@@ -420,6 +437,12 @@ def _dispatch(args: argparse.Namespace) -> int:
     verdict = "sound" if not faults else f"{len(faults)} faults"
     _show({"verdict": verdict, "faults": faults, "retrained": lines}, as_json=args.json)
     return 1 if faults else 0
+
+
+def _source_lines(facts: dict[str, Any]) -> list[str]:  # Any: JSON
+    """Configs and runs of each source as a table."""
+    rows = [(name, counts["n_configs"], counts["n_runs"]) for name, counts in facts["per_source"].items()]
+    return [f"{name:12} {n_configs:>8} {n_runs:>8}" for name, n_configs, n_runs in [("", "configs", "runs"), *rows]]
 
 
 def _group_lines(facts: dict[str, Any]) -> list[str]:  # Any: JSON

@@ -20,7 +20,7 @@ from jahs.configs import Config
 from jahs.errors import InvalidArgument
 from jahs.files.tables import Table, typed
 from jahs.parameters import PARAMETERS
-from jahs.schema import CONFIG_COLUMNS
+from jahs.schema import CONFIG_TABLE_COLUMNS, SOURCE_DEFAULTS
 from jahs.spaces import space
 
 __all__ = [
@@ -85,7 +85,8 @@ def config_table(start: int, stop: int) -> Table:
     columns = sample_range(start, stop)
     ids = config_ids(columns)
     table = {"config_id": ids, "config_index": np.arange(start, stop), **columns}
-    return typed(table, CONFIG_COLUMNS)
+    table |= {name: np.full(stop - start, value) for name, value in SOURCE_DEFAULTS.items()}
+    return typed(table, CONFIG_TABLE_COLUMNS)
 
 
 def run_seeds(number: int) -> tuple[int, ...]:
