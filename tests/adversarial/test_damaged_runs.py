@@ -17,7 +17,7 @@ from jahs.runs import committed_files, read_configs, read_profile, read_proxies,
 from pipeline.inspect_runs import main, verify
 from tests.pipeline.test_runs import FACTS, run_rows
 
-RECORDED = Path(__file__).parents[2] / "pipeline/recorded/fashion_mnist_mini"
+RECORDED = Path(__file__).parents[2] / "data/fashion_mnist_mini/runs"
 N_FLIPS = 10_000 if os.environ.get("JAHS_ATTACK_MINUTES") else 300
 N_VERIFIED = 6
 pytestmark = pytest.mark.timeout(7200 if N_FLIPS > 300 else 300)
