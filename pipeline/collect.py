@@ -34,6 +34,7 @@ from joblib.externals.loky.process_executor import (  # type: ignore[import-unty
 
 from jahs.configs import config_id
 from jahs.errors import InvalidArgument, JahsError
+from jahs.files.atomic import is_write_fault, write_fault
 from jahs.schema import SOURCES
 from jahs.stdout import write_stdout
 from jahs.tasks import Task, task
@@ -254,6 +255,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except JahsError as err:
         _log.error("%s", err)
+        return 2
+    except OSError as err:
+        if not is_write_fault(err):
+            raise
+        _log.error("%s; every finished run is recorded", write_fault(err))
         return 2
     write_stdout(json.dumps({"task": settings.task, "out": str(settings.out), "runs_added": n_added}))
     return 0

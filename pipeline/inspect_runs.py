@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from jahs.columns import config_ids
 from jahs.errors import CorruptFile, InvalidTable, JahsError, ProtocolMismatch
+from jahs.files.atomic import is_write_fault, write_fault
 from jahs.files.index import read_index
 from jahs.files.tables import Table, has_digests, read_table, take
 from jahs.metrics import ACCURACIES
@@ -415,6 +416,11 @@ def main(argv: Sequence[str]) -> int:
         return _dispatch(args)
     except JahsError as err:
         _log.error("%s", err)
+        return 2
+    except OSError as err:
+        if not is_write_fault(err):
+            raise
+        _log.error("%s", write_fault(err))
         return 2
 
 

@@ -230,7 +230,9 @@ def test_a_digest_stands_for_what_was_measured() -> None:
 
 def test_what_configs_were_trained_for_is_no_measurement() -> None:
     n_configs = len(MEASURED.configs["N"])
-    sources = {name: np.full(n_configs, value) for name, value in {"source": "best", "round": 1, "release": "ab"}.items()}
+    sources = {
+        name: np.full(n_configs, value) for name, value in {"source": "best", "round": 1, "release": "ab"}.items()
+    }
     proposed = replace(MEASURED, configs={**MEASURED.configs, **sources})
     assert digest_measurements(proposed) == digest_measurements(MEASURED)
     split = split_of(MEASURED)
