@@ -2,7 +2,7 @@
 #
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
-#   make release  from pipeline/recorded/TASK to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
+#   make release  from data/TASK/runs to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
 #   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
 #   make landscape  what the searched space looks like: docs/studies/landscape (minutes)
 #   make attack   the hostile files of tests/adversarial with ever more seeds, for MINUTES=30
@@ -48,8 +48,8 @@ test: $(TEST_READY)
 	$(TEST)/bin/python -m pytest --numprocesses $(JOBS)
 
 release: $(TEST_READY)
-	$(TEST)/bin/python -m surrogate.renew pipeline/recorded/$(TASK) --split splits/recorded/$(TASK).json \
-	    --recorded surrogate/recorded/$(TASK) --searches build/searches --out jahs/releases/$(TASK) \
+	$(TEST)/bin/python -m surrogate.renew data/$(TASK)/runs --split data/$(TASK)/split.json \
+	    --recorded data/$(TASK)/search --searches build/searches --out jahs/releases/$(TASK) \
 	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --workers $(JOBS)
 
 # A study's logs are of one release, so each release has a folder of its own; finished runs in it are not run again.

@@ -1,13 +1,17 @@
 """Reading a folder of runs: which configs were trained, and what was measured.
 
+    FOLDER/index.json             sha256 of every file below, but of single runs (`jahs.files.index`)
     FOLDER/protocol.json          the protocol's facts and digest; one folder holds one protocol
-    FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_COLUMNS`)
+    FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_TABLE_COLUMNS`)
     FOLDER/runs-0001.parquet      compacted runs, one row per (config, seed, epoch) (`RUN_COLUMNS`)
-    FOLDER/new/<number>-<seed>.parquet   one finished run each, until they are compacted
+    FOLDER/new/<number>-<seed>.parquet   one finished run each, until they are compacted; <config_id> in hex digits in
+                                  place of the number where the config is not of the numbered stream
     FOLDER/profile_visits.parquet quiet passes, one row per repeat of every visit to a config (`VISIT_COLUMNS`)
     FOLDER/profile.parquet        of one processor's visits, the least of each config's repeats (`PROFILE_COLUMNS`)
     FOLDER/proxies.parquet        scores of untrained networks, one row per config (`PROXY_COLUMNS`)
     FOLDER/damaged/               shards that could not be read, kept for inspection
+
+Every file is checked when it is read: by the index, and by the digests that a table carries (`jahs.files.tables`).
 
 A run becomes visible by one rename, so it is whole or absent. A run that stands both in `new/` and in a compacted
 shard, because something ended in the middle of compacting, is read once. `pipeline.collect` writes such folders.
@@ -15,24 +19,28 @@ shard, because something ended in the middle of compacting, is read once. `pipel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch, UnknownFormat
+from jahs.files.index import Files, index_faults, read_index
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_by, take
 from jahs.schema import (
-    CONFIG_COLUMNS,
+    CONFIG_TABLE_COLUMNS,
     PROFILE_COLUMNS,
     PROXY_COLUMNS,
     RUN_COLUMNS,
     RUN_KEY,
     RUNS_FORMAT,
+    SOURCE_DEFAULTS,
     VISIT_COLUMNS,
     VISIT_KEY,
 )
@@ -40,12 +48,15 @@ from jahs.schema import (
 __all__ = [
     "TIMES",
     "Protocol",
+    "committed_faults",
+    "committed_files",
     "each_run_once",
     "halves_of_visits",
     "is_timed",
     "last_rows",
     "profile_of_visits",
     "proxies_path",
+    "read_committed",
     "read_configs",
     "read_profile",
     "read_protocol",
@@ -64,6 +75,9 @@ TIMES: Final = ("latency", "step_time_s")
 """What the profile measures."""
 
 _MOST_COMPACTIONS: Final = 3  # while a folder is read
+_LISTED: Final = ("protocol.json", "configs.parquet", "profile.parquet", "profile_visits.parquet", "proxies.parquet")
+
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +103,11 @@ def read_protocol(path: Path) -> Protocol:
     recorded = path / "protocol.json"
     if not recorded.is_file():
         raise MissingData(f"{path} is not a folder of runs: it has no protocol.json")
+    data = recorded.read_bytes()
+    if (files := read_index(path)) and hashlib.sha256(data).hexdigest() not in files.get(recorded.name, ()):
+        raise CorruptFile(f"{recorded} is not the file that its folder's index lists; restore it from a copy")
     try:
-        content = parse_json(recorded.read_bytes())
+        content = parse_json(data)
         found, digest, facts = content["format"], content["digest"], content["protocol"]
     except (ValueError, KeyError, TypeError) as err:
         raise CorruptFile(f"{recorded} cannot be read: {err!r}") from err
@@ -108,18 +125,71 @@ def run_shards(path: Path) -> list[Path]:
     return [*sorted(path.glob("runs-*.parquet")), *single]
 
 
+def committed_files(path: Path) -> list[str]:
+    """Return the names of a folder's files that its index must list: all but single runs, which carry digests."""
+    there = [name for name in _LISTED if (path / name).exists()]
+    return [*there, *(shard.name for shard in sorted(path.glob("runs-*.parquet")))]
+
+
+def committed_faults(path: Path) -> list[str]:
+    """Return every committed file of a folder that is damaged, missing or not listed; none where there is no index.
+
+    Raises:
+        CorruptFile, UnknownFormat: the index itself cannot be read.
+    """
+    files = read_index(path)
+    return [] if files is None else index_faults(path, files, committed_files(path))
+
+
 def read_shards(path: Path, columns: Mapping[str, str] = RUN_COLUMNS) -> list[Table]:
     """Return these columns of every file that holds a folder's runs, also while somebody compacts it.
 
     Raises:
-        MissingData, CorruptFile, InvalidTable: a file cannot be read.
+        MissingData, CorruptFile, InvalidTable: a file cannot be read, or one that the index lists is missing.
     """
+
+    def read() -> list[Table]:
+        files, shards = read_index(path), run_shards(path)
+        there = {shard.relative_to(path).as_posix() for shard in shards}
+        if files and (lost := [name for name in _of_runs(files) if name not in there and None not in files[name]]):
+            raise CorruptFile(f"{path} has lost {', '.join(lost)}, which its index lists; restore it from a copy")
+        return [read_table(shard, columns, sha256=_states(path, shard, files)) for shard in shards]
+
+    return _once_more(read)
+
+
+def _of_runs(files: Files) -> list[str]:
+    return [name for name in files if name.startswith(("runs-", "new/"))]
+
+
+def _states(folder: Path, file: Path, files: Files | None) -> tuple[str | None, ...] | None:
+    """What the sha256 of a file may be; None if any, as where its table alone carries digests."""
+    name = file.relative_to(folder).as_posix()
+    return None if files is None else files.get(name, None if name.startswith("new/") else ())
+
+
+def _once_more(read: Callable[[], _Read]) -> _Read:
+    """Read again what was replaced between a look at the folder or its index and one at its files."""
     for _ in range(_MOST_COMPACTIONS):
         try:
-            return [read_table(shard, columns) for shard in run_shards(path)]
-        except MissingData:  # noqa: PERF203  # it was compacted between the two calls
+            return read()
+        except (MissingData, CorruptFile):  # noqa: PERF203  # costs nothing where nothing is raised
             continue
-    return [read_table(shard, columns) for shard in run_shards(path)]
+    return read()
+
+
+def read_committed(
+    path: Path, columns: Mapping[str, str], *, defaults: Mapping[str, object] = MappingProxyType({})
+) -> Table:
+    """Read a table of a folder of runs, checked by the folder's index.
+
+    Raises:
+        MissingData, CorruptFile, InvalidTable: as `read_table`.
+    """
+    folder = path.parent
+    return _once_more(
+        lambda: read_table(path, columns, defaults=defaults, sha256=_states(folder, path, read_index(folder)))
+    )
 
 
 def read_runs(path: Path) -> Table:
@@ -134,9 +204,9 @@ def read_runs(path: Path) -> Table:
 
 
 def read_configs(path: Path) -> Table:
-    """Return the config table of a folder, sorted by number."""
+    """Return the config table of a folder, sorted by number, those without one last."""
     read_protocol(path)
-    return read_table(path / "configs.parquet", CONFIG_COLUMNS)
+    return read_committed(path / "configs.parquet", CONFIG_TABLE_COLUMNS, defaults=SOURCE_DEFAULTS)
 
 
 def read_profile(path: Path) -> Table:
@@ -166,7 +236,8 @@ def read_proxies(path: Path) -> Table:
 
 def _read_if_there(folder: Path, name: str, columns: Mapping[str, str]) -> Table:
     path = folder / name
-    return _of_one_protocol(folder, read_table(path, columns) if path.exists() else empty_table(columns), name)
+    is_there = path.exists() or None not in (read_index(folder) or {}).get(name, (None,))
+    return _of_one_protocol(folder, read_committed(path, columns) if is_there else empty_table(columns), name)
 
 
 def _of_one_protocol(folder: Path, table: Table, name: str = "its runs") -> Table:

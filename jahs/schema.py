@@ -1,6 +1,7 @@
 """Column names and types of every table, in one place; the formats that rooms hand to one another.
 
-The config table has one row per config (`CONFIG_COLUMNS`), the runs one row per (config, seed, epoch) (`RUN_COLUMNS`).
+The config table has one row per config (`CONFIG_TABLE_COLUMNS`), the runs one row per (config, seed, epoch)
+(`RUN_COLUMNS`).
 The profile has one row per config (`PROFILE_COLUMNS`), and one per repeat of every visit that it is made of
 (`VISIT_COLUMNS`). `COLUMNS` are the columns of the encoded matrix, in order.
 """
@@ -14,6 +15,7 @@ __all__ = [
     "COLUMNS",
     "CONFIG_COLUMNS",
     "CONFIG_KEYS",
+    "CONFIG_TABLE_COLUMNS",
     "OPS",
     "PROFILE_COLUMNS",
     "PROXIES",
@@ -22,6 +24,9 @@ __all__ = [
     "RUN_COLUMNS",
     "RUN_KEY",
     "RUN_STATUSES",
+    "SOURCES",
+    "SOURCE_COLUMNS",
+    "SOURCE_DEFAULTS",
     "SPLIT_FORMAT",
     "SPLIT_PARTS",
     "TRIALS_FORMAT",
@@ -66,6 +71,33 @@ CONFIG_COLUMNS: Final = MappingProxyType(
         "WeightDecay": "float64",
     }
 )
+
+SOURCES: Final = (
+    "uniform",  # the numbered stream
+    "full",  # uniform at full size, also numbered
+    "best",
+    "disagreement",
+    "seeds",
+    "paired",
+    "poor",
+    "live",
+    "retrained",
+)
+"""What a config may have been trained for."""
+
+SOURCE_COLUMNS: Final = MappingProxyType(
+    {
+        "source": "string",  # one of `SOURCES`
+        "round": "int64",  # of proposals, from 0
+        "release": "string",  # digest of the one that proposed the config, "" if none did
+    }
+)
+
+SOURCE_DEFAULTS: Final = MappingProxyType({"source": "uniform", "round": 0, "release": ""})
+"""Where configs of a table without `SOURCE_COLUMNS` come from."""
+
+CONFIG_TABLE_COLUMNS: Final = MappingProxyType({**CONFIG_COLUMNS, **SOURCE_COLUMNS})
+"""The config table of a folder of runs; a release keeps `CONFIG_COLUMNS` alone."""
 
 RUN_STATUSES: Final = ("finished", "diverged")
 """How a run ended: at the task's last epoch, or at the first NaN or infinity."""

@@ -1,6 +1,7 @@
-"""Collect runs: train numbered configs one after another into a folder that survives anything.
+"""Collect runs: train numbered configs, or those of a list, one after another into a folder that survives anything.
 
     python -m pipeline.collect --task fashion_mnist_mini --out FOLDER --minutes 60
+    python -m pipeline.collect --task fashion_mnist_mini --out FOLDER --configs FILE --source best
     python -m pipeline.collect status FOLDER
     python -m pipeline.collect verify FOLDER --retrain 3
     python -m pipeline.collect merge FOLDER OTHER...
@@ -13,13 +14,14 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import json
 import logging
 import os
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -32,12 +34,15 @@ from joblib.externals.loky.process_executor import (  # type: ignore[import-unty
 
 from jahs.configs import config_id
 from jahs.errors import InvalidArgument, JahsError
+from jahs.files.atomic import is_write_fault, write_fault
+from jahs.schema import SOURCES
 from jahs.stdout import write_stdout
 from jahs.tasks import Task, task
 from pipeline.data import load_images
 from pipeline.progress import Progress
+from pipeline.proposals import Proposals, read_proposals
 from pipeline.protocol import protocol_digest, protocol_facts
-from pipeline.runs import RunsFolder, check_free_space
+from pipeline.runs import Named, RunsFolder, check_free_space
 from pipeline.sampling import config_table, run_seeds, sample_config
 from pipeline.worker import Job, collect_run
 
@@ -49,6 +54,7 @@ _MOST_RESTARTS: Final = 20
 _PAIR: Final = (0, 1)
 
 _Pair: TypeAlias = tuple[int, int]  # config_id and seed
+_Wanted: TypeAlias = tuple[Named, int, Sequence[int]]  # a config, its config_id, and the seeds to train it with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +72,8 @@ class Settings:
         scheduler: address of a Dask scheduler.
         data_dir: folder of the original images.
         pairs: train the first so many configs with two seeds at least.
+        configs: list of configs to train in place of the numbered ones (`pipeline.proposals`).
+        source: who proposes them, one of `jahs.schema.SOURCES`.
     """
 
     task: str
@@ -78,6 +86,8 @@ class Settings:
     scheduler: str | None = None
     data_dir: Path | None = None
     pairs: int = 0
+    configs: Path | None = None
+    source: str | None = None
 
     def check(self) -> Task:
         """Return the task, refusing every fault at once."""
@@ -93,6 +103,12 @@ class Settings:
             faults.append("backend=dask needs the address of a scheduler: --scheduler tcp://HOST:8786")
         if self.device != "cpu" and not torch.cuda.is_available():
             faults.append(f"device={self.device}: no CUDA device is available; use cpu")
+        if (self.configs is None) != (self.source is None):
+            faults.append("a list of configs needs its source, and a source its list: --configs FILE --source NAME")
+        if self.configs is not None and self.pairs:
+            faults.append(
+                'pairs is of the numbered configs; of listed ones, name the seeds: {"config": ..., "seeds": [0, 1]}'
+            )
         if faults:
             raise InvalidArgument("\n".join(faults))
         return task(self.task)
@@ -105,6 +121,9 @@ def collect(settings: Settings) -> int:
         JahsError: bad settings, no images, another protocol, too little disk; nothing was written.
     """
     chosen = settings.check()
+    listed = None
+    if settings.configs is not None and settings.source is not None:
+        listed = read_proposals(settings.configs, settings.source, protocol=protocol_digest(chosen))
     load_images(chosen, data_dir=settings.data_dir)  # refuse missing images here, not in every worker
     check_free_space(settings.out)
     folder = RunsFolder.open_or_make(settings.out, facts=protocol_facts(chosen), digest=protocol_digest(chosen))
@@ -119,7 +138,8 @@ def collect(settings: Settings) -> int:
     is_done = False
     while not is_done:
         is_done = True
-        jobs = _jobs(settings, folder, deadline=deadline, given=given, others=others)
+        wanted = _numbered(settings, folder) if listed is None else _listed(listed, folder)
+        jobs = _jobs(settings, folder, wanted, deadline=deadline, given=given, others=others)
         try:
             for job, line in _run_jobs(settings, jobs, by=by):
                 if line is None:
@@ -178,28 +198,45 @@ def _run_jobs(settings: Settings, jobs: Iterator[Job], *, by: str) -> Iterator[t
 
 
 def _jobs(
-    settings: Settings, folder: RunsFolder, *, deadline: float | None, given: dict[Job, _Pair], others: set[Job]
+    settings: Settings,
+    folder: RunsFolder,
+    wanted: Iterable[_Wanted],
+    *,
+    deadline: float | None,
+    given: dict[Job, _Pair],
+    others: set[Job],
 ) -> Iterator[Job]:
-    """Yield every run that is not recorded, in order, until a limit is reached.
+    """Yield every wanted run that is not recorded, in order, until a limit is reached.
 
     Args:
         given: what is yielded is added to it; what is there counts against the limit.
         others: runs that other collectors have.
     """
     done = folder.recorded()
-    number = 0
-    while True:
-        if number % _AHEAD == 0:
-            folder.add_configs(config_table(number, number + _AHEAD))
-        identity = config_id(sample_config(number))
-        for seed in sorted({*run_seeds(number), *_PAIR}) if number < settings.pairs else run_seeds(number):
-            if (identity, seed) in done or (number, seed) in others:
+    for named, identity, seeds in wanted:
+        for seed in seeds:
+            if (identity, seed) in done or (named, seed) in others:
                 continue
             if len(given) == settings.runs or (deadline is not None and time.monotonic() > deadline):
                 return
-            given[number, seed] = identity, seed
-            yield number, seed
-        number += 1
+            given[named, seed] = identity, seed
+            yield named, seed
+
+
+def _numbered(settings: Settings, folder: RunsFolder) -> Iterator[_Wanted]:
+    """Yield the configs of the stream, and enter them into the table."""
+    for number in itertools.count():
+        if number % _AHEAD == 0:
+            folder.add_configs(config_table(number, number + _AHEAD))
+        seeds = sorted({*run_seeds(number), *_PAIR}) if number < settings.pairs else run_seeds(number)
+        yield number, config_id(sample_config(number)), seeds
+
+
+def _listed(listed: Proposals, folder: RunsFolder) -> Iterator[_Wanted]:
+    """Yield the configs of a list, all of which enter the table first."""
+    folder.add_configs(listed.configs)
+    identities = listed.configs["config_id"].tolist()
+    yield from zip(folder.names(identities), identities, listed.seeds, strict=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -218,6 +255,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except JahsError as err:
         _log.error("%s", err)
+        return 2
+    except OSError as err:
+        if not is_write_fault(err):
+            raise
+        _log.error("%s; every finished run is recorded", write_fault(err))
         return 2
     write_stdout(json.dumps({"task": settings.task, "out": str(settings.out), "runs_added": n_added}))
     return 0
@@ -240,6 +282,8 @@ def _parse(arguments: Sequence[str]) -> Settings:
     parser.add_argument("--scheduler", help="address of a Dask scheduler, with --backend dask")
     parser.add_argument("--data-dir", type=Path, help="folder of the original images")
     parser.add_argument("--pairs", type=int, default=0, help="train the first so many configs with two seeds at least")
+    parser.add_argument("--configs", type=Path, help="train the configs of this list, one JSON object a line, instead")
+    parser.add_argument("--source", help=f"who proposes them: {', '.join(SOURCES[1:])}")
     return Settings(**vars(parser.parse_args(arguments)))
 
 

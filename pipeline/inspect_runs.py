@@ -8,19 +8,23 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from jahs.columns import config_ids
-from jahs.errors import InvalidTable, JahsError, ProtocolMismatch
-from jahs.files.tables import Table, take
+from jahs.errors import CorruptFile, InvalidTable, JahsError, ProtocolMismatch
+from jahs.files.atomic import is_write_fault, write_fault
+from jahs.files.index import read_index
+from jahs.files.tables import Table, has_digests, read_table, take
 from jahs.metrics import ACCURACIES
 from jahs.runs import (
     TIMES,
+    committed_faults,
     each_run_once,
     is_timed,
     last_rows,
@@ -34,14 +38,14 @@ from jahs.runs import (
     timing_machine,
     visits_of_profile,
 )
-from jahs.schema import CONFIG_KEYS
+from jahs.schema import CONFIG_KEYS, RUN_COLUMNS, SOURCES
 from jahs.stdout import write_stdout
 from jahs.tasks import RESOLUTIONS, Task, task
 from pipeline.data import load_images
 from pipeline.machine import processor_model
 from pipeline.protocol import protocol_digest
 from pipeline.runs import RunsFolder
-from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, config_table, group_positions, run_seeds, sample_config
+from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, config_table, group_positions, run_seeds
 from pipeline.train import EPOCH_FIELDS, check_seed, train
 from pipeline.visits import merge_visits
 
@@ -50,6 +54,7 @@ __all__ = ["main", "merge", "retrain", "status", "verify"]
 _log = logging.getLogger(__name__)
 _LOSSES: Final = ("train_loss", "valid_loss", "test_loss")
 _REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")
+_DETERMINED: Final = (*_REPRODUCED, "status")
 _MOST_LISTED: Final = 20
 _WANTED_CONFIGS: Final = 2000
 
@@ -82,6 +87,8 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
     groups = np.bincount(group_positions(take(configs, is_trained)), minlength=N_GROUPS)
     timed = last["runtime"][is_timed(last, timing_machine(runs, read_profile(path)))]
     n_runs_wanted = sum(len(run_seeds(number)) for number in range(_WANTED_CONFIGS))
+    sources = _per_source(take(configs, is_trained), trained)
+    n_numbered = sources.get("uniform", {"n_runs": 0})["n_runs"]
     mean_s = float(timed.mean()) if len(timed) else None
     return {
         "protocol": read_protocol(path).digest,
@@ -90,18 +97,34 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         "n_repeated_configs": sum(n > 1 for n in trained.values()),
         "n_diverged_runs": int((last["status"] == "diverged").sum()),
         "n_profiled": len(read_profile(path)["config_id"]),
+        "per_source": sources,
         "configs_per_group": groups.tolist(),
         "runs_per_hour": _rate(path),
         "core_hours": float(np.nansum(last["runtime"])) / 3600,
         "mean_core_seconds": mean_s,
-        "core_hours_left": mean_s and max(0.0, (n_runs_wanted - len(last["seed"])) * mean_s / 3600),
+        "core_hours_left": mean_s and max(0.0, (n_runs_wanted - n_numbered) * mean_s / 3600),
     }
 
 
+def _per_source(configs: Table, n_runs: Mapping[int, int]) -> dict[str, dict[str, int]]:
+    """How many configs, and how many of their runs, each source has."""
+    counts = {source: {"n_configs": 0, "n_runs": 0} for source in SOURCES if source in configs["source"]}
+    for identity, source in zip(configs["config_id"].tolist(), configs["source"].tolist(), strict=True):
+        of_source = counts.setdefault(source, {"n_configs": 0, "n_runs": 0})
+        of_source["n_configs"] += 1
+        of_source["n_runs"] += n_runs[identity]
+    return counts
+
+
 def verify(path: Path) -> list[str]:
-    """Return every fault of a folder of runs; none means that it is sound."""
+    """Return every fault of a folder of runs; none means that it is sound.
+
+    A folder of an earlier version has no index, which is a warning: nobody would notice if its measurements changed.
+    """
     chosen = folder_task(path)
     faults = [f"{shard.relative_to(path)}: a damaged shard was set aside" for shard in path.glob("damaged/*.parquet")]
+    if damaged := [*committed_faults(path), *_single_faults(path)]:
+        return [*faults, *damaged[:_MOST_LISTED]]  # what they hold counts for nothing
     shards, configs = read_shards(path), read_configs(path)
     runs = each_run_once(shards)
     if n_twice := sum(len(shard["epoch"]) for shard in shards) - len(runs["epoch"]):
@@ -131,8 +154,8 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
     """
     check_seed(seed)
     chosen = folder_task(path)
-    runs, configs = read_runs(path), read_configs(path)
-    number_of = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
+    runs = read_runs(path)
+    folder = RunsFolder(path)
     candidates = [r for r in _each_run(runs) if r["device"][0] == "cpu" and r["status"][0] == "finished"]
     if len(candidates) < n_runs:
         raise InvalidTable(f"{path} has {len(candidates)} finished runs on a CPU, and {n_runs} are to be trained again")
@@ -142,9 +165,10 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
     lines, faults = [], []
     for position in chosen_runs:
         old = candidates[position]
-        config = sample_config(number_of[int(old["config_id"][0])])
+        [named] = folder.names(old["config_id"][:1].tolist())
+        config = folder.config(named)
         new = train(config, chosen, sets[config["Resolution"]], seed=int(old["seed"][0])).epochs.astype(np.float32)
-        name = f"config {number_of[int(old['config_id'][0])]} seed {old['seed'][0]}"
+        name = f"config {named} seed {old['seed'][0]}"
         differences = {
             field: np.abs(new[:, EPOCH_FIELDS.index(field)] - old[field]) if len(new) == len(old["epoch"]) else None
             for field in _REPRODUCED
@@ -171,16 +195,19 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
         The number of runs in `path` now, and of runs that were left out because they were there already.
 
     Raises:
-        ProtocolMismatch, CorruptFile, InvalidTable: a folder holds another protocol, or cannot be read; nothing was
-            changed.
+        ProtocolMismatch, CorruptFile, InvalidTable: a folder holds another protocol, or cannot be read, or two folders
+            have a run that differs although the same processor and torch trained it; nothing was changed.
     """
     folder = RunsFolder(path)
+    if faults := [fault for each in (path, *others) for fault in _prefixed(each, committed_faults(each))]:
+        raise CorruptFile("\n".join(faults))
     for other in others:
         if (found := read_protocol(other).digest) != folder.protocol:
             raise ProtocolMismatch(
                 f"{other} is of protocol {found}, {path} of {folder.protocol}; they cannot be merged"
             )
     read = [(read_configs(other), _each_run(read_runs(other)), read_visits(other)) for other in others]
+    _refuse_contradictions({path: _each_run(read_runs(path))} | dict(zip(others, (r for _, r, _ in read), strict=True)))
     for configs, _, _ in read:
         folder.add_configs(configs)
     n_left_out = folder.compact([run for _, runs, _ in read for run in runs])
@@ -190,6 +217,53 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
     if before and before != after:
         _log.warning("the profile was of %s, and is of %s now: so are runtimes", ", ".join(before), ", ".join(after))
     return len(folder.recorded()), n_left_out
+
+
+def _prefixed(path: Path, faults: Sequence[str]) -> list[str]:
+    return [f"{path / fault}; restore the file from a copy" for fault in faults]
+
+
+def _refuse_contradictions(folders: Mapping[Path, Sequence[Table]]) -> None:
+    """Refuse runs of which one must be wrong, for a processor and a torch measure the same bits again."""
+    first: dict[tuple[object, ...], tuple[Path, Table]] = {}
+    faults = []
+    for folder, runs in folders.items():
+        for run in runs:
+            if run["device"][0] != "cpu":
+                continue
+            key = tuple(run[name][0].item() for name in ("config_id", "seed", "machine", "torch_version"))
+            where, known = first.setdefault(key, (folder, run))
+            if known is not run and (differs := [name for name in _DETERMINED if not _is_same(known[name], run[name])]):
+                faults.append(
+                    f"config_id={key[0]:016x} seed={key[1]}: {where} and {folder} differ in {', '.join(differs)}, but "
+                    f"{key[2]} with torch {key[3]} trained both"
+                )
+    if faults:
+        more = [f"... {len(faults)} runs in all"] if len(faults) > _MOST_LISTED else []
+        advice = "verify --retrain tells which folder is right; leave the other one out, or delete the run from it"
+        raise InvalidTable("\n".join([*faults[:_MOST_LISTED], *more, advice]))
+
+
+def _is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:  # Any: each column has a type of its own
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+
+
+def _single_faults(path: Path) -> list[str]:
+    """Single runs that are damaged, or that neither the index nor a digest of their own vouches for."""
+    if (files := read_index(path)) is None:
+        advice = f"`python -m pipeline.collect merge {path}` makes one"
+        _log.warning("%s has no index, so damage to its measurements may go unnoticed; %s", path, advice)
+    faults = []
+    for shard in sorted((path / "new").glob("*.parquet")):
+        name = shard.relative_to(path).as_posix()
+        try:
+            if files is None or name in files or has_digests(shard):
+                read_table(shard, RUN_COLUMNS)
+            else:
+                faults.append(f"{name} carries no digest: it was put there or edited by other means")
+        except (CorruptFile, InvalidTable) as err:
+            faults.append(str(err))
+    return faults
 
 
 def _profile_faults(profile: Table, visits: Table) -> list[str]:
@@ -238,6 +312,8 @@ def _config_faults(configs: Table) -> list[str]:
             faults.append(
                 f"configs.parquet: {len(wrong)} configs are not those of their numbers, first in row {wrong[0]}"
             )
+    if unknown := sorted({*configs["source"].tolist()} - {*SOURCES}):
+        faults.append(f"configs.parquet: source {', '.join(unknown)} is none of {', '.join(SOURCES)}")
     if len(np.unique(configs["config_id"])) != len(configs["config_id"]):
         faults.append("configs.parquet: a config stands there more than once")
     return faults
@@ -341,12 +417,18 @@ def main(argv: Sequence[str]) -> int:
     except JahsError as err:
         _log.error("%s", err)
         return 2
+    except OSError as err:
+        if not is_write_fault(err):
+            raise
+        _log.error("%s", write_fault(err))
+        return 2
 
 
 def _dispatch(args: argparse.Namespace) -> int:
     if args.command == "status":
         facts = status(args.folder)
-        _show(facts if args.json else {**facts, "configs_per_group": _group_lines(facts)}, as_json=args.json)
+        as_lines = {"per_source": _source_lines(facts), "configs_per_group": _group_lines(facts)}
+        _show(facts if args.json else {**facts, **as_lines}, as_json=args.json)
         return 0
     if args.command == "merge":
         n_runs, n_left_out = merge(args.folder, args.others)
@@ -361,6 +443,12 @@ def _dispatch(args: argparse.Namespace) -> int:
     verdict = "sound" if not faults else f"{len(faults)} faults"
     _show({"verdict": verdict, "faults": faults, "retrained": lines}, as_json=args.json)
     return 1 if faults else 0
+
+
+def _source_lines(facts: dict[str, Any]) -> list[str]:  # Any: JSON
+    """Configs and runs of each source as a table."""
+    rows = [(name, counts["n_configs"], counts["n_runs"]) for name, counts in facts["per_source"].items()]
+    return [f"{name:12} {n_configs:>8} {n_runs:>8}" for name, n_configs, n_runs in [("", "configs", "runs"), *rows]]
 
 
 def _group_lines(facts: dict[str, Any]) -> list[str]:  # Any: JSON

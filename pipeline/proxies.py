@@ -33,7 +33,7 @@ from torch.nn import functional
 from jahs.columns import rows
 from jahs.configs import Config
 from jahs.errors import InvalidArgument
-from jahs.files.tables import Table, concatenate, sort_by, take, typed, write_table
+from jahs.files.tables import Table, concatenate, sort_by, take, typed
 from jahs.runs import proxies_path, read_configs, read_proxies, read_runs
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_COLUMNS
 from jahs.tasks import Task, task
@@ -108,12 +108,13 @@ def proxy_folder(folder: Path, of_task: Task, *, data_dir: Path | None = None, s
 
 def _add_scores(folder: Path, added: Table, seed: int) -> None:
     """Add scores to those that are there now, which another process may have added to since they were read."""
-    with RunsFolder(folder).lock("proxies"):
+    runs = RunsFolder(folder)
+    with runs.lock("proxies"):
         scored = read_proxies(folder)
         _refuse_another_seed(scored, folder, seed)
         is_new = ~np.isin(added["config_id"], scored["config_id"])
         together = sort_by(concatenate([scored, take(added, is_new)], PROXY_COLUMNS), ("config_id",))
-        write_table(proxies_path(folder), together, PROXY_COLUMNS)
+        runs.commit(proxies_path(folder).name, together, PROXY_COLUMNS)
 
 
 def _refuse_another_seed(scored: Table, folder: Path, seed: int) -> None:

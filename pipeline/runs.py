@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import logging
 import os
@@ -10,22 +11,38 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, TypeAlias
 
 import numpy as np
 
+from jahs.columns import rows
+from jahs.configs import Config
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, ProtocolMismatch
 from jahs.files.atomic import out_of_space, write_beside
-from jahs.files.tables import Table, concatenate, read_table, sort_by, take, write_table
-from jahs.runs import each_run_once, read_protocol, read_shards, run_shards
-from jahs.schema import CONFIG_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
+from jahs.files.index import read_index, state_of, write_index
+from jahs.files.tables import Table, concatenate, empty_table, read_table, table_bytes, take, write_table
+from jahs.runs import (
+    committed_files,
+    each_run_once,
+    read_committed,
+    read_configs,
+    read_protocol,
+    read_shards,
+    run_shards,
+)
+from jahs.schema import CONFIG_TABLE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
+from pipeline.sampling import sample_config
 
-__all__ = ["RunsFolder", "check_free_space"]
+__all__ = ["Named", "RunsFolder", "check_free_space"]
 
 _log = logging.getLogger(__name__)
 _SMALLEST_FREE: Final = 64 << 20
 _LOCKS: Final = ("configs", "profile", "proxies", "compact")  # a writer of the folder holds one of them
 _KEYS: Final = {name: RUN_COLUMNS[name] for name in ("config_id", "seed")}
+
+
+Named: TypeAlias = int | str
+"""A config as shards are named after it: its number in the stream, or its config_id as 16 hex digits."""
 
 
 class RunsFolder:
@@ -68,43 +85,66 @@ class RunsFolder:
                 f"{path} holds runs of protocol {folder.protocol}, not of {digest}; collect into another folder"
             )
         folder.new.mkdir(exist_ok=True)
+        folder.settle_index()
         return folder
 
-    def shard(self, number: int, seed: int) -> Path:
+    def shard(self, config: Named, seed: int) -> Path:
         """Path of the shard of one run."""
-        return self.new / f"{number:07d}-{seed}.parquet"
+        return self.new / f"{_run_name(config, seed)}.parquet"
 
-    def write_run(self, number: int, seed: int, run: Table, *, by: str = "") -> bool:
+    def config(self, named: Named) -> Config:
+        """Return a config: of its number from the stream, of its id from the config table.
+
+        Raises:
+            InvalidTable: the table does not have it.
+        """
+        if isinstance(named, int):
+            return sample_config(named)
+        configs = read_configs(self.path)
+        if not (is_it := configs["config_id"] == np.uint64(int(named, 16))).any():
+            raise InvalidTable(f"{self.path}: config {named} is not in configs.parquet")
+        return rows(take(configs, is_it))[0]
+
+    def names(self, identities: Sequence[int]) -> list[Named]:
+        """Return what the shards of configs of the table are named after: the number, or the id of those without."""
+        configs = read_configs(self.path)
+        numbers = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
+        return [n if (n := numbers[identity]) >= 0 else f"{identity:016x}" for identity in identities]
+
+    def write_run(self, config: Named, seed: int, run: Table, *, by: str = "") -> bool:
         """Make one finished run durable; False if it was recorded meanwhile, and then it stays as it is.
 
         Args:
             by: who records it, for `is_recorded_by`.
         """
         with self.lock("compact"):
-            if self._is_recorded(number, seed, int(run["config_id"][0])):
+            if self._is_recorded(config, seed, int(run["config_id"][0])):
                 return False
-            shard = self.shard(number, seed)
-            with out_of_space(shard), self._lock_file(_claim(number, seed)) as file:
+            shard = self.shard(config, seed)
+            with out_of_space(shard), self._lock_file(_run_name(config, seed)) as file:
                 file.truncate(0)
                 file.write(by.encode())  # before it is recorded, so that who is named here did it
             write_table(shard, run, RUN_COLUMNS)
         return True
 
-    def is_recorded_by(self, by: str, number: int, seed: int) -> bool:
+    def is_recorded_by(self, by: str, config: Named, seed: int) -> bool:
         """Whether it was this one who recorded a run that is recorded."""
-        with self._lock_file(_claim(number, seed)) as file:
+        with self._lock_file(_run_name(config, seed)) as file:
             file.seek(0)
             return file.read() == by.encode()
 
-    def is_recorded(self, number: int, seed: int, identity: int) -> bool:
+    def is_recorded(self, config: Named, seed: int, identity: int) -> bool:
         """Whether a run is recorded, on its own or compacted."""
         with self.lock("compact"):
-            return self._is_recorded(number, seed, identity)
+            return self._is_recorded(config, seed, identity)
 
-    def _is_recorded(self, number: int, seed: int, identity: int) -> bool:
-        if self.shard(number, seed).exists():
+    def _is_recorded(self, config: Named, seed: int, identity: int) -> bool:
+        names = {config, f"{identity:016x}"}  # a listed config may have got a number meanwhile
+        if isinstance(config, str):
+            names |= {*self.names([identity])}
+        if any(self.shard(name, seed).exists() for name in names):
             return True
-        compacted = [read_table(path, _KEYS) for path in self.path.glob("runs-*.parquet")]
+        compacted = [read_committed(path, _KEYS) for path in self.path.glob("runs-*.parquet")]
         return any(bool(((t["config_id"] == np.uint64(identity)) & (t["seed"] == seed)).any()) for t in compacted)
 
     def recorded(self) -> set[tuple[int, int]]:
@@ -116,15 +156,64 @@ class RunsFolder:
         }
 
     def add_configs(self, configs: Table) -> None:
-        """Add to the config table the configs that it does not have yet."""
+        """Add to the config table the configs that it does not have yet; a listed one of the stream gets its number.
+
+        What a config was first trained for stays.
+        """
         path = self.path / "configs.parquet"
         with self.lock("configs"):
-            tables = [read_table(path, CONFIG_COLUMNS)] if path.exists() else []
-            known = set(tables[0]["config_id"].tolist()) if tables else set()
-            is_new = np.array([config_id not in known for config_id in configs["config_id"].tolist()], dtype=bool)
-            if is_new.any():
-                table = concatenate([*tables, take(configs, is_new)], CONFIG_COLUMNS)
-                write_table(path, sort_by(table, ("config_index", "config_id")), CONFIG_COLUMNS)
+            known = read_configs(self.path) if path.exists() else empty_table(CONFIG_TABLE_COLUMNS)
+            _, old, new = np.intersect1d(known["config_id"], configs["config_id"], return_indices=True)
+            numbers = known["config_index"].copy()
+            numbers[old] = np.maximum(numbers[old], configs["config_index"][new])
+            added = np.setdiff1d(np.arange(len(configs["config_id"])), new)
+            if len(added) or (numbers != known["config_index"]).any():
+                parts = [{**known, "config_index": numbers}, take(configs, added)]
+                table = concatenate(parts, CONFIG_TABLE_COLUMNS)
+                order = np.lexsort((table["config_id"], table["config_index"].astype(np.uint64)))  # -1 comes last
+                self.commit(path.name, take(table, order), CONFIG_TABLE_COLUMNS)
+
+    def commit(self, name: str, table: Table, columns: Mapping[str, str], *, replaces: Sequence[Path] = ()) -> None:
+        """Write a table of the folder, with its sha256 in the index, in place of the one of its name and of others.
+
+        A crash at any moment leaves a folder that can be read, with what it held before or what it holds now.
+
+        Raises:
+            InvalidTable, OutOfSpace: as `write_table`.
+        """
+        path = self.path / name
+        content = table_bytes(table, columns, where=str(path))
+        after = hashlib.sha256(content).hexdigest()
+        with self.lock("index"):
+            files = self._settled()
+            leaving = {old.relative_to(self.path).as_posix(): old for old in replaces}
+            kept = {other: states for other, states in files.items() if other not in {name, *leaving}}
+            may_leave = {old: (*files[old], None) for old in leaving if old in files}
+            write_index(self.path, {**kept, **may_leave, name: (*files.get(name, (None,)), after)})
+            with out_of_space(path), write_beside(path) as beside:
+                beside.write_bytes(content)
+            for old in leaving.values():
+                old.unlink()
+            write_index(self.path, {**kept, name: (after,)})
+
+    def settle_index(self) -> None:
+        """Make the index of a folder that has none, and end in it what a crash cut off."""
+        with self.lock("index"):
+            files = self._settled()
+            if files != read_index(self.path):
+                write_index(self.path, files)
+
+    def _settled(self) -> dict[str, tuple[str | None, ...]]:
+        """The index with one state for each file, unless that is none that it may have."""
+        listed = read_index(self.path)
+        if listed is None:
+            singles = [f"new/{path.name}" for path in sorted(self.new.glob("*.parquet"))]
+            listed = dict.fromkeys([*committed_files(self.path), *singles], ())
+        files = {}
+        for name, states in listed.items():
+            found = state_of(self.path / name) if len(states) != 1 else states[0]
+            files[name] = (found,) if not states or found in states else tuple(states)
+        return {name: states for name, states in files.items() if states != (None,)}
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
@@ -134,9 +223,9 @@ class RunsFolder:
             yield
 
     @contextmanager
-    def claim(self, number: int, seed: int) -> Iterator[bool]:
+    def claim(self, config: Named, seed: int) -> Iterator[bool]:
         """Claim one run; False if another process is at work on it."""
-        with self._lock_file(_claim(number, seed)) as file:
+        with self._lock_file(_run_name(config, seed)) as file:
             try:
                 _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -167,10 +256,19 @@ class RunsFolder:
                 if (fault := _fault(shard)) is not None:
                     aside = self.path / "damaged"
                     aside.mkdir(exist_ok=True)
-                    shard.replace(aside / shard.name)
+                    self._set_aside(shard, aside / shard.name)
                     damaged.append(aside / shard.name)
                     _log.warning("set aside, will be trained again: %s", fault)
         return damaged
+
+    def _set_aside(self, shard: Path, aside: Path) -> None:
+        with self.lock("index"):
+            files = self._settled()
+            if states := files.pop(f"new/{shard.name}", None):
+                write_index(self.path, {**files, f"new/{shard.name}": (*states, None)})
+            shard.replace(aside)
+            if states:
+                write_index(self.path, files)
 
     def compact(self, extra: Sequence[Table] = ()) -> int:
         """Rewrite every run, and those of `extra` that are not recorded, as one shard.
@@ -186,7 +284,8 @@ class RunsFolder:
         """
         with self.lock("compact"):
             sources = run_shards(self.path)
-            recorded = each_run_once([read_table(path, RUN_COLUMNS) for path in sources])
+            tables = read_shards(self.path)
+            recorded = each_run_once(tables)
             known = {*zip(recorded["config_id"].tolist(), recorded["seed"].tolist(), strict=True)}
             added: dict[tuple[int, int], Table] = {}
             for run in extra:
@@ -194,15 +293,17 @@ class RunsFolder:
                 if key not in known:
                     added.setdefault(key, run)
             runs = each_run_once([recorded, *added.values()])
+            is_compact = [source.parent for source in sources] == [self.path]
+            if is_compact and len(runs["epoch"]) == len(tables[0]["epoch"]):
+                self.settle_index()
+                return len(extra)
             last = max((int(path.stem.split("-")[1]) for path in self.path.glob("runs-*.parquet")), default=0)
-            write_table(self.path / f"runs-{last + 1:04d}.parquet", runs, RUN_COLUMNS)
-            for path in sources:
-                path.unlink()
+            self.commit(f"runs-{last + 1:04d}.parquet", runs, RUN_COLUMNS, replaces=sources)
         return len(extra) - len(added)
 
 
-def _claim(number: int, seed: int) -> str:
-    return f"{number:07d}-{seed}"
+def _run_name(config: Named, seed: int) -> str:
+    return f"{config:07d}-{seed}" if isinstance(config, int) else f"{config}-{seed}"
 
 
 def _flock(file: IO[bytes], how: int) -> None:

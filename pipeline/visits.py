@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from jahs.files.tables import Table, concatenate, sort_by, take, write_table
+from jahs.files.tables import Table, concatenate, sort_by, take
 from jahs.runs import profile_of_visits, read_visits, visits_path
 from jahs.schema import PROFILE_COLUMNS, VISIT_COLUMNS
 from pipeline.runs import RunsFolder
@@ -26,7 +26,7 @@ _KEY: Final = ("config_id", "visit", "machine", "torch_version")
 
 def write_visits(folder: Path, visits: Table) -> None:
     """Write the visits of a folder in their order."""
-    write_table(visits_path(folder), sort_by(visits, (*_KEY, "repeat")), VISIT_COLUMNS)
+    RunsFolder(folder).commit(visits_path(folder).name, sort_by(visits, (*_KEY, "repeat")), VISIT_COLUMNS)
 
 
 def write_profile(folder: Path, visits: Table) -> None:
@@ -34,7 +34,7 @@ def write_profile(folder: Path, visits: Table) -> None:
 
     It is the one that visited the most configs; of equals the one with more repeats, then the first by name.
     """
-    write_table(folder / "profile.parquet", profile_of_visits(_of_most_configs(visits)), PROFILE_COLUMNS)
+    RunsFolder(folder).commit("profile.parquet", profile_of_visits(_of_most_configs(visits)), PROFILE_COLUMNS)
 
 
 def add_new(visits: Table, more: Table) -> Table:

@@ -1,4 +1,4 @@
-"""What one worker does: train one numbered config with one seed and make it durable."""
+"""What one worker does: train one config with one seed and make it durable."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ from jahs.tasks import Task, task
 from pipeline.data import ImageSet, load_images
 from pipeline.machine import device_name, processor_model
 from pipeline.protocol import protocol_digest
-from pipeline.runs import RunsFolder
-from pipeline.sampling import sample_config
+from pipeline.runs import Named, RunsFolder
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 
 __all__ = ["Job", "collect_run", "run_table"]
 
-Job: TypeAlias = tuple[int, int]
-"""Number of a config, and seed."""
+Job: TypeAlias = tuple[Named, int]
+"""A config as shards are named after it, and a seed."""
 
 
 def collect_run(
     out: Path,
     name: str,
-    number: int,
+    named: Named,
     seed: int,
     *,
     by: str,
@@ -39,7 +38,7 @@ def collect_run(
     data_dir: Path | None = None,
     is_process_of_its_own: bool = False,
 ) -> tuple[Job, str | None]:
-    """Train config `number` with `seed` and make it durable.
+    """Train config `named` with `seed` and make it durable.
 
     Returns:
         The job, and a line about it; None if it was somebody else's to do.
@@ -58,13 +57,13 @@ def collect_run(
     if is_process_of_its_own:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the collector, which ends its workers
     folder = RunsFolder(out)
-    with folder.claim(number, seed) as is_ours:
-        config = sample_config(number)
+    with folder.claim(named, seed) as is_ours:
         if not is_ours:
-            return (number, seed), None
-        if folder.is_recorded(number, seed, config_id(config)):
-            line = f"config {number} seed {seed} recorded by a worker that was lost"
-            return (number, seed), line if folder.is_recorded_by(by, number, seed) else None
+            return (named, seed), None
+        config = folder.config(named)
+        if folder.is_recorded(named, seed, config_id(config)):
+            line = f"config {named} seed {seed} recorded by a worker that was lost"
+            return (named, seed), line if folder.is_recorded_by(by, named, seed) else None
         chosen = task(name)
         started = time.monotonic()
         run = train(
@@ -74,11 +73,11 @@ def collect_run(
             seed=seed,
             device=device,
         )
-        if not folder.write_run(number, seed, run_table(run, config_id(config), seed, chosen, device), by=by):
-            return (number, seed), None
+        if not folder.write_run(named, seed, run_table(run, config_id(config), seed, chosen, device), by=by):
+            return (named, seed), None
         seconds = time.monotonic() - started
     accuracy = run.epochs[-1][EPOCH_FIELDS.index("valid_acc")]
-    return (number, seed), f"config {number} seed {seed} {run.status} valid_acc={accuracy:.1f} {seconds:.0f}s"
+    return (named, seed), f"config {named} seed {seed} {run.status} valid_acc={accuracy:.1f} {seconds:.0f}s"
 
 
 @functools.lru_cache(maxsize=1)

@@ -230,8 +230,9 @@ def trained_configs(measured: Measurements) -> Table:
 
 def digest_measurements(measured: Measurements) -> str:
     """16 hex digits that stand for everything that was measured, however it is divided into files."""
+    configs = trained_configs(measured)
     tables = (
-        trained_configs(measured),
+        {name: configs[name] for name in CONFIG_COLUMNS},  # not what they were trained for
         measured.runs,
         sort_by(measured.profile, _ID),
         sort_by(measured.visits, VISIT_KEY),

@@ -7,7 +7,7 @@ does everything forwards, and goes back through all that leads to the output.
 
 The coefficients are milliseconds for 256 images of 16 pixels on one core of a Xeon of 2.8 GHz, to whose quiet profile
 
-    python -m surrogate.timing pipeline/recorded/fashion_mnist_mini --split splits/recorded/fashion_mnist_mini.json
+    python -m surrogate.timing data/fashion_mnist_mini/runs --split data/fashion_mnist_mini/split.json
 
 fitted them. On an AMD EPYC networks take 0.70 of these times, to 5 and 7 % in the median forwards and in training.
 Models of other tasks and machines read them up to a constant and whatever they learn.

@@ -7,10 +7,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from jahs.errors import OutOfSpace
 
-__all__ = ["fsync_folder", "out_of_space", "write_beside"]
+__all__ = ["fsync_folder", "is_write_fault", "out_of_space", "write_beside", "write_fault"]
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FORBIDDEN: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
 @contextmanager
@@ -47,9 +51,22 @@ def out_of_space(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as err:
-        if err.errno in {errno.ENOSPC, errno.EDQUOT}:
+        if err.errno in _FULL:
             raise OutOfSpace(f"{path} could not be written: the disk is full; free some space and start again") from err
         raise
+
+
+def is_write_fault(err: OSError) -> bool:
+    """Whether the system refused to write for a reason that its user can do something about."""
+    return err.errno in _FULL | _FORBIDDEN
+
+
+def write_fault(err: OSError) -> str:
+    """Say in one line what to do about an error for which `is_write_fault`."""
+    where = err.filename2 or err.filename or "a file"
+    if err.errno in _FULL:
+        return f"{where} could not be written: the disk is full; free some space and start again"
+    return f"{where} cannot be written: {err.strerror}; make its folder writable, or name another one"
 
 
 def fsync_folder(folder: Path) -> None:

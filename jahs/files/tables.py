@@ -1,12 +1,18 @@
 """Tables as Parquet files: columns of numpy arrays in and out, with exactly the names and types of `jahs.schema`.
 
+A file carries a digest of each column and a checksum of each page, and reading checks both: a file that was damaged or
+edited by other means is refused. Files of earlier versions carry neither, and are read as they are.
+
 Needs pyarrow, which is imported when a table is first read or written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -14,40 +20,97 @@ import numpy.typing as npt
 
 from jahs.errors import CorruptFile, InvalidTable, MissingData, MissingDependency
 from jahs.files.atomic import out_of_space, write_beside
+from jahs.hashing import digest_bytes
 
-__all__ = ["Table", "concatenate", "empty_table", "read_table", "sort_by", "take", "typed", "write_table"]
+__all__ = [
+    "Table",
+    "concatenate",
+    "empty_table",
+    "has_digests",
+    "read_table",
+    "sort_by",
+    "table_bytes",
+    "take",
+    "typed",
+    "write_table",
+]
 
 Table: TypeAlias = dict[str, npt.NDArray[Any]]  # Any: each column has a type of its own
 """Columns of equal length."""
 
 _FORMAT: Final = "1"
+_DIGESTS: Final = b"jahs_digests"
 
 
-def read_table(path: Path, columns: Mapping[str, str]) -> Table:
+def read_table(
+    path: Path,
+    columns: Mapping[str, str],
+    *,
+    defaults: Mapping[str, object] = MappingProxyType({}),
+    sha256: Collection[str | None] | None = None,
+) -> Table:
     """Read a Parquet file that has at least these columns; return them with their types.
+
+    Args:
+        path: the file.
+        columns: name and type of each.
+        defaults: what fills a column that the file lacks.
+        sha256: what the file's may be; None: any.
 
     Raises:
         MissingData: there is no such file, or it cannot be opened or read just now.
-        CorruptFile: it is not readable as Parquet.
+        CorruptFile: it is not readable as Parquet, or its bytes are not those that were written.
         InvalidTable: columns are missing or have other types.
     """
-    pa, pq = _arrow()
+    pa, _ = _arrow()
     if not path.is_file():
         raise MissingData(f"{path} does not exist")
+    try:
+        table = _read_arrow(path, sha256)
+        digests = json.loads((table.schema.metadata or {}).get(_DIGESTS, b"{}"))
+        return _checked(path, table, columns, defaults, digests if isinstance(digests, dict) else {})
+    except (pa.ArrowException, UnicodeDecodeError, json.JSONDecodeError) as err:
+        raise CorruptFile(f"{path} is damaged: {err}; restore the file") from err
+
+
+def _read_arrow(path: Path, sha256: Collection[str | None] | None) -> Any:  # Any: pyarrow ships no types
+    pa, pq = _arrow()
     try:
         # An open file, so that nothing is read out of the folder's name; and Arrow's own: its threads may let go of the
         # file when the interpreter is gone already, which aborts the process if it is one of Python's.
         with pa.OSFile(str(path)) as file:
-            table = pq.read_table(file)
+            content = file.read_buffer()
+        if sha256 is not None and (found := hashlib.sha256(content).hexdigest()) not in sha256:
+            raise CorruptFile(
+                f"{path} is not the file that its folder's index lists (sha256 {found[:16]}...): it was damaged or "
+                "edited; restore it from a copy"
+            )
+        return pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
     except (pa.ArrowException, OSError) as err:
         if isinstance(err, OSError) and err.errno is not None:  # of the system; what is no Parquet has none
             raise MissingData(f"{path} cannot be read: {err}; the file may be whole, so try again") from err
         raise CorruptFile(f"{path} cannot be read as Parquet: {err}") from err
-    if missing := [name for name in columns if name not in table.column_names]:
+
+
+def _checked(
+    path: Path,
+    table: Any,  # Any: pyarrow ships no types
+    columns: Mapping[str, str],
+    defaults: Mapping[str, object],
+    digests: Mapping[str, object],
+) -> Table:
+    pa, _ = _arrow()
+    names = table.column_names
+    if missing := [name for name in columns if name not in names and name not in defaults]:
         raise InvalidTable(f"{path} lacks the columns {', '.join(missing)}")
+    if lost := [name for name in columns if name in digests and name not in names]:
+        raise CorruptFile(f"{path} has lost the columns {', '.join(lost)}; restore the file")
     result: Table = {}
     faults = []
     for name, dtype in columns.items():
+        if name not in names:
+            result[name] = np.full(table.num_rows, defaults[name]).astype("U" if dtype == "string" else dtype)
+            continue
         try:
             column = table.column(name).cast(pa.string() if dtype == "string" else pa.from_numpy_dtype(np.dtype(dtype)))
         except pa.ArrowException as err:
@@ -56,6 +119,8 @@ def read_table(path: Path, columns: Mapping[str, str]) -> Table:
         if column.null_count:
             faults.append(f"{name} has {column.null_count} empty values")
             continue
+        if name in digests and digests[name] != _digest(table.column(name)):
+            raise CorruptFile(f"{path}: the values of {name} are not those that were written; restore the file")
         values = column.to_numpy()
         result[name] = values.astype(str) if dtype == "string" else values
     if faults:
@@ -70,11 +135,48 @@ def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapp
         InvalidTable: a value does not fit its column's type.
         OutOfSpace: the disk is full; nothing was left behind.
     """
-    pa, pq = _arrow()
-    arrays = [_arrow_array(pa, table[name], dtype, where=f"{path}: {name}") for name, dtype in columns.items()]
-    content = pa.Table.from_arrays(arrays, names=list(columns)).replace_schema_metadata({"jahs_format": _FORMAT})
+    content = table_bytes(table, columns, where=str(path))
     with out_of_space(path), write_beside(path) as beside:
-        pq.write_table(content, beside, compression="zstd")
+        beside.write_bytes(content)
+
+
+def table_bytes(table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], *, where: str) -> bytes:
+    """Return what `write_table` writes; `where` it will be, for the error.
+
+    Raises:
+        InvalidTable: a value does not fit its column's type.
+    """
+    pa, pq = _arrow()
+    arrays = [_arrow_array(pa, table[name], dtype, where=f"{where}: {name}") for name, dtype in columns.items()]
+    content = pa.Table.from_arrays(arrays, names=list(columns))
+    digests = json.dumps({name: _digest(content.column(name)) for name in columns}, sort_keys=True)
+    content = content.replace_schema_metadata({"jahs_format": _FORMAT, _DIGESTS: digests})
+    out = pa.BufferOutputStream()
+    pq.write_table(content, out, compression="zstd", write_page_checksum=True)
+    return bytes(out.getvalue())
+
+
+def has_digests(path: Path) -> bool:
+    """Whether a table carries the digests of its columns.
+
+    Raises:
+        MissingData, CorruptFile: it cannot be read.
+    """
+    return _DIGESTS in (_read_arrow(path, None).schema.metadata or {})
+
+
+def _digest(column: Any) -> str:  # Any: pyarrow ships no types
+    """What stands for a column's values, however they are stored; NaNs are all the same to Parquet."""
+    pa, _ = _arrow()
+    if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type):
+        encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
+        encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+        words, values = "\0".join(encoded.dictionary.to_pylist()), encoded.indices.to_numpy()
+    else:
+        words, values = str(column.type), column.to_numpy()
+        if values.dtype.kind == "f":
+            values = np.where(np.isnan(values), values.dtype.type(np.nan), values)
+    return digest_bytes(f"{len(values)}\0{words}\0".encode() + values.tobytes())
 
 
 def empty_table(columns: Mapping[str, str]) -> Table:

@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m pipeline.describe",
         description="Write a page that says what a folder of runs holds: protocol, counts, cost, plots, noise.",
-        epilog="example: python -m pipeline.describe pipeline/recorded/fashion_mnist_mini --out docs/data",
+        epilog="example: python -m pipeline.describe data/fashion_mnist_mini/runs --out docs/data",
     )
     parser.add_argument("runs", type=Path, metavar="RUNS", help="a folder of runs")
     parser.add_argument("--out", type=Path, required=True, help="folder of pages, such as docs/data")

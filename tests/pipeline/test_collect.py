@@ -1,6 +1,7 @@
 """The collector as it is used: in processes that are killed, on full disks, two at a time, and on a Dask cluster."""
 
 import contextlib
+import errno
 import itertools
 import os
 import shutil
@@ -263,6 +264,57 @@ def test_a_full_disk_stops_the_collector_and_loses_nothing(tmp_path):
         subprocess.run(["umount", disk], check=True)
 
 
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+@pytest.mark.parametrize("command_of", ["new", "there", "merge"])
+def test_a_disk_that_cannot_be_written_is_one_line_that_says_what_to_do(
+    tmp_path, monkeypatch, caplog, reference, fault, command_of
+):
+    """Whichever file is the first that it cannot write."""
+    code = errno.ENOSPC if fault == "full" else errno.EROFS
+    advice = "free some space" if fault == "full" else "make its folder writable, or name another one"
+    out = tmp_path / "runs"
+    if command_of != "new":
+        shutil.copytree(reference, out)
+        shutil.rmtree(out / ".locks")
+    opened = Path.open
+
+    def refuse(path, mode="r", *arguments, **named):
+        if tmp_path in path.parents and not set(mode).isdisjoint("wax+"):
+            raise OSError(code, os.strerror(code), str(path))
+        return opened(path, mode, *arguments, **named)
+
+    for refused in ("open", "mkdir"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "open", refuse)
+            if refused == "mkdir":
+                patch.setattr(Path, "mkdir", lambda path, *_, **__: refuse(path, "w"))
+            given = ["merge", str(out)] if command_of == "merge" else command(out, "--runs", 1, "--workers", 1)[3:]
+            assert main(given) == 2
+        [said] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert advice in said or "cannot be made: " in said
+        assert "\n" not in said
+        caplog.clear()
+
+
+def test_a_read_only_disk_is_one_line_that_says_what_to_do(tmp_path, reference):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", disk]
+    if (mounted := subprocess.run(mount, capture_output=True, text=True, check=False)).returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        shutil.copytree(reference, disk / "runs")
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        for given in (command(disk / "runs", "--runs", 1), command(disk / "new", "--runs", 1)):
+            ended = subprocess.run(given, cwd=ROOT, capture_output=True, text=True, check=False)
+            assert ended.returncode == 2
+            assert "Read-only file system; " in ended.stderr
+            assert len(ended.stderr.splitlines()) == 1, ended.stderr
+        assert main(["status", str(disk / "runs")]) == 0
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
 def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path):
     pytest.importorskip("distributed")
     out, plain = tmp_path / "runs", tmp_path / "plain"
@@ -322,6 +374,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path, caplog):
 def test_a_folder_of_another_protocol_is_refused(tmp_path, caplog, reference):
     out = tmp_path / "runs"
     shutil.copytree(reference, out)
+    (out / "index.json").unlink()  # as one of an earlier version
     recorded_protocol = out / "protocol.json"
     import json
 

@@ -14,6 +14,7 @@ from jahs.runs import read_protocol, read_runs, run_shards, visits_path
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
 from pipeline.collect import Settings, collect
 from pipeline.inspect_runs import main, merge, retrain, status, verify
+from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
 from pipeline.visits import write_profile, write_visits
 
@@ -36,7 +37,10 @@ def change(path, columns, name, edit):
     table = read_table(path, columns)
     table[name] = table[name].copy()
     edit(table[name])
-    write_table(path, table, columns)
+    if path.parent.name == "new":
+        write_table(path, table, columns)
+    else:
+        RunsFolder(path.parent).commit(path.name, table, columns)
 
 
 def test_what_was_collected_is_sound(folder):
@@ -59,7 +63,6 @@ def test_a_time_of_the_profile_that_no_visit_measured_is_found(folder):
     write_profile(folder, visits)
     assert verify(folder) == []
     profile = folder / "profile.parquet"
-    sound = profile.read_bytes()
     for name, value, fault in (
         ("latency", 0.5, "1 configs do not have the least of their repeats"),
         ("step_time_s", 101 + len(ids), "1 configs do not have the least of their repeats"),  # of the second visit
@@ -68,11 +71,11 @@ def test_a_time_of_the_profile_that_no_visit_measured_is_found(folder):
     ):
         change(profile, PROFILE_COLUMNS, name, lambda v, value=value: v.__setitem__(0, value))
         assert verify(folder) == [f"profile.parquet: {fault}"]
-        profile.write_bytes(sound)
+        write_profile(folder, visits)
     change(profile, PROFILE_COLUMNS, "machine", lambda v: v.__setitem__(0, "Abacus 8"))
     two = "Abacus 8 with torch 9.9 and of Abacus 9 with torch 9.9"
     assert verify(folder) == [f"profile.parquet: times of {two} do not compare"]
-    profile.write_bytes(sound)
+    write_profile(folder, visits)
     more = visits | {"visit": visits["visit"] + np.int8(2), "latency": visits["latency"] / 10}
     write_visits(folder, concatenate([visits, more], VISIT_COLUMNS))
     assert verify(folder) == [], "a pass that is under way has visited more than the profile tells"
@@ -100,7 +103,7 @@ def test_another_processor_for_the_runtimes_is_announced(folder, tmp_path, caplo
 
 def test_a_merge_of_what_cannot_be_read_changes_nothing(folder, tmp_path):
     sound, damaged = (shutil.copytree(folder, tmp_path / name) for name in ("sound", "damaged"))
-    write_table(sound / "configs.parquet", config_table(0, 540), CONFIG_COLUMNS)
+    RunsFolder(sound).add_configs(config_table(0, 540))
     visits_path(damaged).write_bytes(b"PAR1")
     before = {path: path.read_bytes() for path in folder.rglob("*.parquet")}
     with pytest.raises(CorruptFile):
@@ -113,7 +116,7 @@ def test_status_counts_configs_by_what_they_are_and_not_by_their_numbers(folder)
     change(folder / "configs.parquet", CONFIG_COLUMNS, "config_index", lambda v: v.fill(-1))  # from elsewhere
     assert status(folder)["configs_per_group"] == was
     table = read_table(folder / "configs.parquet", CONFIG_COLUMNS)
-    write_table(folder / "configs.parquet", take(table, np.arange(0)), CONFIG_COLUMNS)
+    RunsFolder(folder).commit("configs.parquet", take(table, np.arange(0)), CONFIG_COLUMNS)
     with pytest.raises(InvalidTable, match=r"configs have runs but are not in configs\.parquet"):
         status(folder)
 
@@ -228,8 +231,65 @@ def test_folders_of_one_protocol_merge_without_doubles(folder, recorded, tmp_pat
     assert set(before["runtime"].tolist()) <= set(after["runtime"].tolist())  # its own measurements were kept
 
 
+def edited(folder, path, name, edit):
+    """A copy of a folder in which every run was changed by somebody who knows how."""
+    copy = shutil.copytree(folder, path)
+    for shard in run_shards(copy):
+        change(shard, RUN_COLUMNS, name, edit)
+    return copy
+
+
+def test_runs_of_one_machine_that_contradict_one_another_are_not_merged(folder, tmp_path, caplog):
+    other = edited(folder, tmp_path / "other", "valid_acc", lambda v: v.__setitem__(-1, 99))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert main(["merge", str(folder), str(other)]) == 2
+    assert caplog.text.count(f"{folder} and {other} differ in valid_acc, but") == 4
+    assert "verify --retrain tells which folder is right" in caplog.text
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    caplog.clear()
+    empty = tmp_path / "empty"
+    RunsFolder.open_or_make(empty, facts=read_protocol(folder).facts, digest=read_protocol(folder).digest)
+    RunsFolder(empty).add_configs(config_table(0, 1))
+    assert main(["merge", str(empty), str(folder), str(other)]) == 2
+    assert caplog.text.count(f"{folder} and {other} differ in valid_acc, but") == 4
+
+
+@pytest.mark.parametrize("name", ["machine", "torch_version", "device"])
+def test_runs_of_two_machines_may_differ_and_the_first_folder_counts(folder, tmp_path, name):
+    other = edited(folder, tmp_path / "other", "valid_acc", lambda v: v.__setitem__(-1, 99))
+    for shard in run_shards(other):
+        change(shard, RUN_COLUMNS, name, lambda v: v.__setitem__(slice(None), "9.9"))
+    wanted = read_runs(folder)
+    assert merge(folder, [other]) == (4, 4)
+    assert read_runs(folder)["valid_acc"].tolist() == wanted["valid_acc"].tolist()
+
+
+def test_another_runtime_is_no_contradiction(folder, tmp_path):
+    other = edited(folder, tmp_path / "other", "runtime", lambda v: v.__imul__(2))
+    assert merge(folder, [other]) == (4, 4)
+
+
+def test_a_damaged_folder_is_neither_merged_nor_merged_into(folder, tmp_path, caplog):
+    other = shutil.copytree(folder, tmp_path / "other")
+    configs = other / "configs.parquet"
+    configs.write_bytes(configs.read_bytes()[:-1])
+    for arguments in ([folder, other], [other, folder]):
+        assert main(["merge", *map(str, arguments)]) == 2
+        assert f"{configs} was damaged or edited" in caplog.text
+        caplog.clear()
+
+
+def test_a_run_that_was_put_there_without_a_digest_is_not_sound(folder):
+    import pyarrow.parquet as pq
+
+    shard = run_shards(folder)[0]
+    pq.write_table(pq.read_table(shard).replace_schema_metadata({}), shard)
+    assert verify(folder) == [f"new/{shard.name} carries no digest: it was put there or edited by other means"]
+
+
 def test_another_protocol_is_not_merged(folder, recorded, tmp_path, caplog):
     other = shutil.copytree(recorded, tmp_path / "other")
+    (other / "index.json").unlink()  # as one of an earlier version
     content = json.loads((other / "protocol.json").read_text())
     (other / "protocol.json").write_text(json.dumps({**content, "digest": "0" * 16}))
     assert main(["merge", str(folder), str(other)]) == 2

@@ -39,6 +39,7 @@ def folder(task, tmp_path):
 def _folder(task, path, *, n_configs):
     content = {"format": RUNS_FORMAT, "digest": protocol_digest(task), "protocol": protocol_facts(task)}
     (path / "protocol.json").write_text(json.dumps(content))
+    (path / "index.json").unlink(missing_ok=True)  # as one of an earlier version
     write_table(path / "configs.parquet", config_table(0, n_configs), CONFIG_COLUMNS)
     return path
 
@@ -110,7 +111,7 @@ def test_a_slow_minute_of_the_machine_leaves_no_trace(folder, task, monkeypatch)
 def test_more_visits_and_more_configs_are_added_to_what_is_there(folder, task, quick):
     profile_folder(folder, task, visits=1, repeats=1, load=_quiet)
     before = read_visits(folder)
-    write_table(folder / "configs.parquet", config_table(0, 8), CONFIG_COLUMNS)
+    RunsFolder(folder).add_configs(config_table(0, 8))
     assert profile_folder(folder, task, visits=2, repeats=1, load=_quiet) == 8
     assert len(quick) == 5 + 3 + 8
     after = read_visits(folder)
@@ -200,7 +201,7 @@ def test_a_merge_that_was_killed_between_its_two_files_is_made_good_by_the_same_
 def test_readers_see_the_visits_of_the_profile_alone(folder, task, quick, monkeypatch):
     profile_folder(folder, task, visits=3, repeats=1, load=_quiet)
     own = read_visits(folder)
-    write_table(folder / "configs.parquet", config_table(0, 8), CONFIG_COLUMNS)
+    RunsFolder(folder).add_configs(config_table(0, 8))
     monkeypatch.setattr(profile_module, "processor_model", lambda: "Abacus 9")
     measure = profile_module.measure_config
 

@@ -20,6 +20,7 @@ from pipeline import proxies as proxies_module
 from pipeline.data import load_images
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.proxies import main, proxy_folder, score_config, score_network
+from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
 
 SHRUNK = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=280, n_test=100, max_epoch=2, index_digest=None)
@@ -148,7 +149,7 @@ def test_scores_that_another_process_saves_meanwhile_stay(folder, task, monkeypa
         if not proxies_path(folder).exists():
             theirs = [dict.fromkeys(PROXIES, 7.0)] * 2
             table = proxies_module._table_of(ids, theirs, seed=their_seed, protocol=protocol_digest(task))
-            write_table(proxies_path(folder), table, PROXY_COLUMNS)
+            RunsFolder(folder).commit("proxies.parquet", table, PROXY_COLUMNS)
         return dict.fromkeys(PROXIES, 1.0)
 
     monkeypatch.setattr(proxies_module, "score_config", score)
@@ -170,7 +171,7 @@ def test_the_command_scores_a_folder_and_says_what_is_wrong(folder, task, monkey
     found = read_proxies(folder)
     assert np.isfinite(found["snip"]).all()
     assert set(found) == set(PROXY_COLUMNS)
-    write_table(proxies_path(folder), take(found, np.arange(2)), PROXY_COLUMNS)
+    RunsFolder(folder).commit("proxies.parquet", take(found, np.arange(2)), PROXY_COLUMNS)
     assert main(["--task", "digits", "--runs", str(folder)]) == 0
     again = read_proxies(folder)
     assert all(np.array_equal(found[name], again[name], equal_nan=found[name].dtype.kind == "f") for name in found)

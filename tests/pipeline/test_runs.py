@@ -1,5 +1,6 @@
 """A folder of runs: nothing lost, nothing doubled, whatever ended in the middle of writing."""
 
+import contextlib
 import errno
 import fcntl
 from concurrent.futures import ThreadPoolExecutor
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 
 from jahs import runs as module
-from jahs.errors import InvalidTable, MissingData, OutOfSpace, ProtocolMismatch, UnknownFormat
-from jahs.files.tables import write_table
-from jahs.runs import read_configs, read_profile, read_protocol, read_runs, read_visits, run_shards, visits_path
+from jahs.errors import CorruptFile, InvalidTable, MissingData, OutOfSpace, ProtocolMismatch, UnknownFormat
+from jahs.files.index import read_index
+from jahs.runs import committed_faults, read_configs, read_profile, read_protocol, read_runs, read_visits, run_shards
 from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
 from pipeline.runs import RunsFolder, check_free_space
 from pipeline.sampling import config_table
@@ -116,10 +117,10 @@ def test_who_reads_while_somebody_compacts_sees_every_run(folder, monkeypatch, m
     pending = [folder.compact]
 
     def first_compact(function):
-        def call(path, *arguments):
+        def call(path, *arguments, **named):
             if pending and (moment == "before they are read" or arguments == ("runs-*.parquet",)):
                 pending.pop()()
-            return function(path, *arguments)
+            return function(path, *arguments, **named)
 
         return call
 
@@ -161,11 +162,11 @@ def test_a_file_system_without_locks_is_warned_of(folder, monkeypatch, caplog):
 def test_tables_of_another_protocol_are_refused(folder):
     n = np.zeros(1)
     visits = {name: n.astype("U" if dtype == "string" else dtype) for name, dtype in VISIT_COLUMNS.items()}
-    write_table(visits_path(folder.path), visits, VISIT_COLUMNS)
+    folder.commit("profile_visits.parquet", visits, VISIT_COLUMNS)
     with pytest.raises(ProtocolMismatch, match=r"has rows of 0\.0: 1 of profile_visits\.parquet"):
         read_visits(folder.path)
     profile = {name: n.astype("U" if dtype == "string" else dtype) for name, dtype in PROFILE_COLUMNS.items()}
-    write_table(folder.path / "profile.parquet", profile, PROFILE_COLUMNS)
+    folder.commit("profile.parquet", profile, PROFILE_COLUMNS)
     with pytest.raises(ProtocolMismatch, match=r"has rows of 0\.0: 1 of profile\.parquet"):
         read_profile(folder.path)
 
@@ -215,6 +216,7 @@ def test_a_folder_holds_one_protocol(folder):
 
 
 def test_a_folder_of_a_newer_format_or_of_something_else_is_refused(folder, tmp_path):
+    (folder.path / "index.json").unlink()  # as one of an earlier version
     recorded = folder.path / "protocol.json"
     recorded.write_text(recorded.read_text().replace('"format": 1', '"format": 2'))
     with pytest.raises(UnknownFormat, match="format 2; this version reads format 1"):
@@ -243,3 +245,111 @@ def test_too_little_disk_is_refused_before_anything_is_written(tmp_path, monkeyp
     with pytest.raises(OutOfSpace):
         RunsFolder.open_or_make(tmp_path / "new", facts=FACTS, digest="p1")
     assert not (tmp_path / "new").exists()
+
+
+class Killed(BaseException):
+    """As by kill -9: nothing of what would have followed is done."""
+
+
+def killed_at_step(monkeypatch, step):
+    """Let the process die before its rename or removal number `step`, from 0."""
+    n_steps = 0
+    replace, unlink = Path.replace, Path.unlink
+
+    def counted(function):
+        def call(path, *arguments, **named):
+            nonlocal n_steps
+            n_steps += 1
+            if n_steps > step:
+                raise Killed
+            return function(path, *arguments, **named)
+
+        return call
+
+    monkeypatch.setattr(Path, "replace", counted(replace))
+    monkeypatch.setattr(Path, "unlink", counted(unlink))
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_a_kill_between_any_two_files_of_a_compaction_loses_nothing(tmp_path, monkeypatch, is_indexed):
+    """New shard, old shards and index are changed one after another."""
+    for step in range(20):
+        folder = RunsFolder.open_or_make(tmp_path / f"runs{step}", facts=FACTS, digest="p1")
+        folder.add_configs(config_table(0, 3))
+        for number in range(2):
+            folder.write_run(number, 0, run_rows(number))
+        folder.compact()
+        if not is_indexed:
+            (folder.path / "index.json").unlink()
+        folder.write_run(2, 0, run_rows(2))
+        before = read_runs(folder.path)
+        with monkeypatch.context() as patch:
+            killed_at_step(patch, step)
+            try:
+                folder.compact()
+            except Killed:
+                was_killed = True
+            else:
+                was_killed = False
+        for _ in range(2):
+            after = read_runs(folder.path)
+            assert all(np.array_equal(after[name], before[name]) for name in before), step
+            assert read_configs(folder.path)["config_index"].tolist() == [0, 1, 2]
+            assert committed_faults(folder.path) == [], step
+            RunsFolder.open_or_make(folder.path, facts=FACTS, digest="p1").recover()
+        folder.compact()
+        assert len(run_shards(folder.path)) == 1
+        assert committed_faults(folder.path) == []
+        assert all(len(states) == 1 for states in read_index(folder.path).values())
+        if not was_killed:
+            break
+    assert step > 4
+    assert not was_killed
+
+
+def test_a_kill_while_a_table_is_replaced_leaves_the_one_before_or_after(folder, monkeypatch):
+    folder.add_configs(config_table(0, 3))
+    lengths = []
+    for step in range(6):
+        n = len(read_configs(folder.path)["N"])
+        with monkeypatch.context() as patch:
+            killed_at_step(patch, step)
+            with contextlib.suppress(Killed):
+                folder.add_configs(config_table(0, n + 1))
+        lengths.append(len(read_configs(folder.path)["N"]) - n)
+        assert committed_faults(folder.path) == []
+    assert lengths == [0, 0, 1, 1, 1, 1]  # the index with both, the table, the index with one
+
+
+def test_a_damaged_table_is_not_taken_for_the_one_of_a_write_that_was_cut_off(folder, monkeypatch):
+    folder.add_configs(config_table(0, 3))
+    with monkeypatch.context() as patch:
+        killed_at_step(patch, 1)
+        with pytest.raises(Killed):
+            folder.add_configs(config_table(0, 4))
+    (folder.path / "configs.parquet").write_bytes(b"PAR1")
+    folder.settle_index()
+    assert committed_faults(folder.path) == [
+        "configs.parquet was damaged or edited: its sha256 is not that of the index"
+    ]
+    with pytest.raises(CorruptFile):
+        folder.add_configs(config_table(0, 5))
+
+
+def test_a_folder_of_an_earlier_version_gets_an_index_with_the_next_write(folder):
+    folder.write_run(0, 0, run_rows(1))
+    (folder.path / "index.json").unlink()
+    assert folder.recorded() == {(1, 0)}
+    folder.add_configs(config_table(0, 1))
+    assert set(read_index(folder.path)) == {"protocol.json", "configs.parquet", "new/0000000-0.parquet"}
+    folder.shard(0, 0).write_bytes(b"PAR1")
+    folder.recover()
+    assert set(read_index(folder.path)) == {"protocol.json", "configs.parquet"}
+    assert folder.recorded() == set()
+
+
+def test_an_index_of_a_newer_format_is_refused(folder):
+    index = folder.path / "index.json"
+    index.write_text(index.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(UnknownFormat, match="format 2; this version reads format 1"):
+        read_configs(folder.path)

@@ -12,10 +12,21 @@ from jahs.errors import InvalidArgument
 from jahs.parameters import PARAMETERS
 from jahs.schema import OPS
 from pipeline import sampling
-from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, run_seeds, sample_config, sample_range
+from pipeline.proposals import read_proposals
+from pipeline.sampling import (
+    FIDELITY_GROUPS,
+    N_GROUPS,
+    full_config,
+    full_range,
+    main,
+    run_seeds,
+    sample_config,
+    sample_range,
+)
 
 N_CONFIGS = 200_000
 GOLDEN_FIRST, GOLDEN_LAST = "ef22125d4ab2624c", "378bbfb7f5bd9f95"
+GOLDEN_FULL = "597ccbdffa79d95d"
 UNLIKELY = 1e-4  # the seed is fixed, so that this never fails by chance
 
 
@@ -117,3 +128,33 @@ def test_no_two_numbers_read_the_same_words(monkeypatch):
 def test_a_range_that_does_not_exist_is_refused(start, stop, seed, message):
     with pytest.raises(InvalidArgument, match=message):
         sample_range(start, stop, seed=seed)
+
+
+def test_the_stream_at_full_size_is_uniform_in_all_else_and_its_own():
+    full = full_range(0, 20_000)
+    assert {key: np.unique(full[key]).tolist() for key in ("N", "W", "Resolution")} == {
+        "N": [5],
+        "W": [16],
+        "Resolution": [1.0],
+    }
+    for name in (*OPS, "Activation", "TrivialAugment"):
+        counts = [int((full[name] == choice).sum()) for choice in PARAMETERS[name].choices]
+        assert chisquare(counts).pvalue > UNLIKELY, name
+    for name in ("LearningRate", "WeightDecay"):
+        edges = np.geomspace(PARAMETERS[name].lower, PARAMETERS[name].upper, 51)
+        assert chisquare(np.histogram(full[name], edges)[0]).pvalue > UNLIKELY
+        assert not np.isin(full[name], sample_range(0, 20_000)[name]).any()
+    assert len(np.unique(config_ids(full))) == 20_000
+    assert [full_config(number) for number in (0, 7, 19_999)] == [rows(full)[number] for number in (0, 7, 19_999)]
+    assert f"{config_ids(full_range(0, 1))[0]:016x}" == GOLDEN_FULL
+
+
+def test_the_command_writes_a_list_that_the_collector_takes(tmp_path, capsys):
+    assert main(["--full", "3"]) == 0
+    path = tmp_path / "full.jsonl"
+    path.write_text(capsys.readouterr().out)
+    listed = read_proposals(path, "full", protocol="p1")
+    assert listed.configs["config_id"].tolist() == config_ids(full_range(0, 3)).tolist()
+    with pytest.raises(SystemExit):
+        main(["--full", "0"])
+    assert "--full 0 is not at least 1" in capsys.readouterr().err

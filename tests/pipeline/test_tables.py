@@ -60,7 +60,8 @@ def test_arrow_is_given_a_file_of_its_own(tmp_path, monkeypatch):
     """Its threads may let go of one of Python's when the interpreter is gone, and then the process aborts."""
     table, given = table_of([(1, 2.0, "a", True, 3)]), []
     write_table(tmp_path / "a.parquet", table, COLUMNS)
-    monkeypatch.setattr(pq, "read_table", lambda file, read=pq.read_table: (given.append(file), read(file))[1])
+    read = pq.read_table
+    monkeypatch.setattr(pq, "read_table", lambda file, **named: (given.append(file), read(file, **named))[1])
     read_table(tmp_path / "a.parquet", COLUMNS)
     assert [isinstance(file, pa.NativeFile) for file in given] == [True]
 
@@ -78,6 +79,43 @@ def test_every_fault_of_a_table_is_named(tmp_path):
     write_table(path, {"key": np.array([-1]), "name": np.array(["x"])}, {"key": "int64", "name": "string"})
     with pytest.raises(InvalidTable, match="key is not uint64"):
         read_table(path, {"key": "uint64", "name": "string"})
+
+
+def test_damaged_text_is_a_corrupt_file(tmp_path):
+    path, names = tmp_path / "table.parquet", ["a long name that Parquet leaves as it is", "another"]
+    columns = {"name": "string"}
+    pq.write_table(pa.table({"name": names}), path, compression="none")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"a long name", b"\xffalong\xffname"))
+    with pytest.raises(CorruptFile, match="is damaged: "):
+        read_table(path, columns)
+
+
+def test_a_changed_value_is_no_table(tmp_path):
+    path = tmp_path / "table.parquet"
+    table = table_of([(1, 2.0, "a", True, 3)])
+    write_table(path, table, COLUMNS)
+    stored = pq.read_table(path)
+    changed = stored.set_column(1, "value", pa.array([3.0], pa.float32()))
+    pq.write_table(changed.replace_schema_metadata(stored.schema.metadata), path)
+    with pytest.raises(CorruptFile, match="the values of value are not those that were written"):
+        read_table(path, COLUMNS)
+    assert read_table(path, {"key": "uint64"})["key"].tolist() == [1]
+    pq.write_table(stored.drop_columns(["flag"]), path)
+    with pytest.raises(CorruptFile, match="has lost the columns flag"):
+        read_table(path, COLUMNS, defaults={"flag": False})
+
+
+def test_a_page_that_was_damaged_is_noticed_by_its_checksum(tmp_path):
+    path = tmp_path / "table.parquet"
+    write_table(path, {"key": np.arange(10_000)}, {"key": "int64"})
+    stored = pq.read_table(path).replace_schema_metadata({})
+    pq.write_table(stored, path, write_page_checksum=True, use_dictionary=False, compression="none")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptFile, match="cannot be read as Parquet"):
+        read_table(path, {"key": "int64"})
 
 
 @pytest.mark.parametrize(("value", "dtype"), [(1.5, "int64"), (300, "int8"), (-1, "uint64")])

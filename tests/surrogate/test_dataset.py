@@ -228,6 +228,19 @@ def test_a_digest_stands_for_what_was_measured() -> None:
     assert digest_measurements(set_value("machine", [0], "another")) != digest_measurements(measurements())
 
 
+def test_what_configs_were_trained_for_is_no_measurement() -> None:
+    n_configs = len(MEASURED.configs["N"])
+    sources = {
+        name: np.full(n_configs, value) for name, value in {"source": "best", "round": 1, "release": "ab"}.items()
+    }
+    proposed = replace(MEASURED, configs={**MEASURED.configs, **sources})
+    assert digest_measurements(proposed) == digest_measurements(MEASURED)
+    split = split_of(MEASURED)
+    for metric in ("valid_acc", "runtime", "latency"):
+        one, other = assemble(metric, proposed, split), assemble(metric, MEASURED, split)
+        assert all(np.array_equal(one[part].X, other[part].X) for part in one)
+
+
 def test_groups_are_named_by_their_numbers() -> None:
     rows = assemble("valid_acc", MEASURED, SPLIT)["train"]
     for x, number in zip(rows.X[:40], group_numbers(rows.X[:40]).tolist(), strict=True):

@@ -19,7 +19,7 @@ from jahs.tasks import TASKS
 from surrogate.timing import fit_times, main
 from tests.surrogate import landscape
 
-RECORDED = Path(__file__).parents[2] / "pipeline/recorded/fashion_mnist_mini"
+RECORDED = Path(__file__).parents[2] / "data/fashion_mnist_mini/runs"
 
 
 def times(configs: Table) -> np.ndarray:

@@ -1,0 +1,92 @@
+"""The index of a folder: the sha256 of each of its files, so that a file that was damaged or edited is noticed.
+
+    FOLDER/index.json   {"digest": of "files", "files": {name: [sha256, ...]}, "format": 1}
+
+A name has several states only while it is being replaced, or if that was cut off: its sha256 before and after, or null
+where there is no file. Since the states are written before the file is, a crash at any moment leaves a folder that its
+index describes. A folder without an index is of an earlier version, and is read unchecked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from jahs.errors import CorruptFile, UnknownFormat
+from jahs.files.atomic import out_of_space, write_beside
+from jahs.hashing import digest_facts, sha256_file
+
+__all__ = ["INDEX", "Files", "index_faults", "read_index", "state_of", "write_index"]
+
+INDEX: Final = "index.json"
+INDEX_FORMAT: Final = 1
+
+Files: TypeAlias = Mapping[str, tuple[str | None, ...]]
+"""The states that each file of a folder may have."""
+
+
+def read_index(folder: Path) -> Files | None:
+    """Return the files that the index of a folder lists, None if it has no index.
+
+    Raises:
+        CorruptFile: not a byte of it may have changed.
+        UnknownFormat: it was written by another version.
+    """
+    path = folder / INDEX
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        content = json.loads(data)
+        found, files = content["format"], content["files"]
+        if found == INDEX_FORMAT and data == _text(files).encode():
+            return {name: tuple(states) for name, states in files.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
+        raise CorruptFile(f"{path} cannot be read: {err!r}; restore it from a copy") from err
+    if found != INDEX_FORMAT and content.get("digest") == digest_facts({"files": files}):
+        raise UnknownFormat(f"{path}: format {found!r}; this version reads format {INDEX_FORMAT}")
+    raise CorruptFile(f"{path} is not what was written: it was damaged or edited; restore it from a copy")
+
+
+def write_index(folder: Path, files: Files) -> None:
+    """Write the index of a folder, whole or not at all.
+
+    Raises:
+        OutOfSpace: the disk is full; the index is as it was.
+    """
+    path = folder / INDEX
+    with out_of_space(path), write_beside(path) as beside:
+        beside.write_text(_text(files))
+
+
+def _text(files: Mapping[str, Any]) -> str:  # Any: JSON
+    files = {name: list(states) for name, states in files.items()}
+    content = {"digest": digest_facts({"files": files}), "files": files, "format": INDEX_FORMAT}
+    return json.dumps(content, indent=1, sort_keys=True) + "\n"
+
+
+def state_of(path: Path) -> str | None:
+    """Return the sha256 of a file, None if there is none."""
+    try:
+        return sha256_file(path)
+    except FileNotFoundError:
+        return None
+
+
+def index_faults(folder: Path, files: Files, unlisted: Iterable[str]) -> list[str]:
+    """Return what is wrong with the files of a folder.
+
+    Args:
+        folder: where they are.
+        files: what its index lists.
+        unlisted: names of files that are there and must be in the index.
+    """
+    faults = [f"{name} is not in {INDEX}: it was put there by other means" for name in unlisted if name not in files]
+    for name, states in sorted(files.items()):
+        if (found := state_of(folder / name)) not in states:
+            what = "is missing" if found is None else "was damaged or edited: its sha256 is not that of the index"
+            faults.append(f"{name} {what}")
+    return faults

@@ -1,0 +1,164 @@
+"""Lists of configs that somebody wants trained beside the numbered stream, as JSON lines.
+
+A line is a config, or {"config": {...}} with any of
+
+    "seeds"     which to train it with, [0] if not given
+    "round"     number of the round of proposals, from 0
+    "release"   digest of the release that proposed it
+    "protocol"  what it was proposed for
+    "source"    who proposes it
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from jahs.columns import validate_columns
+from jahs.configs import Config, config_id, validate
+from jahs.errors import InvalidArgument, InvalidConfig, MissingData, ProtocolMismatch, UnknownName
+from jahs.files.tables import Table, typed
+from jahs.parameters import show
+from jahs.schema import CONFIG_KEYS, CONFIG_TABLE_COLUMNS, SOURCES
+
+__all__ = ["Proposals", "check_source", "read_proposals"]
+
+_KEYS: Final = ("config", "seeds", "round", "release", "protocol", "source")
+_MOST_LISTED: Final = 20
+_LARGEST: Final = 2**31
+_DIGEST: Final = re.compile(r"[0-9a-f]{8,64}|")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Proposals:
+    """Configs to train, in the order of the list.
+
+    Attributes:
+        configs: their rows of the config table.
+        seeds: what each is trained with.
+    """
+
+    configs: Table
+    seeds: tuple[tuple[int, ...], ...]
+
+
+def check_source(name: str) -> None:
+    """Refuse what no list of configs can come from.
+
+    Raises:
+        UnknownName: lists the sources.
+    """
+    listed = [source for source in SOURCES if source != "uniform"]  # which is the numbered stream
+    if name not in listed:
+        raise UnknownName.of("source", name, listed)
+
+
+def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
+    """Read a list of configs.
+
+    Args:
+        path: the file.
+        source: who proposes them, one of `jahs.schema.SOURCES`.
+        protocol: digest of the protocol that they will be trained under.
+
+    Raises:
+        MissingData: there is no such file.
+        UnknownName: there is no such source.
+        ProtocolMismatch: a config was proposed for another protocol.
+        InvalidArgument: nothing is listed, a config stands there twice, or a line is not what it must be; every fault
+            with the number of its line.
+    """
+    check_source(source)
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as err:
+        raise MissingData(f"{path} cannot be read: {err.strerror or err}; name a file with a config per line") from err
+    faults: list[str] = []
+    mismatches: list[str] = []
+    first: dict[int, int] = {}
+    configs: list[Config] = []
+    wanted: list[dict[str, Any]] = []  # Any: JSON
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            content = _content(line)
+            config = _config(content["config"])
+        except InvalidConfig as err:
+            faults += [f"{path} line {number}: {fault}" for fault in err.faults]
+            continue
+        faults += [f"{path} line {number}: {fault}" for fault in _faults(content, source)]
+        if content["protocol"] is not None and content["protocol"] != protocol:
+            mismatches.append(f"line {number} for {show(content['protocol'])}")
+        if (known := first.setdefault(config_id(config), number)) != number:
+            faults.append(f"{path} line {number}: the config of line {known} again; list it once, with all its seeds")
+        configs.append(config)
+        wanted.append(content)
+    if not configs and not faults:
+        raise InvalidArgument(f"{path} lists no config; write one per line, as JSON")
+    if faults:
+        more = [f"... {len(faults)} faults in all"] if len(faults) > _MOST_LISTED else []
+        raise InvalidArgument("\n".join([*faults[:_MOST_LISTED], *more]))
+    if mismatches:
+        listed = ", ".join(mismatches[:3])
+        raise ProtocolMismatch(
+            f"{path}: {len(mismatches)} configs were proposed for another protocol than {protocol}: {listed}; "
+            "train them with the task that they were proposed for"
+        )
+    return Proposals(configs=_table(configs, wanted, source), seeds=tuple(tuple(line["seeds"]) for line in wanted))
+
+
+def _content(line: bytes) -> dict[str, Any]:  # Any: JSON
+    """What a line says, with what it leaves out."""
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as err:
+        raise InvalidConfig([f"is not JSON: {err}"]) from err
+    if not isinstance(content, dict):
+        raise InvalidConfig([f"{show(content)} is not an object of keys and values"])
+    if "config" not in content:
+        content = {"config": content}
+    if unknown := [key for key in content if key not in _KEYS]:
+        raise InvalidConfig([f"{', '.join(map(show, unknown))} is none of the keys {', '.join(_KEYS)}"])
+    return {"seeds": [0], "round": 0, "release": "", "protocol": None, "source": None, **content}
+
+
+def _config(given: object) -> Config:
+    if not isinstance(given, Mapping):
+        raise InvalidConfig([f"config={show(given)} is not an object of 14 keys"])
+    return validate(given)
+
+
+def _faults(content: Mapping[str, Any], source: str) -> list[str]:  # Any: JSON
+    faults = []
+    seeds, number, release = content["seeds"], content["round"], content["release"]
+    if not isinstance(seeds, list) or not seeds or not all(map(_is_count, seeds)) or len(set(seeds)) < len(seeds):
+        faults.append(f"seeds={show(seeds)} is not a list of different integers >= 0")
+    if not _is_count(number):
+        faults.append(f"round={show(number)} is not an integer >= 0")
+    if not isinstance(release, str) or not _DIGEST.fullmatch(release):
+        faults.append(f"release={show(release)} is not a digest: 8 to 64 hex digits")
+    if content["source"] is not None and content["source"] != source:
+        faults.append(f"source={show(content['source'])}, but the list is given as of {source!r}")
+    return faults
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST
+
+
+def _table(configs: list[Config], wanted: list[dict[str, Any]], source: str) -> Table:  # Any: JSON
+    columns: Table = {
+        **validate_columns({key: [config[key] for config in configs] for key in CONFIG_KEYS}),
+        "config_id": np.array([config_id(config) for config in configs], np.uint64),
+        "config_index": np.full(len(configs), -1),
+        "source": np.full(len(configs), source),
+        **{name: np.array([line[name] for line in wanted]) for name in ("round", "release")},
+    }
+    return typed(columns, CONFIG_TABLE_COLUMNS)

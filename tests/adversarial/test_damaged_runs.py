@@ -1,0 +1,132 @@
+"""Not one flipped bit of what was measured goes unnoticed, in the recorded folder or in one that collects.
+
+A few hundred flips in the normal run; ten thousand where JAHS_ATTACK_MINUTES is set.
+"""
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jahs.errors import CorruptFile, JahsError, UnknownFormat
+from jahs.files.index import INDEX
+from jahs.runs import committed_files, read_configs, read_profile, read_proxies, read_runs, read_visits
+from pipeline.inspect_runs import main, verify
+from tests.pipeline.test_runs import FACTS, run_rows
+
+RECORDED = Path(__file__).parents[2] / "data/fashion_mnist_mini/runs"
+N_FLIPS = 10_000 if os.environ.get("JAHS_ATTACK_MINUTES") else 300
+N_VERIFIED = 6
+pytestmark = pytest.mark.timeout(7200 if N_FLIPS > 300 else 300)
+
+
+@pytest.fixture
+def flipped(tmp_path):
+    """A function that flips a random bit of a folder, every bit of its files as likely, and undoes the one before."""
+    chance = random.Random(20_261)
+    folder = tmp_path / "runs"
+    before = {}
+
+    def flip(files):
+        for path, data in before.items():
+            path.write_bytes(data)
+        before.clear()
+        bit = chance.randrange(8 * sum(len(data) for data in files.values()))
+        for path, data in files.items():
+            if bit < 8 * len(data):
+                before[path] = data
+                path.write_bytes(data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :])
+                return path
+            bit -= 8 * len(data)
+        raise AssertionError("no such bit")
+
+    return folder, flip
+
+
+def copy_to(folder):
+    return shutil.copytree(RECORDED, folder, ignore=shutil.ignore_patterns(".locks"))
+
+
+def same(one, other):
+    return all(np.array_equal(one[n], other[n], equal_nan=one[n].dtype.kind == "f") for n in other)
+
+
+def read_everything(folder):
+    for read in (read_configs, read_runs, read_profile, read_visits, read_proxies):
+        read(folder)
+
+
+def test_no_flipped_bit_of_the_recorded_runs_is_read(flipped):
+    folder, flip = flipped
+    copy_to(folder)
+    files = {folder / name: (folder / name).read_bytes() for name in (INDEX, *committed_files(folder))}
+    assert set(files) == {path for path in folder.rglob("*") if path.is_file()}
+    readers = {"configs.parquet": read_configs, "profile.parquet": read_profile, "proxies.parquet": read_proxies}
+    readers |= {"profile_visits.parquet": read_visits}
+    unnoticed = []
+    for i in range(N_FLIPS):
+        path = flip(files)
+        try:
+            readers.get(path.name, read_runs)(folder)
+            unnoticed.append(path.name)
+        except (CorruptFile, UnknownFormat):
+            pass
+        if i < N_VERIFIED:
+            assert main(["verify", str(folder)]) != 0, path
+    assert unnoticed == []
+
+
+def test_every_single_run_with_a_flipped_bit_is_refused_or_the_same(flipped, tmp_path):
+    """Those have no index; a bit that stands for nothing, as in the name of the writing library, may change."""
+    from pipeline.runs import RunsFolder
+
+    folder, flip = flipped
+    runs = RunsFolder.open_or_make(folder, facts=FACTS, digest="p1")
+    for number in range(3):
+        runs.write_run(number, 0, run_rows(number))
+    wanted = read_runs(folder)
+    files = {path: path.read_bytes() for path in runs.new.iterdir()}
+    n_refused = 0
+    for _ in range(N_FLIPS):
+        flip(files)
+        try:
+            found = read_runs(folder)
+        except JahsError:
+            n_refused += 1
+        else:
+            assert same(found, wanted)
+    assert n_refused > N_FLIPS / 3
+
+
+def test_an_edited_accuracy_is_found(tmp_path, caplog):
+    import pyarrow.parquet as pq
+
+    folder = copy_to(tmp_path / "runs")
+    [shard] = folder.glob("runs-*.parquet")
+    table = pq.read_table(shard)
+    column = table.column_names.index("valid_acc")
+    values = table.column(column).to_numpy().copy()
+    values[0] = 99
+    pq.write_table(table.set_column(column, "valid_acc", [values]), shard)
+    assert verify(folder) == [f"{shard.name} was damaged or edited: its sha256 is not that of the index"]
+    (folder / INDEX).unlink()
+    assert main(["verify", str(folder)]) == 0
+    assert caplog.text.count("has no index") == 1
+
+
+@pytest.mark.parametrize("name", ["configs.parquet", "profile.parquet", "protocol.json", "runs-*.parquet"])
+def test_a_lost_or_an_added_file_is_found(tmp_path, name):
+    folder = copy_to(tmp_path / "runs")
+    [path] = folder.glob(name)
+    if name.startswith("runs"):
+        shutil.copy(path, added := folder / "runs-9999.parquet")
+        assert verify(folder) == ["runs-9999.parquet is not in index.json: it was put there by other means"]
+        with pytest.raises(CorruptFile, match=r"runs-9999\.parquet is not the file that its folder's index lists"):
+            read_runs(folder)
+        added.unlink()
+    path.unlink()
+    with pytest.raises(JahsError):
+        read_everything(folder)
