@@ -26,7 +26,7 @@ from experiments.report.build import check_target, write_document
 from experiments.report.landscape import landscape_document
 from jahs.errors import JahsError, MissingData
 from jahs.stdout import write_stdout
-from surrogate.folders import commit, package_versions
+from workshop.folders import commit, package_versions
 
 __all__ = ["Settings", "draw_landscape", "main"]
 

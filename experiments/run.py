@@ -39,8 +39,8 @@ from experiments.worlds import build_worlds, worlds_path, write_worlds
 from jahs.errors import InvalidArgument, JahsError, MissingData, MissingDependency, UnknownName
 from jahs.release import read_release
 from jahs.stdout import write_stdout
-from pipeline.progress import Progress
-from surrogate.folders import commit, package_versions
+from workshop.folders import commit, package_versions
+from workshop.progress import Progress
 
 __all__ = ["Settings", "main", "run"]
 

@@ -35,11 +35,11 @@ from jahs.errors import InvalidArgument, JahsError
 from jahs.stdout import write_stdout
 from jahs.tasks import Task, task
 from pipeline.data import load_images
-from pipeline.progress import Progress
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import RunsFolder, check_free_space
 from pipeline.sampling import config_table, run_seeds, sample_config
 from pipeline.worker import Job, collect_run
+from workshop.progress import Progress
 
 __all__ = ["Settings", "collect", "main"]
 

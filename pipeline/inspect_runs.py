@@ -38,12 +38,12 @@ from jahs.schema import CONFIG_KEYS
 from jahs.stdout import write_stdout
 from jahs.tasks import RESOLUTIONS, Task, task
 from pipeline.data import load_images
-from pipeline.machine import processor_model
 from pipeline.protocol import protocol_digest
 from pipeline.runs import RunsFolder
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, config_table, group_positions, run_seeds, sample_config
 from pipeline.train import EPOCH_FIELDS, check_seed, train
 from pipeline.visits import merge_visits
+from workshop.machine import processor_model
 
 __all__ = ["main", "merge", "retrain", "status", "verify"]
 

@@ -34,12 +34,12 @@ from jahs.schema import CONFIG_KEYS, VISIT_COLUMNS
 from jahs.tasks import Task, task
 from pipeline.command import answer, new_parser
 from pipeline.data import ImageSet, load_images
-from pipeline.machine import processor_model
-from pipeline.progress import Progress
 from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
 from pipeline.train import BATCH_SIZE, Training, one_core
 from pipeline.visits import LOCK, add_new, write_profile, write_visits
+from workshop.machine import processor_model
+from workshop.progress import Progress
 
 __all__ = ["Settings", "main", "measure_config", "profile_folder"]
 

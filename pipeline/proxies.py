@@ -39,10 +39,10 @@ from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_COLUMNS
 from jahs.tasks import Task, task
 from pipeline.command import answer, new_parser
 from pipeline.data import ImageSet, load_images
-from pipeline.progress import Progress
 from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
 from pipeline.train import Training, check_seed, one_core
+from workshop.progress import Progress
 
 __all__ = ["main", "proxy_folder", "score_config", "score_network"]
 

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidTable, JahsError
 from jahs.files.atomic import write_beside
 from jahs.files.tables import take
-from jahs.ranks import kendall_tau
 from jahs.runs import is_timed, last_rows, read_profile, read_runs, timing_machine
 from jahs.stdout import write_stdout
 from jahs.tasks import Task, task
@@ -37,6 +36,7 @@ from pipeline.data import load_images
 from pipeline.protocol import protocol_digest
 from pipeline.sampling import N_GROUPS, sample_config
 from pipeline.train import train
+from workshop.ranks import kendall_tau
 
 __all__ = ["main", "recorded_rows", "screen_one", "summarise"]
 

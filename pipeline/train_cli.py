@@ -18,8 +18,8 @@ from jahs.spaces import space
 from jahs.stdout import write_stdout
 from jahs.tasks import task
 from pipeline.data import load_images
-from pipeline.progress import Progress
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
+from workshop.progress import Progress
 
 __all__ = ["Settings", "main"]
 

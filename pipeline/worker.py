@@ -16,11 +16,11 @@ from jahs.files.tables import Table
 from jahs.schema import RUN_COLUMNS
 from jahs.tasks import Task, task
 from pipeline.data import ImageSet, load_images
-from pipeline.machine import device_name, processor_model
 from pipeline.protocol import protocol_digest
 from pipeline.runs import RunsFolder
 from pipeline.sampling import sample_config
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
+from workshop.machine import device_name, processor_model
 
 __all__ = ["Job", "collect_run", "run_table"]
 

@@ -25,15 +25,15 @@ from jahs.errors import InvalidArgument, UnknownName
 from jahs.features import FEATURE_SETS, GROUPS, FeatureSet
 from jahs.features.cells import CELL_FEATURES
 from jahs.metrics import ACCURACIES, LEARNED
-from jahs.ranks import kendall_tau
 from jahs.tasks import Task
 from splits.split import Split, read_split
 from surrogate.command import answer, new_parser
 from surrogate.dataset import Measurements, Rows, assemble, assemble_cumulative, join_rows, read_measurements
-from surrogate.folders import write_json
 from surrogate.model import Settings, default_features, fit_surrogate
 from surrogate.predicted import FOLDED, held_out_rows
 from surrogate.scores import Scores, agreement, first_seed
+from workshop.folders import write_json
+from workshop.ranks import kendall_tau
 
 __all__ = ["ABLATION_FORMAT", "Outcome", "ablate", "ablation_table", "compare_runtime_models", "main", "variants"]
 

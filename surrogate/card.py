@@ -17,10 +17,10 @@ from jahs.metrics import METRICS
 from jahs.release import Release, read_release
 from jahs.schema import SPLIT_PARTS
 from surrogate.command import answer
-from surrogate.folders import write_text
 from surrogate.pages import Block, Heading, Paragraph, Plots, Rows, as_html, as_markdown
 from surrogate.plots import plots_of
 from surrogate.quality import FULL_SIZE, QUALITY_FORMAT
+from workshop.folders import write_text
 
 __all__ = ["card", "main", "write_card"]
 

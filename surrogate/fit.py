@@ -20,9 +20,9 @@ from jahs.tasks import Task
 from splits.split import Split, read_split
 from surrogate.command import add_fewest, add_workers, answer, new_parser
 from surrogate.dataset import FEWEST, Measurements, Rows, assemble, check_groups, read_measurements
-from surrogate.folders import new_folder, write_manifest
 from surrogate.model import Settings, Surrogate, fit_surrogate, write_surrogate
-from surrogate.processes import check_workers, in_processes
+from workshop.folders import new_folder, write_manifest
+from workshop.processes import check_workers, in_processes
 
 __all__ = ["PARAMS_FORMAT", "diverged_runs", "fit_all", "fit_each", "main", "read_params"]
 

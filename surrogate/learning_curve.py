@@ -23,16 +23,16 @@ import numpy as np
 from jahs.errors import InvalidArgument
 from jahs.features import FeatureSet, feature_set
 from jahs.files.tables import Table, take
-from jahs.ranks import kendall_tau
 from jahs.tasks import Task
 from splits.folds import learning_curve_subsets
 from splits.split import read_split
 from surrogate.command import add_workers, answer, new_parser
 from surrogate.dataset import Measurements, Rows, assemble, read_measurements
-from surrogate.folders import write_json
 from surrogate.model import Settings, fit_surrogate
-from surrogate.processes import check_workers, in_processes
 from surrogate.scores import agreement, first_seed
+from workshop.folders import write_json
+from workshop.processes import check_workers, in_processes
+from workshop.ranks import kendall_tau
 
 __all__ = [
     "CURVE_FORMAT",

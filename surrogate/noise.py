@@ -26,7 +26,6 @@ from surrogate.command import answer, new_parser
 from surrogate.coverage import Coverage, Realism, coverage, held, realism, report, summary
 from surrogate.dataset import read_measurements
 from surrogate.fit import read_params
-from surrogate.folders import write_json
 from surrogate.predicted import (
     FOLDED,
     NOISY,
@@ -39,6 +38,7 @@ from surrogate.predicted import (
     seed_deviations,
 )
 from surrogate.spreads import fit_correlation, fit_spreads, fit_time_spread
+from workshop.folders import write_json
 
 __all__ = [
     "NOISY",

@@ -56,9 +56,7 @@ from surrogate.dataset import (
     unmeasured,
 )
 from surrogate.fit import fit_each, read_params
-from surrogate.folders import commit, package_versions
 from surrogate.model import Settings, Surrogate
-from surrogate.processes import check_workers
 from surrogate.quality import (
     QUALITY_FORMAT,
     Facts,
@@ -72,6 +70,8 @@ from surrogate.quality import (
 )
 from surrogate.supplements import noise_of, references_of
 from surrogate.tune import data_of, read_history
+from workshop.folders import commit, package_versions
+from workshop.processes import check_workers
 
 __all__ = ["MOST_BYTES", "check_numbers", "main", "make_release", "pack_models", "read_checked"]
 

@@ -29,11 +29,11 @@ from splits.split import Split, read_split
 from surrogate.card import write_card
 from surrogate.command import add_workers, answer, new_parser
 from surrogate.dataset import Measurements, assemble, digest_measurements, unmeasured
-from surrogate.folders import write_text
 from surrogate.quality import Facts
 from surrogate.release import check_numbers, make_release, read_checked
 from surrogate.search import OPTIMIZERS
 from surrogate.tune import tune_all, what_is_searched
+from workshop.folders import write_text
 
 __all__ = ["Settings", "main", "renew"]
 

@@ -18,7 +18,6 @@ from jahs.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import answer, new_parser
 from surrogate.dataset import Measurements, Rows, assemble_answered, assemble_repeats, read_measurements
-from surrogate.folders import write_json
 from surrogate.model import Surrogate, read_surrogate
 from surrogate.scores import (
     Scores,
@@ -29,6 +28,7 @@ from surrogate.scores import (
     tau_interval,
     within_groups,
 )
+from workshop.folders import write_json
 
 __all__ = ["SCORES_FORMAT", "main", "score_surrogate", "score_table"]
 

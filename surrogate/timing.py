@@ -20,11 +20,11 @@ from jahs.errors import InvalidTable
 from jahs.features import FeatureBuilder, FeatureSet
 from jahs.features.timing import BACKWARD, FORWARD
 from jahs.files.tables import Table
-from jahs.ranks import kendall_tau
 from jahs.tasks import Task
 from splits.split import Split, read_split
 from surrogate.command import answer, new_parser
 from surrogate.dataset import Measurements, Rows, assemble, read_measurements
+from workshop.ranks import kendall_tau
 
 __all__ = ["TimeModel", "fit_times", "main"]
 

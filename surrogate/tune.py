@@ -37,7 +37,6 @@ from surrogate.dataset import (
     read_measurements,
 )
 from surrogate.fit import PARAMS_FORMAT
-from surrogate.folders import write_json
 from surrogate.model import Settings, default_features
 from surrogate.search import (
     OPTIMIZERS,
@@ -51,6 +50,7 @@ from surrogate.search import (
     work,
 )
 from surrogate.sizing import sizes, smallest
+from workshop.folders import write_json
 
 __all__ = [
     "HISTORY_FORMAT",

@@ -12,12 +12,8 @@ from typing import Final
 import matplotlib as mpl
 
 from experiments.report.baselines import baselines_sections
-from experiments.report.document import Document, Section, Table, Text
-from experiments.report.drawing import style
 from experiments.report.fidelity import fidelity_sections
-from experiments.report.html import svg_text, to_html
 from experiments.report.joint import joint_sections
-from experiments.report.markdown import to_markdown
 from experiments.report.multiobjective import multiobjective_sections
 from experiments.report.results import Results, read_results
 from experiments.report.standings import leaderboard_section
@@ -25,6 +21,10 @@ from experiments.report.truth import truth_sections
 from jahs.benchmark import Benchmark
 from jahs.errors import InvalidArgument
 from jahs.tasks import TASKS
+from workshop.pages.document import Document, Section, Table, Text
+from workshop.pages.html import svg_text, to_html
+from workshop.pages.markdown import to_markdown
+from workshop.pages.style import style
 
 __all__ = ["build_document", "check_target", "write_document", "write_report"]
 

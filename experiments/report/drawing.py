@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
@@ -14,9 +13,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from experiments.analysis.logs import Floats
 from experiments.analysis.ranks import Comparison
-from experiments.report.palette import LIGHT, dash, series
+from workshop.pages.style import LIGHT, dash, series
 
-__all__ = ["Curve", "Estimate", "draw_comparison", "draw_curves", "draw_estimates", "style"]
+__all__ = ["Curve", "Estimate", "draw_comparison", "draw_curves", "draw_estimates"]
 
 _WIDTH: Final = 4.8  # inches; a phone shows them at about three quarters of that
 _HEIGHT: Final = 3.1
@@ -24,40 +23,6 @@ _LEGEND_ROW: Final = 0.24
 _LONGEST: Final = 32  # characters of a label beside the middle rank that fit
 
 Scale = Literal["linear", "log"]
-
-
-def style() -> mpl.RcParams:
-    """Matplotlib's settings for every figure: nothing from the reader's own configuration."""
-    settings = mpl.RcParams(mpl.rcParamsDefault)
-    settings.update(
-        {
-            "font.family": "sans-serif",
-            "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
-            "font.size": 10.5,
-            "axes.titlesize": 10.5,
-            "legend.fontsize": 9.5,
-            "legend.frameon": False,
-            "svg.fonttype": "none",  # text stays text: it can be found and read aloud
-            "svg.hashsalt": "jahs",
-            "figure.facecolor": LIGHT["paper"],
-            "axes.facecolor": "none",
-            "savefig.facecolor": LIGHT["paper"],
-            "text.color": LIGHT["ink"],
-            "axes.labelcolor": LIGHT["ink"],
-            "axes.edgecolor": LIGHT["muted"],
-            "xtick.color": LIGHT["muted"],
-            "ytick.color": LIGHT["muted"],
-            "xtick.labelcolor": LIGHT["ink"],
-            "ytick.labelcolor": LIGHT["ink"],
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "grid.color": LIGHT["line"],
-            "grid.linewidth": 0.7,
-            "lines.linewidth": 1.8,
-        }
-    )
-    return settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

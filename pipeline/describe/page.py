@@ -11,7 +11,6 @@ import numpy as np
 
 from jahs.files.tables import take
 from jahs.metrics import METRICS
-from jahs.ranks import kendall_tau
 from jahs.runs import TIMES, halves_of_visits
 from jahs.tasks import RESOLUTIONS
 from pipeline.describe import plots
@@ -20,6 +19,7 @@ from pipeline.describe.drawing import shown
 from pipeline.describe.measured import Measured, seed_noise
 from pipeline.describe.untrained import random_overlap, untrained_agreement
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS
+from workshop.ranks import kendall_tau
 
 __all__ = ["describe"]
 

@@ -106,7 +106,9 @@ def rank_biased_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
     """
     x, y = _paired(a, b)
     if not _is_share(p):
-        raise InvalidArgument(f"p={show(p)} is not a number in (0, 1); jahs.ranks.persistence finds one for a depth")
+        raise InvalidArgument(
+            f"p={show(p)} is not a number in (0, 1); workshop.ranks.persistence finds one for a depth"
+        )
     if not len(x) or np.isnan(x).any() or np.isnan(y).any():
         return math.nan
     n = len(x)

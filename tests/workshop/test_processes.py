@@ -8,8 +8,8 @@ from jahs.errors import InvalidArgument
 from surrogate.dataset import assemble
 from surrogate.fit import fit_each
 from surrogate.model import Settings
-from surrogate.processes import in_processes
 from tests.surrogate.landscape import TASK, measurements, split_of
+from workshop.processes import in_processes
 
 MEASURED = measurements(3)
 TRAINING = {m: assemble(m, MEASURED, split_of(MEASURED))["train"] for m in ("latency", "valid_acc", "runtime")}

@@ -10,9 +10,8 @@ from typing import Final
 
 import matplotlib as mpl
 
-from experiments.report.document import Block, Document, Figure, Section, Table, Text
-from experiments.report.drawing import style
-from experiments.report.palette import DARK, LIGHT, css_colors
+from workshop.pages.document import Block, Document, Figure, Section, Table, Text
+from workshop.pages.style import DARK, LIGHT, css_colors, style
 
 __all__ = ["anchor", "svg_text", "to_html"]
 

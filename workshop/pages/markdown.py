@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.report.document import Block, Document, Figure, Text
+from workshop.pages.document import Block, Document, Figure, Text
 
 __all__ = ["to_markdown"]
 
