@@ -54,7 +54,7 @@ def test_a_screening_goes_on_where_it_was(tmp_path, capsys):
 
 def test_few_configs_have_an_interval_of_the_resamples_that_are_not_all_equal():
     facts = summarise(rows([10, 20, 30], [11, 21, 31]))
-    assert (facts["tau_low"], facts["tau"], facts["tau_high"]) == (1, 1, 1)
+    assert (facts["tau_low"], facts["tau"], facts["tau_high"]) == pytest.approx((1, 1, 1))
     facts = summarise(rows([10, 10, 10], [11, 21, 31]))
     assert (facts["tau_low"], facts["tau"], facts["tau_high"]) == (None, None, None)
     json.dumps(facts, allow_nan=False)

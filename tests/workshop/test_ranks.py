@@ -34,14 +34,6 @@ def test_tau_is_that_of_all_pairs(pairs: list[tuple[float, float]]) -> None:
         assert kendall_tau(b, a) == pytest.approx(tau, abs=1e-12)
 
 
-def test_tau_is_that_of_scipy_for_many_values() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    chance = np.random.default_rng(0)
-    a = np.round(chance.normal(size=20_000), 2)
-    b = np.round(a + chance.normal(size=20_000), 1)
-    assert kendall_tau(a, b) == pytest.approx(stats.kendalltau(a, b).statistic, abs=1e-12)
-
-
 @pytest.mark.parametrize(("a", "b"), [([], []), ([1], [1]), ([1, 1], [1, 2]), ([1, math.nan], [1, 2])], ids=str)
 def test_tau_of_nothing_to_order_is_not_a_number(a: list[float], b: list[float]) -> None:
     assert math.isnan(kendall_tau(a, b))
