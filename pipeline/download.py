@@ -8,7 +8,6 @@ there and right are kept. Exit codes: 0 done, 1 it failed, 2 the user's mistake.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import hashlib
 import http.client
@@ -20,12 +19,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
+from jahs.errors import DownloadFailed, OutOfSpace
 from jahs.files.atomic import write_beside
 from jahs.files.download import DownloadBar, check_address, check_room, explained
 from jahs.hashing import sha256_file
-from jahs.stdout import write_stdout
 from pipeline.sources import FASHION_FILES, cache_folder
+from workshop.command import new_parser, run_command
 
 __all__ = ["PUBLISHED", "PublishedFile", "download", "main"]
 
@@ -103,30 +102,25 @@ def download(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or with the process's own."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.download",
-        description="Fetch a data set from its own address and check every file.",
-        epilog="Try: python -m pipeline.download fashion_mnist",
-    )
+    about = "Fetch a data set from its own address and check every file."
+    parser = new_parser("pipeline.download", about, example="fashion_mnist")
     parser.add_argument("data_set", choices=_ADDRESSES, help="which data set")
     parser.add_argument("--url", help="folder of the files on another server (default: the data set's own address)")
     parser.add_argument("--dir", type=Path, help="where to put them (default: the folder in which tasks look)")
     args = parser.parse_args(argv)
     folder = cache_folder(args.data_set) if args.dir is None else args.dir
-    bar = DownloadBar(sys.stderr)
-    try:
+
+    def work() -> str:
+        bar = DownloadBar(sys.stderr)
         fetched = download(
             folder,
             url=_ADDRESSES[args.data_set] if args.url is None else args.url,
             files=PUBLISHED,
             report=lambda name, n_bytes: bar(name, n_bytes, PUBLISHED[name].n_bytes),
         )
-    except JahsError as err:
-        print(f"pipeline.download: {err}", file=sys.stderr)  # noqa: T201  # for the user
-        return 2 if isinstance(err, InvalidArgument) else 1
-    kept = len(PUBLISHED) - len(fetched)
-    write_stdout(f"{folder}: {len(fetched)} files fetched, {kept} were there")
-    return 0
+        return f"{folder}: {len(fetched)} files fetched, {len(PUBLISHED) - len(fetched)} were there"
+
+    return run_command("pipeline.download", work)
 
 
 def _fetch(address: str, path: Path, file: PublishedFile, *, report: Callable[[int], None]) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +14,7 @@ import numpy as np
 import torch
 
 from jahs.columns import config_ids
-from jahs.errors import InvalidTable, JahsError, ProtocolMismatch
+from jahs.errors import InvalidTable, ProtocolMismatch
 from jahs.files.tables import Table, take
 from jahs.metrics import ACCURACIES
 from jahs.runs import (
@@ -35,7 +33,6 @@ from jahs.runs import (
     visits_of_profile,
 )
 from jahs.schema import CONFIG_KEYS
-from jahs.stdout import write_stdout
 from jahs.tasks import RESOLUTIONS, Task, task
 from pipeline.data import load_images
 from pipeline.protocol import protocol_digest
@@ -43,6 +40,7 @@ from pipeline.runs import RunsFolder
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, config_table, group_positions, run_seeds, sample_config
 from pipeline.train import EPOCH_FIELDS, check_seed, train
 from pipeline.visits import merge_visits
+from workshop.command import Failed, run_command
 from workshop.machine import processor_model
 
 __all__ = ["main", "merge", "retrain", "status", "verify"]
@@ -335,23 +333,17 @@ def main(argv: Sequence[str]) -> int:
         command.add_argument("--json", action="store_true", help="for machines")
     join.add_argument("others", type=Path, nargs="*")
     args = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        return _dispatch(args)
-    except JahsError as err:
-        _log.error("%s", err)
-        return 2
+    return run_command("pipeline.collect", lambda: _dispatch(args))
 
 
-def _dispatch(args: argparse.Namespace) -> int:
+def _dispatch(args: argparse.Namespace) -> object:
     if args.command == "status":
         facts = status(args.folder)
-        _show(facts if args.json else {**facts, "configs_per_group": _group_lines(facts)}, as_json=args.json)
-        return 0
+        return facts if args.json else _as_text({**facts, "configs_per_group": _group_lines(facts)})
     if args.command == "merge":
         n_runs, n_left_out = merge(args.folder, args.others)
-        _show({"folder": str(args.folder), "n_runs": n_runs, "n_left_out": n_left_out}, as_json=args.json)
-        return 0
+        merged = {"folder": str(args.folder), "n_runs": n_runs, "n_left_out": n_left_out}
+        return merged if args.json else _as_text(merged)
     if args.retrain < 0:
         raise InvalidTable(f"retrain={args.retrain} is not a number of runs")
     faults = verify(args.folder)
@@ -359,8 +351,9 @@ def _dispatch(args: argparse.Namespace) -> int:
     if args.retrain and not faults:
         lines, faults = retrain(args.folder, args.retrain, seed=args.seed, data_dir=args.data_dir)
     verdict = "sound" if not faults else f"{len(faults)} faults"
-    _show({"verdict": verdict, "faults": faults, "retrained": lines}, as_json=args.json)
-    return 1 if faults else 0
+    found = {"verdict": verdict, "faults": faults, "retrained": lines}
+    result = found if args.json else _as_text(found)
+    return Failed(result) if faults else result
 
 
 def _group_lines(facts: dict[str, Any]) -> list[str]:  # Any: JSON
@@ -374,14 +367,11 @@ def _group_lines(facts: dict[str, Any]) -> list[str]:  # Any: JSON
     return lines
 
 
-def _show(facts: dict[str, Any], *, as_json: bool) -> None:  # Any: JSON
-    if as_json:
-        write_stdout(json.dumps(facts, indent=2))
-        return
+def _as_text(facts: dict[str, Any]) -> str:  # Any: JSON
     lines = []
     for name, value in facts.items():
         if isinstance(value, list) and value and isinstance(value[0], str):
             lines += [f"{name}:", *(f"  {line}" for line in value)]
         else:
             lines.append(f"{name:22} {round(value, 2) if isinstance(value, float) else value}")
-    write_stdout("\n".join(lines))
+    return "\n".join(lines)

@@ -23,19 +23,19 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidTable, JahsError
+from jahs.errors import InvalidTable
 from jahs.files.atomic import write_beside
 from jahs.files.tables import take
 from jahs.runs import is_timed, last_rows, read_profile, read_runs, timing_machine
-from jahs.stdout import write_stdout
 from jahs.tasks import Task, task
 from pipeline.data import load_images
 from pipeline.protocol import protocol_digest
 from pipeline.sampling import N_GROUPS, sample_config
 from pipeline.train import train
+from workshop.command import new_parser, run_command
+from workshop.jobs import in_processes
 from workshop.ranks import kendall_tau
 
 __all__ = ["main", "recorded_rows", "screen_one", "summarise"]
@@ -130,7 +130,7 @@ def _known(value: float) -> float | None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline.screen", description=__doc__.split("\n\n")[0])
+    parser = new_parser("pipeline.screen", __doc__.split("\n\n")[0], example="--runs out/digits")
     parser.add_argument("--runs", type=Path, metavar="FOLDER", help="report on recorded runs; train nothing")
     for name in ("train", "valid", "test", "epochs"):
         parser.add_argument(f"--{name}", type=int)
@@ -140,14 +140,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, help="folder of one small JSON per training")
     args = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        rows = _trained_rows(args, parser) if args.runs is None else recorded_rows(args.runs)
-        write_stdout(json.dumps(summarise(rows), indent=2, allow_nan=False))
-    except JahsError as err:
-        _log.error("%s", err)
-        return 2
-    return 0
+
+    def work() -> object:
+        return summarise(_trained_rows(args, parser) if args.runs is None else recorded_rows(args.runs))
+
+    return run_command("pipeline.screen", work)
 
 
 def _trained_rows(args: argparse.Namespace, parser: argparse.ArgumentParser) -> list[dict[str, Any]]:  # Any: JSON
@@ -162,8 +159,10 @@ def _trained_rows(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
         index_digest=None,
     )
     args.out.mkdir(parents=True, exist_ok=True)
-    jobs = [(number, seed) for number in range(args.start, args.start + args.configs) for seed in _SEEDS]
-    return list(Parallel(n_jobs=args.workers)(delayed(screen_one)(candidate, *job, args.out) for job in jobs))
+    numbers = range(args.start, args.start + args.configs)
+    same = {"candidate": candidate, "out": args.out}
+    calls = [{**same, "number": number, "seed": seed} for number in numbers for seed in _SEEDS]
+    return in_processes(screen_one, calls, workers=args.workers)
 
 
 if __name__ == "__main__":

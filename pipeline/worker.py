@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import signal
 import time
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -37,7 +36,6 @@ def collect_run(
     by: str,
     device: str = "cpu",
     data_dir: Path | None = None,
-    is_process_of_its_own: bool = False,
 ) -> tuple[Job, str | None]:
     """Train config `number` with `seed` and make it durable.
 
@@ -50,13 +48,10 @@ def collect_run(
         by: the collector that this is done for.
         device: "cpu" or "cuda".
         data_dir: folder of the original images.
-        is_process_of_its_own: whether Ctrl-C is somebody else's to handle.
 
     Raises:
         OutOfSpace: the disk is full; nothing of the run was left behind.
     """
-    if is_process_of_its_own:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the collector, which ends its workers
     folder = RunsFolder(out)
     with folder.claim(number, seed) as is_ours:
         config = sample_config(number)

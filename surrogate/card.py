@@ -6,7 +6,6 @@ python -m surrogate.card RELEASE --out DIR  # DIR/quality.md and DIR/quality.htm
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,10 +15,10 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
 from jahs.metrics import METRICS
 from jahs.release import Release, read_release
 from jahs.schema import SPLIT_PARTS
-from surrogate.command import answer
 from surrogate.pages import Block, Heading, Paragraph, Plots, Rows, as_html, as_markdown
 from surrogate.plots import plots_of
 from surrogate.quality import FULL_SIZE, QUALITY_FORMAT
+from workshop.command import new_parser, run_command
 from workshop.folders import write_text
 
 __all__ = ["card", "main", "write_card"]
@@ -399,12 +398,7 @@ def _amount(value: float | None, metric: str, *, is_signed: bool = False) -> str
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = argparse.ArgumentParser(
-        prog="python -m surrogate.card",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m surrogate.card jahs/releases/fashion_mnist_mini --out card/",
-    )
+    parser = new_parser("surrogate.card", __doc__, example="jahs/releases/fashion_mnist_mini --out card/")
     parser.add_argument("release", type=Path, help="a release folder")
     parser.add_argument("--out", type=Path, help="a folder for quality.md and quality.html")
     given = parser.parse_args(argv)
@@ -415,7 +409,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return as_markdown(card(release))
         return "\n".join(str(path) for path in write_card(release, given.out))
 
-    return answer("card", work)
+    return run_command("surrogate.card", work)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import style
 
-__all__ = ["build_document", "check_target", "write_document", "write_report"]
+__all__ = ["build_document", "check_target", "write_document", "write_report", "written"]
 
 _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "joint": joint_sections,
@@ -85,6 +85,11 @@ def write_report(
     target = check_target(out or path / "report")
     document = build_document(read_results(path, bench=bench, workers=workers))
     return write_document(document, target, is_for_docs=is_for_docs)
+
+
+def written(page: Path) -> dict[str, str]:
+    """Say where a page is, as commands print it."""
+    return {"page": str(page), "markdown": str(page.with_name("report.md"))}
 
 
 def check_target(target: Path) -> Path:
