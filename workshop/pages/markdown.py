@@ -7,12 +7,13 @@ from workshop.pages.document import Block, Document, Figure, Text
 __all__ = ["to_markdown"]
 
 
-def to_markdown(document: Document, *, has_png: bool = True) -> str:
+def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool = True) -> str:
     """Return the page; figures are links to `figures/<name>.svg`, and show `figures/<name>.png` where there is one."""
     parts = [f"# {document.title}", document.subtitle]
     for section in document.sections:
         parts.append(f"## {section.title}")
-        parts += [_block(block, has_png=has_png) for block in section.blocks]
+        shown = (block for block in section.blocks if has_figures or not isinstance(block, Figure))
+        parts += [_block(block, has_png=has_png) for block in shown]
     if document.facts:
         parts += ["## How to get these numbers again", _table(("what", "value"), document.facts, n_labels=2)]
     return "\n\n".join(parts) + "\n"
@@ -25,7 +26,8 @@ def _block(block: Block, *, has_png: bool) -> str:
         picture = f"![{_line(block.alt)}](figures/{block.name}.{'png' if has_png else 'svg'})"
         more = f" ([SVG](figures/{block.name}.svg))" if has_png else ""
         return f"{picture}\n\n{_line(block.caption)}{more}"
-    return f"{_line(block.caption)}\n\n{_table(block.columns, block.rows, n_labels=block.n_labels)}"
+    caption = f"{_line(block.caption)}\n\n" if block.caption else ""
+    return f"{caption}{_table(block.columns, block.rows, n_labels=block.n_labels)}"
 
 
 def _table(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], *, n_labels: int) -> str:
