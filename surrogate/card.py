@@ -14,14 +14,14 @@ from typing import Any, Final, TypeAlias
 
 import matplotlib as mpl
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+from jahs.errors import CorruptFile, MissingData, UnknownFormat
 from jahs.metrics import METRICS
 from jahs.release import Release, read_release
 from jahs.schema import SPLIT_PARTS
 from surrogate.plots import plots_of
 from surrogate.quality import FULL_SIZE, QUALITY_FORMAT
 from workshop.command import new_parser, run_command
-from workshop.folders import write_text
+from workshop.folders import write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
@@ -73,10 +73,8 @@ def write_card(release: Release, out: Path) -> tuple[Path, Path]:
         InvalidArgument: it cannot be written.
     """
     found = card(release)
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as err:
-        raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
     paths = out / "quality.md", out / "quality.html"
     write_text(paths[0], to_markdown(found, has_figures=False))
     write_text(paths[1], to_html(found, {figure.name: svg_text(figure) for figure in found.figures}))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -20,7 +19,9 @@ from experiments.report.standings import leaderboard_section
 from experiments.report.truth import truth_sections
 from jahs.benchmark import Benchmark
 from jahs.errors import InvalidArgument
+from jahs.files.atomic import change_folder
 from jahs.tasks import TASKS
+from workshop.folders import writing
 from workshop.pages.document import Document, Section, Table, Text
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
@@ -127,37 +128,15 @@ def write_document(document: Document, target: Path, *, is_for_docs: bool) -> Pa
         InvalidArgument: as `check_target`.
     """
     target = check_target(target)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        shutil.rmtree(beside, ignore_errors=True)
-        _write_files(document, beside, is_for_docs=is_for_docs)
-        _take_its_place(beside, target)
-    except OSError as err:
-        raise InvalidArgument(f"{target} cannot be written: {err.strerror or err}; choose another folder") from err
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with change_folder(target) as beside:
+            _write_files(document, beside, is_for_docs=is_for_docs)
     return target / ("report.md" if is_for_docs else "index.html")
 
 
-def _take_its_place(beside: Path, target: Path) -> None:
-    """Rename a folder to `target`; what was there goes when that is done, and comes back if it fails."""
-    aside = target.with_name(f".{target.name}.{os.getpid()}.old")
-    had_one = target.exists()
-    try:
-        if had_one:
-            shutil.rmtree(aside, ignore_errors=True)
-            target.replace(aside)
-        beside.replace(target)
-    except BaseException:
-        if had_one and not target.exists():
-            aside.replace(target)
-        raise
-    if had_one:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
 def _write_files(document: Document, folder: Path, *, is_for_docs: bool) -> None:
-    (folder / "figures").mkdir(parents=True)
+    (folder / "figures").mkdir()
     drawings = {figure.name: svg_text(figure) for figure in document.figures}
     for name, drawing in drawings.items():
         (folder / "figures" / f"{name}.svg").write_text(drawing, encoding="utf-8")
