@@ -7,11 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jahs.errors import InvalidArgument
-from jahs.files.atomic import write_beside
 from pipeline.describe.measured import read_measured
 from pipeline.describe.page import describe
 from workshop.command import new_parser, run_command
+from workshop.folders import write_text, writing
 
 __all__ = ["main", "write_page"]
 
@@ -25,7 +24,7 @@ def write_page(runs: Path, out: Path) -> list[Path]:
         JahsError: the runs cannot be read, or the folder cannot be written.
     """
     measured = read_measured(runs)
-    try:
+    with writing(out):
         (out / measured.task.name).mkdir(parents=True, exist_ok=True)
         files = describe(measured)
         paths = [out / name for name in sorted(files)]
@@ -33,10 +32,7 @@ def write_page(runs: Path, out: Path) -> list[Path]:
             if old not in paths:
                 old.unlink()
         for name, content in sorted(files.items()):
-            with write_beside(out / name) as beside:
-                beside.write_text(content, encoding="utf-8")
-    except OSError as err:
-        raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
+            write_text(out / name, content)
     return paths
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from workshop.pages.document import Block, Document, Figure, Text
 
-__all__ = ["to_markdown"]
+__all__ = ["table_text", "to_markdown"]
 
 
 def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool = True) -> str:
@@ -15,7 +17,7 @@ def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool =
         shown = (block for block in section.blocks if has_figures or not isinstance(block, Figure))
         parts += [_block(block, has_png=has_png) for block in shown]
     if document.facts:
-        parts += ["## How to get these numbers again", _table(("what", "value"), document.facts, n_labels=2)]
+        parts += ["## How to get these numbers again", table_text(("what", "value"), document.facts, n_labels=2)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -27,11 +29,12 @@ def _block(block: Block, *, has_png: bool) -> str:
         more = f" ([SVG](figures/{block.name}.svg))" if has_png else ""
         return f"{picture}\n\n{_line(block.caption)}{more}"
     caption = f"{_line(block.caption)}\n\n" if block.caption else ""
-    return f"{caption}{_table(block.columns, block.rows, n_labels=block.n_labels)}"
+    return f"{caption}{table_text(block.columns, block.rows, n_labels=block.n_labels)}"
 
 
-def _table(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], *, n_labels: int) -> str:
-    rule = ["---" if i < n_labels else "---:" for i in range(len(columns))]
+def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], *, n_labels: int | None = None) -> str:
+    """Return a table; all columns but the first `n_labels` are set to the right, none if it is None."""
+    rule = ["---" if n_labels is None or i < n_labels else "---:" for i in range(len(columns))]
     lines = [columns, rule, *rows]
     return "\n".join("| " + " | ".join(_cell(text) for text in line) + " |" for line in lines)
 
