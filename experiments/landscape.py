@@ -8,8 +8,6 @@ its numbers change with surrogates that are fitted to other nine tenths of the r
 
 from __future__ import annotations
 
-import argparse
-import json
 import logging
 import shlex
 import sys
@@ -22,11 +20,11 @@ import jahs
 from experiments.analysis.landscape import Landscape, measure_landscape, with_errors_of_fit
 from experiments.benches import open_benchmark, release_facts
 from experiments.refits import refits
-from experiments.report.build import check_target, write_document
+from experiments.report.build import check_target, write_document, written
 from experiments.report.landscape import landscape_document
-from jahs.errors import JahsError, MissingData
-from jahs.stdout import write_stdout
-from surrogate.folders import commit, package_versions
+from jahs.errors import MissingData
+from workshop.command import new_parser, run_command
+from workshop.folders import commit, package_versions
 
 __all__ = ["Settings", "draw_landscape", "main"]
 
@@ -137,22 +135,13 @@ def _command(settings: Settings) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        page = draw_landscape(_parse(argv))
-    except JahsError as err:
-        _log.error("%s", err)
-        return 2
-    write_stdout(json.dumps({"page": str(page), "markdown": str(page.with_name("report.md"))}))
-    return 0
+    settings = _parse(argv)
+    return run_command("experiments.landscape", lambda: written(draw_landscape(settings)))
 
 
 def _parse(argv: Sequence[str] | None) -> Settings:
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.landscape",
-        description="Draw which keys decide, how far neighbours are alike, and how steep the space is at the top.",
-        epilog="Example: python -m experiments.landscape --task fashion_mnist_mini --out out/landscape",
-    )
+    about = "Draw which keys decide, how far neighbours are alike, and how steep the space is at the top."
+    parser = new_parser("experiments.landscape", about, example="--task fashion_mnist_mini --out out/landscape")
     parser.add_argument("--task", default="fashion_mnist_mini", help="of the benchmark (default: %(default)s)")
     parser.add_argument("--metric", default="valid_acc", help="whose landscape (default: %(default)s)")
     parser.add_argument("--n", type=int, default=8192, help="configs in each of two samples (default: %(default)s)")

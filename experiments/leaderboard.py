@@ -11,8 +11,6 @@ a view fixes otherwise than by default, stand beside it.
 
 from __future__ import annotations
 
-import argparse
-import json
 import logging
 import math
 import sys
@@ -28,7 +26,7 @@ from experiments.benches import open_benchmark
 from experiments.claims import Claim, Terms, claim_of
 from jahs.errors import InvalidArgument, JahsError
 from jahs.simulate import read_log
-from jahs.stdout import write_stdout
+from workshop.command import Failed, new_parser, run_command
 
 __all__ = ["Board", "Line", "Refusal", "find_logs", "leaderboard", "main"]
 
@@ -186,32 +184,25 @@ def _facts(line: Line) -> dict[str, object]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status: 1 if some logs were refused."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.leaderboard",
-        description="Check trial logs against the release that they name, and compare those that match.",
-        epilog="Example: python -m experiments.leaderboard out/joint my-optimiser.jsonl",
-    )
+    about = "Check trial logs against the release that they name, and compare those that match."
+    parser = new_parser("experiments.leaderboard", about, example="out/joint my-optimiser.jsonl")
     parser.add_argument("logs", type=Path, nargs="+", help="trial logs, or folders of them")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    given = parser.parse_args(sys.argv[1:] if argv is None else argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
+    given = parser.parse_args(argv)
+
+    def work() -> object:
         boards, refused = leaderboard(find_logs(given.logs), opened=lambda task: open_benchmark(task, given.release))
-    except JahsError as err:
-        _log.error("%s", err)
-        return 2
-    for refusal in refused:
-        _log.warning("refused %s: %s", refusal.path, refusal.fault)
-    if given.json:
+        for refusal in refused:
+            _log.warning("refused %s: %s", refusal.path, refusal.fault)
         content = {
             "boards": [{"terms": asdict(board.terms), "lines": list(map(_facts, board.lines))} for board in boards],
             "refused": [asdict(refusal) for refusal in refused],
         }
-        write_stdout(json.dumps(content, indent=2, allow_nan=False))
-    else:
-        write_stdout("\n\n".join(map(_text, boards)))
-    return 1 if refused else 0
+        result = content if given.json else "\n\n".join(map(_text, boards))
+        return Failed(result) if refused else result
+
+    return run_command("experiments.leaderboard", work)
 
 
 if __name__ == "__main__":

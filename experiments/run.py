@@ -10,11 +10,8 @@ written beside and renamed. More seeds, tasks or arms may be asked for later. Th
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
-import json
 import logging
-import os
 import re
 import shlex
 import sys
@@ -23,11 +20,6 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Literal
-
-from joblib import Parallel, delayed, parallel_config
-from joblib.externals.loky.process_executor import (  # type: ignore[import-untyped]  # ships no types
-    TerminatedWorkerError,
-)
 
 from experiments.benches import mean_runtime, open_benchmark, release_facts
 from experiments.cells import Job, Outcome, run_cell
@@ -38,15 +30,15 @@ from experiments.studies.study import Arm, Study
 from experiments.worlds import build_worlds, worlds_path, write_worlds
 from jahs.errors import InvalidArgument, JahsError, MissingData, MissingDependency, UnknownName
 from jahs.release import read_release
-from jahs.stdout import write_stdout
-from pipeline.progress import Progress
-from surrogate.folders import commit, package_versions
+from workshop.command import new_parser, run_command
+from workshop.folders import commit, package_versions
+from workshop.jobs import Where, add_where, run_jobs
+from workshop.progress import Progress
 
 __all__ = ["Settings", "main", "run"]
 
 _log = logging.getLogger(__name__)
 _MOST_SHOWN: Final = 5
-_MOST_RESTARTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +69,16 @@ class Settings:
     backend: Literal["loky", "dask"] = "loky"
     scheduler: str | None = None
 
+    @property
+    def where(self) -> Where:
+        """Where cells are run."""
+        return Where(workers=self.workers, backend=self.backend, scheduler=self.scheduler)
+
     def check(self) -> Study:
         """Return the study, refusing every fault at once."""
-        faults = [
-            f"{name}={value} is not at least 1"
-            for name, value in (("seeds", self.seeds), ("workers", self.workers))
-            if value is not None and value < 1
-        ]
-        if self.backend == "dask" and self.scheduler is None:
-            faults.append("backend=dask needs the address of a scheduler: --scheduler tcp://HOST:8786")
+        faults = self.where.faults()
+        if self.seeds is not None and self.seeds < 1:
+            faults.append(f"seeds={self.seeds} is not at least 1")
         if faults:
             raise InvalidArgument("\n".join(faults))
         return find_study(self.study)
@@ -143,7 +136,7 @@ def run(settings: Settings) -> int:
     if any(arm.world != "release" for arm in arms):
         _prepare_worlds(folder.path, tasks, settings.release)
     jobs = list(_jobs(settings, study, folder, arms=arms, tasks=tasks))
-    failed = _run_all(settings, folder.path, jobs)
+    failed = _run_all(settings, jobs)
     if failed:
         shown = "\n".join(f"{outcome.cell.path}: {outcome.fault}" for outcome in failed[:_MOST_SHOWN])
         raise JahsError(f"{len(failed)} of {len(jobs)} cells failed; run again to try them again\n{shown}")
@@ -209,62 +202,28 @@ def _jobs(
             )
 
 
-def _run_all(settings: Settings, path: Path, jobs: Sequence[Job]) -> list[Outcome]:
-    """Run every job, also where workers are killed; return what failed."""
+def _run_all(settings: Settings, jobs: Sequence[Job]) -> list[Outcome]:
+    """Run every job; return what failed."""
     progress = Progress(len(jobs), settings.study)
-    failed: list[Outcome] = []
-    for restart in range(_MOST_RESTARTS + 1):
-        left = [job for job in jobs if not is_finished(path, job.cell)]
-        ended, failed = len(jobs) - len(left), []
-        try:
-            for outcome in _run_jobs(settings, left):
-                ended += 1
-                failed += [outcome] if outcome.fault else []
-                progress.update(ended, outcome.line)
-            break
-        except TerminatedWorkerError:
-            _log.warning("a worker was killed; its cell is run again")
-            if restart == _MOST_RESTARTS:
-                raise
+    failed = []
+    for n_done, done in enumerate(run_jobs(run_cell, jobs, where=settings.where), 1):
+        failed += [done.result] if done.result.fault else []
+        progress.update(n_done, done.result.line, spent_s=done.spent_s)
     progress.close()
     return failed
-
-
-def _run_jobs(settings: Settings, jobs: Sequence[Job]) -> Iterator[Outcome]:
-    """Yield what became of each cell, as they end."""
-    if settings.backend == "dask":
-        from distributed import Client
-
-        with Client(settings.scheduler), parallel_config(backend="dask", wait_for_workers_timeout=60):  # type: ignore[no-untyped-call]
-            yield from Parallel(return_as="generator_unordered", batch_size=1)(delayed(run_cell)(job) for job in jobs)
-        return
-    if settings.workers == 1 or len(jobs) == 1:
-        yield from map(run_cell, jobs)
-        return
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    yield from Parallel(
-        n_jobs=settings.workers, return_as="generator_unordered", batch_size=1, pre_dispatch="2 * n_jobs"
-    )(delayed(run_cell)(job) for job in jobs)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     if arguments == ["--list"]:
-        write_stdout(_listing())
-        return 0
+        return run_command("experiments.run", _listing)
     settings = _parse(arguments)
-    try:
-        n_run = run(settings)
-    except KeyboardInterrupt:
-        _log.info("stopped; every finished cell is kept, start again to go on")
-        return 130
-    except JahsError as err:
-        _log.error("%s", err)
-        return 2
-    write_stdout(json.dumps({"study": settings.study, "out": str(settings.out), "cells_run": n_run}))
-    return 0
+
+    def work() -> object:
+        return {"study": settings.study, "out": str(settings.out), "cells_run": run(settings)}
+
+    return run_command("experiments.run", work, stopped="every finished cell is kept, start again to go on")
 
 
 def _listing() -> str:
@@ -285,22 +244,20 @@ def _command(settings: Settings) -> list[str]:
 
 
 def _parse(arguments: Sequence[str]) -> Settings:
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.run",
-        description="Run a study, or go on with one.",
-        epilog="Example: python -m experiments.run joint --family model-free --seeds 30 --workers 2 --out out/joint. "
-        "--list alone lists the studies and their arms.",
+    parser = new_parser(
+        "experiments.run",
+        "Run a study, or go on with one.",
+        example="joint --family model-free --seeds 30 --workers 2 --out out/joint",
+        more="--list alone lists the studies and their arms.",
     )
     parser.add_argument("study", help=", ".join(STUDIES))
     parser.add_argument("--out", type=Path, required=True, help="folder of the study, made if it does not exist")
     parser.add_argument("--seeds", type=int, help="seeds 0, 1, 2 and so on (default: what the study declares)")
-    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    add_where(parser)
     parser.add_argument("--task", action="append", default=[], help="a task; may be given again (default: the study's)")
     parser.add_argument("--arms", action="append", default=[], help="pattern of names of arms; may be given again")
     parser.add_argument("--family", choices=("model-free", "model-based"), help="only arms of this family")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    parser.add_argument("--backend", choices=("loky", "dask"), default="loky")
-    parser.add_argument("--scheduler", help="address of a Dask scheduler, with --backend dask")
     given = vars(parser.parse_args(arguments))
     return Settings(**{**given, "task": tuple(given["task"]), "arms": tuple(given["arms"])})
 

@@ -82,6 +82,7 @@ SOURCES: Final = (
     "poor",
     "live",
     "retrained",
+    "cells",  # NAS-Bench-201 cells at full size with default hyperparameters
 )
 """What a config may have been trained for."""
 

@@ -12,48 +12,40 @@ folder. Every finished run is one shard, written beside and renamed, so it is wh
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
-import json
 import logging
-import os
 import sys
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import torch
-from joblib import Parallel, delayed, parallel_config
-from joblib.externals.loky.process_executor import (  # type: ignore[import-untyped]  # ships no types
-    TerminatedWorkerError,
-)
 
 from jahs.configs import config_id
-from jahs.errors import InvalidArgument, JahsError
-from jahs.files.atomic import is_write_fault, write_fault
+from jahs.errors import InvalidArgument
 from jahs.schema import SOURCES
-from jahs.stdout import write_stdout
-from jahs.tasks import Task, task
+from jahs.tasks import Task
+from pipeline.candidates import trained_task
 from pipeline.data import load_images
-from pipeline.progress import Progress
 from pipeline.proposals import Proposals, read_proposals
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import Named, RunsFolder, check_free_space
 from pipeline.sampling import config_table, run_seeds, sample_config
 from pipeline.worker import Job, collect_run
+from workshop.command import new_parser, run_command
+from workshop.jobs import Where, add_where, run_jobs
+from workshop.progress import Progress
 
 __all__ = ["Settings", "collect", "main"]
 
 _log = logging.getLogger(__name__)
 _AHEAD: Final = 270  # configs are entered into the table so many at a time
-_MOST_RESTARTS: Final = 20
 _PAIR: Final = (0, 1)
 
-_Pair: TypeAlias = tuple[int, int]  # config_id and seed
 _Wanted: TypeAlias = tuple[Named, int, Sequence[int]]  # a config, its config_id, and the seeds to train it with
 
 
@@ -72,6 +64,7 @@ class Settings:
         scheduler: address of a Dask scheduler.
         data_dir: folder of the original images.
         pairs: train the first so many configs with two seeds at least.
+        start, stop: numbers of the first config and of the one after the last; None: no last.
         configs: list of configs to train in place of the numbered ones (`pipeline.proposals`).
         source: who proposes them, one of `jahs.schema.SOURCES`.
     """
@@ -86,21 +79,26 @@ class Settings:
     scheduler: str | None = None
     data_dir: Path | None = None
     pairs: int = 0
+    start: int = 0
+    stop: int | None = None
     configs: Path | None = None
     source: str | None = None
+
+    @property
+    def where(self) -> Where:
+        """Where runs are trained."""
+        return Where(workers=self.workers, backend=self.backend, scheduler=self.scheduler)
 
     def check(self) -> Task:
         """Return the task, refusing every fault at once."""
         faults = []
         if self.minutes is not None and not self.minutes > 0:
             faults.append(f"minutes={self.minutes} is not more than 0")
-        faults += [
-            f"{name}={value} is not at least 1"
-            for name, value in (("runs", self.runs), ("workers", self.workers))
-            if value is not None and value < 1
-        ]
-        if self.backend == "dask" and self.scheduler is None:
-            faults.append("backend=dask needs the address of a scheduler: --scheduler tcp://HOST:8786")
+        if self.runs is not None and self.runs < 1:
+            faults.append(f"runs={self.runs} is not at least 1")
+        if self.start < 0 or (self.stop is not None and self.stop <= self.start):
+            faults.append(f"start={self.start} and stop={self.stop} name no configs; give 0 <= start < stop")
+        faults += self.where.faults()
         if self.device != "cpu" and not torch.cuda.is_available():
             faults.append(f"device={self.device}: no CUDA device is available; use cpu")
         if (self.configs is None) != (self.source is None):
@@ -111,7 +109,7 @@ class Settings:
             )
         if faults:
             raise InvalidArgument("\n".join(faults))
-        return task(self.task)
+        return trained_task(self.task)
 
 
 def collect(settings: Settings) -> int:
@@ -131,70 +129,36 @@ def collect(settings: Settings) -> int:
     progress = Progress(settings.runs, settings.task, limit_s=settings.minutes and settings.minutes * 60)
     n_added = 0
     deadline = None if settings.minutes is None else time.monotonic() + settings.minutes * 60
-    by = uuid.uuid4().hex
-    given: dict[Job, _Pair] = {}
+    call = functools.partial(
+        _collect,
+        settings.out.absolute(),
+        settings.task,
+        by=uuid.uuid4().hex,
+        device=settings.device,
+        data_dir=settings.data_dir and settings.data_dir.absolute(),
+    )
+    given: set[Job] = set()
     others: set[Job] = set()
-    n_restarts = 0
     is_done = False
     while not is_done:
         is_done = True
         wanted = _numbered(settings, folder) if listed is None else _listed(listed, folder)
         jobs = _jobs(settings, folder, wanted, deadline=deadline, given=given, others=others)
-        try:
-            for job, line in _run_jobs(settings, jobs, by=by):
-                if line is None:
-                    del given[job]
-                    others.add(job)
-                    is_done = False  # another one may take its place
-                else:
-                    n_added += 1
-                    progress.update(n_added, line)
-        except TerminatedWorkerError:
-            _log.warning("a worker was killed; its run is trained again")
-            n_restarts += 1
-            if n_restarts > _MOST_RESTARTS:
-                raise
-            # Other workers may have recorded runs whose lines were lost with the killed one.
-            recorded = folder.recorded()
-            given = {job: pair for job, pair in given.items() if pair in recorded and folder.is_recorded_by(by, *job)}
-            n_added = len(given)
-            is_done = False
+        for done in run_jobs(call, jobs, where=settings.where):
+            if done.result is None:
+                given.remove(done.job)
+                others.add(done.job)
+                is_done = False  # another one may take its place
+            else:
+                n_added += 1
+                progress.update(n_added, done.result, spent_s=done.spent_s)
     progress.close()
     return n_added
 
 
-def _run_jobs(settings: Settings, jobs: Iterator[Job], *, by: str) -> Iterator[tuple[Job, str | None]]:
-    """Yield each job with a line about its run as it ends, None for one that another collector has."""
-    call = delayed(
-        functools.partial(
-            collect_run,
-            settings.out.absolute(),
-            settings.task,
-            by=by,
-            device=settings.device,
-            data_dir=settings.data_dir and settings.data_dir.absolute(),
-            is_process_of_its_own=settings.backend == "loky" and settings.workers > 1,
-        )
-    )
-    if settings.backend == "dask":
-        from distributed import Client
-
-        with Client(settings.scheduler), parallel_config(backend="dask", wait_for_workers_timeout=60):  # type: ignore[no-untyped-call]
-            yield from Parallel(return_as="generator_unordered", pre_dispatch=2 * settings.workers, batch_size=1)(
-                call(*job) for job in jobs
-            )
-        return
-    if settings.workers == 1:
-        for function, arguments, named in (call(*job) for job in jobs):
-            yield function(*arguments, **named)
-        return
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    yield from Parallel(
-        n_jobs=settings.workers,
-        return_as="generator_unordered",
-        pre_dispatch=settings.workers,
-        batch_size=1,
-    )(call(*job) for job in jobs)
+def _collect(out: Path, name: str, job: Job, **more: Any) -> str | None:  # Any: arguments of `collect_run`
+    """Return a line about a run that was collected, None if another collector has it."""
+    return collect_run(out, name, *job, **more)[1]
 
 
 def _jobs(
@@ -203,7 +167,7 @@ def _jobs(
     wanted: Iterable[_Wanted],
     *,
     deadline: float | None,
-    given: dict[Job, _Pair],
+    given: set[Job],
     others: set[Job],
 ) -> Iterator[Job]:
     """Yield every wanted run that is not recorded, in order, until a limit is reached.
@@ -219,16 +183,18 @@ def _jobs(
                 continue
             if len(given) == settings.runs or (deadline is not None and time.monotonic() > deadline):
                 return
-            given[named, seed] = identity, seed
+            given.add((named, seed))
             yield named, seed
 
 
 def _numbered(settings: Settings, folder: RunsFolder) -> Iterator[_Wanted]:
     """Yield the configs of the stream, and enter them into the table."""
-    for number in itertools.count():
-        if number % _AHEAD == 0:
-            folder.add_configs(config_table(number, number + _AHEAD))
-        seeds = sorted({*run_seeds(number), *_PAIR}) if number < settings.pairs else run_seeds(number)
+    start, stop = settings.start, settings.stop
+    for number in itertools.count(start) if stop is None else range(start, stop):
+        if (number - start) % _AHEAD == 0:
+            ahead = number + _AHEAD
+            folder.add_configs(config_table(number, ahead if stop is None else min(ahead, stop)))
+        seeds = sorted({*run_seeds(number), *_PAIR}) if number < start + settings.pairs else run_seeds(number)
         yield number, config_id(sample_config(number)), seeds
 
 
@@ -247,41 +213,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return inspect_runs.main(arguments)
     settings = _parse(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        n_added = collect(settings)
-    except KeyboardInterrupt:
-        _log.info("stopped; every finished run is recorded, start again to go on")
-        return 130
-    except JahsError as err:
-        _log.error("%s", err)
-        return 2
-    except OSError as err:
-        if not is_write_fault(err):
-            raise
-        _log.error("%s; every finished run is recorded", write_fault(err))
-        return 2
-    write_stdout(json.dumps({"task": settings.task, "out": str(settings.out), "runs_added": n_added}))
-    return 0
+
+    def work() -> object:
+        return {"task": settings.task, "out": str(settings.out), "runs_added": collect(settings)}
+
+    return run_command("pipeline.collect", work, stopped="every finished run is recorded, start again to go on")
 
 
 def _parse(arguments: Sequence[str]) -> Settings:
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.collect",
-        description="Train numbered configs and record what was measured.",
-        epilog="Example: python -m pipeline.collect --task digits --out out/digits --minutes 5 --workers 2. "
-        "Also: status FOLDER, verify FOLDER [--retrain K], merge FOLDER OTHER...",
+    parser = new_parser(
+        "pipeline.collect",
+        "Train numbered configs and record what was measured.",
+        example="--task digits --out out/digits --minutes 5 --workers 2",
+        more="Also: status FOLDER, verify FOLDER [--retrain K], merge FOLDER OTHER...",
     )
     parser.add_argument("--task", required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder of runs, made if it does not exist")
     parser.add_argument("--minutes", type=float, help="start no run after so many (default: no limit)")
     parser.add_argument("--runs", type=int, help="end after so many runs (default: no limit)")
-    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    add_where(parser)
     parser.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
-    parser.add_argument("--backend", choices=("loky", "dask"), default="loky")
-    parser.add_argument("--scheduler", help="address of a Dask scheduler, with --backend dask")
     parser.add_argument("--data-dir", type=Path, help="folder of the original images")
     parser.add_argument("--pairs", type=int, default=0, help="train the first so many configs with two seeds at least")
+    parser.add_argument("--start", type=int, default=0, help="number of the first config (default: %(default)s)")
+    parser.add_argument("--stop", type=int, help="number after that of the last config (default: no last)")
     parser.add_argument("--configs", type=Path, help="train the configs of this list, one JSON object a line, instead")
     parser.add_argument("--source", help=f"who proposes them: {', '.join(SOURCES[1:])}")
     return Settings(**vars(parser.parse_args(arguments)))

@@ -9,7 +9,6 @@ Exit codes: 0 done, 1 it failed, 2 the user's mistake.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import hashlib
 import sys
@@ -19,11 +18,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
+from jahs.errors import DownloadFailed, OutOfSpace
 from jahs.files.download import DownloadBar, check_address, check_room, fetch
 from jahs.files.transport import ELSEWHERE
-from jahs.stdout import write_stdout
 from pipeline.sources import FASHION_FILES, cache_folder
+from workshop.command import new_parser, run_command
 
 __all__ = ["PUBLISHED", "PublishedFile", "download", "main"]
 
@@ -111,30 +110,26 @@ def download(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or with the process's own."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.download",
-        description="Fetch a data set from its own address and check every file.",
-        epilog="Try: python -m pipeline.download fashion_mnist",
-    )
+    about = "Fetch a data set from its own address and check every file."
+    parser = new_parser("pipeline.download", about, example="fashion_mnist")
     parser.add_argument("data_set", choices=_ADDRESSES, help="which data set")
     parser.add_argument("--url", help="folder of the files on another server (default: the data set's own address)")
     parser.add_argument("--dir", type=Path, help="where to put them (default: the folder in which tasks look)")
     args = parser.parse_args(argv)
     folder = cache_folder(args.data_set) if args.dir is None else args.dir
-    bar, files = DownloadBar(sys.stderr), PUBLISHED[args.data_set]
-    try:
+    files = PUBLISHED[args.data_set]
+
+    def work() -> str:
+        bar = DownloadBar(sys.stderr)
         fetched = download(
             folder,
             url=_ADDRESSES[args.data_set] if args.url is None else args.url,
             files=files,
             report=lambda name, n_bytes: bar(name, n_bytes, files[name].n_bytes),
         )
-    except JahsError as err:
-        print(f"pipeline.download: {err}", file=sys.stderr)  # noqa: T201  # for the user
-        return 2 if isinstance(err, InvalidArgument) else 1
-    kept = len(files) - len(fetched)
-    write_stdout(f"{folder}: {len(fetched)} files fetched, {kept} were there")
-    return 0
+        return f"{folder}: {len(fetched)} files fetched, {len(files) - len(fetched)} were there"
+
+    return run_command("pipeline.download", work)
 
 
 def _report(report: Callable[[str, int], None], name: str, n_bytes: int, _: int) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,8 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from jahs.columns import config_ids
-from jahs.errors import CorruptFile, InvalidTable, JahsError, ProtocolMismatch
-from jahs.files.atomic import is_write_fault, write_fault
+from jahs.errors import CorruptFile, InvalidTable, ProtocolMismatch
 from jahs.files.index import read_index
 from jahs.files.tables import Table, has_digests, read_table, take
 from jahs.metrics import ACCURACIES
@@ -39,15 +36,16 @@ from jahs.runs import (
     visits_of_profile,
 )
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS, SOURCES
-from jahs.stdout import write_stdout
-from jahs.tasks import RESOLUTIONS, Task, task
+from jahs.tasks import RESOLUTIONS, Task
+from pipeline.candidates import trained_task
 from pipeline.data import load_images
-from pipeline.machine import processor_model
 from pipeline.protocol import protocol_digest
 from pipeline.runs import RunsFolder
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, config_table, group_positions, run_seeds
 from pipeline.train import EPOCH_FIELDS, check_seed, train
 from pipeline.visits import merge_visits
+from workshop.command import Failed, run_command
+from workshop.machine import processor_model
 
 __all__ = ["main", "merge", "retrain", "status", "verify"]
 
@@ -66,7 +64,7 @@ def folder_task(path: Path) -> Task:
         ProtocolMismatch: it is not; lists what differs.
     """
     protocol = read_protocol(path)
-    chosen = task(protocol.facts["task"]["name"])
+    chosen = trained_task(protocol.facts["task"]["name"])
     digest = protocol_digest(chosen)
     if digest != protocol.digest:
         raise ProtocolMismatch(
@@ -411,29 +409,18 @@ def main(argv: Sequence[str]) -> int:
         command.add_argument("--json", action="store_true", help="for machines")
     join.add_argument("others", type=Path, nargs="*")
     args = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        return _dispatch(args)
-    except JahsError as err:
-        _log.error("%s", err)
-        return 2
-    except OSError as err:
-        if not is_write_fault(err):
-            raise
-        _log.error("%s", write_fault(err))
-        return 2
+    return run_command("pipeline.collect", lambda: _dispatch(args))
 
 
-def _dispatch(args: argparse.Namespace) -> int:
+def _dispatch(args: argparse.Namespace) -> object:
     if args.command == "status":
         facts = status(args.folder)
         as_lines = {"per_source": _source_lines(facts), "configs_per_group": _group_lines(facts)}
-        _show(facts if args.json else {**facts, **as_lines}, as_json=args.json)
-        return 0
+        return facts if args.json else _as_text({**facts, **as_lines})
     if args.command == "merge":
         n_runs, n_left_out = merge(args.folder, args.others)
-        _show({"folder": str(args.folder), "n_runs": n_runs, "n_left_out": n_left_out}, as_json=args.json)
-        return 0
+        merged = {"folder": str(args.folder), "n_runs": n_runs, "n_left_out": n_left_out}
+        return merged if args.json else _as_text(merged)
     if args.retrain < 0:
         raise InvalidTable(f"retrain={args.retrain} is not a number of runs")
     faults = verify(args.folder)
@@ -441,8 +428,9 @@ def _dispatch(args: argparse.Namespace) -> int:
     if args.retrain and not faults:
         lines, faults = retrain(args.folder, args.retrain, seed=args.seed, data_dir=args.data_dir)
     verdict = "sound" if not faults else f"{len(faults)} faults"
-    _show({"verdict": verdict, "faults": faults, "retrained": lines}, as_json=args.json)
-    return 1 if faults else 0
+    found = {"verdict": verdict, "faults": faults, "retrained": lines}
+    result = found if args.json else _as_text(found)
+    return Failed(result) if faults else result
 
 
 def _source_lines(facts: dict[str, Any]) -> list[str]:  # Any: JSON
@@ -462,14 +450,11 @@ def _group_lines(facts: dict[str, Any]) -> list[str]:  # Any: JSON
     return lines
 
 
-def _show(facts: dict[str, Any], *, as_json: bool) -> None:  # Any: JSON
-    if as_json:
-        write_stdout(json.dumps(facts, indent=2))
-        return
+def _as_text(facts: dict[str, Any]) -> str:  # Any: JSON
     lines = []
     for name, value in facts.items():
         if isinstance(value, list) and value and isinstance(value[0], str):
             lines += [f"{name}:", *(f"  {line}" for line in value)]
         else:
             lines.append(f"{name:22} {round(value, 2) if isinstance(value, float) else value}")
-    write_stdout("\n".join(lines))
+    return "\n".join(lines)

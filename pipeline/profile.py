@@ -32,14 +32,15 @@ from jahs.files.tables import Table, concatenate, take, typed
 from jahs.runs import TIMES, read_configs, read_profile, read_visits
 from jahs.schema import CONFIG_KEYS, VISIT_COLUMNS
 from jahs.tasks import Task, task
-from pipeline.command import answer, new_parser
+from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
-from pipeline.machine import processor_model
-from pipeline.progress import Progress
 from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
 from pipeline.train import LATENCY_BATCH, Training, one_core
 from pipeline.visits import LOCK, add_new, write_profile, write_visits
+from workshop.command import run_command
+from workshop.machine import processor_model
+from workshop.progress import Progress
 
 __all__ = ["Settings", "main", "measure_config", "profile_folder"]
 
@@ -224,12 +225,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             "profile_of": ", ".join(machines),
         }
 
-    return answer("profile", work)
+    return run_command("pipeline.profile", work)
 
 
 def _parse(argv: Sequence[str] | None) -> Settings:
     about = "Measure latency and step time of every config of a folder of runs, on a machine that does nothing else."
-    parser = new_parser("profile", about, seed_of="order and weights")
+    parser = runs_parser("profile", about, seed_of="order and weights")
     parser.add_argument("--visits", type=int, default=5, help="to each config, far apart (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2, help="measurements at each visit (default: %(default)s)")
     parser.add_argument("--allow-busy", action="store_true", help="measure although other work is going on")

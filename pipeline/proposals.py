@@ -11,7 +11,6 @@ A line is a config, or {"config": {...}} with any of
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import numpy as np
 from jahs.columns import validate_columns
 from jahs.configs import Config, config_id, validate
 from jahs.errors import InvalidArgument, InvalidConfig, MissingData, ProtocolMismatch, UnknownName
+from jahs.files.strict_json import parse_json
 from jahs.files.tables import Table, typed
 from jahs.parameters import show
 from jahs.schema import CONFIG_KEYS, CONFIG_TABLE_COLUMNS, SOURCES
@@ -117,7 +117,7 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
 def _content(line: bytes) -> dict[str, Any]:  # Any: JSON
     """What a line says, with what it leaves out."""
     try:
-        content = json.loads(line)
+        content = parse_json(line)
     except (ValueError, RecursionError) as err:
         raise InvalidConfig([f"is not JSON: {err}"]) from err
     if not isinstance(content, dict):

@@ -37,12 +37,13 @@ from jahs.files.tables import Table, concatenate, sort_by, take, typed
 from jahs.runs import proxies_path, read_configs, read_proxies, read_runs
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_COLUMNS
 from jahs.tasks import Task, task
-from pipeline.command import answer, new_parser
+from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
-from pipeline.progress import Progress
 from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
 from pipeline.train import Training, check_seed, one_core
+from workshop.command import run_command
+from workshop.progress import Progress
 
 __all__ = ["main", "proxy_folder", "score_config", "score_network"]
 
@@ -193,13 +194,13 @@ def _table_of(ids: Sequence[int], found: Sequence[dict[str, float]], *, seed: in
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Score the untrained network of every config of a folder of runs."
-    given = new_parser("proxies", about, seed_of="the weights").parse_args(argv)
+    given = runs_parser("proxies", about, seed_of="the weights").parse_args(argv)
 
     def work() -> dict[str, object]:
         n_scored = proxy_folder(given.runs, task(given.task), data_dir=given.data_dir, seed=given.seed)
         return {"task": given.task, "runs": str(given.runs), "configs_scored": n_scored}
 
-    return answer("proxies", work)
+    return run_command("pipeline.proxies", work)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ from jahs.files.atomic import write_beside
 from jahs.tasks import Task
 from pipeline.augment import AUGMENTATION_VERSION, crop_padding, flip_and_crop, trivial_augment
 from pipeline.data import ImageSet, Part, resize_batch
-from pipeline.machine import device_name, processor_model
 from pipeline.network import Network, build_network
+from workshop.machine import device_name, processor_model
 
 __all__ = [
     "CONSTANTS",

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jahs.configs import Config, config_id, validate
-from jahs.errors import InvalidArgument, JahsError
+from jahs.errors import InvalidArgument
 from jahs.files.strict_json import parse_json
 from jahs.spaces import space
-from jahs.stdout import write_stdout
 from jahs.tasks import task
 from pipeline.data import load_images
-from pipeline.progress import Progress
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
+from workshop.command import new_parser, run_command
+from workshop.progress import Progress
 
 __all__ = ["Settings", "main"]
 
@@ -52,25 +50,13 @@ class Settings:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     settings = Settings(**vars(_parser().parse_args(argv)))
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        write_stdout(_train(settings))
-    except JahsError as err:
-        print("\n".join(f"pipeline.train: {line}" for line in str(err).splitlines()), file=sys.stderr)  # noqa: T201
-        return 2
-    except KeyboardInterrupt:
-        kept = f"; the same command goes on from {settings.checkpoint}" if settings.checkpoint else ""
-        print(f"pipeline.train: stopped{kept}", file=sys.stderr)  # noqa: T201
-        return 130
-    return 0
+    kept = f"the same command goes on from {settings.checkpoint}" if settings.checkpoint else "nothing was kept"
+    return run_command("pipeline.train", lambda: _train(settings), stopped=kept)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.train",
-        description="Train one config as the task's protocol says, and print its trajectory.",
-        epilog="Example: python -m pipeline.train --task digits --sample 0 --epochs 3",
-    )
+    about = "Train one config as the task's protocol says, and print its trajectory."
+    parser = new_parser("pipeline.train", about, example="--task digits --sample 0 --epochs 3")
     parser.add_argument("--task", required=True)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--config", metavar="JSON", help="all 14 keys of a config as JSON")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import signal
 import time
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,12 +13,13 @@ import torch
 from jahs.configs import config_id
 from jahs.files.tables import Table
 from jahs.schema import RUN_COLUMNS
-from jahs.tasks import Task, task
+from jahs.tasks import Task
+from pipeline.candidates import trained_task
 from pipeline.data import ImageSet, load_images
-from pipeline.machine import device_name, processor_model
 from pipeline.protocol import protocol_digest
 from pipeline.runs import Named, RunsFolder
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
+from workshop.machine import device_name, processor_model
 
 __all__ = ["Job", "collect_run", "run_table"]
 
@@ -36,7 +36,6 @@ def collect_run(
     by: str,
     device: str = "cpu",
     data_dir: Path | None = None,
-    is_process_of_its_own: bool = False,
 ) -> tuple[Job, str | None]:
     """Train config `named` with `seed` and make it durable.
 
@@ -49,13 +48,10 @@ def collect_run(
         by: the collector that this is done for.
         device: "cpu" or "cuda".
         data_dir: folder of the original images.
-        is_process_of_its_own: whether Ctrl-C is somebody else's to handle.
 
     Raises:
         OutOfSpace: the disk is full; nothing of the run was left behind.
     """
-    if is_process_of_its_own:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the collector, which ends its workers
     folder = RunsFolder(out)
     with folder.claim(named, seed) as is_ours:
         if not is_ours:
@@ -64,7 +60,7 @@ def collect_run(
         if folder.is_recorded(named, seed, config_id(config)):
             line = f"config {named} seed {seed} recorded by a worker that was lost"
             return (named, seed), line if folder.is_recorded_by(by, named, seed) else None
-        chosen = task(name)
+        chosen = trained_task(name)
         started = time.monotonic()
         run = train(
             config,
@@ -82,7 +78,7 @@ def collect_run(
 
 @functools.lru_cache(maxsize=1)
 def _images(name: str, data_dir: Path | None) -> dict[float, ImageSet]:
-    return load_images(task(name), data_dir=data_dir)
+    return load_images(trained_task(name), data_dir=data_dir)
 
 
 def run_table(run: TrainedRun, identity: int, seed: int, chosen: Task, device: str) -> Table:

@@ -6,19 +6,18 @@ python -m splits.check RUNS split.json
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from jahs.errors import InvalidTable, JahsError, Leakage, ProtocolMismatch
-from jahs.stdout import write_stdout
+from jahs.errors import InvalidTable, Leakage, ProtocolMismatch
 from splits.balance import Marginal, balance, balance_table, broken_promises
 from splits.leaks import find_leaks, leak_lines
 from splits.recorded import Recorded, examples, read_recorded
 from splits.split import Split, read_split
+from workshop.command import new_parser, run_command
 
 __all__ = ["check_split", "main"]
 
@@ -57,38 +56,32 @@ def check_split(recorded: Recorded, split: Split) -> list[Marginal]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or with the process's own."""
-    parser = argparse.ArgumentParser(
-        prog="python -m splits.check",
-        description="Refuse a split that leaks or does not fit its runs; show how it divides every marginal.",
-        epilog="Try: python -m splits.check RUNS split.json",
-    )
+    about = "Refuse a split that leaks or does not fit its runs; show how it divides every marginal."
+    parser = new_parser("splits.check", about, example="RUNS split.json")
     parser.add_argument("runs", type=Path, metavar="RUNS", help="folder of runs")
     parser.add_argument("split", type=Path, metavar="SPLIT", help="the split")
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args(argv)
-    try:
-        split = read_split(arguments.split)
-        marginals = check_split(read_recorded(arguments.runs), split)
-    except (JahsError, OSError) as err:
-        sys.stderr.write("".join(f"splits.check: {line}\n" for line in str(err).splitlines()))
-        return 2
+    return run_command("splits.check", lambda: _check(arguments))
+
+
+def _check(arguments: argparse.Namespace) -> object:
+    split = read_split(arguments.split)
+    marginals = check_split(read_recorded(arguments.runs), split)
     broken = broken_promises(marginals)
     if arguments.json:
-        facts = {
+        return {
             "balance": [marginal.to_dict() for marginal in marginals],
             "counts": split.counts,
             "digest": split.digest,
             "is_balanced": not broken,
         }
-        write_stdout(json.dumps(facts, indent=2, sort_keys=True))
-        return 0
     verdict = (
         f"! {len(broken)} promised marginals are off by more than one config"
         if broken
         else "every group and every third of the repeated configs is 70/15/15 to within one config"
     )
-    write_stdout(f"{balance_table(marginals)}\n\nsplit {split.digest}: nothing leaks; {verdict}")
-    return 0
+    return f"{balance_table(marginals)}\n\nsplit {split.digest}: nothing leaks; {verdict}"
 
 
 if __name__ == "__main__":

@@ -6,20 +6,18 @@ python -m splits.make RUNS --out split-2.json --extend split.json
 
 from __future__ import annotations
 
-import argparse
-import json
 import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jahs.errors import InvalidArgument, JahsError
-from jahs.stdout import write_stdout
+from jahs.errors import InvalidArgument
 from splits.balance import balance, broken_promises
 from splits.partition import LEAST_PER_GROUP, check_seed, partition
 from splits.recorded import read_recorded
 from splits.split import Split, read_split, split_text, write_split
+from workshop.command import new_parser, run_command
 
 __all__ = ["Settings", "main", "make_split"]
 
@@ -75,11 +73,8 @@ def _check_out(settings: Settings, split: Split) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or with the process's own."""
-    parser = argparse.ArgumentParser(
-        prog="python -m splits.make",
-        description="Put every config of a folder of runs on one side: train, valid or test (70/15/15).",
-        epilog="Try: python -m splits.make RUNS --out split.json --seed 1",
-    )
+    about = "Put every config of a folder of runs on one side: train, valid or test (70/15/15)."
+    parser = new_parser("splits.make", about, example="RUNS --out split.json --seed 1")
     parser.add_argument("runs", type=Path, metavar="RUNS", help="folder of runs")
     parser.add_argument("--out", type=Path, required=True, help="the split to write")
     parser.add_argument("--seed", type=int, help="which configs go where (default: the old split's, or 0)")
@@ -88,29 +83,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--fewest", type=int, default=LEAST_PER_GROUP, help="configs that every group needs (%(default)s)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    arguments = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        split = make_split(
-            Settings(
-                runs=arguments.runs,
-                out=arguments.out,
-                seed=arguments.seed,
-                extend=arguments.extend,
-                fewest=arguments.fewest,
-            )
-        )
-    except (JahsError, OSError) as err:
-        sys.stderr.write("".join(f"splits.make: {line}\n" for line in str(err).splitlines()))
-        return 2
-    facts = {"counts": split.counts, "digest": split.digest, "extends": split.extends, "seed": split.seed}
-    if arguments.json:
-        write_stdout(json.dumps(facts, indent=2, sort_keys=True))
-    else:
+    given = vars(parser.parse_args(argv))
+    is_json = given.pop("json")
+    settings = Settings(**given)
+
+    def work() -> object:
+        split = make_split(settings)
+        if is_json:
+            return {"counts": split.counts, "digest": split.digest, "extends": split.extends, "seed": split.seed}
         counts = ", ".join(f"{part} {count}" for part, count in split.counts.items())
         kept = "" if split.extends is None else f"; every side of {split.extends} was kept"
-        write_stdout(f"{arguments.out}: {counts}; seed {split.seed}, digest {split.digest}{kept}")
-    return 0
+        return f"{settings.out}: {counts}; seed {split.seed}, digest {split.digest}{kept}"
+
+    return run_command("splits.make", work)
 
 
 if __name__ == "__main__":

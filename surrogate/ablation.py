@@ -25,15 +25,16 @@ from jahs.errors import InvalidArgument, UnknownName
 from jahs.features import FEATURE_SETS, GROUPS, FeatureSet
 from jahs.features.cells import CELL_FEATURES
 from jahs.metrics import ACCURACIES, LEARNED
-from jahs.ranks import kendall_tau
 from jahs.tasks import Task
 from splits.split import Split, read_split
-from surrogate.command import answer, new_parser
+from surrogate.command import runs_parser
 from surrogate.dataset import Measurements, Rows, assemble, assemble_cumulative, join_rows, read_measurements
-from surrogate.folders import write_json
 from surrogate.model import Settings, default_features, fit_surrogate
 from surrogate.predicted import FOLDED, held_out_rows
 from surrogate.scores import Scores, agreement, first_seed
+from workshop.command import run_command
+from workshop.folders import write_json
+from workshop.ranks import kendall_tau
 
 __all__ = ["ABLATION_FORMAT", "Outcome", "ablate", "ablation_table", "compare_runtime_models", "main", "variants"]
 
@@ -169,7 +170,7 @@ def ablation_table(metric: str, outcomes: Sequence[Outcome]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = new_parser("ablation", __doc__, example="runs/ --split split.json --metrics valid_acc runtime")
+    parser = runs_parser("ablation", __doc__, example="runs/ --split split.json --metrics valid_acc runtime")
     parser.add_argument("--metrics", nargs="+", default=["valid_acc"], help="default: valid_acc")
     parser.add_argument("--repeats", type=int, default=3, help="divisions into five folds (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the first division (%(default)s)")
@@ -209,7 +210,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             ]
         )
 
-    return answer("ablation", work)
+    return run_command("surrogate.ablation", work)
 
 
 if __name__ == "__main__":

@@ -6,21 +6,26 @@ python -m surrogate.card RELEASE --out DIR  # DIR/quality.md and DIR/quality.htm
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+import matplotlib as mpl
+
+from jahs.errors import CorruptFile, MissingData, UnknownFormat
 from jahs.metrics import METRICS
 from jahs.release import Release, read_release
 from jahs.schema import SPLIT_PARTS
-from surrogate.command import answer
-from surrogate.folders import write_text
-from surrogate.pages import Block, Heading, Paragraph, Plots, Rows, as_html, as_markdown
 from surrogate.plots import plots_of
 from surrogate.quality import FULL_SIZE, QUALITY_FORMAT
+from workshop.command import new_parser, run_command
+from workshop.folders import write_text, writing
+from workshop.pages.document import Block, Document, Table, Text, sections_of
+from workshop.pages.html import svg_text, to_html
+from workshop.pages.markdown import to_markdown
+from workshop.pages.style import style
 
 __all__ = ["card", "main", "write_card"]
 
@@ -35,7 +40,7 @@ _SCORES: Final = (
 )  # fmt: skip
 
 
-def card(release: Release) -> list[Block]:
+def card(release: Release) -> Document:
     """The card of a release, from its quality.json and manifest.
 
     Raises:
@@ -51,7 +56,12 @@ def card(release: Release) -> list[Block]:
             f"{release.path / 'quality.json'}: format {found!r}; this version reads format {QUALITY_FORMAT}"
         )
     try:
-        return [*_opening(release, quality), *_metrics(quality), *_closing(release, quality)]
+        with mpl.rc_context(dict(style())):
+            return Document(
+                title=f"Quality of the surrogates of {release.task.name}",
+                subtitle=_subtitle(release, quality),
+                sections=sections_of(chain(_opening(quality), _metrics(quality), _closing(release, quality))),
+            )
     except (KeyError, TypeError, AttributeError, IndexError) as err:
         raise CorruptFile(f"{release.path / 'quality.json'} lacks what a card shows: {err!r}; release again") from err
 
@@ -62,22 +72,19 @@ def write_card(release: Release, out: Path) -> tuple[Path, Path]:
     Raises:
         InvalidArgument: it cannot be written.
     """
-    blocks = card(release)
-    try:
+    found = card(release)
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as err:
-        raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
     paths = out / "quality.md", out / "quality.html"
-    write_text(paths[0], as_markdown(blocks))
-    write_text(paths[1], as_html(blocks, title=f"{release.task.title}: quality of the surrogates"))
+    write_text(paths[0], to_markdown(found, has_figures=False))
+    write_text(paths[1], to_html(found, {figure.name: svg_text(figure) for figure in found.figures}))
     return paths
 
 
-def _opening(release: Release, quality: Facts) -> Iterator[Block]:
+def _subtitle(release: Release, quality: Facts) -> str:
     data, task = quality["data"], release.task
-    yield Heading(1, f"Quality of the surrogates of {task.name}")
     parts = ", ".join(f"{data['parts'][part]} {part}" for part in SPLIT_PARTS)
-    yield Paragraph(
+    return (
         f"**{data['configs']} configs** ({parts}) of {task.title} were trained: {data['runs']} trainings of up to "
         f"{data['max_epoch']} epochs, {data['repeated_configs']} configs with more than one seed, "
         f"{sum(data['diverged_runs'].values())} trainings that diverged. Runtime is fitted to those that were timed, "
@@ -85,10 +92,14 @@ def _opening(release: Release, quality: Facts) -> Iterator[Block]:
         "are on the test configs, by models that were fitted on the training configs alone; a config counts with its "
         "first seed. What ships is fitted on training and validation configs together."
     )
-    for line in _warnings(quality):
-        yield Paragraph(f"**Beware:** {line}")
-    yield Heading(2, "At a glance")
-    yield Rows(
+
+
+def _opening(quality: Facts) -> Iterator[str | Block]:
+    if warnings := [*_warnings(quality)]:
+        yield "Beware"
+        yield from (Text(line) for line in warnings)
+    yield "At a glance"
+    yield _table(
         (
             "metric",
             "training configs",
@@ -104,19 +115,19 @@ def _opening(release: Release, quality: Facts) -> Iterator[Block]:
         ),
         [_glance(metric, facts) for metric, facts in _of_metrics(quality)],
     )
-    yield Paragraph(
+    yield Text(
         "But for the first R2, scores are of the last epoch. The ceiling is Kendall's tau between two trainings of the "
         "same config with different seeds, from all repeated configs in rows of the same kind; of latency it is that "
         "between two halves of the visits to each config, less than all visits together can give. A model that knew "
         "every mean could exceed it, since it has noise on one side only. “As shipped” is the model that was fitted "
         "again, on the same test configs."
     )
-    yield Heading(2, f"What is required at {FULL_SIZE:,} configs")
-    yield Rows(
+    yield f"What is required at {FULL_SIZE:,} configs"
+    yield _table(
         ("metric", "score", "cut", "test configs", "value", "ceiling", "reached", "required", ""),
         [_required(entry) for entry in quality["requirements"]],
     )
-    yield Paragraph(
+    yield Text(
         "Tau is required as a share of its ceiling, R2 as it is. The ceiling of R2 is what a model that knew every "
         "mean could expect: half way from R2 between two trainings to 1."
     )
@@ -201,11 +212,11 @@ def _of_metrics(quality: Facts) -> list[tuple[str, Facts]]:
     return sorted(quality["metrics"].items(), key=lambda item: _ORDER.index(item[0]))
 
 
-def _metrics(quality: Facts) -> Iterator[Block]:
+def _metrics(quality: Facts) -> Iterator[str | Block]:
     for metric, facts in _of_metrics(quality):
-        yield Heading(2, metric)
-        yield Paragraph(f"{METRICS[metric].description} {_made(facts)}")
-        yield Plots(tuple(plots_of(metric, facts)))
+        yield metric
+        yield Text(f"{METRICS[metric].description} {_made(facts)}")
+        yield from plots_of(metric, facts)
         yield from _search(facts["search"])
         yield from _curve(facts["learning_curve"])
         if facts["test"] is not None:
@@ -213,8 +224,8 @@ def _metrics(quality: Facts) -> Iterator[Block]:
             groups = [name for name in cuts if name.startswith("N=")]
             heads = ("cut", *_SCORES)
             rows = [_cut(metric, name, cut) for name, cut in cuts.items() if name not in groups]
-            yield Rows(heads, rows, title="Scores by cut")
-            yield Rows(heads, [_cut(metric, name, cuts[name]) for name in groups], title="Scores by fidelity group")
+            yield _table(heads, rows, title="Scores by cut")
+            yield _table(heads, [_cut(metric, name, cuts[name]) for name in groups], title="Scores by fidelity group")
 
 
 def _made(facts: Facts) -> str:
@@ -226,12 +237,12 @@ def _made(facts: Facts) -> str:
     )
 
 
-def _search(found: Facts | None) -> Iterator[Block]:
+def _search(found: Facts | None) -> Iterator[str | Block]:
     if found is None:
         return
     chosen, largest = found["chosen"], max(found["sizes"], key=lambda size: size["n_nodes"])
     verdict = "beats" if found["beats_default"] else "does not beat"
-    yield Paragraph(
+    yield Text(
         f"Search: {len(found['evaluations'])} evaluations on {found['n_valid_configs']} validation configs. The best "
         f"{verdict} the default's tau of {_score(found['default_tau'])}. Of its forests up to {largest['n_nodes']:,} "
         f"nodes (tau {_score(largest['tau'])}) the smallest that does as well ships: "
@@ -240,7 +251,7 @@ def _search(found: Facts | None) -> Iterator[Block]:
     )
 
 
-def _curve(found: Facts | None) -> Iterator[Block]:
+def _curve(found: Facts | None) -> Iterator[str | Block]:
     if found is None:
         return
     sizes = sorted({point["n_configs"] for point in found["points"]})
@@ -253,7 +264,7 @@ def _curve(found: Facts | None) -> Iterator[Block]:
         for name, p in known
     ]
     lines += [f"{name}: not predicted, {reason}" for name, reason in found["not_predicted"].items()]
-    yield Paragraph(
+    yield Text(
         f"Learning curve: {len(found['points'])} fits to {sizes[0]:,} to {sizes[-1]:,} training configs, scored on the "
         f"validation configs; {'; '.join(lines)}."
     )
@@ -277,9 +288,9 @@ def _cut(metric: str, name: str, cut: Facts) -> list[str]:
     ]
 
 
-def _closing(release: Release, quality: Facts) -> Iterator[Block]:
-    yield Heading(2, "What is computed, not learned")
-    yield Paragraph(
+def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
+    yield "What is computed, not learned"
+    yield Text(
         "Parameters and multiply-adds are exact functions of the config. Models of them, fitted as JAHS-Bench-201 does "
         "it and used nowhere, show what learning them would cost."
     )
@@ -288,62 +299,62 @@ def _closing(release: Release, quality: Facts) -> Iterator[Block]:
         error = found["relative_error"]
         shares = ["–", "–"] if error is None else [f"{100 * error[key]:.2f} %" for key in ("mean", "most")]
         rows.append([metric, str(found["n"]), _score(found["r2"]), _score(found["tau"]), *shares])
-    yield Rows(("metric", "test configs", "R2", "tau", "mean error", "largest error"), rows)
+    yield _table(("metric", "test configs", "R2", "tau", "mean error", "largest error"), rows)
     yield from _noise(quality["noise"])
     references = quality["references"]
-    yield Heading(2, "References in several objectives")
+    yield "References in several objectives"
     if "reason" in references:
-        yield Paragraph(f"There are none: {references['reason']}.")
+        yield Text(f"There are none: {references['reason']}.")
     else:
-        yield Paragraph(
+        yield Text(
             "The best known trade-offs of this release, each with a frozen reference point for the hypervolume: "
             + "; ".join(f"{', '.join(front['metrics'])} ({front['configs']} configs)" for front in references["fronts"])
             + "."
         )
     data = quality["data"]
-    yield Heading(2, "Where the data are")
-    yield Rows(
+    yield "Where the data are"
+    yield _table(
         ("N", "W", "Resolution", "train", "valid", "test"),
         [[f"{group[key]:g}" for key in ("N", "W", "Resolution", "train", "valid", "test")] for group in data["groups"]],
         title="Configs in each fidelity group",
     )
-    yield Rows(
+    yield _table(
         ("machine", "trainings"),
         [[name, str(n)] for name, n in data["machines"].items()],
         title="Where runs were trained",
     )
     if (timed_on := data.get("timing_machine")) is not None:
         profiled_on = data["profile_machine"]
-        yield Paragraph(
+        yield Text(
             "Accuracies are those of all. One processor's seconds do not compare with another's: runtimes are those of "
             f"the trainings on {timed_on}{f', latencies those of {profiled_on}' if profiled_on else ''}."
         )
     facts = release.manifest.facts
-    yield Heading(2, "Where this comes from")
-    yield Paragraph(
+    yield "Where this comes from"
+    yield Text(
         "RUNS and SPLIT are the recorded runs and their split as they were at this commit; runs that were recorded "
         "later are not in this release."
     )
     versions = ", ".join(f"{name} {version}" for name, version in sorted(facts.get("versions", {}).items()))
     named = ("protocol", "measurements", "split", "seed", "commit", "command")
     listed = [[name, f"`{facts[name]}`"] for name in named if facts.get(name) is not None]
-    yield Rows(("what", "value"), [*listed, ["versions", versions]])
+    yield _table(("what", "value"), [*listed, ["versions", versions]])
 
 
-def _noise(noise: Facts) -> Iterator[Block]:
-    yield Heading(2, "Noise between trainings")
+def _noise(noise: Facts) -> Iterator[str | Block]:
+    yield "Noise between trainings"
     if "reason" in noise:
-        yield Paragraph(f"There is no model of it, so queries with a seed are refused: {noise['reason']}.")
+        yield Text(f"There is no model of it, so queries with a seed are refused: {noise['reason']}.")
         return
     n_repeated = noise["counts"]["repeated_configs"]
     n_timed = noise["counts"].get("timed_repeated_configs", n_repeated)
-    yield Paragraph(
+    yield Text(
         f"Fitted to {n_repeated} configs with several seeds, runtime to {n_timed}. The shares say how many held-out "
         "measurements the 90 % intervals hold: around earlier trainings of the same config (what a query with a seed "
         "draws), and around the prediction (the model's error included)."
     )
     if "not_held_out" in noise:
-        yield Paragraph(f"**Beware:** no share was measured fold by fold: {noise['not_held_out']}.")
+        yield Text(f"**Beware:** no share was measured fold by fold: {noise['not_held_out']}.")
     rows = [
         [
             found["metric"],
@@ -368,8 +379,8 @@ def _noise(noise: Facts) -> Iterator[Block]:
         "interval of the share",
         "median width",
     )
-    yield Rows(heads, rows)
-    yield Rows(
+    yield _table(heads, rows)
+    yield _table(
         ("metric, last epoch", "configs", "tau of two trainings", "of two draws", "mean difference", "of two draws"),
         [
             [
@@ -381,6 +392,13 @@ def _noise(noise: Facts) -> Iterator[Block]:
             for found in noise["realism"]
         ],
     )
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> Table:
+    """A table; one with a title is folded up."""
+    n_labels = 2 if len(columns) == 2 else 1
+    cells = tuple(tuple(row) for row in rows)
+    return Table(caption=title, columns=tuple(columns), rows=cells, n_labels=n_labels, is_folded=bool(title))
 
 
 def _difference(value: float, metric: str) -> str:
@@ -399,12 +417,7 @@ def _amount(value: float | None, metric: str, *, is_signed: bool = False) -> str
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = argparse.ArgumentParser(
-        prog="python -m surrogate.card",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m surrogate.card jahs/releases/fashion_mnist_mini --out card/",
-    )
+    parser = new_parser("surrogate.card", __doc__, example="jahs/releases/fashion_mnist_mini --out card/")
     parser.add_argument("release", type=Path, help="a release folder")
     parser.add_argument("--out", type=Path, help="a folder for quality.md and quality.html")
     given = parser.parse_args(argv)
@@ -412,10 +425,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     def work() -> str:
         release = read_release(given.release)
         if given.out is None:
-            return as_markdown(card(release))
+            return to_markdown(card(release), has_figures=False)
         return "\n".join(str(path) for path in write_card(release, given.out))
 
-    return answer("card", work)
+    return run_command("surrogate.card", work)
 
 
 if __name__ == "__main__":

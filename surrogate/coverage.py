@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from jahs.noise import Kind, NoiseModel
 from jahs.noise.chance import quantile
-from jahs.ranks import kendall_tau
 from surrogate.predicted import NOISY, Predicted, outcome_deviations, repeated_configs, seed_deviations
 from surrogate.spreads import Deviations, reach
+from workshop.ranks import kendall_tau
 
 __all__ = ["Coverage", "Held", "Realism", "coverage", "held", "realism", "report", "summary"]
 

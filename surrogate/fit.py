@@ -5,7 +5,6 @@ python -m surrogate.fit RUNS --split SPLIT --out DIR [--metrics ...] [--params F
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,11 +18,12 @@ from jahs.files.strict_json import parse_json
 from jahs.metrics import LEARNED
 from jahs.tasks import Task
 from splits.split import Split, read_split
-from surrogate.command import add_fewest, add_workers, answer, new_parser
+from surrogate.command import add_fewest, add_workers, runs_parser
 from surrogate.dataset import FEWEST, Measurements, Rows, assemble, check_groups, read_measurements
-from surrogate.folders import new_folder, write_manifest
 from surrogate.model import Settings, Surrogate, fit_surrogate, write_surrogate
-from surrogate.processes import check_workers, in_processes
+from workshop.command import run_command
+from workshop.folders import new_folder, write_manifest
+from workshop.jobs import check_workers, in_processes
 
 __all__ = ["PARAMS_FORMAT", "diverged_runs", "fit_all", "fit_each", "main", "read_params"]
 
@@ -149,7 +149,7 @@ def _counts(values: Sequence[str]) -> dict[str, int]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = new_parser("fit", __doc__, example="runs/ --split split.json --out models/ --metrics valid_acc latency")
+    parser = runs_parser("fit", __doc__, example="runs/ --split split.json --out models/ --metrics valid_acc latency")
     parser.add_argument("--out", type=Path, required=True, help="a folder that is not there yet")
     parser.add_argument("--metrics", nargs="+", default=list(LEARNED), help="default: every learned metric")
     parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
@@ -157,8 +157,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_workers(parser, 1)
     given = parser.parse_args(argv)
 
-    def work() -> str:
-        counts = fit_all(
+    def work() -> object:
+        return fit_all(
             read_measurements(given.runs),
             read_split(given.split),
             given.out,
@@ -168,9 +168,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             workers=given.workers,
             command=sys.argv if argv is None else argv,
         )
-        return json.dumps(counts, indent=2, sort_keys=True)
 
-    return answer("fit", work)
+    return run_command("surrogate.fit", work)
 
 
 if __name__ == "__main__":

@@ -23,16 +23,17 @@ import numpy as np
 from jahs.errors import InvalidArgument
 from jahs.features import FeatureSet, feature_set
 from jahs.files.tables import Table, take
-from jahs.ranks import kendall_tau
 from jahs.tasks import Task
 from splits.folds import learning_curve_subsets
 from splits.split import read_split
-from surrogate.command import add_workers, answer, new_parser
+from surrogate.command import add_workers, runs_parser
 from surrogate.dataset import Measurements, Rows, assemble, read_measurements
-from surrogate.folders import write_json
 from surrogate.model import Settings, fit_surrogate
-from surrogate.processes import check_workers, in_processes
 from surrogate.scores import agreement, first_seed
+from workshop.command import run_command
+from workshop.folders import write_json
+from workshop.jobs import check_workers, in_processes
+from workshop.ranks import kendall_tau
 
 __all__ = [
     "CURVE_FORMAT",
@@ -217,7 +218,7 @@ def curve_text(points: Sequence[Point], predictions: Mapping[str, Prediction]) -
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = new_parser("learning_curve", __doc__, example="runs/ --split split.json --sizes 100 200 400 800 1400")
+    parser = runs_parser("learning_curve", __doc__, example="runs/ --split split.json --sizes 100 200 400 800 1400")
     parser.add_argument("--metric", default="valid_acc", help="a learned metric (%(default)s)")
     parser.add_argument("--sizes", type=int, nargs="+", required=True, help="numbers of training configs, five or more")
     parser.add_argument("--seeds", type=int, default=5, help="subsets of each size (%(default)s)")
@@ -249,7 +250,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             write_json(given.out, {"format": CURVE_FORMAT, "metric": given.metric, "split": split.digest, **content})
         return curve_text(points, found)
 
-    return answer("learning_curve", work)
+    return run_command("surrogate.learning_curve", work)
 
 
 if __name__ == "__main__":

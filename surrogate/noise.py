@@ -8,7 +8,6 @@ fitted on those parts and measured on another. What is measured is said in `surr
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -22,11 +21,10 @@ from jahs.metrics import ACCURACIES
 from jahs.noise import NoiseModel
 from jahs.tasks import Task
 from splits.split import read_split
-from surrogate.command import answer, new_parser
+from surrogate.command import runs_parser
 from surrogate.coverage import Coverage, Realism, coverage, held, realism, report, summary
 from surrogate.dataset import read_measurements
 from surrogate.fit import read_params
-from surrogate.folders import write_json
 from surrogate.predicted import (
     FOLDED,
     NOISY,
@@ -39,6 +37,8 @@ from surrogate.predicted import (
     seed_deviations,
 )
 from surrogate.spreads import fit_correlation, fit_spreads, fit_time_spread
+from workshop.command import run_command
+from workshop.folders import write_json
 
 __all__ = [
     "NOISY",
@@ -106,7 +106,7 @@ def cross_validated_coverage(predicted: Mapping[str, Predicted], of_task: Task, 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = new_parser("noise", __doc__, example="runs/ --split split.json --out noise.json")
+    parser = runs_parser("noise", __doc__, example="runs/ --split split.json --out noise.json")
     parser.add_argument("--part", choices=["test"], help="measure on this part, once, instead of fold by fold")
     parser.add_argument("--folds", type=int, default=10, help="of the ensemble that predicts (%(default)s)")
     parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
@@ -115,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(argv)
 
-    def work() -> str:
+    def work() -> object:
         measured = read_measurements(given.runs)
         settings = read_params(given.params) if given.params else None
         parts = fold_predictions(
@@ -132,10 +132,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             write_json(given.out, model.to_dict())
         if not given.json:
             return report(found, compared)
-        content = {"coverage": [asdict(c) for c in found], "realism": [asdict(r) for r in compared]}
-        return json.dumps(content, indent=2, sort_keys=True)
+        return {"coverage": [asdict(c) for c in found], "realism": [asdict(r) for r in compared]}
 
-    return answer("noise", work)
+    return run_command("surrogate.noise", work)
 
 
 if __name__ == "__main__":

@@ -1,183 +1,173 @@
-"""The plots of a card, each from the facts of one metric in quality.json; None where there is nothing to show."""
+"""The plots of a card, each from the facts of one metric in quality.json; none where there is nothing to show."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
 from jahs.metrics import METRICS
 from surrogate.dataset import GROUP_VALUES
-from surrogate.drawing import Axis, Panel, axis
+from workshop.pages.document import Figure
+from workshop.pages.drawing import new_drawing, set_scale
+from workshop.pages.style import LIGHT, series
 
 __all__ = ["plots_of"]
 
 Facts: TypeAlias = Mapping[str, Any]
 """JSON."""
 
-_KINDS: Final = ("three", "two", "one")
+_DOTS: Final[dict[str, Any]] = {"linestyle": "", "marker": "o", "markersize": 3.5, "alpha": 0.7}  # Any: of matplotlib
+_FAINT: Final[dict[str, Any]] = {"color": LIGHT["muted"], "linestyle": "--", "linewidth": 1.2}  # Any: of matplotlib
 
 
-def plots_of(metric: str, facts: Facts) -> Iterator[str]:
+def plots_of(metric: str, facts: Facts) -> Iterator[Figure]:
     """Yield what there is to show of a metric, in the order in which it is read."""
-    found = (
-        predicted_against_measured(metric, facts),
-        residuals(facts),
-        calibration(metric, facts),
-        tau_by_epoch(metric, facts),
-        learning_curve(facts),
-        search(facts),
-        sizes(facts),
-    )
-    yield from (svg for svg in found if svg is not None)
+    test, search = facts["test"], facts["search"]
+    if test is not None:
+        yield _predicted_against_measured(metric, test)
+        yield _residuals(metric, test)
+        if len(test["calibration"]) >= 2:
+            yield _calibration(metric, test["calibration"])
+        if METRICS[metric].by_epoch and sum(row["tau"] is not None for row in test["tau_by_epoch"]) >= 2:
+            yield _tau_by_epoch(metric, test["tau_by_epoch"])
+    curve = facts["learning_curve"]
+    if curve and (points := _known(curve["points"], "n_configs")):
+        yield _learning_curve(metric, points, curve["predictions"].get("tau"))
+    if search is not None and (tried := _known(search["evaluations"], "number")):
+        yield _search(metric, tried, search["default_tau"])
+    if search is not None and (sizes := _known(search["sizes"], "n_nodes")):
+        yield _sizes(metric, sizes, search["chosen"])
 
 
-def predicted_against_measured(metric: str, facts: Facts) -> str | None:
+def _predicted_against_measured(metric: str, test: Facts) -> Figure:
     """A dot for each test config at the last epoch; the colour is its Resolution."""
-    test = facts["test"]
-    if test is None:
-        return None
-    points = test["points"]
-    values = [value for point in points for value in point[:2]]
-    is_log = METRICS[metric].unit == "s"
-    x, y = (axis(f"{which}, {_unit(metric)}", values, is_log=is_log) for which in ("measured", "predicted"))
-    panel = Panel("Predicted and measured", x, y)
-    panel.line([(x.low, x.low), (x.high, x.high)], "soft", is_dashed=True)
-    for k, kind in enumerate(_KINDS):
-        panel.dots([(a, b) for a, b, group in points if int(group) % 3 == k], kind)
-    panel.legend(list(zip(("Resolution 0.25", "0.5", "1"), _KINDS, strict=True)))
-    return panel.svg()
+    figure, axes = _begin(metric, "predicted", "Predicted and measured", f"measured, {_unit(metric)}", "predicted")
+    x, y, group = np.array(test["points"], dtype=np.float64).T
+    _diagonal(axes, np.concatenate([x, y]))
+    for number, resolution in enumerate(("0.25", "0.5", "1")):
+        is_of = group % 3 == number
+        axes.plot(x[is_of], y[is_of], color=series(number), label=f"Resolution {resolution}", **_DOTS)
+    _log_if_seconds(metric, axes)
+    axes.legend()
+    return figure
 
 
-def calibration(metric: str, facts: Facts) -> str | None:
-    """Means of measurements by decile of the prediction, with two standard errors."""
-    test = facts["test"]
-    if test is None or len(test["calibration"]) < 2:
-        return None
-    bins = test["calibration"]
-    is_log = METRICS[metric].unit == "s"
-    x, y = (
-        axis(f"{label}, {_unit(metric)}", [b[key] for b in bins for key in ("predicted", "measured")], is_log=is_log)
-        for label, key in (("predicted", "predicted"), ("measured", "measured"))
-    )
-    panel = Panel("Calibration, means by decile", x, y)
-    panel.line([(x.low, x.low), (x.high, x.high)], "soft", is_dashed=True)
-    for found in bins:
-        reach = 2 * (found["spread"] or 0.0)
-        low, high = found["measured"] - reach, found["measured"] + reach
-        panel.line([(found["predicted"], max(low, y.low)), (found["predicted"], min(high, y.high))], "one")
-    panel.dots([(found["predicted"], found["measured"]) for found in bins], "one", radius=3.6)
-    return panel.svg()
-
-
-def tau_by_epoch(metric: str, facts: Facts) -> str | None:
-    """Kendall's tau of every epoch beside its ceiling."""
-    test = facts["test"]
-    if test is None or not METRICS[metric].by_epoch:
-        return None
-    lines = {
-        key: [(row["epoch"], row[key]) for row in test["tau_by_epoch"] if row[key] is not None]
-        for key in ("tau", "ceiling")
-    }
-    if len(lines["tau"]) < 2:
-        return None
-    values = [value for line in lines.values() for _, value in line]
-    x = axis("epoch", [row["epoch"] for row in test["tau_by_epoch"]], is_whole=True)
-    panel = Panel("Kendall's tau by epoch", x, axis("tau", values, high=1.0))
-    panel.line(lines["ceiling"], "two", is_dashed=True)
-    panel.line(lines["tau"], "one")
-    panel.dots(lines["tau"], "one", radius=3)
-    panel.legend([("model", "one"), ("two seeds", "two")])
-    return panel.svg()
-
-
-def residuals(facts: Facts) -> str | None:
+def _residuals(metric: str, test: Facts) -> Figure:
     """Errors at the last epoch for each fidelity group: all, the middle half, the median."""
-    test = facts["test"]
-    if test is None:
-        return None
-    scale, label = (
-        (100, "predicted less measured, %") if test["is_relative"] else (1, "predicted less measured, points")
-    )
+    scale, unit = (100, "%") if test["is_relative"] else (1, "points")
     groups = test["residuals"]
-    reach = max(abs(value) for group in groups for value in group["quantiles"]) * scale * 1.05 or 1.0
-    x = Axis(label=label, low=-reach, high=reach)
-    names = [_short_name(group["group"]) + f" ({group['n']})" for group in reversed(groups)]
-    height = 532 if len(groups) > 12 else 260
-    panel = Panel(
-        "Errors by group (configs)",
-        x,
-        Axis(label="", low=-0.7, high=len(groups) - 0.3),
-        height=height,
-        left=104,
-        kind="tall plot" if height > 260 else "plot",
-    )
-    panel.line([(0, -0.7), (0, len(groups) - 0.3)], "soft", is_dashed=True)
-    for row, group in enumerate(reversed(groups)):
+    label = f"predicted less measured, {unit}"
+    figure, axes = _begin(metric, "errors", "Errors by group (configs)", label, "", height=1.2 + 0.2 * len(groups))
+    axes.axvline(0, **_FAINT)
+    for row, group in enumerate(groups):
         least, low, middle, high, most = (scale * value for value in group["quantiles"])
-        panel.line([(least, row), (most, row)], "one")
-        panel.box((low, row - 0.32), (high, row + 0.32), "one")
-        panel.dots([(middle, row)], "one", radius=3)
-    return panel.svg(rows=names)
+        axes.plot([least, most], [row, row], color=series(0), linewidth=1)
+        axes.plot([low, high], [row, row], color=series(0), linewidth=5, alpha=0.4, solid_capstyle="butt")
+        axes.plot([middle], [row], color=series(0), marker="o", markersize=4)
+    axes.set_yticks(range(len(groups)), [f"{_short_name(group['group'])} ({group['n']})" for group in groups])
+    axes.set_ylim(len(groups) - 0.4, -0.6)
+    return figure
 
 
-def learning_curve(facts: Facts) -> str | None:
+def _calibration(metric: str, bins: Sequence[Facts]) -> Figure:
+    """Means of measurements by decile of the prediction, with two standard errors."""
+    title, label = "Calibration, means by decile", f"predicted, {_unit(metric)}"
+    figure, axes = _begin(metric, "calibration", title, label, "measured")
+    x, y = (np.array([found[key] for found in bins], dtype=np.float64) for key in ("predicted", "measured"))
+    _diagonal(axes, np.concatenate([x, y]))
+    reach = [2 * (found["spread"] or 0.0) for found in bins]
+    axes.errorbar(x, y, yerr=reach, color=series(0), linestyle="", marker="o", markersize=5)
+    _log_if_seconds(metric, axes)
+    return figure
+
+
+def _tau_by_epoch(metric: str, rows: Sequence[Facts]) -> Figure:
+    """Kendall's tau of every epoch beside its ceiling."""
+    figure, axes = _begin(metric, "epochs", "Kendall's tau by epoch", "epoch", "tau")
+    for number, (key, label) in enumerate((("tau", "model"), ("ceiling", "two seeds"))):
+        known = [(row["epoch"], row[key]) for row in rows if row[key] is not None]
+        axes.plot(
+            *zip(*known, strict=True), color=series(number), marker="o", markersize=4, label=label
+        ) if known else None
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend()
+    return figure
+
+
+def _learning_curve(metric: str, points: Sequence[tuple[float, float]], predicted: Facts | None) -> Figure:
     """Validation tau by training configs, and what the power law says for the full collection."""
-    found = facts["learning_curve"]
-    if not found or not (points := [(p["n_configs"], p["tau"]) for p in found["points"] if p["tau"] is not None]):
-        return None
-    predicted = found["predictions"].get("tau")
-    ends = [] if predicted is None else [predicted[key] for key in ("low", "value", "high")]
-    sizes = [n for n, _ in points] + ([] if predicted is None else [predicted["n_configs"]])
-    x = axis("training configs", sizes, is_log=True)
-    least = max(min([*(tau for _, tau in points), *ends]), -0.2)
-    panel = Panel("Learning curve, validation tau", x, axis("tau", [least, *ends, 1.0], high=1.0))
-    panel.dots(points, "one")
-    by_size = {n: [tau for m, tau in points if m == n] for n in sorted({n for n, _ in points})}
-    panel.line([(n, sum(taus) / len(taus)) for n, taus in by_size.items()], "one")
+    title = "Learning curve, validation tau"
+    figure, axes = _begin(metric, "curve", title, "training configs", "tau")
+    axes.plot(*zip(*points, strict=True), color=series(0), label="measured", **_DOTS)
+    sizes = sorted({n for n, _ in points})
+    axes.plot(sizes, [np.mean([tau for m, tau in points if m == n]) for n in sizes], color=series(0))
     if predicted is not None:
-        n = predicted["n_configs"]
-        panel.line([(n, predicted["low"]), (n, predicted["high"])], "two")
-        panel.dots([(n, predicted["value"])], "two", radius=4)
-        panel.legend([("measured", "one"), (f"predicted, {100 * predicted['level']:.0f} %", "two")])
-    return panel.svg()
+        n, value = predicted["n_configs"], predicted["value"]
+        reach = [[abs(value - predicted["low"])], [abs(predicted["high"] - value)]]
+        label = f"predicted, {100 * predicted['level']:.0f} %"
+        axes.errorbar([n], [value], yerr=reach, color=series(1), marker="o", markersize=6, linestyle="", label=label)
+    set_scale(axes, "x", "log")
+    axes.legend()
+    return figure
 
 
-def search(facts: Facts) -> str | None:
+def _search(metric: str, tried: Sequence[tuple[float, float]], default: float | None) -> Figure:
     """Validation tau of each evaluation of the search, the best so far, and the default."""
-    found = facts["search"]
-    tried = [] if found is None else [(e["number"], e["tau"]) for e in found["evaluations"] if e["tau"] is not None]
-    if not tried:
-        return None
-    default = found["default_tau"]
-    values = [tau for _, tau in tried] + ([] if default is None else [default])
-    middle = sorted(values)[len(values) // 2]
-    low = max(min(values), middle - 3 * (max(values) - middle + 0.01))  # one bad setting must not flatten all others
-    x = axis("evaluation", [n for n, _ in tried], is_whole=True)
-    panel = Panel("Search, validation tau", x, axis("tau", [low, max(values)]))
+    figure, axes = _begin(metric, "search", "Search, validation tau", "evaluation", "tau")
+    numbers, taus = zip(*tried, strict=True)
+    axes.plot(numbers, taus, color=series(0), label="tried", **_DOTS)
+    axes.plot(numbers, list(accumulate(taus, max)), color=series(1), label="best so far")
     if default is not None:
-        panel.line([(x.low, default), (x.high, default)], "soft", is_dashed=True)
-    panel.dots(tried, "one")
-    numbers = [n for n, _ in tried]
-    panel.line(list(zip(numbers, accumulate((tau for _, tau in tried), max), strict=True)), "two")
-    panel.legend([("tried", "one"), ("best so far", "two"), ("default", "soft")])
-    return panel.svg()
+        axes.axhline(default, label="default", **_FAINT)
+    most, middle = max(*taus, default or taus[0]), sorted(taus)[len(taus) // 2]
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], middle - 3 * (most - middle + 0.01)))  # one bad setting hides no other
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend()
+    return figure
 
 
-def sizes(facts: Facts) -> str | None:
+def _sizes(metric: str, sizes: Sequence[tuple[float, float]], chosen: Facts) -> Figure:
     """Validation tau by the size of the forest; the ring is the one that ships."""
-    found = facts["search"]
-    measured = [] if found is None else [(s["n_nodes"], s["tau"]) for s in found["sizes"] if s["tau"] is not None]
-    if not measured:
-        return None
-    x = axis("nodes", [n for n, _ in measured], is_log=True)
-    panel = Panel("Size of the forest, validation tau", x, axis("tau", [tau for _, tau in measured]))
-    panel.dots(measured, "one")
-    chosen = found["chosen"]
+    figure, axes = _begin(metric, "sizes", "Size of the forest, validation tau", "nodes", "tau")
+    axes.plot(*zip(*sizes, strict=True), color=series(0), label="measured", **_DOTS)
     if chosen["tau"] is not None:
-        panel.dots([(chosen["n_nodes"], chosen["tau"])], "two", radius=6, mark="ring")
-    panel.legend([("measured", "one"), ("ships", "two")])
-    return panel.svg()
+        axes.plot(
+            [chosen["n_nodes"]],
+            [chosen["tau"]],
+            **{**_DOTS, "markersize": 9},
+            color=series(1),
+            label="ships",
+            fillstyle="none",
+        )
+    set_scale(axes, "x", "log")
+    axes.legend()
+    return figure
+
+
+def _begin(metric: str, name: str, title: str, x: str, y: str, *, height: float = 3.1) -> tuple[Figure, Axes]:
+    drawing, axes = new_drawing(height)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    return Figure(name=f"{metric}-{name}", caption=title, alt=title, drawing=drawing), axes
+
+
+def _diagonal(axes: Axes, values: np.ndarray) -> None:
+    axes.plot([values.min(), values.max()], [values.min(), values.max()], **_FAINT)
+
+
+def _log_if_seconds(metric: str, axes: Axes) -> None:
+    if METRICS[metric].unit == "s":
+        set_scale(axes, "x", "log")
+        set_scale(axes, "y", "log")
+
+
+def _known(rows: Sequence[Facts], key: str) -> list[tuple[float, float]]:
+    return [(row[key], row["tau"]) for row in rows if row["tau"] is not None]
 
 
 def _unit(metric: str) -> str:

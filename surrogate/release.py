@@ -37,7 +37,7 @@ from jahs.release.writing import clear_leftovers
 from splits.check import check_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
-from surrogate.command import add_fewest, add_workers, answer, new_parser
+from surrogate.command import add_fewest, add_workers, runs_parser
 from surrogate.dataset import (
     EXACT,
     FEWEST,
@@ -56,9 +56,7 @@ from surrogate.dataset import (
     unmeasured,
 )
 from surrogate.fit import fit_each, read_params
-from surrogate.folders import commit, package_versions
 from surrogate.model import Settings, Surrogate
-from surrogate.processes import check_workers
 from surrogate.quality import (
     QUALITY_FORMAT,
     Facts,
@@ -72,6 +70,9 @@ from surrogate.quality import (
 )
 from surrogate.supplements import noise_of, references_of
 from surrogate.tune import data_of, read_history
+from workshop.command import run_command
+from workshop.folders import commit, package_versions
+from workshop.jobs import check_workers
 
 __all__ = ["MOST_BYTES", "check_numbers", "main", "make_release", "pack_models", "read_checked"]
 
@@ -324,7 +325,7 @@ def _beside(out: Path) -> Iterator[Path]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = new_parser(
+    parser = runs_parser(
         "release", __doc__, example="runs/ --split split.json --params tuned/params.json --out release/"
     )
     parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
@@ -337,7 +338,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_workers(parser, 2)
     given = parser.parse_args(argv)
 
-    def work() -> str:
+    def work() -> object:
         quality = make_release(
             *read_checked(given.runs, given.split),
             given.out,
@@ -347,9 +348,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             curve_seeds=given.curve_seeds,
             workers=given.workers,
         )
-        return json.dumps({"configs": quality["data"]["configs"], "metrics": sorted(quality["metrics"])})
+        return {"configs": quality["data"]["configs"], "metrics": sorted(quality["metrics"])}
 
-    return answer("release", work)
+    return run_command("surrogate.release", work)
 
 
 if __name__ == "__main__":

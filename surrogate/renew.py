@@ -27,13 +27,14 @@ from splits.make import make_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
 from surrogate.card import write_card
-from surrogate.command import add_workers, answer, new_parser
+from surrogate.command import add_workers, runs_parser
 from surrogate.dataset import Measurements, assemble, digest_measurements, unmeasured
-from surrogate.folders import write_text
 from surrogate.quality import Facts
 from surrogate.release import check_numbers, make_release, read_checked
 from surrogate.search import OPTIMIZERS
 from surrogate.tune import tune_all, what_is_searched
+from workshop.command import run_command
+from workshop.folders import write_text
 
 __all__ = ["Settings", "main", "renew"]
 
@@ -149,7 +150,7 @@ def _search(settings: Settings, measured: Measurements, split: Split) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
     example = "runs/ --split split.json --recorded found/ --searches build/ --out release/ --card card/"
-    parser = new_parser("renew", __doc__, example=example)
+    parser = runs_parser("renew", __doc__, example=example)
     parser.add_argument("--recorded", type=Path, required=True, help="a folder for the settings that were found")
     parser.add_argument("--searches", type=Path, required=True, help="a folder for searches to work in")
     parser.add_argument("--out", type=Path, required=True, help="the release; one that is there is replaced")
@@ -167,7 +168,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         state = f"; not reached: {', '.join(unmet)}" if unmet else ""
         return f"{given.out}: {', '.join(quality['metrics'])} from {quality['data']['configs']} configs{state}"
 
-    return answer("renew", work)
+    return run_command("surrogate.renew", work)
 
 
 if __name__ == "__main__":

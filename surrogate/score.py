@@ -16,9 +16,8 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMisma
 from jahs.files.strict_json import parse_json
 from jahs.metrics import LEARNED
 from splits.split import Split, read_split
-from surrogate.command import answer, new_parser
+from surrogate.command import runs_parser
 from surrogate.dataset import Measurements, Rows, assemble_answered, assemble_repeats, read_measurements
-from surrogate.folders import write_json
 from surrogate.model import Surrogate, read_surrogate
 from surrogate.scores import (
     Scores,
@@ -29,6 +28,8 @@ from surrogate.scores import (
     tau_interval,
     within_groups,
 )
+from workshop.command import run_command
+from workshop.folders import write_json
 
 __all__ = ["SCORES_FORMAT", "main", "score_surrogate", "score_table"]
 
@@ -135,7 +136,7 @@ def _check_models(models: Path, metrics: Sequence[str], measured: Measurements, 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = new_parser("score", __doc__, example="runs/ --split split.json --models models/ --out scores.json")
+    parser = runs_parser("score", __doc__, example="runs/ --split split.json --models models/ --out scores.json")
     parser.add_argument("--models", type=Path, required=True, help="what surrogate.fit wrote")
     parser.add_argument("--part", choices=_PARTS, default="valid", help="test: once, for the card (%(default)s)")
     parser.add_argument("--out", type=Path, help="a JSON file for every score")
@@ -150,7 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             write_json(given.out, content)
         return score_table(scores)
 
-    return answer("score", work)
+    return run_command("surrogate.score", work)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.metrics import ACCURACIES, METRICS
-from jahs.ranks import kendall_tau, kendall_tau_within
 from surrogate.dataset import Rows, group_name, group_numbers
+from workshop.ranks import kendall_tau, kendall_tau_within
 
 __all__ = [
     "Scores",

@@ -33,10 +33,10 @@ from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import parse_json
 from jahs.hashing import digest_bytes, digest_facts
-from jahs.ranks import kendall_tau
 from jahs.tasks import Task, task
 from surrogate.dataset import Rows
 from surrogate.model import Settings, fit_surrogate
+from workshop.ranks import kendall_tau
 
 __all__ = [
     "OPTIMIZERS",

@@ -20,11 +20,12 @@ from jahs.errors import InvalidTable
 from jahs.features import FeatureBuilder, FeatureSet
 from jahs.features.timing import BACKWARD, FORWARD
 from jahs.files.tables import Table
-from jahs.ranks import kendall_tau
 from jahs.tasks import Task
 from splits.split import Split, read_split
-from surrogate.command import answer, new_parser
+from surrogate.command import runs_parser
 from surrogate.dataset import Measurements, Rows, assemble, read_measurements
+from workshop.command import run_command
+from workshop.ranks import kendall_tau
 
 __all__ = ["TimeModel", "fit_times", "main"]
 
@@ -107,8 +108,10 @@ def _page(found: Mapping[str, TimeModel]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    given = new_parser("timing", __doc__, example="runs/ --split split.json").parse_args(argv)
-    return answer("timing", lambda: _page(fit_times(read_measurements(given.runs), read_split(given.split))))
+    given = runs_parser("timing", __doc__, example="runs/ --split split.json").parse_args(argv)
+    return run_command(
+        "surrogate.timing", lambda: _page(fit_times(read_measurements(given.runs), read_split(given.split)))
+    )
 
 
 if __name__ == "__main__":

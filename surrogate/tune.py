@@ -26,7 +26,7 @@ from jahs.features import FEATURES_VERSION
 from jahs.files.strict_json import parse_json
 from jahs.metrics import LEARNED
 from splits.split import Split, read_split
-from surrogate.command import add_fewest, add_workers, answer, new_parser
+from surrogate.command import add_fewest, add_workers, runs_parser
 from surrogate.dataset import (
     FEWEST,
     Measurements,
@@ -37,7 +37,6 @@ from surrogate.dataset import (
     read_measurements,
 )
 from surrogate.fit import PARAMS_FORMAT
-from surrogate.folders import write_json
 from surrogate.model import Settings, default_features
 from surrogate.search import (
     OPTIMIZERS,
@@ -51,6 +50,8 @@ from surrogate.search import (
     work,
 )
 from surrogate.sizing import sizes, smallest
+from workshop.command import run_command
+from workshop.folders import write_json
 
 __all__ = [
     "HISTORY_FORMAT",
@@ -244,7 +245,7 @@ def _check(metrics: Sequence[str], *, evaluations: int, workers: int, optimizer:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = new_parser("tune", __doc__, example="runs/ --split split.json --out tuned/ --workers 2")
+    parser = runs_parser("tune", __doc__, example="runs/ --split split.json --out tuned/ --workers 2")
     parser.add_argument("--out", type=Path, required=True, help="a folder, new or of a search to continue")
     parser.add_argument("--metrics", nargs="+", default=list(LEARNED), help="default: every learned metric")
     parser.add_argument("--evaluations", type=int, default=20, help="for each metric (%(default)s)")
@@ -268,7 +269,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return tuning_text(found)
 
-    return answer("tune", work)
+    return run_command("surrogate.tune", work)
 
 
 def tuning_text(found: Mapping[str, Any]) -> str:  # Any: JSON

@@ -11,13 +11,13 @@ from experiments.analysis.logs import Floats
 from experiments.analysis.regrets import ecdf, regret
 from experiments.analysis.steps import Steps, on_grid
 from experiments.analysis.summaries import summarize
-from experiments.report.document import Block, Figure, Section, Table, Text
-from experiments.report.drawing import Curve, draw_curves
 from experiments.report.results import CellResult, Results
 from experiments.report.single import TIME_LABEL, arm_curves, error_limits, number_text, overview, time_grid
 from experiments.studies.study import FULL_SIZES, Arm
 from jahs.benchmark import Benchmark
 from jahs.spaces import space
+from workshop.pages.document import Block, Figure, Section, Table, Text
+from workshop.pages.drawing import Curve, draw_curves
 
 __all__ = ["baselines_sections", "best_known", "regret_steps"]
 

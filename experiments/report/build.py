@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -12,21 +11,23 @@ from typing import Final
 import matplotlib as mpl
 
 from experiments.report.baselines import baselines_sections
-from experiments.report.document import Document, Section, Table, Text
-from experiments.report.drawing import style
 from experiments.report.fidelity import fidelity_sections
-from experiments.report.html import svg_text, to_html
 from experiments.report.joint import joint_sections
-from experiments.report.markdown import to_markdown
 from experiments.report.multiobjective import multiobjective_sections
 from experiments.report.results import Results, read_results
 from experiments.report.standings import leaderboard_section
 from experiments.report.truth import truth_sections
 from jahs.benchmark import Benchmark
 from jahs.errors import InvalidArgument
+from jahs.files.atomic import change_folder
 from jahs.tasks import TASKS
+from workshop.folders import writing
+from workshop.pages.document import Document, Section, Table, Text
+from workshop.pages.html import svg_text, to_html
+from workshop.pages.markdown import to_markdown
+from workshop.pages.style import style
 
-__all__ = ["build_document", "check_target", "write_document", "write_report"]
+__all__ = ["build_document", "check_target", "write_document", "write_report", "written"]
 
 _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "joint": joint_sections,
@@ -87,6 +88,11 @@ def write_report(
     return write_document(document, target, is_for_docs=is_for_docs)
 
 
+def written(page: Path) -> dict[str, str]:
+    """Say where a page is, as commands print it."""
+    return {"page": str(page), "markdown": str(page.with_name("report.md"))}
+
+
 def check_target(target: Path) -> Path:
     """Return where a page may be written, as an absolute path: a new folder, an empty one, or that of a page.
 
@@ -122,37 +128,15 @@ def write_document(document: Document, target: Path, *, is_for_docs: bool) -> Pa
         InvalidArgument: as `check_target`.
     """
     target = check_target(target)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        shutil.rmtree(beside, ignore_errors=True)
-        _write_files(document, beside, is_for_docs=is_for_docs)
-        _take_its_place(beside, target)
-    except OSError as err:
-        raise InvalidArgument(f"{target} cannot be written: {err.strerror or err}; choose another folder") from err
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with change_folder(target) as beside:
+            _write_files(document, beside, is_for_docs=is_for_docs)
     return target / ("report.md" if is_for_docs else "index.html")
 
 
-def _take_its_place(beside: Path, target: Path) -> None:
-    """Rename a folder to `target`; what was there goes when that is done, and comes back if it fails."""
-    aside = target.with_name(f".{target.name}.{os.getpid()}.old")
-    had_one = target.exists()
-    try:
-        if had_one:
-            shutil.rmtree(aside, ignore_errors=True)
-            target.replace(aside)
-        beside.replace(target)
-    except BaseException:
-        if had_one and not target.exists():
-            aside.replace(target)
-        raise
-    if had_one:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
 def _write_files(document: Document, folder: Path, *, is_for_docs: bool) -> None:
-    (folder / "figures").mkdir(parents=True)
+    (folder / "figures").mkdir()
     drawings = {figure.name: svg_text(figure) for figure in document.figures}
     for name, drawing in drawings.items():
         (folder / "figures" / f"{name}.svg").write_text(drawing, encoding="utf-8")

@@ -10,8 +10,6 @@ from scipy import stats
 
 from experiments.analysis.logs import Floats
 from experiments.analysis.speedups import speedup
-from experiments.report.document import Block, Figure, Section, Table, Text
-from experiments.report.drawing import Curve, draw_curves
 from experiments.report.results import Results
 from experiments.report.single import overview, speedup_text
 from experiments.studies.study import FULL_SIZES
@@ -20,6 +18,8 @@ from jahs.columns import Columns
 from jahs.spaces import space
 from jahs.tasks import TASKS
 from jahs.views import View
+from workshop.pages.document import Block, Figure, Section, Table, Text
+from workshop.pages.drawing import Curve, draw_curves
 
 __all__ = ["fidelity_sections", "rank_correlations"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.analysis.speedups import Speedup, geometric_mean, speedup
-from experiments.report.document import Block, Figure, Section, Table, Text
-from experiments.report.drawing import Estimate, draw_estimates
 from experiments.report.results import Results
 from experiments.report.single import overview, speedup_text
 from experiments.studies.study import Arm
 from jahs.tasks import TASKS
+from workshop.pages.document import Block, Figure, Section, Table, Text
+from workshop.pages.drawing import Estimate, draw_estimates
 
 __all__ = ["joint_sections"]
 

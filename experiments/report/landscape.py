@@ -11,10 +11,11 @@ import numpy as np
 from experiments.analysis.landscape import N_BEST, N_RANDOM, Landscape, Scale, Variance
 from experiments.analysis.summaries import Interval
 from experiments.analysis.variance import INTERPLAY
-from experiments.report.document import Block, Document, Figure, Section, Table, Text
-from experiments.report.drawing import Curve, Estimate, draw_curves, draw_estimates, style
 from jahs.metrics import ACCURACIES
 from jahs.tasks import Task
+from workshop.pages.document import Block, Document, Figure, Section, Table, Text
+from workshop.pages.drawing import Curve, Estimate, draw_curves, draw_estimates
+from workshop.pages.style import style
 
 __all__ = ["landscape_document"]
 

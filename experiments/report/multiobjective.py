@@ -12,14 +12,15 @@ from experiments.analysis.logs import Floats
 from experiments.analysis.ranks import compare
 from experiments.analysis.steps import Steps, on_grid
 from experiments.analysis.summaries import summarize
-from experiments.report.document import Block, Figure, Section, Table, Text
-from experiments.report.drawing import Curve, draw_comparison, draw_curves
+from experiments.report.comparison import draw_comparison
 from experiments.report.results import CellResult, Results
 from experiments.report.single import FEWEST_TO_COMPARE, TIME_LABEL, arm_curves, no_common_seed, number_text, time_grid
 from experiments.studies.study import Arm
 from jahs.errors import MissingData, UnknownName
 from jahs.metrics import METRICS
 from jahs.references import Front
+from workshop.pages.document import Block, Figure, Section, Table, Text
+from workshop.pages.drawing import Curve, draw_curves
 
 __all__ = ["multiobjective_sections"]
 

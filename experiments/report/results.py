@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from experiments.analysis.logs import FINISHED, Floats, trial_log
 from experiments.analysis.steps import Steps, incumbents
@@ -19,6 +18,7 @@ from jahs.benchmark import Benchmark
 from jahs.configs import Config
 from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
 from jahs.simulate import read_log
+from workshop.jobs import in_processes
 
 __all__ = ["CellResult", "Results", "read_cell", "read_results"]
 
@@ -114,10 +114,12 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     if not cells:
         raise MissingData(f"{path} has no finished cell; python -m experiments.run goes on with it")
     metrics = tuple(dict.fromkeys(name for names in study.combinations for name in names))
-    call = delayed(read_cell)
     digests = {name: study.digest_of(name) for name in folder.arms}
-    jobs = [call(path, cell, folder.tasks[cell.task], digest=digests[cell.arm], metrics=metrics) for cell in cells]
-    read: list[CellResult] = Parallel(n_jobs=workers if len(jobs) > _FEW else 1)(jobs)
+    calls = [
+        {"path": path, "cell": cell, "facts": folder.tasks[cell.task], "digest": digests[cell.arm], "metrics": metrics}
+        for cell in cells
+    ]
+    read = in_processes(read_cell, calls, workers=workers if len(calls) > _FEW else 1)
     _check_settings(read)
     by_key: dict[tuple[str, str], list[CellResult]] = {}
     for result in read:

@@ -12,10 +12,11 @@ from experiments.analysis.ranks import compare, mean_ranks
 from experiments.analysis.speedups import Speedup, geometric_mean
 from experiments.analysis.steps import on_grid
 from experiments.analysis.summaries import Summary, bootstrap_interval, summarize
-from experiments.report.document import Block, Figure, Table, Text
-from experiments.report.drawing import Curve, draw_comparison, draw_curves
+from experiments.report.comparison import draw_comparison
 from experiments.report.results import Results
 from experiments.studies.study import Arm
+from workshop.pages.document import Block, Figure, Table, Text
+from workshop.pages.drawing import Curve, draw_curves
 
 __all__ = [
     "FEWEST_TO_COMPARE",

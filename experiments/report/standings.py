@@ -9,12 +9,12 @@ import numpy as np
 
 from experiments.analysis.logs import Floats
 from experiments.analysis.summaries import summarize
-from experiments.report.document import Block, Section, Table, Text
 from experiments.report.results import CellResult, Results
 from experiments.report.single import number_text, test_errors
 from experiments.studies.study import Arm
 from jahs.benchmark import Benchmark
 from jahs.errors import CorruptFile
+from workshop.pages.document import Block, Section, Table, Text
 
 __all__ = ["leaderboard_section"]
 

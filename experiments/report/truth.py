@@ -11,8 +11,6 @@ from experiments.analysis.logs import Floats
 from experiments.analysis.ranks import rank_agreement
 from experiments.analysis.steps import on_grid
 from experiments.analysis.summaries import Interval, summarize
-from experiments.report.document import Block, Figure, Section, Table, Text
-from experiments.report.drawing import Curve, draw_curves
 from experiments.report.results import Results
 from experiments.report.single import (
     ERROR_LABEL,
@@ -25,6 +23,8 @@ from experiments.report.single import (
 )
 from experiments.studies.study import Arm
 from experiments.worlds import METRIC_NAMES, read_worlds, worlds_path
+from workshop.pages.document import Block, Figure, Section, Table, Text
+from workshop.pages.drawing import Curve, draw_curves
 
 __all__ = ["truth_sections"]
 

@@ -1,9 +1,11 @@
-"""Files that are either whole or absent: written beside, flushed to disk, then renamed."""
+"""Files and folders that are either whole or absent: written beside, flushed to disk, then renamed."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Final
 
 from jahs.errors import OutOfSpace
 
-__all__ = ["fsync_folder", "is_write_fault", "out_of_space", "write_beside", "write_fault"]
+__all__ = ["change_folder", "fsync_folder", "is_write_fault", "out_of_space", "write_beside", "write_fault"]
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FORBIDDEN: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -39,6 +41,41 @@ def write_beside(path: Path) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
         raise
     fsync_folder(path.parent)
+
+
+@contextmanager
+def change_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `path` to fill; on success it takes the place of `path`, on any error it is removed.
+
+    What stood there is removed when that is done, and has its name again if it fails. The parent must exist.
+
+    Example:
+        >>> import tempfile
+        >>> target = Path(tempfile.mkdtemp()) / "page"
+        >>> with change_folder(target) as beside:
+        ...     _ = (beside / "fact.txt").write_text("whole")
+        >>> [found.name for found in target.iterdir()]
+        ['fact.txt']
+    """
+    beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
+    old = beside.with_suffix(".old")
+    try:
+        yield beside
+        for file in beside.rglob("*"):
+            if file.is_file():
+                with file.open("rb") as handle:
+                    os.fsync(handle.fileno())
+        beside.chmod(0o755)  # mkdtemp makes folders for one user
+        if path.exists():
+            path.replace(old)
+        beside.replace(path)
+    except BaseException:
+        if old.exists() and not path.exists():
+            old.replace(path)
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    fsync_folder(path.parent)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager

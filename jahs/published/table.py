@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable, MissingData, UnknownName
+from jahs.files.atomic import change_folder
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import write_table
 from jahs.hashing import digest_facts
@@ -90,15 +89,8 @@ def _import_task(name: str, files: dict[str, PublishedFile], folder: Path, repor
         report(f"{name}: {folder} is there already, from the same files")
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{name}.", suffix=".part"))
-    try:
-        with _blaming(files["raw"]):
-            _write(name, files, sources, beside, report)
-        beside.chmod(0o755)  # mkdtemp makes folders for one user
-        beside.rename(folder)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
+    with change_folder(folder) as beside, _blaming(files["raw"]):
+        _write(name, files, sources, beside, report)
     report(f"{name}: {folder}")
     return folder
 

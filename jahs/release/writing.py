@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from jahs.errors import InvalidArgument
-from jahs.files.atomic import out_of_space
+from jahs.files.atomic import change_folder, out_of_space
 from jahs.forest import Forest, save_forest, save_mapped_forest
 from jahs.hashing import sha256_file
 from jahs.release.manifest import MANIFEST, RELEASE_FORMAT, to_json
@@ -54,26 +52,18 @@ def write_release(
     _check(path, manifest_facts, models, forests)
     parts: dict[str, Mapping[str, Any] | None] = {"models": None if models is None else models.to_dict()}
     parts |= {"noise": noise, "references": references, "quality": quality}
-    with out_of_space(path):
-        beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
-        try:
-            for name, content in parts.items():
-                if content is not None:
-                    (beside / f"{name}.json").write_bytes(_json(name, content))
-            for pack, forest in zip(() if models is None else models.packs, forests, strict=True):
-                (save_mapped_forest if pack.is_mapped else save_forest)(forest, beside / pack.file)
-            if table is not None:
-                write_table_npz(beside / "table.npz", table)
-            names = sorted(p.relative_to(beside).as_posix() for p in beside.rglob("*") if p.is_file())
-            files = {n: {"sha256": sha256_file(beside / n), "size": (beside / n).stat().st_size} for n in names}
-            content = {**manifest_facts, "format": RELEASE_FORMAT, "files": files}
-            (beside / MANIFEST).write_bytes(_json("manifest_facts", content))
-            _flush(beside)
-            beside.chmod(0o755)  # mkdtemp makes folders for one user; a release is for all
-            _replace(path, beside)
-        except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
-            raise
+    with out_of_space(path), change_folder(path) as beside:
+        for name, content in parts.items():
+            if content is not None:
+                (beside / f"{name}.json").write_bytes(_json(name, content))
+        for pack, forest in zip(() if models is None else models.packs, forests, strict=True):
+            (save_mapped_forest if pack.is_mapped else save_forest)(forest, beside / pack.file)
+        if table is not None:
+            write_table_npz(beside / "table.npz", table)
+        names = sorted(p.relative_to(beside).as_posix() for p in beside.rglob("*") if p.is_file())
+        files = {n: {"sha256": sha256_file(beside / n), "size": (beside / n).stat().st_size} for n in names}
+        content = {**manifest_facts, "format": RELEASE_FORMAT, "files": files}
+        (beside / MANIFEST).write_bytes(_json("manifest_facts", content))
 
 
 def clear_leftovers(path: Path) -> None:
@@ -116,25 +106,3 @@ def _json(name: str, content: object) -> bytes:
         return to_json(content)
     except (TypeError, ValueError) as err:
         raise InvalidArgument(f"{name} cannot be written as JSON: {err}") from err
-
-
-def _flush(folder: Path) -> None:
-    """Have every file on the disk before the folder gets its name."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-
-
-def _replace(path: Path, beside: Path) -> None:
-    if not path.exists():
-        beside.rename(path)
-        return
-    old = beside.with_suffix(".old")
-    path.rename(old)
-    try:
-        beside.rename(path)
-    except OSError:
-        old.rename(path)
-        raise
-    shutil.rmtree(old)

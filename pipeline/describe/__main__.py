@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jahs.errors import InvalidArgument, JahsError
-from jahs.files.atomic import write_beside
-from jahs.stdout import write_stdout
 from pipeline.describe.measured import read_measured
 from pipeline.describe.page import describe
+from workshop.command import new_parser, run_command
+from workshop.folders import write_text, writing
 
 __all__ = ["main", "write_page"]
 
@@ -27,7 +24,7 @@ def write_page(runs: Path, out: Path) -> list[Path]:
         JahsError: the runs cannot be read, or the folder cannot be written.
     """
     measured = read_measured(runs)
-    try:
+    with writing(out):
         (out / measured.task.name).mkdir(parents=True, exist_ok=True)
         files = describe(measured)
         paths = [out / name for name in sorted(files)]
@@ -35,32 +32,23 @@ def write_page(runs: Path, out: Path) -> list[Path]:
             if old not in paths:
                 old.unlink()
         for name, content in sorted(files.items()):
-            with write_beside(out / name) as beside:
-                beside.write_text(content, encoding="utf-8")
-    except OSError as err:
-        raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
+            write_text(out / name, content)
     return paths
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.describe",
-        description="Write a page that says what a folder of runs holds: protocol, counts, cost, plots, noise.",
-        epilog="example: python -m pipeline.describe data/fashion_mnist_mini/runs --out docs/data",
-    )
+    about = "Write a page that says what a folder of runs holds: protocol, counts, cost, plots, noise."
+    parser = new_parser("pipeline.describe", about, example="data/fashion_mnist_mini/runs --out docs/data")
     parser.add_argument("runs", type=Path, metavar="RUNS", help="a folder of runs")
     parser.add_argument("--out", type=Path, required=True, help="folder of pages, such as docs/data")
     given = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
+
+    def work() -> object:
         paths = write_page(given.runs, given.out)
-    except JahsError as err:
-        _log.error("pipeline.describe: %s", err)
-        return 2
-    total = sum(path.stat().st_size for path in paths)
-    write_stdout(json.dumps({"files": [str(path) for path in paths], "bytes": total}, indent=2))
-    return 0
+        return {"files": [str(path) for path in paths], "bytes": sum(path.stat().st_size for path in paths)}
+
+    return run_command("pipeline.describe", work)
 
 
 if __name__ == "__main__":

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from jahs.columns import Columns
 from jahs.files.tables import take
 from jahs.parameters import PARAMETERS
-from jahs.ranks import kendall_tau, kendall_tau_within
 from jahs.schema import OPS
 from jahs.spaces import space
 from pipeline.describe.measured import Measured
+from workshop.ranks import kendall_tau, kendall_tau_within
 
 __all__ = ["FEWEST", "FIDELITIES", "EpochAgreement", "epoch_agreement", "value_agreement"]
 

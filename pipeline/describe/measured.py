@@ -16,7 +16,6 @@ from jahs.encoding import encode
 from jahs.errors import InvalidTable
 from jahs.files.tables import Table, sort_by, take
 from jahs.metrics import ACCURACIES
-from jahs.ranks import kendall_tau
 from jahs.runs import (
     Protocol,
     is_timed,
@@ -33,6 +32,7 @@ from jahs.runs import (
 from jahs.schema import CONFIG_KEYS
 from jahs.tasks import Task, task
 from pipeline.sampling import group_positions
+from workshop.ranks import kendall_tau
 
 __all__ = ["NOISY", "Measured", "SeedNoise", "read_measured", "seed_noise"]
 

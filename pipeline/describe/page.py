@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from jahs.files.tables import take
 from jahs.metrics import METRICS
-from jahs.ranks import kendall_tau
 from jahs.runs import TIMES, halves_of_visits
 from jahs.tasks import RESOLUTIONS
 from pipeline.describe import plots
@@ -20,6 +19,8 @@ from pipeline.describe.drawing import shown
 from pipeline.describe.measured import Measured, seed_noise
 from pipeline.describe.untrained import random_overlap, untrained_agreement
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS
+from workshop.pages.markdown import table_text
+from workshop.ranks import kendall_tau
 
 __all__ = ["describe"]
 
@@ -126,7 +127,7 @@ def _protocol(measured: Measured) -> str:
         ("protocol digest", f"`{measured.protocol.digest}`"),
         ("images from", task.citation),
     ]
-    return "## Protocol\n\n" + _table(("what", "value"), rows)
+    return "## Protocol\n\n" + table_text(("what", "value"), rows)
 
 
 def _counts(measured: Measured) -> str:
@@ -155,9 +156,9 @@ def _counts(measured: Measured) -> str:
     return "\n\n".join(
         [
             "## How much",
-            _table(("what", "how much"), rows),
+            table_text(("what", "how much"), rows),
             _prose(_ABOUT_COST + _about_runtimes(measured)),
-            _table(("processor", "device", "torch", "runs", "core-s per run", "most"), hardware),
+            table_text(("processor", "device", "torch", "runs", "core-s per run", "most"), hardware),
         ]
     )
 
@@ -183,7 +184,7 @@ def _groups(measured: Measured) -> str:
         numbers = (str(n), str(w), f"{resolution:g}", str(count), str(int(diverged.sum())))
         rows.append((*numbers, shown(mean_s, 1), shown(float(middle), 1), shown(float(best), 1)))
     head = ("N", "W", "Resolution", "configs", "diverged runs", "core-s per run", "median valid_acc", "best valid_acc")
-    return "## Fidelity groups\n\n" + _table(head, rows)
+    return "## Fidelity groups\n\n" + table_text(head, rows)
 
 
 def _profile(measured: Measured) -> str:
@@ -199,7 +200,7 @@ def _profile(measured: Measured) -> str:
     about = f"""CPU time of {_count(len(profile["config_id"]), "config")} on an otherwise idle {machines}, torch
         {versions}; the least of {repeats} repeats, in visits far apart."""
     head = ("metric", "of", "least, ms", "median, ms", "most, ms")
-    return "\n\n".join(["## The quiet profile", _prose(about), _table(head, rows), *_visits(measured)])
+    return "\n\n".join(["## The quiet profile", _prose(about), table_text(head, rows), *_visits(measured)])
 
 
 def _visits(measured: Measured) -> list[str]:
@@ -214,7 +215,7 @@ def _visits(measured: Measured) -> list[str]:
         rows.append((f"`{name}`", _count(len(a), "config"), f"{kendall_tau(a, b):.3f}", f"{difference:.1f} %"))
     about = """How far these times can be trusted: the least of the even and the least of the odd visits. All visits
         together are better than either half."""
-    return [_prose(about), _table(("metric", "of", "Kendall's tau", "median difference"), rows)]
+    return [_prose(about), table_text(("metric", "of", "Kendall's tau", "median difference"), rows)]
 
 
 def _results(measured: Measured, add_plot: _AddPlot) -> str:
@@ -263,7 +264,11 @@ def _untrained(measured: Measured) -> list[str]:
     ]
     head = ("score", "configs", "Kendall's tau", "Spearman", "rank-biased overlap", "tau within groups")
     about = f"Random orders have an overlap of {random_overlap(measured):.2f}."
-    return ["## Orders without training", _prose(_ABOUT_UNTRAINED, _ABOUT_OVERLAP + " " + about), _table(head, rows)]
+    return [
+        "## Orders without training",
+        _prose(_ABOUT_UNTRAINED, _ABOUT_OVERLAP + " " + about),
+        table_text(head, rows),
+    ]
 
 
 def _noise(measured: Measured, add_plot: _AddPlot) -> str:
@@ -279,7 +284,7 @@ def _noise(measured: Measured, add_plot: _AddPlot) -> str:
         [
             "## Noise between trainings",
             _prose(_ABOUT_NOISE),
-            _table(("metric", "configs", "tau between seeds", "mean absolute difference"), rows),
+            table_text(("metric", "configs", "tau between seeds", "mean absolute difference"), rows),
             add_plot("seeds", "Accuracy with seed 1 against accuracy with seed 0", plots.seed_against_seed(measured)),
         ]
     )
@@ -291,11 +296,6 @@ def _prose(*paragraphs: str) -> str:
         textwrap.fill(" ".join(text.split()), 120, break_on_hyphens=False, break_long_words=False)
         for text in paragraphs
     )
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _words(value: object) -> str:

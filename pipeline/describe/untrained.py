@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from jahs.cost import n_params
 from jahs.encoding import encode
-from jahs.ranks import kendall_tau, kendall_tau_within, persistence, rank_biased_overlap, spearman
 from jahs.schema import CONFIG_KEYS, PROXIES
 from pipeline.describe.measured import Measured
+from workshop.ranks import kendall_tau, kendall_tau_within, persistence, rank_biased_overlap, spearman
 
 __all__ = ["Orders", "random_overlap", "untrained_agreement"]
 

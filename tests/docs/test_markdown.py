@@ -23,6 +23,7 @@ FOLDERS = (
     ".",
     *sorted({path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}),
     "jahs",
+    "workshop",
     "pipeline",
     "splits",
     "surrogate",
@@ -33,7 +34,7 @@ FILES = [path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in sor
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?:\]\(|src=\"|srcset=\"|href=\")([^)\s\"]+)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
-WORKSHOPS = {"pipeline", "splits", "surrogate", "experiments"}
+WORKSHOPS = {"workshop", "pipeline", "splits", "surrogate", "experiments"}
 
 
 def read(file: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 import jahs
 from experiments.refits import refits
 from jahs.errors import InvalidArgument, MissingData
-from jahs.ranks import kendall_tau
+from workshop.ranks import kendall_tau
 
 
 def test_they_answer_as_the_releases_own_does_but_not_the_same():

@@ -18,11 +18,7 @@ import experiments.studies
 from experiments.analysis.ranks import compare
 from experiments.report.__main__ import main
 from experiments.report.build import build_document, write_document
-from experiments.report.document import Document, Figure, Section, Table, Text
-from experiments.report.drawing import Curve, draw_comparison, draw_curves
-from experiments.report.html import svg_text, to_html
-from experiments.report.markdown import to_markdown
-from experiments.report.palette import DARK, LIGHT, css_colors, dash, series
+from experiments.report.comparison import draw_comparison
 from experiments.report.results import read_results
 from experiments.run import main as run
 from experiments.worlds import build_worlds
@@ -30,6 +26,11 @@ from jahs.errors import InvalidArgument
 from jahs.tasks import TASKS
 from surrogate.model import Settings
 from tests.experiments.conftest import TASK, recorded_table
+from workshop.pages.document import Document, Figure, Section, Table, Text
+from workshop.pages.drawing import Curve, draw_curves
+from workshop.pages.html import svg_text, to_html
+from workshop.pages.markdown import to_markdown
+from workshop.pages.style import DARK, LIGHT, css_colors, dash, series
 
 SEEDS = 6
 STUDIES = {

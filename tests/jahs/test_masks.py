@@ -17,7 +17,6 @@ from jahs.masks import masked_fault, refuse_masked
 from jahs.objectives import read_objectives
 from jahs.pareto import hypervolume, is_non_dominated, pareto_front
 from jahs.query_arguments import read_seed, read_seeds
-from jahs.ranks import kendall_tau, kendall_tau_within, persistence, rank_biased_overlap, spearman
 from jahs.tasks import TASKS
 from jahs.views import View
 from tests.fake_bench import FakeBench
@@ -41,11 +40,6 @@ ASKS: dict[str, Callable[[], object]] = {
     "dominated": lambda: is_non_dominated(POINTS),
     "volume": lambda: hypervolume(POINTS, [4, 4]),
     "corner": lambda: hypervolume([[1, 2]], masked([4.0, 4.0])),
-    "tau": lambda: kendall_tau(THREE, [1, 2, 3]),
-    "other tau": lambda: kendall_tau([1, 2, 3], THREE),
-    "groups": lambda: kendall_tau_within([1, 2, 3], [1, 2, 3], THREE),
-    "spearman": lambda: spearman(THREE, [1, 2, 3]),
-    "overlap": lambda: rank_biased_overlap(THREE, [1, 2, 3], p=persistence(2)),
     "seeds": lambda: read_seeds(THREE, 3),
     "objective": lambda: OBJECTIVE.minimised(THREE),
     "fit": lambda: BoundedTransform.fit(THREE),
@@ -92,7 +86,6 @@ def test_masked_epochs_are_no_fidelity() -> None:
 def test_a_mask_that_hides_nothing_changes_nothing() -> None:
     for free in (np.ma.array([1, 2, 3]), np.ma.array([1, 2, 3], mask=[0, 0, 0])):
         assert masked_fault("a", free) is None
-        assert kendall_tau(free, [1, 2, 3]) == 1
         assert read_seeds(free, 3).tolist() == read_epochs(free, 12).tolist() == [1, 2, 3]
         assert OBJECTIVE.minimised(free).tolist() == [99, 98, 97]
     assert read_epoch(np.ma.array(3), 12) == read_seed(np.ma.array(3)) == 3

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 import pipeline.collect
 from jahs.configs import config_id
@@ -21,6 +20,7 @@ from jahs.runs import read_configs, read_runs, run_shards
 from pipeline.collect import Settings, collect, main
 from pipeline.inspect_runs import verify
 from pipeline.sampling import run_seeds, sample_config
+from tests.dask_cluster import DaskCluster
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -144,56 +144,31 @@ def test_a_killed_worker_costs_nothing_but_its_run(tmp_path):
     assert recorded(out) == expected(6)
 
 
-def test_a_run_recorded_while_another_worker_was_killed_counts(tmp_path, monkeypatch):
-    """Its line is lost with the pool of workers, but it must not be collected on top of what was asked for."""
-    call_worker = pipeline.collect._run_jobs
-    n_calls = []
-
-    def die_after_two_runs(settings, jobs, *, by):
-        n_calls.append(1)
-        lines = call_worker(settings, itertools.islice(jobs, 2) if len(n_calls) == 1 else jobs, by=by)
-        yield next(lines)
-        if len(n_calls) == 1:
-            next(lines)
-            raise TerminatedWorkerError
-        yield from lines
-
-    monkeypatch.setattr(pipeline.collect, "_run_jobs", die_after_two_runs)
-    out = tmp_path / "runs"
-    assert collect(Settings(task="digits", out=out, runs=4, workers=1)) == 4
-    assert recorded(out) == expected(4)
-    assert len(n_calls) == 2
-
-
-def test_what_another_collector_has_is_not_counted_when_a_worker_is_killed(tmp_path, monkeypatch):
-    call_worker = pipeline.collect._run_jobs
+def test_what_another_collector_has_is_not_counted(tmp_path, monkeypatch):
+    run_jobs = pipeline.collect.run_jobs
     out, other = tmp_path / "runs", tmp_path / "other"
     collect(Settings(task="digits", out=other, runs=1, workers=1))
-    n_calls = []
 
-    def die_after_the_others_run(settings, jobs, *, by):
-        n_calls.append(1)
-        if len(n_calls) == 1:
-            next(jobs)
-            shutil.copytree(other / "new", out / "new", dirs_exist_ok=True)
-            raise TerminatedWorkerError  # before it could say that the run is another's
-        yield from call_worker(settings, jobs, by=by)
+    def after_the_others_run(call, jobs, *, where):
+        first = next(jobs)
+        shutil.copytree(other / "new", out / "new", dirs_exist_ok=True)
+        yield from run_jobs(call, itertools.chain([first], jobs), where=where)
 
-    monkeypatch.setattr(pipeline.collect, "_run_jobs", die_after_the_others_run)
+    monkeypatch.setattr(pipeline.collect, "run_jobs", after_the_others_run)
     assert collect(Settings(task="digits", out=out, runs=2, workers=1)) == 2
     assert recorded(out) == expected(3)
 
 
 def test_a_run_whose_worker_was_lost_with_the_line_about_it_counts(tmp_path, monkeypatch):
-    """As on a cluster, which gives such a job to another worker."""
-    call_worker = pipeline.collect._run_jobs
+    """Its job is done again, and must not be collected on top of what was asked for."""
+    run_jobs = pipeline.collect.run_jobs
 
-    def lose_the_first_line(settings, jobs, *, by):
+    def lose_the_first_line(call, jobs, *, where):
         first = next(jobs)
-        assert len(list(call_worker(settings, iter([first]), by=by))) == 1
-        yield from call_worker(settings, itertools.chain([first], jobs), by=by)
+        assert call(first) is not None
+        yield from run_jobs(call, itertools.chain([first], jobs), where=where)
 
-    monkeypatch.setattr(pipeline.collect, "_run_jobs", lose_the_first_line)
+    monkeypatch.setattr(pipeline.collect, "run_jobs", lose_the_first_line)
     out = tmp_path / "runs"
     assert collect(Settings(task="digits", out=out, runs=3, workers=1)) == 3
     assert recorded(out) == expected(3)
@@ -316,35 +291,25 @@ def test_a_read_only_disk_is_one_line_that_says_what_to_do(tmp_path, reference):
 
 
 def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path):
-    pytest.importorskip("distributed")
     out, plain = tmp_path / "runs", tmp_path / "plain"
-    address = tmp_path / "scheduler.json"
-    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
-    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--nworkers", "1"]
-    quiet = {"cwd": ROOT, "stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True}
-    processes = [
-        subprocess.Popen([*scheduler, "--no-dashboard", "--scheduler-file", str(address)], **quiet),
-        *(subprocess.Popen([*worker, "--no-dashboard", "--scheduler-file", str(address)], **quiet) for _ in range(2)),
-    ]
-    try:
-        import json
-
-        wait_for(lambda: address.exists() and address.read_text().strip())
-        running = start(
-            out, "--runs", 6, "--backend", "dask", "--scheduler", json.loads(address.read_text())["address"]
-        )
+    with DaskCluster() as cluster:
+        cluster.start_scheduler()
+        first, _ = (cluster.start_worker() for _ in range(2))
+        running = start(out, "--runs", 6, "--backend", "dask", "--scheduler", cluster.address)
         wait_for(lambda: n_shards(out) >= 1)
-        os.killpg(processes[1].pid, signal.SIGKILL)
+        cluster.kill(first)
         _, log = running.communicate(timeout=300)
         assert running.returncode == 0, log
         assert recorded(out) == expected(6)
-    finally:
-        for process in processes:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
     collect(Settings(task="digits", out=plain, runs=6, workers=1))
     assert same_measurements(out, plain)
+
+
+def test_a_scheduler_that_does_not_answer_is_one_line(tmp_path, capsys):
+    out = tmp_path / "runs"
+    assert main(command(out, "--backend", "dask", "--scheduler", "tcp://127.0.0.1:9")[3:]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("pipeline.collect: no Dask scheduler answers at tcp://127.0.0.1:9")
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_the_command_draws_a_bar_on_a_terminal(server, tmp_path, monkeypatch, ca
     ("arguments", "status", "fault"),
     [
         (["--url", "file:///etc"], 2, "url='file:///etc' does not begin with http:// or https://"),
-        (["--url", "http://127.0.0.1:1"], 1, "refused"),
+        (["--url", "http://127.0.0.1:1"], 2, "refused"),
     ],
 )
 def test_the_command_fails_with_one_line(tmp_path, monkeypatch, capsys, arguments, status, fault):

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from pipeline.screen import main, recorded_rows, screen_one, summarise
 
 from jahs.files.tables import write_table
 from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 from jahs.tasks import RESOLUTIONS, TASKS
 from pipeline import screen
 from pipeline.collect import Settings, collect
-from pipeline.screen import main, recorded_rows, screen_one, summarise
 from pipeline.train import CONSTANTS, EPOCH_FIELDS, TrainedRun
 
 pytestmark = pytest.mark.slow

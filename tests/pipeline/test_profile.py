@@ -15,12 +15,12 @@ from jahs.tasks import TASKS
 from pipeline import profile as profile_module
 from pipeline import visits as visits_module
 from pipeline.data import load_images
-from pipeline.machine import processor_model
 from pipeline.profile import main, measure_config, profile_folder
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table, sample_config
 from pipeline.visits import merge_visits
+from workshop.machine import processor_model
 
 SHRUNK = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=280, n_test=100, max_epoch=2, index_digest=None)
 

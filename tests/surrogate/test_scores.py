@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from jahs.ranks import kendall_tau
 from surrogate.dataset import Rows, assemble, group_numbers
 from surrogate.scores import (
     agreement,
@@ -23,6 +22,7 @@ from surrogate.scores import (
     within_groups,
 )
 from tests.surrogate.landscape import EPOCHS, measurements, split_of
+from workshop.ranks import kendall_tau
 
 MEASURED = measurements(8, noise=4.0)
 PARTS = assemble("valid_acc", MEASURED, split_of(MEASURED))

@@ -13,11 +13,11 @@ from jahs.errors import InvalidTable
 from jahs.features import GROUPS, FeatureBuilder, FeatureSet
 from jahs.features.timing import BACKWARD, FORWARD, SHARE_FORWARD
 from jahs.files.tables import Table, take
-from jahs.ranks import kendall_tau
 from jahs.runs import read_configs, read_profile
 from jahs.tasks import TASKS
 from surrogate.timing import fit_times, main
 from tests.surrogate import landscape
+from workshop.ranks import kendall_tau
 
 RECORDED = Path(__file__).parents[2] / "data/fashion_mnist_mini/runs"
 

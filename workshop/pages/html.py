@@ -10,9 +10,8 @@ from typing import Final
 
 import matplotlib as mpl
 
-from experiments.report.document import Block, Document, Figure, Section, Table, Text
-from experiments.report.drawing import style
-from experiments.report.palette import DARK, LIGHT, css_colors
+from workshop.pages.document import Block, Document, Figure, Section, Table, Text
+from workshop.pages.style import DARK, LIGHT, css_colors, style
 
 __all__ = ["anchor", "svg_text", "to_html"]
 
@@ -82,7 +81,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
 <body>
 <main>
 <h1>{_text(document.title)}</h1>
-<p class="sub">{_text(document.subtitle)}</p>
+<p class="sub">{_rich(document.subtitle)}</p>
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 {body}
 {last}
@@ -119,9 +118,9 @@ def _section(section: Section, drawings: Mapping[str, str]) -> str:
 
 def _block(block: Block, drawings: Mapping[str, str]) -> str:
     if isinstance(block, Text):
-        return f"<p{' class=' + chr(34) + 'answer' + chr(34) if block.is_answer else ''}>{_text(block.text)}</p>"
+        return f"<p{' class=' + chr(34) + 'answer' + chr(34) if block.is_answer else ''}>{_rich(block.text)}</p>"
     if isinstance(block, Figure):
-        return f"<figure>{_inline(block, drawings[block.name])}<figcaption>{_text(block.caption)}</figcaption></figure>"
+        return f"<figure>{_inline(block, drawings[block.name])}<figcaption>{_rich(block.caption)}</figcaption></figure>"
     return _table(block)
 
 
@@ -141,7 +140,7 @@ def _inline(figure: Figure, svg: str) -> str:
 def _table(table: Table) -> str:
     def cells(tag: str, texts: tuple[str, ...]) -> str:
         return "".join(
-            f"<{tag}{' class=' + chr(34) + 'l' + chr(34) if i < table.n_labels else ''}>{_text(text)}</{tag}>"
+            f"<{tag}{' class=' + chr(34) + 'l' + chr(34) if i < table.n_labels else ''}>{_rich(text)}</{tag}>"
             for i, text in enumerate(texts)
         )
 
@@ -152,7 +151,8 @@ def _table(table: Table) -> str:
     scroller = f'<div class="scroll" {label}><table>{inner}</table></div>'
     if table.is_folded:
         return f"<details><summary>{_text(table.caption)}</summary>{scroller}</details>"
-    return f'<figure class="table"><figcaption>{_text(table.caption)}</figcaption>{scroller}</figure>'
+    caption = f"<figcaption>{_rich(table.caption)}</figcaption>" if table.caption else ""
+    return f'<figure class="table">{caption}{scroller}</figure>'
 
 
 def _variables(colors: Mapping[str, str]) -> str:
@@ -161,3 +161,8 @@ def _variables(colors: Mapping[str, str]) -> str:
 
 def _text(text: str) -> str:
     return html.escape(text)
+
+
+def _rich(text: str) -> str:
+    shown = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", _text(text))
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", shown)

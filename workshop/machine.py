@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["device_name", "processor_model"]
 
@@ -24,4 +26,8 @@ def processor_model() -> str:
 
 def device_name(device: torch.device) -> str:
     """Return "cpu", or the accelerator's model."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    if device.type != "cuda":
+        return device.type
+    import torch
+
+    return torch.cuda.get_device_name(device)

@@ -1,4 +1,4 @@
-"""Colours of figures and page, light and dark.
+"""The style of figures and pages: matplotlib's settings, and colours, light and dark.
 
 Figures are drawn in the light colours. On the page every one of them is replaced by a CSS variable, which a reader's
 dark mode sets to another colour; so the light colours must differ from one another.
@@ -11,7 +11,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["DARK", "DASHES", "LIGHT", "SERIES", "css_colors", "dash", "series"]
+import matplotlib as mpl
+
+__all__ = ["DARK", "DASHES", "LIGHT", "SERIES", "css_colors", "dash", "series", "style"]
 
 SERIES: Final = 8
 
@@ -48,6 +50,40 @@ DARK: Final = MappingProxyType(
     }
 )
 DASHES: Final = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+
+
+def style() -> mpl.RcParams:
+    """Matplotlib's settings for every figure: nothing from the reader's own configuration."""
+    settings = mpl.RcParams(mpl.rcParamsDefault)
+    settings.update(
+        {
+            "font.family": "sans-serif",
+            "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
+            "font.size": 10.5,
+            "axes.titlesize": 10.5,
+            "legend.fontsize": 9.5,
+            "legend.frameon": False,
+            "svg.fonttype": "none",  # text stays text: it can be found and read aloud
+            "svg.hashsalt": "jahs",
+            "figure.facecolor": LIGHT["paper"],
+            "axes.facecolor": "none",
+            "savefig.facecolor": LIGHT["paper"],
+            "text.color": LIGHT["ink"],
+            "axes.labelcolor": LIGHT["ink"],
+            "axes.edgecolor": LIGHT["muted"],
+            "xtick.color": LIGHT["muted"],
+            "ytick.color": LIGHT["muted"],
+            "xtick.labelcolor": LIGHT["ink"],
+            "ytick.labelcolor": LIGHT["ink"],
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": LIGHT["line"],
+            "grid.linewidth": 0.7,
+            "lines.linewidth": 1.8,
+        }
+    )
+    return settings
 
 
 def series(number: int) -> str:

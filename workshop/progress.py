@@ -42,9 +42,6 @@ class Progress:
             spent_s: seconds that all of them took; None: since this was made, which is wrong if some were done before.
         """
         of = f"/{self.total}" if self.total else ""
-        if not self.is_bar:
-            _log.info("%d%s %s %s", done, of, self.label, note)
-            return
         elapsed = time.monotonic() - self.started
         shares, lefts = [], []
         if self.total:
@@ -54,8 +51,11 @@ class Progress:
         if self.limit_s:
             shares.append(elapsed / self.limit_s)
             lefts.append(max(self.limit_s - elapsed, 0.0))
-        bar = f"[{'#' * round(min(max(shares), 1.0) * _WIDTH):<{_WIDTH}}] " if shares else ""
         left = f" {_clock(min(lefts))} left" if lefts else ""
+        if not self.is_bar:
+            _log.info("%d%s %s %s%s", done, of, self.label, note, f",{left}" if left else "")
+            return
+        bar = f"[{'#' * round(min(max(shares), 1.0) * _WIDTH):<{_WIDTH}}] " if shares else ""
         self.stream.write(f"\r\033[K{self.label} {bar}{done}{of}{left}  {note}")
         self.stream.flush()
 

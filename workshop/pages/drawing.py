@@ -6,58 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from numpy.typing import NDArray
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.ranks import Comparison
-from experiments.report.palette import LIGHT, dash, series
+from workshop.pages.style import LIGHT, dash, series
 
-__all__ = ["Curve", "Estimate", "draw_comparison", "draw_curves", "draw_estimates", "style"]
+__all__ = ["Curve", "Estimate", "draw_curves", "draw_estimates", "new_drawing", "set_scale"]
 
 _WIDTH: Final = 4.8  # inches; a phone shows them at about three quarters of that
 _HEIGHT: Final = 3.1
 _LEGEND_ROW: Final = 0.24
-_LONGEST: Final = 32  # characters of a label beside the middle rank that fit
 
 Scale = Literal["linear", "log"]
-
-
-def style() -> mpl.RcParams:
-    """Matplotlib's settings for every figure: nothing from the reader's own configuration."""
-    settings = mpl.RcParams(mpl.rcParamsDefault)
-    settings.update(
-        {
-            "font.family": "sans-serif",
-            "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
-            "font.size": 10.5,
-            "axes.titlesize": 10.5,
-            "legend.fontsize": 9.5,
-            "legend.frameon": False,
-            "svg.fonttype": "none",  # text stays text: it can be found and read aloud
-            "svg.hashsalt": "jahs",
-            "figure.facecolor": LIGHT["paper"],
-            "axes.facecolor": "none",
-            "savefig.facecolor": LIGHT["paper"],
-            "text.color": LIGHT["ink"],
-            "axes.labelcolor": LIGHT["ink"],
-            "axes.edgecolor": LIGHT["muted"],
-            "xtick.color": LIGHT["muted"],
-            "ytick.color": LIGHT["muted"],
-            "xtick.labelcolor": LIGHT["ink"],
-            "ytick.labelcolor": LIGHT["ink"],
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "grid.color": LIGHT["line"],
-            "grid.linewidth": 0.7,
-            "lines.linewidth": 1.8,
-        }
-    )
-    return settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,10 +37,10 @@ class Curve:
     """
 
     title: str
-    x: Floats
-    y: Floats
-    low: Floats | None = None
-    high: Floats | None = None
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    low: NDArray[np.float64] | None = None
+    high: NDArray[np.float64] | None = None
     number: int = 0
     is_step: bool = True
     has_markers: bool = False
@@ -107,7 +70,7 @@ def draw_curves(
     """Draw curves over one another, with a legend below."""
     n_columns = 2 if max((len(c.title) for c in curves), default=0) <= 30 else 1
     n_rows = -(-len(curves) // n_columns)
-    drawing, axes = _axes(_HEIGHT + _LEGEND_ROW * n_rows)
+    drawing, axes = new_drawing(_HEIGHT + _LEGEND_ROW * n_rows)
     for curve in curves:
         color = series(curve.number)
         axes.plot(
@@ -130,8 +93,8 @@ def draw_curves(
                 linewidth=0,
                 step="post" if curve.is_step else None,
             )
-    _scale(axes, "x", x_scale, x_limits)
-    _scale(axes, "y", y_scale, y_limits)
+    set_scale(axes, "x", x_scale, x_limits)
+    set_scale(axes, "y", y_scale, y_limits)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     drawing.legend(loc="outside lower center", ncols=n_columns, handlelength=3.2)
@@ -142,7 +105,7 @@ def draw_estimates(
     estimates: Sequence[Estimate], *, x_label: str, x_scale: Scale = "linear", at: float | None = None
 ) -> Drawing:
     """Draw estimates below one another, with a line where both are alike, if `at` is given."""
-    drawing, axes = _axes(0.9 + 0.34 * len(estimates))
+    drawing, axes = new_drawing(0.9 + 0.34 * len(estimates))
     for place, estimate in enumerate(estimates):
         color = series(estimate.number)
         axes.plot([estimate.low, estimate.high], [place, place], color=color, linewidth=2.4, solid_capstyle="butt")
@@ -152,54 +115,19 @@ def draw_estimates(
     axes.set_yticks(range(len(estimates)), [estimate.title for estimate in estimates])
     axes.set_ylim(len(estimates) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
-    _scale(axes, "x", x_scale, None)
+    set_scale(axes, "x", x_scale, None)
     axes.set_xlabel(x_label)
     return drawing
 
 
-def draw_comparison(comparison: Comparison, titles: Sequence[str], *, numbers: Sequence[int]) -> Drawing:
-    """Draw a critical-difference diagram: mean ranks, and bars over arms that cannot be told apart."""
-    n_arms, n_bars = len(titles), len(comparison.cliques)
-    drawing = Drawing(figsize=(_WIDTH, 0.7 + 0.16 * n_bars + 0.3 * n_arms))
-    axes = drawing.add_axes((0.03, 0.02, 0.94, 0.96))  # labels lie inside, beside their ranks
-    size = min(9.5, 9.5 * _LONGEST / max(map(len, titles)))
-    order = np.argsort(comparison.mean_ranks, kind="stable")
-    first = n_bars * 0.5 + 0.9
-    axes.plot([1, n_arms], [0, 0], color=LIGHT["ink"], linewidth=1.2)
-    for rank in range(1, n_arms + 1):
-        axes.plot([rank, rank], [-0.18, 0], color=LIGHT["ink"], linewidth=1.2)
-        axes.annotate(f"{rank}", (rank, -0.3), ha="center", va="bottom")
-    for place, arm in enumerate(order.tolist()):
-        rank, y = comparison.mean_ranks[arm], first + place
-        axes.plot([rank, rank], [0, y], color=series(numbers[arm]), linewidth=1.2)
-        is_left = rank <= (n_arms + 1) / 2
-        axes.annotate(
-            f"{titles[arm]}  {rank:.2f}" if is_left else f"{rank:.2f}  {titles[arm]}",
-            (rank, y),
-            xytext=(5 if is_left else -5, 0),
-            textcoords="offset points",
-            ha="left" if is_left else "right",
-            va="center",
-            fontsize=size,
-            bbox={"facecolor": LIGHT["paper"], "edgecolor": "none", "pad": 1.0},
-        )
-        axes.plot([rank], [y], color=series(numbers[arm]), marker="o", markersize=5)
-    for bar, clique in enumerate(comparison.cliques):
-        ends = comparison.mean_ranks[list(clique)]
-        axes.plot([ends.min() - 0.04, ends.max() + 0.04], [0.5 + 0.5 * bar] * 2, color=LIGHT["ink"], linewidth=4)
-    axes.set_xlim(0.6, n_arms + 0.4)
-    axes.set_ylim(first + n_arms - 0.4, -1.9)
-    axes.annotate("mean rank (1 is best)", ((n_arms + 1) / 2, -1.2), ha="center", va="bottom")
-    axes.axis("off")
-    return drawing
-
-
-def _axes(height: float) -> tuple[Drawing, Axes]:
+def new_drawing(height: float) -> tuple[Drawing, Axes]:
+    """Return an empty drawing, as high as is said in inches, and its axes."""
     drawing = Drawing(figsize=(_WIDTH, height), layout="constrained")
     return drawing, drawing.add_subplot()
 
 
-def _scale(axes: Axes, which: Literal["x", "y"], scale: Scale, limits: tuple[float, float] | None) -> None:
+def set_scale(axes: Axes, which: Literal["x", "y"], scale: Scale, limits: tuple[float, float] | None = None) -> None:
+    """Set the scale and limits of an axis; powers of ten are marked as plain numbers."""
     if scale == "log":
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     if limits is not None:

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from pipeline import progress as module
-from pipeline.progress import Progress
+from workshop import progress as module
+from workshop.progress import Progress
 
 
 class Terminal(io.StringIO):

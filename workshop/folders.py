@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Final
 
 from jahs.errors import InvalidArgument
-from jahs.files.atomic import write_beside
+from jahs.files.atomic import change_folder, write_beside
 from jahs.hashing import sha256_file
 
-__all__ = ["MANIFEST_FORMAT", "commit", "new_folder", "package_versions", "write_json", "write_manifest", "write_text"]
+__all__ = [
+    "MANIFEST_FORMAT",
+    "commit",
+    "new_folder",
+    "package_versions",
+    "write_json",
+    "write_manifest",
+    "write_text",
+    "writing",
+]
 
 MANIFEST_FORMAT: Final = 1
 _PACKAGES: Final = ("jahs", "numpy", "scikit-learn", "scipy", "xgboost")
@@ -32,18 +40,11 @@ def new_folder(out: Path) -> Iterator[Path]:
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InvalidArgument(f"{out} is there already; give a new folder, or remove it")
-    beside = out.absolute().with_name(f".{out.absolute().name}.{os.getpid()}.part")
-    try:
-        beside.parent.mkdir(parents=True, exist_ok=True)
-        beside.mkdir()
-    except OSError as err:
-        raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
-    try:
+    with ExitStack() as stack:
+        with writing(out):
+            out.absolute().parent.mkdir(parents=True, exist_ok=True)
+            beside = stack.enter_context(change_folder(out.absolute()))
         yield beside
-        beside.replace(out)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
 
 
 def write_manifest(folder: Path, *, facts: Mapping[str, object], command: Sequence[str]) -> None:
@@ -70,9 +71,19 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         InvalidArgument: it cannot be written there.
     """
+    with writing(path), write_beside(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say where it was that something could not be written.
+
+    Raises:
+        InvalidArgument: in the place of errors of the system.
+    """
     try:
-        with write_beside(path) as beside:
-            beside.write_text(text, encoding="utf-8")
+        yield
     except OSError as err:
         raise InvalidArgument(f"{path} cannot be written: {err.strerror or err}; choose another folder") from err
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument
-from jahs.ranks import kendall_tau, kendall_tau_within, persistence, rank_biased_overlap, spearman
+from workshop.ranks import kendall_tau, kendall_tau_within, persistence, rank_biased_overlap, spearman
 
 VALUES = st.integers(0, 6) | st.floats(-1e300, 1e300)
 
@@ -32,14 +32,6 @@ def test_tau_is_that_of_all_pairs(pairs: list[tuple[float, float]]) -> None:
     else:
         assert tau == pytest.approx(by_pairs(a, b), abs=1e-12)
         assert kendall_tau(b, a) == pytest.approx(tau, abs=1e-12)
-
-
-def test_tau_is_that_of_scipy_for_many_values() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    chance = np.random.default_rng(0)
-    a = np.round(chance.normal(size=20_000), 2)
-    b = np.round(a + chance.normal(size=20_000), 1)
-    assert kendall_tau(a, b) == pytest.approx(stats.kendalltau(a, b).statistic, abs=1e-12)
 
 
 @pytest.mark.parametrize(("a", "b"), [([], []), ([1], [1]), ([1, 1], [1, 2]), ([1, math.nan], [1, 2])], ids=str)
@@ -167,3 +159,19 @@ def test_a_share_is_a_number_between_none_and_all(share: object) -> None:
 
 def test_an_integer_of_numpy_is_a_depth() -> None:
     assert persistence(np.int64(10), weight=np.float64(0.9)) == persistence(10)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda three: kendall_tau(three, [1, 2, 3]),
+        lambda three: kendall_tau([1, 2, 3], three),
+        lambda three: kendall_tau_within([1, 2, 3], [1, 2, 3], np.asanyarray(three) // 9),
+        lambda three: spearman(three, [1, 2, 3]),
+        lambda three: rank_biased_overlap(three, [1, 2, 3], p=persistence(2)),
+    ],
+)
+def test_masked_values_are_refused_and_a_mask_that_hides_nothing_is_none(ask: Callable[[object], float]) -> None:
+    with pytest.raises(InvalidArgument, match="masked in 1 of 3 values"):
+        ask(np.ma.array([1, 2, 3], mask=[0, 1, 0]))
+    assert ask(np.ma.array([1, 2, 3], mask=[0, 0, 0])) == ask([1, 2, 3])

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from experiments.report.document import Block, Document, Figure, Text
+from collections.abc import Sequence
 
-__all__ = ["to_markdown"]
+from workshop.pages.document import Block, Document, Figure, Text
+
+__all__ = ["table_text", "to_markdown"]
 
 
-def to_markdown(document: Document, *, has_png: bool = True) -> str:
+def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool = True) -> str:
     """Return the page; figures are links to `figures/<name>.svg`, and show `figures/<name>.png` where there is one."""
     parts = [f"# {document.title}", document.subtitle]
     for section in document.sections:
         parts.append(f"## {section.title}")
-        parts += [_block(block, has_png=has_png) for block in section.blocks]
+        shown = (block for block in section.blocks if has_figures or not isinstance(block, Figure))
+        parts += [_block(block, has_png=has_png) for block in shown]
     if document.facts:
-        parts += ["## How to get these numbers again", _table(("what", "value"), document.facts, n_labels=2)]
+        parts += ["## How to get these numbers again", table_text(("what", "value"), document.facts, n_labels=2)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -25,11 +28,13 @@ def _block(block: Block, *, has_png: bool) -> str:
         picture = f"![{_line(block.alt)}](figures/{block.name}.{'png' if has_png else 'svg'})"
         more = f" ([SVG](figures/{block.name}.svg))" if has_png else ""
         return f"{picture}\n\n{_line(block.caption)}{more}"
-    return f"{_line(block.caption)}\n\n{_table(block.columns, block.rows, n_labels=block.n_labels)}"
+    caption = f"{_line(block.caption)}\n\n" if block.caption else ""
+    return f"{caption}{table_text(block.columns, block.rows, n_labels=block.n_labels)}"
 
 
-def _table(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], *, n_labels: int) -> str:
-    rule = ["---" if i < n_labels else "---:" for i in range(len(columns))]
+def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], *, n_labels: int | None = None) -> str:
+    """Return a table; all columns but the first `n_labels` are set to the right, none if it is None."""
+    rule = ["---" if n_labels is None or i < n_labels else "---:" for i in range(len(columns))]
     lines = [columns, rule, *rows]
     return "\n".join("| " + " | ".join(_cell(text) for text in line) + " |" for line in lines)
 

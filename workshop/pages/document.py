@@ -1,16 +1,20 @@
-"""What a report says, before anybody decides whether it becomes HTML or Markdown."""
+"""What a page says, before anybody decides whether it becomes HTML or Markdown.
+
+Texts and cells may hold `**bold**` and code in backticks; everything else is shown as it is.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Block", "Document", "Figure", "Section", "Table", "Text"]
+__all__ = ["Block", "Document", "Figure", "Section", "Table", "Text", "sections_of"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Text:
     """A paragraph. `is_answer` marks the sentence that a hurried reader wants."""
 
@@ -40,7 +44,7 @@ class Table:
     """Rows of text. The first `n_labels` columns are labels, the others numbers, which are set to the right.
 
     Attributes:
-        caption: what the numbers are, with their unit.
+        caption: what the numbers are, with their unit; empty where the text before says it.
         columns: titles.
         rows: cells, as many as columns.
         n_labels: how many columns are labels.
@@ -84,3 +88,14 @@ class Document:
     def figures(self) -> tuple[Figure, ...]:
         """Every figure in order."""
         return tuple(block for section in self.sections for block in section.blocks if isinstance(block, Figure))
+
+
+def sections_of(parts: Iterable[str | Block]) -> tuple[Section, ...]:
+    """Return the sections of titles, each with the blocks behind it; sections without a block are left out."""
+    found: list[tuple[str, list[Block]]] = []
+    for part in parts:
+        if isinstance(part, str):
+            found.append((part, []))
+        else:
+            found[-1][1].append(part)
+    return tuple(Section(title=title, blocks=tuple(blocks)) for title, blocks in found if blocks)

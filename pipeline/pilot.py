@@ -1,0 +1,228 @@
+"""Try a candidate protocol of a laptop task before anything is collected: does it rank configs as the real task does?
+
+    python -m pipeline.pilot batch-64 --landscape releases/cifar10 --out out/batch-64 --data-dir DATA
+    python -m pipeline.pilot batch-64 --landscape releases/cifar10 --out out/batch-64 --cells accuracies.csv
+    python -m pipeline.pilot --runs FOLDER --landscape releases/cifar10
+
+The first collects uniform configs of all fidelity groups under the candidate into a folder of runs, the first of them
+with two seeds, and compares their last validation accuracy with the real landscape. `--cells` also trains
+NAS-Bench-201 cells at full size with default hyperparameters. The third reports on a folder that is there already.
+A pilot that was stopped continues where it was. What is not known or not defined is null.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.benchmark import Benchmark
+from jahs.cell import Cell
+from jahs.columns import Columns
+from jahs.configs import Config, validate
+from jahs.files.tables import Table, take
+from jahs.runs import is_timed, last_rows, read_configs, read_profile, read_runs, timing_machine
+from jahs.schema import CONFIG_KEYS, OPS
+from jahs.spaces import space
+from pipeline.candidates import CANDIDATES
+from pipeline.collect import Settings, collect
+from pipeline.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies
+from pipeline.sampling import N_GROUPS
+from workshop.command import new_parser, run_command
+from workshop.ranks import kendall_tau
+
+__all__ = ["GATE", "Measured", "main", "read_measured", "report", "seed_agreement", "write_cells"]
+
+START: Final = 41_000 * N_GROUPS  # far beyond what is ever collected
+_SEEDS: Final = (0, 1)
+_CELL_KEY: Final = 201
+_CELLS: Final = "cells"  # the source of NAS-Bench-201 cells
+_FULL_SIZE: Final[Mapping[str, Any]] = {"N": 5, "W": 16, "Resolution": 1.0}  # Any: a config's values
+_N_RESAMPLES: Final = 2000
+
+GATE: Final = MappingProxyType({"rho": 0.85, "resolution": 0.5, "seed_tau": 0.82, "core_seconds": 60.0})
+"""What a protocol must reach: rho at epoch 200, the share of the real Resolution effect, tau of seeds, mean cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measured:
+    """The last epoch of every run of a folder, row by row.
+
+    Attributes:
+        configs: the run's config, with its row of the config table.
+        seed, is_finished, valid_acc: of the run; accuracy in percent.
+        cpu_time_s: CPU seconds of the run on the processor that times are taken from, else NaN.
+    """
+
+    configs: Table
+    seed: NDArray[np.int64]
+    is_finished: NDArray[np.bool_]
+    valid_acc: NDArray[np.float64]
+    cpu_time_s: NDArray[np.float64]
+
+    def only(self, mask: NDArray[np.bool_]) -> Measured:
+        """Return the runs where `mask` holds."""
+        return Measured(
+            configs=take(self.configs, mask),
+            seed=self.seed[mask],
+            is_finished=self.is_finished[mask],
+            valid_acc=self.valid_acc[mask],
+            cpu_time_s=self.cpu_time_s[mask],
+        )
+
+    @property
+    def columns(self) -> Columns:
+        """The 14 keys of every run's config."""
+        return {key: self.configs[key] for key in CONFIG_KEYS}
+
+
+def read_measured(path: Path) -> Measured:
+    """Read the last epoch of every run; CPU seconds are those of one processor (`jahs.runs.is_timed`)."""
+    runs, configs = read_runs(path), read_configs(path)
+    runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(path))), runs["runtime"], np.nan)
+    last = last_rows(runs)
+    order = np.argsort(configs["config_id"])
+    return Measured(
+        configs=take(configs, order[np.searchsorted(configs["config_id"][order], last["config_id"])]),
+        seed=last["seed"],
+        is_finished=last["status"] == "finished",
+        valid_acc=last["valid_acc"].astype(np.float64),
+        cpu_time_s=last["runtime"].astype(np.float64),
+    )
+
+
+def report(measured: Measured, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
+    """Return agreement with the real landscape (one training of each uniform config), between seeds, cost, the gate."""
+    uniform = measured.only(measured.configs["source"] == "uniform")
+    first = uniform.only(uniform.seed == _SEEDS[0])
+    finished = first.only(first.is_finished)
+    facts = compare_with_landscape(finished.columns, finished.valid_acc, landscape)
+    facts["n_diverged_runs"] = int(np.sum(~measured.is_finished))
+    facts["seeds"] = seed_agreement(uniform)
+    known = first.cpu_time_s[np.isfinite(first.cpu_time_s)]
+    facts["mean_cpu_time_s"] = float(known.mean()) if len(known) else None
+    facts["gate"] = _gate(facts)
+    return facts
+
+
+def seed_agreement(measured: Measured) -> dict[str, float | None]:
+    """Return tau between the first two seeds with its 95 % bootstrap interval, and the mean difference in points.
+
+    All but the number of configs is null where fewer than two configs finished with both seeds.
+    """
+    found: dict[int, dict[int, float]] = {}
+    finished = measured.only(measured.is_finished)
+    for identity, seed, accuracy in zip(
+        finished.configs["config_id"].tolist(), finished.seed.tolist(), finished.valid_acc.tolist(), strict=True
+    ):
+        found.setdefault(identity, {})[seed] = accuracy
+    pairs = np.array([[two[s] for s in _SEEDS] for two in found.values() if set(_SEEDS) <= set(two)])
+    if len(pairs) < 2:
+        return {"n_configs": len(pairs), **dict.fromkeys(("tau", "tau_low", "tau_high", "mean_abs_difference"))}
+    rng = np.random.default_rng(0)
+    taus = np.array([_tau(pairs[rng.integers(0, len(pairs), len(pairs))]) for _ in range(_N_RESAMPLES)])
+    low, high = (math.nan, math.nan) if np.isnan(taus).all() else np.nanquantile(taus, [0.025, 0.975]).tolist()
+    return {
+        "n_configs": len(pairs),
+        "tau": _known(_tau(pairs)),
+        "tau_low": _known(low),
+        "tau_high": _known(high),
+        "mean_abs_difference": float(np.abs(pairs[:, 0] - pairs[:, 1]).mean()),
+    }
+
+
+def write_cells(path: Path, n: int) -> None:
+    """Write a list of `n` uniform cells, without repetition, at full size with default hyperparameters."""
+    words = np.random.Philox(key=_CELL_KEY).random_raw(4 * n + 16) % np.uint64(15_625)
+    cells = [Cell.from_nb201_index(int(index)) for index in dict.fromkeys(words.tolist())][:n]
+    configs: list[Config] = [validate({**space().default(), **cell.to_config(), **_FULL_SIZE}) for cell in cells]
+    path.write_text("".join(f"{json.dumps(config)}\n" for config in configs), encoding="utf-8")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    parser = new_parser(
+        "pipeline.pilot",
+        "Try a candidate protocol, or recorded runs, against the real landscape.",
+        example="batch-64 --landscape releases/cifar10 --out out/batch-64",
+        more="`jahs import` makes the landscape of JAHS-Bench-201's surrogates.",
+    )
+    parser.add_argument("candidate", nargs="?", choices=("cifar10_mini", *CANDIDATES))
+    parser.add_argument("--runs", type=Path, metavar="FOLDER", help="report on recorded runs; train nothing")
+    parser.add_argument("--landscape", type=Path, required=True, help="imported release of JAHS-Bench-201's cifar10")
+    parser.add_argument("--out", type=Path, help="folder of the candidate's runs")
+    parser.add_argument("--data-dir", type=Path, help="folder of the original images")
+    parser.add_argument("--configs", type=int, default=3 * N_GROUPS, help="uniform configs (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=30, help="of them with two seeds (default: %(default)s)")
+    parser.add_argument("--cells", type=Path, metavar="CSV", help="NAS-Bench-201's accuracies; trains cells as well")
+    parser.add_argument("--n-cells", type=int, default=60, help="how many, with --cells (default: %(default)s)")
+    parser.add_argument("--start", type=int, default=START, help="first config number (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    args = parser.parse_args(argv)
+    if (args.runs is None) == (args.candidate is None) or (args.candidate is not None and args.out is None):
+        parser.error("give a candidate with --out, or --runs")
+    return run_command("pipeline.pilot", lambda: _answer(args), stopped="every finished training is kept")
+
+
+def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
+    """Check everything that can be checked before hours are spent, then train and report."""
+    landscape = Benchmark("cifar10", release=args.landscape)
+    published = None if args.cells is None else read_cell_accuracies(args.cells)
+    if args.candidate is not None:
+        _collect(args, has_cells=published is not None)
+    measured = read_measured(args.out if args.runs is None else args.runs)
+    facts = report(measured, landscape)
+    is_cell = (measured.configs["source"] == _CELLS) & measured.is_finished
+    if published is not None and is_cell.any():
+        cells = measured.only(is_cell)
+        facts["cells"] = compare_cells(
+            np.stack([cells.configs[key] for key in OPS], axis=1), cells.valid_acc, published
+        )
+        facts["cells"]["mean_cpu_time_s"] = _known(float(np.mean(cells.cpu_time_s)))
+    return facts
+
+
+def _collect(args: argparse.Namespace, *, has_cells: bool) -> None:
+    """Train what the pilot lacks."""
+    settings = Settings(task=args.candidate, out=args.out, data_dir=args.data_dir, workers=args.workers)
+    collect(dataclasses.replace(settings, start=args.start, stop=args.start + args.configs, pairs=args.repeats))
+    if has_cells:
+        listed = args.out / "cells.jsonl"
+        write_cells(listed, args.n_cells)
+        collect(dataclasses.replace(settings, configs=listed, source=_CELLS))
+
+
+def _gate(facts: Mapping[str, Any]) -> dict[str, bool | None]:  # Any: JSON
+    """Return which conditions of `GATE` hold; None where a figure is not known."""
+    rho = {epoch: found["rho"] for epoch, found in facts["epochs"].items()}
+    ratio, tau, cost = facts["resolution"]["ratio"], facts["seeds"]["tau"], facts["mean_cpu_time_s"]
+    is_closest = None if None in rho.values() else rho["200"] > max(rho["20"], rho["3"])
+    return {
+        "rho at epoch 200": None if rho["200"] is None else rho["200"] >= GATE["rho"],
+        "rho at epoch 200 above rho at 20 and 3": is_closest,
+        "Resolution effect": None if ratio is None else ratio >= GATE["resolution"],
+        "tau between seeds": None if tau is None else tau >= GATE["seed_tau"],
+        "core-seconds a run": None if cost is None else cost <= GATE["core_seconds"],
+    }
+
+
+def _tau(pairs: NDArray[np.float64]) -> float:
+    return float(kendall_tau(pairs[:, 0], pairs[:, 1]))
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

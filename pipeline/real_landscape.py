@@ -1,0 +1,170 @@
+"""Compare a task's accuracies with the real landscape: JAHS-Bench-201's surrogate and NAS-Bench-201's cells.
+
+A laptop task is useful as far as it ranks configs as the real benchmark does. The comparison takes configs and their
+validation accuracies after the last epoch, asks an imported release of the real CIFAR-10 task about the same configs,
+and reports rank correlations at several of its 200 epochs, marginal means of every key, and the effect of Resolution.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.benchmark import Benchmark
+from jahs.cell.index import nb201_indices
+from jahs.columns import Columns
+from jahs.errors import CorruptFile, InvalidArgument, MissingData
+from jahs.parameters import PARAMETERS
+from workshop.ranks import kendall_tau, kendall_tau_within, spearman
+
+__all__ = ["EPOCHS", "compare_cells", "compare_with_landscape", "read_cell_accuracies"]
+
+EPOCHS: Final = (200, 20, 3)
+"""Epochs of the real task that are compared with; the first is the one that counts."""
+
+_N_BINS: Final = 4
+_N_RESAMPLES: Final = 2000
+_FEWEST: Final = 3
+_CELL_COLUMNS: Final = {200: "cifar10_test_200_epochs", 12: "cifar10_valid_12_epochs"}
+
+_Floats = NDArray[np.float64]
+
+
+def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
+    """Return how far `accuracies` agree with the real landscape.
+
+    Args:
+        columns: n configs.
+        accuracies: (n,) validation accuracies in percent after the last epoch.
+        landscape: an imported release of the real task.
+
+    Returns:
+        Facts for JSON: `epochs` (correlations by real epoch), `marginals` (mean accuracy of each value, ours and the
+        real one's), `resolution` (mean accuracy at 1 less that at 0.25, ours and the real one's, and their ratio).
+        What is not defined, for want of configs, is null.
+
+    Raises:
+        InvalidArgument: fewer than 3 configs, or the release has not as many epochs.
+    """
+    if len(accuracies) < _FEWEST:
+        raise InvalidArgument(f"{len(accuracies)} configs were trained; at least {_FEWEST} are needed to compare")
+    if landscape.task.max_epoch < EPOCHS[0]:
+        raise InvalidArgument(
+            f"the landscape is {landscape.task.name!r} with {landscape.task.max_epoch} epochs; give an imported "
+            f"release of JAHS-Bench-201's cifar10, which has {EPOCHS[0]} (`jahs import`)"
+        )
+    real = {
+        epoch: np.clip(landscape.query_many(columns, at=epoch, metrics=["valid_acc"])["valid_acc"], 0.0, 100.0)
+        for epoch in EPOCHS
+    }
+    groups = np.unique(np.stack([columns[key] for key in ("N", "W", "Resolution")]), axis=1, return_inverse=True)[1]
+    is_full = np.all([columns[key] == PARAMETERS[key].choices[-1] for key in ("N", "W", "Resolution")], axis=0)
+    return {
+        "n_configs": len(accuracies),
+        "epochs": {str(epoch): _agreement(accuracies, real[epoch], groups.ravel(), is_full) for epoch in EPOCHS},
+        "marginals": {
+            key: _marginal(values, accuracies, real[EPOCHS[0]]) for key, values in columns.items() if key != "Optimizer"
+        },
+        "resolution": _resolution(columns["Resolution"], accuracies, real[EPOCHS[0]]),
+    }
+
+
+def compare_cells(
+    ops: NDArray[np.integer], accuracies: _Floats, published: Mapping[int, Mapping[int, float]]
+) -> dict[str, Any]:  # Any: JSON
+    """Return Spearman's rho of cells with NAS-Bench-201, overall and in its better half, by its epochs.
+
+    Args:
+        ops: (n_cells, 6) codes of the operations.
+        accuracies: (n_cells,) validation accuracies in percent.
+        published: as `read_cell_accuracies` returns.
+    """
+    facts: dict[str, Any] = {"n_cells": len(accuracies)}  # Any: JSON
+    for epoch, by_index in published.items():
+        theirs = np.array([by_index[index] for index in nb201_indices(ops).tolist()])
+        is_better = theirs >= np.median(theirs)
+        facts[str(epoch)] = {
+            "rho": _known(spearman(accuracies, theirs)),
+            "rho_better_half": _known(spearman(accuracies[is_better], theirs[is_better])),
+        }
+    return facts
+
+
+def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
+    """Read NAS-Bench-201's accuracies on CIFAR-10: by epochs, then by the cell's index.
+
+    Raises:
+        MissingData: there is no such file.
+        CorruptFile: it lacks a column, or a value is no number.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        return {
+            epoch: {int(row["index"]): float(row[column]) for row in rows} for epoch, column in _CELL_COLUMNS.items()
+        }
+    except OSError as err:
+        raise MissingData(f"{path} cannot be read: {err.strerror or err}; it holds NAS-Bench-201's accuracies") from err
+    except (KeyError, TypeError, ValueError) as err:
+        wanted = ", ".join(["index", *_CELL_COLUMNS.values()])
+        raise CorruptFile(f"{path} is not a table with the columns {wanted}: {err}") from err
+
+
+def _agreement(
+    ours: _Floats, real: _Floats, groups: NDArray[np.int64], is_full: NDArray[np.bool_]
+) -> dict[str, float | None]:
+    """Return rho with its 95 % bootstrap interval, tau, tau within fidelity groups, and rho at full size."""
+    rng = np.random.default_rng(0)
+    resampled = []
+    for _ in range(_N_RESAMPLES):
+        drawn = rng.integers(0, len(ours), len(ours))
+        resampled.append(spearman(ours[drawn], real[drawn]))
+    low, high = np.nanquantile(resampled, [0.025, 0.975]) if np.isfinite(resampled).any() else (math.nan, math.nan)
+    return {
+        "rho": _known(spearman(ours, real)),
+        "rho_low": _known(float(low)),
+        "rho_high": _known(float(high)),
+        "tau": _known(kendall_tau(ours, real)),
+        "tau_within_groups": _known(kendall_tau_within(ours, real, groups)),
+        "rho_full_size": _known(spearman(ours[is_full], real[is_full])),
+    }
+
+
+def _marginal(values: NDArray[Any], ours: _Floats, real: _Floats) -> list[dict[str, Any]]:  # Any: of any key, JSON
+    """Return mean accuracy for each value of a key, or each quarter of a continuous one."""
+    if values.dtype.kind == "f" and len(np.unique(values)) > len(PARAMETERS["Resolution"].choices):
+        edges = np.quantile(values, np.linspace(0, 1, _N_BINS + 1))
+        members = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, _N_BINS - 1)
+        labels = [f"{low:.2g} to {high:.2g}" for low, high in itertools.pairwise(edges)]
+    else:
+        kinds, members = np.unique(values, return_inverse=True)
+        labels = [str(kind) for kind in kinds.tolist()]
+    return [
+        {
+            "value": label,
+            "n_configs": int(np.sum(members == i)),
+            "ours": round(float(ours[members == i].mean()), 2),
+            "real": round(float(real[members == i].mean()), 2),
+        }
+        for i, label in enumerate(labels)
+        if np.any(members == i)
+    ]
+
+
+def _resolution(values: NDArray[Any], ours: _Floats, real: _Floats) -> dict[str, float | None]:  # Any: of any number
+    low, high = values == PARAMETERS["Resolution"].choices[0], values == PARAMETERS["Resolution"].choices[-1]
+    if not (low.any() and high.any()):
+        return {"ours": None, "real": None, "ratio": None}
+    gains = [float(found[high].mean() - found[low].mean()) for found in (ours, real)]
+    return {"ours": gains[0], "real": gains[1], "ratio": _known(gains[0] / gains[1]) if gains[1] else None}
+
+
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

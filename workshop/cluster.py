@@ -1,0 +1,105 @@
+"""The workers of a Dask cluster. They may come late, go, and lose their scheduler; no job is done here."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from distributed import CancelledError, Client, KilledWorker
+
+from jahs.errors import JahsError
+
+__all__ = ["Cluster"]
+
+_log = logging.getLogger(__name__)
+_CONNECT_S: Final = 8
+_PATIENCE_S: Final = 120
+_COUNT_EVERY_S: Final = 2.0
+_SAY_EVERY_S: Final = 30.0
+
+J = TypeVar("J")
+R = TypeVar("R")
+
+
+class Cluster:
+    """What does jobs where a scheduler says.
+
+    Raises:
+        JahsError: there is no scheduler at this address.
+    """
+
+    ahead = 2
+    losses: tuple[type[BaseException], ...] = (CancelledError, KilledWorker)
+
+    def __init__(self, address: str) -> None:
+        for noisy in ("distributed.client", "distributed.core", "distributed.comm"):
+            logging.getLogger(noisy).setLevel(logging.CRITICAL)  # what they say is said here, in a line
+        self._address = address
+        self._n_workers, self._counted, self._said = -1, -_COUNT_EVERY_S, -_SAY_EVERY_S
+        try:
+            self._client = self._connect()
+        except (OSError, ValueError) as err:
+            raise JahsError(
+                f"no Dask scheduler answers at {address}; start one (dask scheduler), or give the address that it logs"
+            ) from err
+
+    def n_workers(self) -> int:
+        """How many there are; at least 1, so that a first job waits for the first worker."""
+        now = time.monotonic()
+        if now - self._counted >= _COUNT_EVERY_S and self._client.status == "running":
+            self._counted = now
+            try:
+                found = int(self._client.scheduler_info(n_workers=0)["total_threads"])
+            except OSError:  # the scheduler has gone; the futures will say so
+                return max(self._n_workers, 1)
+            if found != self._n_workers and (0 in {found, self._n_workers} or now - self._said >= _SAY_EVERY_S):
+                self._said = now
+                none = f"no workers yet; each is started by: dask worker {self._address} --nthreads 1"
+                _log.info("%s", f"workers: {found}" if found else none)
+            self._n_workers = found
+        return max(self._n_workers, 1)
+
+    def submit(self, call: Callable[[J], R], job: J) -> Any:  # Any: a future of Dask's, which are untyped
+        """Have a job done by a worker."""
+        not_here = functools.partial(_elsewhere, (socket.gethostname(), os.getpid()), call)
+        return self._client.submit(not_here, job, pure=False)
+
+    def renew(self) -> None:
+        """Wait for a scheduler that has gone.
+
+        Raises:
+            JahsError: it has not come back.
+        """
+        deadline = time.monotonic() + _PATIENCE_S
+        if self._client.status != "running":
+            _log.warning("the scheduler at %s has gone; waiting %d s for another", self._address, _PATIENCE_S)
+        while self._client.status != "running":  # it tries by itself for a while, then closes
+            if time.monotonic() > deadline:
+                raise JahsError(
+                    f"the scheduler at {self._address} has gone and did not come back; what is done is kept: start a "
+                    "scheduler, its workers and this command again"
+                )
+            if self._client.status == "closed":
+                try:
+                    self._client = self._connect()
+                except OSError:
+                    continue
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        """Forget what is not begun; workers end what they are at."""
+        self._client.close(timeout=2)  # type: ignore[no-untyped-call]
+
+    def _connect(self) -> Client:
+        return Client(self._address, timeout=_CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
+
+
+def _elsewhere(collector: tuple[str, int], call: Callable[[J], R], job: J) -> R:
+    if (socket.gethostname(), os.getpid()) == collector:
+        raise JahsError("a worker runs inside of the command itself; start workers as processes of their own")
+    return call(job)

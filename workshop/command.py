@@ -1,0 +1,84 @@
+"""One frame for every command: its parser, what is logged while it works, how it ends, and where its result goes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from jahs.errors import JahsError
+from jahs.files.atomic import is_write_fault, write_fault
+from jahs.stdout import write_stdout
+
+__all__ = ["Failed", "new_parser", "run_command"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A result that is printed although the command ends with status 1."""
+
+    result: object
+
+
+def new_parser(command: str, about: str | None, *, example: str = "", more: str = "") -> argparse.ArgumentParser:
+    """Return the parser of `python -m <command>`.
+
+    Args:
+        command: such as `pipeline.collect`.
+        about: what it does; None: nothing is said.
+        example: arguments of a call that works.
+        more: what else is there to know, behind the example.
+    """
+    return argparse.ArgumentParser(
+        prog=f"python -m {command}",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(filter(None, [f"Example: python -m {command} {example}".rstrip(), more])),
+    )
+
+
+def run_command(command: str, work: Callable[[], object], *, stopped: str = "start again to go on") -> int:
+    """Do the work, print its result on stdout and return the exit status; log on stderr in the meantime.
+
+    A text is printed as it is, anything else as JSON. The status is 0; 1 where the result is `Failed`; 2 for a
+    `JahsError` or a file that cannot be read or written, whose message is logged; 130 for Ctrl-C.
+
+    Args:
+        command: such as `pipeline.collect`; messages begin with it.
+        work: returns the result.
+        stopped: what a user who has pressed Ctrl-C should know.
+    """
+    with _logging_to_stderr():
+        try:
+            found = work()
+        except (JahsError, OSError) as err:
+            says = write_fault(err) if isinstance(err, OSError) and is_write_fault(err) else str(err)
+            for line in says.splitlines():
+                _log.error("%s: %s", command, line)
+            return 2
+        except KeyboardInterrupt:
+            _log.info("%s: stopped; %s", command, stopped)
+            return 130
+        result = found.result if isinstance(found, Failed) else found
+        write_stdout(result if isinstance(result, str) else json.dumps(result, indent=2, allow_nan=False))
+        return 1 if isinstance(found, Failed) else 0
+
+
+@contextmanager
+def _logging_to_stderr() -> Iterator[None]:
+    root, handler = logging.getLogger(), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(min(level or logging.INFO, logging.INFO))
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)

@@ -1,0 +1,255 @@
+"""Many jobs over processes: those of this machine (loky), or the workers of a Dask cluster, as they come and go.
+
+A job whose worker is killed is done again, so a job must not mind: whoever records something records it once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import logging
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+
+from jahs.errors import InvalidArgument, JahsError
+
+__all__ = ["Done", "Pool", "Where", "add_where", "check_workers", "in_processes", "run_jobs"]
+
+_log = logging.getLogger(__name__)
+_MOST_LOST: Final = 20
+_TICK_S: Final = 1.0
+_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+"""One each: XGBoost with two threads on two shared cores was slower than with one."""
+
+J = TypeVar("J")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """Where jobs are done.
+
+    Attributes:
+        workers: processes of this machine, one core each; 1 is this process.
+        backend: "loky" for this machine, "dask" for a cluster.
+        scheduler: address of a Dask scheduler.
+    """
+
+    workers: int = 1
+    backend: Literal["loky", "dask"] = "loky"
+    scheduler: str | None = None
+
+    def faults(self) -> list[str]:
+        """Return what is wrong with it, a line each."""
+        faults = []
+        if type(self.workers) is not int or self.workers < 1:
+            faults.append(f"workers={self.workers!r} is not at least 1; give a number of processes")
+        if self.backend == "dask" and self.scheduler is None:
+            faults.append("backend=dask needs the address of a scheduler: --scheduler tcp://HOST:8786")
+        if self.backend != "dask" and self.scheduler is not None:
+            faults.append(f"scheduler={self.scheduler} is for a cluster: --backend dask")
+        return faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done(Generic[J, R]):
+    """A job that is done.
+
+    Attributes:
+        job, result: what was asked and answered.
+        spent_s: how long the jobs so far would have taken the workers that are there now, by their own clocks.
+    """
+
+    job: J
+    result: R
+    spent_s: float
+
+
+class Pool(Protocol):
+    """Processes that do jobs."""
+
+    losses: tuple[type[BaseException], ...]
+    """Errors that say that a worker was lost, not that its job has failed."""
+
+    ahead: int
+    """Jobs that each worker is given: more than one where it would wait for the next."""
+
+    def n_workers(self) -> int:
+        """How many are there now."""
+        ...
+
+    def submit(self, call: Callable[[J], R], job: J) -> Any:  # Any: a future, of either library
+        """Have a job done."""
+        ...
+
+    def renew(self) -> None:
+        """Be ready again after a loss; a JahsError says that this cannot be."""
+        ...
+
+    def close(self) -> None:
+        """End what is at work."""
+        ...
+
+
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """Let the caller of a command say where jobs are done."""
+    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    parser.add_argument("--backend", choices=("loky", "dask"), default="loky", help="this machine, or a cluster")
+    parser.add_argument("--scheduler", help="address of a Dask scheduler, with --backend dask")
+
+
+def run_jobs(function: Callable[[J], R], jobs: Iterable[J], *, where: Where) -> Iterator[Done[J, R]]:
+    """Yield jobs as they are done. They are drawn from `jobs` when there is a worker for them.
+
+    Raises:
+        JahsError: no scheduler, or so many workers were lost that it is no accident; and what `function` raises.
+    """
+    call = functools.partial(_timed, function)
+    if where.backend == "loky" and where.workers == 1:
+        spent_s = 0.0
+        for job in jobs:
+            result, seconds = call(job)
+            spent_s += seconds
+            yield Done(job=job, result=result, spent_s=spent_s)
+        return
+    pool: Pool
+    if where.backend == "dask":
+        from workshop.cluster import Cluster
+
+        assert where.scheduler is not None
+        pool = Cluster(where.scheduler)
+    else:
+        pool = _Processes(where.workers)
+    with closing(pool):
+        yield from _over(pool, call, iter(jobs))
+
+
+def in_processes(
+    function: Callable[..., R],
+    calls: Sequence[Mapping[str, Any]],  # Any: arguments of the function
+    *,
+    workers: int,
+) -> list[R]:
+    """Return what `function` gives for each of the calls' arguments, in their order; one worker is this process.
+
+    The answers do not depend on the number of workers. Anything that a call raises is raised here.
+
+    Raises:
+        InvalidArgument: `workers` is not an integer of at least 1.
+    """
+    check_workers(workers)
+    where = Where(workers=max(1, min(workers, len(calls))))
+    call = functools.partial(_called, function)
+    found = {done.job[0]: done.result for done in run_jobs(call, enumerate(calls), where=where)}
+    return [found[number] for number in range(len(calls))]
+
+
+def check_workers(workers: int) -> None:
+    """Refuse what is no number of processes.
+
+    Raises:
+        InvalidArgument: it is not an integer of at least 1.
+    """
+    if faults := Where(workers=workers).faults():
+        raise InvalidArgument(*faults)
+
+
+def _called(function: Callable[..., R], job: tuple[int, Mapping[str, Any]]) -> R:  # Any: arguments
+    return function(**job[1])
+
+
+def _timed(function: Callable[[J], R], job: J) -> tuple[R, float]:
+    started = time.monotonic()
+    return function(job), time.monotonic() - started
+
+
+def _over(pool: Pool, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]) -> Iterator[Done[J, R]]:
+    """Keep every worker busy until the jobs are done; those of lost workers are done again."""
+    ended: SimpleQueue[Any] = SimpleQueue()  # Any: futures
+    at_work: dict[Any, tuple[J, int]] = {}
+    again: deque[J] = deque()
+    n_lost, total_s = 0, 0.0
+    while True:
+        for job in _next(again, jobs, at_most=pool.ahead * pool.n_workers() - len(at_work)):
+            future = pool.submit(call, job)
+            at_work[future] = job, n_lost
+            future.add_done_callback(ended.put)
+        if not at_work and not again:
+            return
+        try:
+            future = ended.get(timeout=_TICK_S)
+        except Empty:
+            continue  # others may have come to work
+        job, of_pool = at_work.pop(future)
+        try:
+            result, seconds = future.result()
+        except pool.losses as err:
+            again.append(job)
+            if of_pool == n_lost:  # others of the same loss follow
+                n_lost += 1
+                _log.warning("a worker or its scheduler was lost (%s); its job is done again", type(err).__name__)
+                if n_lost > _MOST_LOST:
+                    raise JahsError(
+                        f"{n_lost} workers were lost; what is done is kept, start again with fewer, or with more memory"
+                    ) from err
+                pool.renew()
+            continue
+        total_s += seconds
+        yield Done(job=job, result=result, spent_s=total_s / max(pool.n_workers(), 1))
+
+
+def _next(again: deque[J], jobs: Iterator[J], *, at_most: int) -> Iterator[J]:
+    for _ in range(at_most):
+        if again:
+            yield again.popleft()
+            continue
+        try:
+            yield next(jobs)
+        except StopIteration:
+            return
+
+
+class _Processes:
+    """Processes of this machine, one core each; Ctrl-C is for this one, which ends them."""
+
+    ahead = 1  # so that none begins long after a caller's deadline
+
+    def __init__(self, n_workers: int) -> None:
+        from joblib.externals.loky import (  # type: ignore[import-untyped]  # ships no types
+            BrokenProcessPool,
+            ProcessPoolExecutor,
+        )
+
+        self.losses: tuple[type[BaseException], ...] = (BrokenProcessPool,)
+        self._n_workers = n_workers
+        self._make = functools.partial(
+            ProcessPoolExecutor,
+            n_workers,
+            initializer=_ignore_ctrl_c,
+            env={name: os.environ.get(name, "1") for name in _THREADS},
+        )
+        self._executor = self._make()
+
+    def n_workers(self) -> int:
+        return self._n_workers
+
+    def submit(self, call: Callable[[J], R], job: J) -> Any:  # Any: loky ships no types
+        return self._executor.submit(call, job)
+
+    def renew(self) -> None:
+        self.close()
+        self._executor = self._make()
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=True, kill_workers=True)
+
+
+def _ignore_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
