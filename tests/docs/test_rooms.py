@@ -1,0 +1,51 @@
+"""The import tables of the pages say what import-linter enforces."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("jahs", "workshop", "splits", "pipeline", "surrogate", "experiments")
+
+
+def enforced() -> dict[str, set[str]]:
+    """Which rooms each room may import, by the contracts in pyproject.toml."""
+    if sys.version_info < (3, 11):
+        pytest.skip("tomllib is in the standard library from Python 3.11 on")
+    import tomllib
+
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    levels = [set(layer.split(" | ")) for layer in layers]
+    allowed = {room: set().union(*levels[i + 1 :]) for i, level in enumerate(levels) for room in level}
+    for contract in contracts:
+        if contract["type"] == "forbidden":
+            for room in contract["source_modules"]:
+                allowed[room] -= set(contract["forbidden_modules"])
+    return allowed
+
+
+def rows(page: str, head: str) -> list[list[str]]:
+    """The cells of the table below a line, heads included."""
+    lines = (ROOT / page).read_text(encoding="utf-8").partition(head)[2].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("|"))
+    last = next((i for i in range(first, len(lines)) if not lines[i].startswith("|")), len(lines))
+    return [[cell.strip().strip("`/") for cell in line.strip("|").split("|")] for line in lines[first:last]]
+
+
+def test_the_architecture_page_has_the_import_table_that_is_enforced() -> None:
+    (_, *heads), _, *body = rows("docs/architecture.md", "## Who may import whom")
+    said = {room: {head for head, cell in zip(heads, cells, strict=True) if cell == "yes"} for room, *cells in body}
+    assert said == enforced()
+    assert set(said) == set(ROOMS)
+
+
+def test_the_contributing_page_has_the_import_table_that_is_enforced() -> None:
+    body = rows("CONTRIBUTING.md", "## Where things go")[2:]
+    said = {cells[0]: set(re.findall(r"\w+", cells[2])) for cells in body if cells[0] in ROOMS}
+    assert said.pop("jahs") == {"the", "standard", "library", "and", "numpy"}
+    assert said == {room: allowed for room, allowed in enforced().items() if room != "jahs"}
