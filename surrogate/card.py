@@ -336,8 +336,10 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
         "later are not in this release."
     )
     versions = ", ".join(f"{name} {version}" for name, version in sorted(facts.get("versions", {}).items()))
-    named = ("protocol", "measurements", "split", "seed", "commit", "command")
-    listed = [[name, f"`{facts[name]}`"] for name in named if facts.get(name) is not None]
+    named = ("version", "protocol", "measurements", "split", "seed", "commit", "command")
+    listed = [
+        ["release" if name == "version" else name, f"`{facts[name]}`"] for name in named if facts.get(name) is not None
+    ]
     yield _table(("what", "value"), [*listed, ["versions", versions]])
 
 

@@ -5,8 +5,8 @@ python -m surrogate.release RUNS --split SPLIT [--params TUNED/params.json] --ou
 Models are fitted on the training part and scored on the test part, then fitted again on training and validation part;
 the second ones ship, and both scores are kept. A `history.json` beside the settings, as surrogate.tune writes it, goes
 into the release's quality.json. The same measurements, split, settings, seed, commit and package versions give the same
-bytes, wherever the folders are. A release that stands at RELEASE is replaced once the new one is whole and has answered
-the test part as its models do.
+bytes, wherever the folders are, but for the release's number: it goes on from the release at RELEASE
+(`surrogate.numbering`). That one is replaced once the new one is whole and has answered the test part as its models do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-import jahs
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.features import FeatureBuilder
 from jahs.files.tables import take
@@ -57,6 +56,7 @@ from surrogate.dataset import (
 )
 from surrogate.fit import fit_each, read_params
 from surrogate.model import Settings, Surrogate
+from surrogate.numbering import FIRST, number_after, standing_release
 from surrogate.quality import (
     QUALITY_FORMAT,
     Facts,
@@ -132,6 +132,7 @@ def make_release(
     of_data = data_of(measured, split)
     searches = {m: search_facts(history, m, of_data=of_data, settings=settings.get(m, Settings())) for m in parts}
     with _beside(out) as beside:
+        standing = standing_release(out)
         fitted, refitted = (
             fit_each(_training(parts, *more), measured.task, settings, workers=workers) for more in ((), ("valid",))
         )
@@ -167,6 +168,7 @@ def make_release(
         whole["quality"] = rounded(quality)
         write_release(trial, **whole)
         _check_size(trial)
+        whole["manifest_facts"]["version"] = number_after(standing, read_release(trial).manifest)
         write_release(out, **whole)
     return quality
 
@@ -284,7 +286,7 @@ def _manifest_facts(
     given = ["--params PARAMS"] if has_params else []
     return {
         "task": measured.task.name,
-        "version": jahs.__version__,
+        "version": FIRST,  # until it is compared with the release that it replaces
         "source": "measured",
         "protocol": measured.protocol,
         "measurements": digest_measurements(measured),

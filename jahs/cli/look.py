@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+from pathlib import Path
 
 import numpy as np
 
@@ -12,9 +13,10 @@ import jahs
 from jahs.cell import Cell
 from jahs.cli.arguments import Commands, fixed_values, to_json
 from jahs.configs import Config
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, JahsError
 from jahs.metrics import METRICS
 from jahs.release import releases
+from jahs.release.manifest import read_manifest
 from jahs.spaces import space
 from jahs.tasks import TASKS
 
@@ -76,8 +78,10 @@ def _integer(text: str) -> int:
 def _info(arguments: argparse.Namespace) -> str:
     versions = {"jahs": jahs.__version__, "numpy": np.__version__, "python": platform.python_version()}
     found = {name: str(folder) for name, folder in releases().items()}
+    numbers = {name: _number(folder) for name, folder in releases().items()}
     if arguments.json:
-        return to_json({"metrics": list(METRICS), "releases": found, "tasks": list(TASKS), "versions": versions})
+        facts = {"metrics": list(METRICS), "release_numbers": numbers, "releases": found, "tasks": list(TASKS)}
+        return to_json({**facts, "versions": versions})
     tasks = [
         f"  {t.name:<21} {t.side} px, {t.n_train} / {t.n_valid} / {t.n_test} images, {t.max_epoch} epochs"
         for t in TASKS.values()
@@ -86,10 +90,18 @@ def _info(arguments: argparse.Namespace) -> str:
     sections = {
         "Tasks (train / valid / test):": tasks,
         "Metrics:": metrics,
-        "Releases:": [f"  {name:<21} {folder}" for name, folder in found.items()] or ["  none"],
+        "Releases:": [f"  {name:<21} {numbers[name]}, {folder}" for name, folder in found.items()] or ["  none"],
     }
     head = ", ".join(f"{name} {version}" for name, version in versions.items())
     return "\n\n".join([head, str(space()), *("\n".join([title, *lines]) for title, lines in sections.items())])
+
+
+def _number(folder: Path) -> str:
+    """The number of a release; a damaged one is for `jahs verify` to explain."""
+    try:
+        return str(read_manifest(folder).facts.get("version", "no number"))
+    except JahsError:
+        return "cannot be read"
 
 
 def format_config(config: Config) -> str:

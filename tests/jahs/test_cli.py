@@ -77,6 +77,7 @@ def test_info_lists_every_task_and_metric(capsys: pytest.CaptureFixture[str]) ->
     shown = stdout_of(capsys, "info")
     assert facts["tasks"] == list(jahs.tasks.TASKS)
     assert all(name in shown for name in [*facts["tasks"], *facts["metrics"], *facts["versions"]])
+    assert all(f"{number}, {facts['releases'][task]}" in shown for task, number in facts["release_numbers"].items())
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,10 @@ def test_old_sides_stay_and_nothing_changes_without_new_data(
     assert new.extends == old.digest
     assert len(new.config_ids) == 108
     assert np.array_equal(new.parts_of(old.config_ids), old.parts)
-    assert read_release(tmp_path / "r" / "release").quality["data"]["configs"] == 108
+    renewed = read_release(tmp_path / "r" / "release")
+    assert renewed.quality["data"]["configs"] == 108
+    assert json.loads(first["r/release/manifest.json"])["version"] == "0.1.0"
+    assert renewed.facts["version"] == "0.2.0"
 
 
 def test_what_was_searched_is_what_ships_whatever_is_recorded_meanwhile(
