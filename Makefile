@@ -9,7 +9,7 @@
 #   make test-adapters   every adapter with its tool; sets up .venv-adapters, an environment for each (Python 3.11)
 #
 # Another interpreter: make test PYTHON=python3.12. Set-up is done again only when the pins, pyproject.toml, the
-# interpreter or the place of the checkout have changed: a stamp in the environment carries their digest.
+# version, the interpreter or the place of the checkout have changed: a stamp in the environment carries their digest.
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -23,7 +23,7 @@ export OMP_NUM_THREADS = 1
 
 CORE_PINS := .ci/constraints-core.txt
 TEST_PINS := .ci/constraints-core.txt .ci/constraints-workshops.txt
-digest = $(shell { cat pyproject.toml $(1); pwd; $(PYTHON) -VV; } 2>&1 | cksum | tr ' ' '-')
+digest = $(shell { cat pyproject.toml $(1); grep __version__ jahs/__init__.py; pwd; $(PYTHON) -VV; } 2>&1 | cksum | tr ' ' '-')
 
 DEMO := .venv
 TEST := .venv-test
