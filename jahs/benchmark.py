@@ -30,10 +30,11 @@ from jahs.metrics import Metric
 from jahs.oracles.opening import Asked, Opened, open_oracle, sha256_of
 from jahs.oracles.oracle import config_of
 from jahs.oracles.table import TableOracle
-from jahs.parameters import show
-from jahs.query_arguments import read_metrics, read_seed, read_seeds
+from jahs.parameters import is_integer, show
+from jahs.query_arguments import read_metrics
 from jahs.release.find import full_path
 from jahs.results import Result
+from jahs.seeds import read_optional_seed, read_seeds
 from jahs.spaces import Space
 
 if TYPE_CHECKING:
@@ -152,9 +153,9 @@ class Benchmark:
         Raises:
             InvalidArgument: `n` is negative, or `seed` is not an integer in 0..2**63-1 or None.
         """
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0):
+        if n is not None and (not is_integer(n) or n < 0):
             raise InvalidArgument(f"n={show(n)} is not an integer >= 0")
-        found = self._oracle.sample(1 if n is None else int(n), seed=read_seed(seed))
+        found = self._oracle.sample(1 if n is None else int(n), seed=read_optional_seed(seed))
         return found[0] if n is None else found
 
     def query(
@@ -183,7 +184,7 @@ class Benchmark:
         if type(at) is not int or not 1 <= at <= self.max_epoch:
             at = self.max_epoch if at is None else read_epoch(at, self.max_epoch)
         if seed is not None:
-            seed = read_seed(seed)
+            seed = read_optional_seed(seed)
         names = self._names if metrics is None else read_metrics(metrics, self._oracle.metrics)
         values = self._oracle.query(found, at, seed=seed, metrics=names)
         return Result(values, {"epoch": at}, seed, self._oracle.costs)
@@ -261,7 +262,7 @@ class Benchmark:
             raise InvalidFidelity(f"frm={first} is after to={last}")
         names = self._names if metrics is None else read_metrics(metrics, self._oracle.metrics)
         epochs = np.arange(first, last + 1, by)
-        return {"epoch": epochs, **self._oracle.trajectory(found, epochs, seed=read_seed(seed), metrics=names)}
+        return {"epoch": epochs, **self._oracle.trajectory(found, epochs, seed=read_optional_seed(seed), metrics=names)}
 
     def objectives(
         self, configs: Configs, *, at: At | None = None, metrics: Sequence[str] = ("valid_acc",)

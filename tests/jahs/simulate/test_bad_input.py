@@ -160,7 +160,7 @@ NUMBERS = {
     "workers": np.int64(2),
     "budget": np.int32(500),
     "n_trials": np.uint8(20),
-    "seed": np.uint64(2**64 - 1),
+    "seed": np.uint64(2**63 - 1),
     "speeds": np.array([1, 2]),
     "failure_rate": np.float32(0.25),
     "thinking": np.float16(0.5),
