@@ -76,6 +76,7 @@ class Benchmark:
         *,
         release: Path | str | None = None,
         engine: EngineKind = "auto",
+        sha256: str | None = None,
     ) -> None:
         """Open a benchmark. Nothing is downloaded; files are read when they are first needed.
 
@@ -90,12 +91,15 @@ class Benchmark:
             metrics: what queries answer unless told otherwise, our names or the published ones; None: everything.
             lazy: has no effect; models are read once.
             release: the folder of a release, or one that holds it as `<task>/`; of recorded runs for kind="table".
+            sha256: digest that the release's manifest must have, which stands for every byte of it; None: any release.
+                `jahs verify --json` prints it, and `jahs.release.EMBEDDED` has that of the package's own.
             engine: "numpy" or "compiled" to insist; "auto" takes the compiled one if it can be had.
 
         Raises:
             UnknownName: a task, kind or metric does not exist.
             MissingData: there is no release, or a folder is none or cannot be read; says where it was looked for.
             CorruptFile, UnknownFormat: the release is damaged, or of another version.
+            ProtocolMismatch: the release is of another task, or has another `sha256`.
             MissingDependency: the engine or the live oracle needs what is not installed.
         """
         self._asked = Asked(
@@ -104,6 +108,7 @@ class Benchmark:
             engine=engine,
             release=None if release is None else full_path(release),
             save_dir=None if save_dir is None else full_path(save_dir),
+            sha256=sha256,
         )
         self._opened: Opened = open_oracle(self._asked)
         self._oracle = self._opened.oracle

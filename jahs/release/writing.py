@@ -52,7 +52,9 @@ def write_release(
         OutOfSpace: the disk is full; nothing was left behind.
     """
     _check(path, manifest_facts, models, forests)
-    parts: dict[str, Mapping[str, Any] | None] = {"models": None if models is None else models.to_dict()}
+    parts: dict[str, Mapping[str, Any] | None] = {
+        "models": None if models is None else {**models.to_dict(), "task": manifest_facts["task"]}
+    }
     parts |= {"noise": noise, "references": references, "quality": quality}
     with out_of_space(path):
         beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
