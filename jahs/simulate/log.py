@@ -233,9 +233,18 @@ def _beginning(path: Path, n_bytes: int) -> bytes:
 
 def _parse(path: Path, number: int, line: bytes) -> object:
     try:
-        return json.loads(line)
+        return json.loads(line, object_pairs_hook=_each_key_once)
     except (ValueError, RecursionError) as err:
         raise CorruptFile(f"{path}, line {number} is not JSON: {err}") from err
+
+
+def _each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Refuse an object that says a thing twice: one reader would take the first, another the last."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is there twice")
+    return found
 
 
 def _read_header(path: Path, line: bytes) -> dict[str, object]:
