@@ -1,6 +1,6 @@
 """Candidate protocols of the laptop task, and how the collector finds them beside the tasks that are released.
 
-A candidate is a task under another name: the same images, other numbers. docs/decisions/0010 compares them.
+A candidate is a task under another name: the same images, other numbers. docs/decisions/0011 compares them.
 """
 
 from __future__ import annotations
