@@ -21,6 +21,7 @@ _PROSE = ("title", "citation")
 _OPTIONAL = {
     "learning_rate_factor": 1.0,
     "learning_rate_power": 1.0,
+    "random_crop": True,
     "operators": 1,
 }  # facts that older protocols do not name
 
