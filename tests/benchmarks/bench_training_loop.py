@@ -181,7 +181,6 @@ def compare(task):
             times[name][number] = time.process_time() - started
     spent = ", ".join(f"{name} {seconds.sum():.1f} s" for name, seconds in times.items())
     print(f"batches of {task.batch_size}, one epoch of 27 configs: {spent}")
-    )
     n_cells, width, resolution = np.array(FIDELITY_GROUPS).T
     ours = times.pop(OURS)
     for name, plain in times.items():
