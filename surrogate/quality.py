@@ -213,8 +213,8 @@ def requirements(metrics: Mapping[str, Facts], *, n_configs: Mapping[str, int]) 
     """What is required of the full collection, and what was reached; `is_met` is None where it cannot be said.
 
     Tau is required as a share of its ceiling. Where nothing was repeated no ceiling is known and the share is of 1,
-    which no ceiling exceeds. R2 is required as it is. Its ceiling is what a model that knew every mean could expect:
-    half way from the R2 between two seeds to 1, since the noise is on one side only.
+    which no ceiling exceeds. R2 is required as it is. Its noise ceiling is half way
+    from the R2 between two seeds to 1, since a model that knows every mean has noise on one side only.
 
     Nothing can be said of fewer than 20 test configs, nor by a ceiling of fewer repeated ones.
 
