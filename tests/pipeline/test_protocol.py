@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,8 @@ from pipeline.protocol import protocol_digest, protocol_facts
 @pytest.mark.parametrize("field", PROSE)
 def test_prose_may_change_without_a_new_protocol(field: str) -> None:
     found = TASKS["digits"]
-    changed = dataclasses.replace(found, **{field: "Other words."})
+    other: dict[str, Any] = {field: "Other words."}
+    changed = dataclasses.replace(found, **other)
     assert protocol_facts(changed) == protocol_facts(found)
 
 
