@@ -7,7 +7,7 @@ the costs that the release answers, and test accuracies are asked only here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from experiments.analysis.logs import FINISHED, trial_log
 from experiments.analysis.steps import incumbents
 from experiments.benches import release_facts
+from experiments.rules import rule_faults
 from jahs.benchmark import Benchmark
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, ProtocolMismatch
 from jahs.hashing import digest_facts
@@ -25,7 +26,7 @@ from jahs.simulate.continuation import network_of
 from jahs.simulate.settings import Settings
 from jahs.views import View
 
-__all__ = ["Claim", "Terms", "check_log", "claim_of", "view_of"]
+__all__ = ["Claim", "Terms", "check_log", "claim_of", "settings_of", "view_of"]
 
 _RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
 _MOST_SHOWN: Final = 5
@@ -104,8 +105,8 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
     columns = trial_log(header, log.trials)
     rows = incumbents(columns).rows
     valid, test = _final_errors(view, columns.trials[rows[-1]] if len(rows) else None)
-    settings = header.get("optimizer_settings")
-    shown = {k: v for k, v in settings.items() if k != "seed"} if isinstance(settings, Mapping) else {}
+    settings, said = settings_of(header), header.get("optimizer_settings")
+    shown = {k: v for k, v in said.items() if k != "seed"} if isinstance(said, Mapping) else {}
     return Claim(
         terms=Terms(
             task=str(header["task"]),
@@ -115,8 +116,11 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
             workers=_integer(header, "workers"),
             budget_s=_budget(header),
             n_trials=_n_trials(header),
-            **_rules(header),
-            is_noisy=any(trial.seed is not None for trial in log.trials),
+            mode=settings.mode,
+            continuation=settings.continuation,
+            failure_rate=settings.failure_rate,
+            thinking=settings.thinking,
+            is_noisy=settings.evaluation_seed is not None,
         ),
         name=str(header.get("arm") or header.get("optimizer")),
         settings=", ".join(f"{name}={value}" for name, value in shown.items()),
@@ -173,7 +177,8 @@ def check_log(log: Log, view: View) -> list[str]:
         faults.append(f"there are {len(trials)} trials, but n_trials={n_trials}")
     if n_trials is None and _budget(log.header) is None:
         faults.append("the header says neither a budget nor n_trials")
-    return [*faults, *_time_faults(log), *_metric_faults(trials, view), *_cost_faults(trials, view)]
+    found = [*_time_faults(log), *_metric_faults(trials, view), *_cost_faults(trials, view)]
+    return [*faults, *found, *rule_faults(log, settings_of(log.header))]
 
 
 def _time_faults(log: Log) -> list[str]:
@@ -291,13 +296,17 @@ def _fixed_by_hand(view: View) -> dict[str, object]:
     return {name: value for name, value in view.space.fixed.items() if value != usual[name]}
 
 
-def _rules(header: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
-    given: dict[str, Any] = {name: header.get(name) for name in ("mode", "continuation", "failure_rate", "thinking")}
+def settings_of(header: Mapping[str, Any]) -> Settings:  # Any: JSON
+    """Return the settings that a header names.
+
+    Raises:
+        CorruptFile: they are none of a simulation.
+    """
+    given: dict[str, Any] = {each.name: header.get(each.name) for each in fields(Settings)}  # Any: JSON
     try:
-        Settings(n_trials=1, **given)
+        return Settings(**given)
     except InvalidArgument as err:
         raise CorruptFile(f"the header says what no simulation does: {err}") from err
-    return given
 
 
 def _integer(header: Mapping[str, Any], name: str) -> int:

@@ -30,10 +30,11 @@ from jahs.metrics import Metric
 from jahs.oracles.opening import Asked, Opened, open_oracle, sha256_of
 from jahs.oracles.oracle import config_of
 from jahs.oracles.table import TableOracle
-from jahs.parameters import show
-from jahs.query_arguments import read_metrics, read_seed, read_seeds
+from jahs.parameters import is_integer, show
+from jahs.query_arguments import read_metrics
 from jahs.release.find import full_path
 from jahs.results import Result
+from jahs.seeds import read_optional_seed, read_seeds
 from jahs.spaces import Space
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Benchmark:
         *,
         release: Path | str | None = None,
         engine: EngineKind = "auto",
+        sha256: str | None = None,
     ) -> None:
         """Open a benchmark. Nothing is downloaded; files are read when they are first needed.
 
@@ -89,12 +91,15 @@ class Benchmark:
             metrics: what queries answer unless told otherwise, our names or the published ones; None: everything.
             lazy: has no effect; models are read once.
             release: the folder of a release, or one that holds it as `<task>/`; of recorded runs for kind="table".
+            sha256: digest that the release's manifest must have, which stands for every byte of it; None: any release.
+                `jahs verify --json` prints it, and `jahs.release.EMBEDDED` has that of the package's own.
             engine: "numpy" or "compiled" to insist; "auto" takes the compiled one if it can be had.
 
         Raises:
             UnknownName: a task, kind or metric does not exist.
             MissingData: there is no release, or a folder is none or cannot be read; says where it was looked for.
             CorruptFile, UnknownFormat: the release is damaged, or of another version.
+            ProtocolMismatch: the release is of another task, or has another `sha256`.
             MissingDependency: the engine or the live oracle needs what is not installed.
         """
         self._asked = Asked(
@@ -103,6 +108,7 @@ class Benchmark:
             engine=engine,
             release=None if release is None else full_path(release),
             save_dir=None if save_dir is None else full_path(save_dir),
+            sha256=sha256,
         )
         self._opened: Opened = open_oracle(self._asked)
         self._oracle = self._opened.oracle
@@ -152,9 +158,9 @@ class Benchmark:
         Raises:
             InvalidArgument: `n` is negative, or `seed` is not an integer in 0..2**63-1 or None.
         """
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0):
+        if n is not None and (not is_integer(n) or n < 0):
             raise InvalidArgument(f"n={show(n)} is not an integer >= 0")
-        found = self._oracle.sample(1 if n is None else int(n), seed=read_seed(seed))
+        found = self._oracle.sample(1 if n is None else int(n), seed=read_optional_seed(seed))
         return found[0] if n is None else found
 
     def query(
@@ -183,7 +189,7 @@ class Benchmark:
         if type(at) is not int or not 1 <= at <= self.max_epoch:
             at = self.max_epoch if at is None else read_epoch(at, self.max_epoch)
         if seed is not None:
-            seed = read_seed(seed)
+            seed = read_optional_seed(seed)
         names = self._names if metrics is None else read_metrics(metrics, self._oracle.metrics)
         values = self._oracle.query(found, at, seed=seed, metrics=names)
         return Result(values, {"epoch": at}, seed, self._oracle.costs)
@@ -261,7 +267,7 @@ class Benchmark:
             raise InvalidFidelity(f"frm={first} is after to={last}")
         names = self._names if metrics is None else read_metrics(metrics, self._oracle.metrics)
         epochs = np.arange(first, last + 1, by)
-        return {"epoch": epochs, **self._oracle.trajectory(found, epochs, seed=read_seed(seed), metrics=names)}
+        return {"epoch": epochs, **self._oracle.trajectory(found, epochs, seed=read_optional_seed(seed), metrics=names)}
 
     def objectives(
         self, configs: Configs, *, at: At | None = None, metrics: Sequence[str] = ("valid_acc",)

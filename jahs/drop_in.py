@@ -8,10 +8,11 @@ from typing import Final, get_args
 
 import numpy as np
 
-from jahs.errors import InvalidArgument, UnknownName
+from jahs.errors import UnknownName
 from jahs.metrics import Metric
 from jahs.oracles.oracle import Kind
 from jahs.parameters import show
+from jahs.seeds import read_seed
 from jahs.tasks import Task
 from jahs.tasks import task as task_called
 
@@ -51,7 +52,7 @@ def seed_of(random_state: RandomState) -> int | None:
     """Return the seed that a random state stands for; a generator gives its next number.
 
     Raises:
-        InvalidArgument: it is neither an integer nor one of numpy's two kinds of generator.
+        InvalidArgument: it is neither a seed nor one of numpy's two kinds of generator.
     """
     if random_state is None:
         return None
@@ -59,11 +60,7 @@ def seed_of(random_state: RandomState) -> int | None:
         return int(random_state.integers(2**63))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
-    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
-        return int(random_state)
-    raise InvalidArgument(
-        f"random_state={show(random_state)} is not an integer, a numpy.random.RandomState or Generator, or None"
-    )
+    return read_seed(random_state, name="random_state", or_else=", a numpy.random.RandomState or Generator, or None")
 
 
 def with_published_names(values: Mapping[str, float], metrics: Mapping[str, Metric]) -> dict[str, float]:

@@ -20,7 +20,7 @@ from jahs.columns import Columns, Configs, RowFaults, codes, decoded, rows
 from jahs.configs import Config, config_codes
 from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.masks import masked_fault, refuse_masked
-from jahs.parameters import PARAMETERS, Parameter, show
+from jahs.parameters import PARAMETERS, Parameter, is_integer, show
 from jahs.schema import COLUMNS
 
 __all__ = ["MAX_EPOCH", "decode", "decode_columns", "encode", "encode_one"]
@@ -111,7 +111,7 @@ def _cell_fault(name: str, cells: npt.NDArray[np.float32], meaning: str, i: int)
 
 
 def _read_epoch(epoch: object) -> int:
-    if isinstance(epoch, int | np.integer) and not isinstance(epoch, bool) and 1 <= epoch <= MAX_EPOCH:
+    if is_integer(epoch) and 1 <= epoch <= MAX_EPOCH:
         return int(epoch)
     raise InvalidFidelity(f"epoch={show(epoch)} is not an integer in 1..{MAX_EPOCH}")
 

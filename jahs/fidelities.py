@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidFidelity
 from jahs.masks import masked_fault
-from jahs.parameters import show
+from jahs.parameters import is_integer, show
 
 __all__ = ["is_list", "read_budget", "read_epoch", "read_epochs"]
 
@@ -29,7 +29,7 @@ def read_epoch(at: object, max_epoch: int, *, name: str = "at") -> int:
         InvalidFidelity: it is none, or out of range; nothing is rounded.
     """
     epoch = _epoch_of(at, name)
-    if isinstance(epoch, bool) or not isinstance(epoch, int | np.integer) or not 1 <= epoch <= max_epoch:
+    if not is_integer(epoch) or not 1 <= epoch <= max_epoch:
         hint = "; bench.fidelity() rounds" if isinstance(epoch, float | np.floating) and math.isfinite(epoch) else ""
         raise InvalidFidelity(f"{name}={show(epoch)} is not an integer in 1..{max_epoch}{hint}")
     return int(epoch)

@@ -50,14 +50,17 @@ class Objective:
         """Return values of the metric as values of the objective.
 
         Raises:
-            InvalidArgument: a value is masked.
+            InvalidArgument: a value is masked, or is no number.
 
         Example:
             >>> read_objectives(["valid_acc"])[0].minimised([90, 95.5]).tolist()
             [10.0, 4.5]
         """
         refuse_masked(self.metric.name, values)
-        given = np.asarray(values, dtype=np.float64)
+        given = np.asarray(values)
+        if given.size and given.dtype.kind not in "biuf":  # numpy would read the numbers in texts and in durations
+            raise InvalidArgument(f"{self.metric.name} holds {given.dtype}, not numbers")
+        given = given.astype(np.float64)
         return given if self.metric.direction == "min" else self._turned_at - given
 
     def measured(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:

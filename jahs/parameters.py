@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
 from jahs.errors import InvalidConfig
 from jahs.schema import OPS
 
-__all__ = ["PARAMETERS", "Parameter", "Value"]
+__all__ = ["PARAMETERS", "Parameter", "Value", "is_integer", "is_number", "is_real"]
 
 Value: TypeAlias = str | bool | int | float
 
@@ -153,7 +153,7 @@ def _to_builtin(value: object) -> object:
     """The builtin that a numpy scalar, an array of no dimensions or a subclass holds; anything else as it is."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]  # of a masked array nothing: np.ma.masked stays what it is
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):  # item() of 5 ns is 5
         value = value.item()
     if isinstance(value, str):
         return str.__str__(value)
@@ -184,9 +184,19 @@ def with_article(name: str) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
+def is_integer(value: object) -> TypeGuard[int | np.integer]:
+    """Whether this is an integer, Python's or numpy's: no bool, and no duration, which numpy derives from integers."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
+def is_real(value: object) -> TypeGuard[int | float | np.integer | np.floating]:
+    """Whether this is an integer or a float, Python's or numpy's; NaN and the infinities are."""
+    return isinstance(value, float | np.floating) or is_integer(value)
+
+
 def is_number(value: object) -> bool:
     """Whether this is a number that a float can hold, Python's or numpy's: no bool, not NaN, not infinite."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    if not is_real(value):
         return False
     try:
         return math.isfinite(value)

@@ -24,8 +24,9 @@ import numpy.typing as npt
 from jahs.columns import COLUMN_DTYPES, Columns, rows
 from jahs.configs import Config, unknown_key_faults, validate
 from jahs.errors import InvalidArgument, InvalidConfig, UnknownName
-from jahs.parameters import PARAMETERS, Parameter, Value, show
+from jahs.parameters import PARAMETERS, Parameter, Value, is_integer, show
 from jahs.schema import CONFIG_KEYS, OPS
+from jahs.seeds import read_seed
 
 __all__ = ["GROUPS", "MOST_ROWS", "STEP", "Space", "space"]
 
@@ -186,7 +187,7 @@ class Space:
             InvalidArgument: if `n` is not an integer in 0..`MOST_ROWS` or `seed` is not one in 0..2**64-1.
         """
         n_rows = _integer("n", n, 0, MOST_ROWS)
-        key = secrets.randbits(64) if seed is None else _integer("seed", seed, 0, 2**64 - 1)
+        key = secrets.randbits(64) if seed is None else read_seed(seed, bits=64)
         # Sixteen words per row, so that row i begins at Philox's counter 4 * i; raw words never change with numpy.
         words = np.random.Philox(key=key).random_raw(16 * n_rows).reshape(n_rows, 16)
         return self.columns_from_words(words[:, : len(CONFIG_KEYS)])
@@ -263,7 +264,7 @@ def _keys(keys: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _integer(name: str, value: object, lowest: int, highest: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not lowest <= value <= highest:
+    if not is_integer(value) or not lowest <= value <= highest:
         raise InvalidArgument(f"{name}={show(value)} is not an integer in {lowest}..{highest}")
     return int(value)
 

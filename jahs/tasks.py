@@ -37,6 +37,7 @@ class Task:
         batch_size: images in one training step.
         learning_rate_factor, learning_rate_power: training uses factor * LearningRate ** power; the config keeps its
             published value. A power below 1 makes short training as tolerant of the rate as long training is.
+        random_crop: whether training shifts images by random crops; it mirrors them in any case.
         operators: version of the network's arithmetic (`pipeline.operators`); versions differ by rounding.
         crop: "small" crops the image as it is trained on; "large" crops at full side before resizing (CIFAR-10).
         pad: black pixels added on each side of the original images before they are resized.
@@ -62,6 +63,7 @@ class Task:
     batch_size: int = 256
     learning_rate_factor: float = 1.0
     learning_rate_power: float = 1.0
+    random_crop: bool = True
     operators: int = 2
     crop: Literal["small", "large"] = "small"
     pad: int = 0
@@ -166,6 +168,9 @@ _ALL = (
         n_test=1600,
         max_epoch=27,
         batch_size=64,
+        learning_rate_factor=0.25,
+        learning_rate_power=0.6,
+        random_crop=False,
         index_digest="dd5c2e343b667e61",
         citation=_CIFAR,
     ),

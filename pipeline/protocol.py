@@ -20,6 +20,7 @@ __all__ = ["protocol_digest", "protocol_facts", "shared_protocol"]
 _OPTIONAL = {
     "learning_rate_factor": 1.0,
     "learning_rate_power": 1.0,
+    "random_crop": True,
     "operators": 1,
 }  # facts that older protocols do not name
 

@@ -118,7 +118,8 @@ def train(
         training = Training.start(config, task, images, seed=seed, device=device)
         identity = (
             f"{task.name} {images.index_digest} {AUGMENTATION_VERSION} {config_id(config)} {seed} {task.max_epoch} "
-            f"{task.batch_size} {task.learning_rate_factor} {task.learning_rate_power} {task.operators} "
+            f"{task.batch_size} {task.learning_rate_factor} {task.learning_rate_power} {task.random_crop} "
+            f"{task.operators} "
             f"on {device_name(training.device)}, {processor_model()}"
         )
         rows = [] if checkpoint is None else training.resume(checkpoint, identity)
@@ -244,7 +245,8 @@ class Training:
         batch = part.images[index]
         if self.config["TrivialAugment"]:
             batch = trivial_augment(batch, max_translation=self.task.max_translation, generator=self.chance)
-        batch = flip_and_crop(batch, padding=crop_padding(self.images.side), generator=self.chance)
+        padding = crop_padding(self.images.side) if self.task.random_crop else 0
+        batch = flip_and_crop(batch, padding=padding, generator=self.chance)
         return self.prepare(batch), part.labels[index]
 
     def learn(self, prepared: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -166,7 +166,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         quality = renew(Settings(**vars(given)))
         unmet = [f"{r['metric']} {r['score']}" for r in quality["requirements"] if r["is_met"] is False]
         state = f"; not reached: {', '.join(unmet)}" if unmet else ""
-        return f"{given.out}: {', '.join(quality['metrics'])} from {quality['data']['configs']} configs{state}"
+        digest = f'the line of jahs/release/embedded.py: "{quality["task"]}": "{read_release(given.out).sha256}",'
+        return (
+            f"{given.out}: {', '.join(quality['metrics'])} from {quality['data']['configs']} configs{state}\n{digest}"
+        )
 
     return run_command("surrogate.renew", work)
 

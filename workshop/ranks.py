@@ -11,7 +11,7 @@ from scipy import stats
 
 from jahs.errors import InvalidArgument
 from jahs.masks import refuse_masked
-from jahs.parameters import show
+from jahs.parameters import is_integer, show
 
 __all__ = ["kendall_tau", "kendall_tau_within", "persistence", "rank_biased_overlap", "spearman"]
 
@@ -125,7 +125,7 @@ def persistence(depth: int, *, weight: float = 0.9) -> float:
         >>> round(persistence(10, weight=0.8556), 3)
         0.9
     """
-    is_depth = isinstance(depth, int | np.integer) and not isinstance(depth, bool) and 1 <= depth <= _DEEPEST
+    is_depth = is_integer(depth) and 1 <= depth <= _DEEPEST
     if not is_depth or not _is_share(weight):
         allowed = f"an integer in 1..{_DEEPEST}, and a number in (0, 1), are allowed"
         raise InvalidArgument(f"depth={show(depth)}, weight={show(weight)}: {allowed}")

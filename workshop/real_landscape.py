@@ -59,9 +59,9 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
     """
     if len(accuracies) < _FEWEST:
         raise InvalidArgument(f"{len(accuracies)} configs were given; at least {_FEWEST} are needed to compare")
-    if landscape.task.max_epoch < EPOCHS[0]:
+    if landscape.max_epoch < EPOCHS[0]:
         raise InvalidArgument(
-            f"the landscape is {landscape.task.name!r} with {landscape.task.max_epoch} epochs; give an imported "
+            f"the landscape is {landscape.task.name!r} with {landscape.max_epoch} epochs; give an imported "
             f"release of JAHS-Bench-201's cifar10, which has {EPOCHS[0]} (`jahs import`)"
         )
     real = {

@@ -12,8 +12,9 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, cast
 
-from experiments.optimizers.settings import read_numbers, read_seed
+from experiments.optimizers.settings import read_numbers
 from jahs.errors import InvalidArgument, UnknownName
+from jahs.seeds import read_seed
 from jahs.simulate import Optimizer as Driven
 from jahs.simulate import Visible, visible
 from jahs.views import Queryable

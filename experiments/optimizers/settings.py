@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, get_args, get_type_hints
 
 import numpy as np
 
 from jahs.errors import InvalidArgument
-from jahs.parameters import show
+from jahs.parameters import is_integer, is_real, show
 
-__all__ = ["read_numbers", "read_seed", "require"]
+__all__ = ["read_numbers", "require"]
 
-_KINDS: Final = {
-    int: ("an integer", int | np.integer),
-    float: ("a number", int | float | np.integer | np.floating),
+_KINDS: Final[Mapping[type, tuple[str, Callable[[object], bool]]]] = {
+    int: ("an integer", is_integer),
+    float: ("a number", is_real),
 }
-
-
-def read_seed(seed: object) -> int:
-    """Return a seed as Python's integer.
-
-    Raises:
-        InvalidArgument: it is not an integer in 0..2**64-1.
-    """
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
-        raise InvalidArgument(f"seed={show(seed)} is not an integer in 0..2**64-1")
-    return int(seed)
 
 
 def read_numbers(declared: type, given: Mapping[str, object]) -> dict[str, Any]:
@@ -42,8 +31,8 @@ def read_numbers(declared: type, given: Mapping[str, object]) -> dict[str, Any]:
         kind = next((kind for kind in _KINDS if kind in options), None)
         if kind is None or (value is None and type(None) in options):
             continue
-        words, right = _KINDS[kind]
-        if isinstance(value, bool) or not isinstance(value, right):
+        words, is_right = _KINDS[kind]
+        if not is_right(value):
             faults.append(f"{name}={show(value)} is not {words}")
         elif isinstance(value, np.number):
             found[name] = value.item()

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from jahs.errors import InvalidFidelity
-from jahs.parameters import show
+from jahs.parameters import is_real, show
 from jahs.queryable import Queryable
 from jahs.simulate.visible import Visible
 from jahs.views import View
@@ -50,8 +48,7 @@ class Budgets:
         """
         if self.is_epoch:
             return self.view.fidelity(budget)
-        is_number = isinstance(budget, int | float | np.integer | np.floating) and not isinstance(budget, bool)
-        if not is_number or not 0 < budget <= self.most * (1 + _ROUNDING):
+        if not is_real(budget) or not 0 < budget <= self.most * (1 + _ROUNDING):
             raise InvalidFidelity(f"budget={show(budget)} is not a number in (0, {self.most}]")
         return self.view.path(min(float(budget) / self.most, 1.0))
 

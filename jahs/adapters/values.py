@@ -74,7 +74,7 @@ def _clip(parameter: Parameter, value: Value) -> Value:
 
 def _read(parameter: Parameter | None, value: object) -> object:
     """The builtin that is meant; a value that means nothing legal is returned as it is, for validation to name."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
         value = value.item()
     if parameter is None or not isinstance(value, str | int | float):
         return value

@@ -7,7 +7,9 @@ file, and from then on llvmlite, on which Numba is built, loads that file alone.
 The file stands in `$JAHS_CACHE_DIR` if that is set, else where Python keeps the bytecode of this package
 (`__pycache__`, or `$PYTHONPYCACHEPREFIX`), under Python's own rules: nothing is written if `sys.dont_write_bytecode`
 is set. Where it cannot be written, each process compiles for itself. Its name holds a digest of everything that the
-code depends on, so machines with different processors share a home; its first bytes are the sha256 of the rest.
+code depends on, so machines with different processors share a home; its first bytes are the sha256 of the rest, which
+finds damage, not forgery. So a file is run only if this user or root owns it and all folders above it, and nobody else
+may write there; a user's kernels are no other user's.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jahs.errors import MissingDependency
+from jahs.files.ownership import read_own_file, shared_fault
 from jahs.forest import kernels
 
 __all__ = ["Native", "cache_file", "native_kernels"]
@@ -33,6 +36,7 @@ _log = logging.getLogger(__name__)
 # Change it with the signatures or the way of compiling.
 REVISION = 1
 N_DIGEST = 32
+_OWN_FOLDER = "give JAHS_CACHE_DIR a folder of your own that others may not write"
 # What an object file may refer to: C's memory functions, which LLVM makes of loops and finds in the process.
 KNOWN_SYMBOLS = frozenset({"memset", "memcpy", "memmove"})
 
@@ -101,10 +105,12 @@ def cache_file(llvm: Any) -> Path:
 
 
 def _read(path: Path) -> bytes | None:
-    """The object code, or None if there is none that is whole."""
-    try:
-        data = path.read_bytes()
-    except OSError:
+    """The object code, or None if there is none that is whole and our own."""
+    data = read_own_file(path)
+    if data is None:
+        return None
+    if isinstance(data, str):
+        _log.warning("%s is not run, for %s; it is compiled anew: %s", path, data, _OWN_FOLDER)
         return None
     digest, code = data[:N_DIGEST], data[N_DIGEST:]
     if hashlib.sha256(code).digest() != digest:
@@ -117,8 +123,13 @@ def _write(path: Path, code: bytes) -> None:
     """Keep the object code if that is possible and wanted."""
     if sys.dont_write_bytecode and not os.environ.get("JAHS_CACHE_DIR"):
         return
+    if (fault := shared_fault(path.parent)) is not None:
+        _log.info(
+            "compiled code is not kept at %s, for %s; each process compiles for itself: %s", path, fault, _OWN_FOLDER
+        )
+        return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(code).digest() + code)
@@ -126,6 +137,13 @@ def _write(path: Path, code: bytes) -> None:
         os.replace(beside, path)  # noqa: PTH105
     except OSError as err:
         _log.info("compiled code cannot be kept at %s (%s); each process compiles for itself", path, err)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, whatever the umask, so that nobody else may write them."""
+    for one in (*reversed(folder.parents), folder):
+        if not one.exists():
+            one.mkdir(mode=0o755, exist_ok=True)
 
 
 def _compile(llvm: Any) -> bytes:

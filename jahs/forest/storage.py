@@ -7,9 +7,10 @@ once for the check that every forest gets, and the pages stay the file's, not th
 from __future__ import annotations
 
 import io
+import mmap
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,11 +18,19 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, UnknownFormat
 from jahs.files.atomic import write_beside
 from jahs.forest.flat import Forest
 
-__all__ = ["FORMAT_VERSION", "load_forest", "map_forest", "read_member", "save_forest", "save_mapped_forest"]
+__all__ = [
+    "FORMAT_VERSION",
+    "load_forest",
+    "map_forest",
+    "parse_forest",
+    "read_member",
+    "save_forest",
+    "save_mapped_forest",
+]
 
 FORMAT_VERSION = 1
 ARRAYS = (
@@ -62,10 +71,17 @@ def load_forest(path: Path) -> Forest:
         UnknownFormat: the file is of another format version.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:  # where a wrong place is a ValueError
-            arrays = {name: read_member(archive, f"{name}.npy") for name in (HEADER, *ARRAYS)}
+        data = path.read_bytes()
     except FileNotFoundError as err:
         raise MissingData(f"{path}: no such file") from err
+    return parse_forest(path, data)
+
+
+def parse_forest(path: Path, data: bytes) -> Forest:
+    """Return the forest that the bytes of `save_forest` hold; `path` is for messages. Raises as `load_forest`."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:  # where a wrong place is a ValueError
+            arrays = {name: read_member(archive, f"{name}.npy") for name in (HEADER, *ARRAYS)}
     except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError) as err:
         raise CorruptFile(f"{path}: cannot be read as a forest ({err}); restore the file") from err
     return _forest(path, arrays)
@@ -81,14 +97,20 @@ def save_mapped_forest(forest: Forest, folder: Path) -> None:
             npy.write_array(file, arrays[name], allow_pickle=False)
 
 
-def map_forest(folder: Path) -> Forest:
-    """Map and check the folder of `save_mapped_forest`; raises as `load_forest` does."""
-    arrays = {}
+def map_forest(folder: Path, mapped: Callable[[Path], mmap.mmap] | None = None) -> Forest:
+    """Map and check the folder of `save_mapped_forest`; raises as `load_forest` does.
+
+    Args:
+        folder: holds an npy file for each array.
+        mapped: maps one of its files, and may check it; None: maps it.
+    """
+    arrays: dict[str, Array] = {}
     for name in (HEADER, *ARRAYS):
         path = folder / f"{name}.npy"
         try:
-            # np.asarray: plain views of the mapped pages, whose items are plain numbers.
-            arrays[name] = np.asarray(npy.open_memmap(path, mode="r"))
+            arrays[name] = _row(name, (mapped or _mapped)(path))
+        except JahsError:  # some are a ValueError, too
+            raise
         except FileNotFoundError as err:
             raise MissingData(f"{path}: no such file") from err
         except (ValueError, EOFError, OverflowError, SyntaxError, TypeError) as err:
@@ -121,8 +143,17 @@ def read_member(archive: zipfile.ZipFile, name: str) -> Array:
         raise ValueError(f"{name} claims {info.file_size} bytes")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{name} is compressed in a way that numpy does not write")
-    data = archive.read(name)  # compares the CRC
-    file = io.BytesIO(data)
+    return _row(name, archive.read(name))  # which compares the CRC
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _row(name: str, data: bytes | mmap.mmap) -> Array:
+    """The row of numbers in the bytes of an npy file, which stay where they are."""
+    file = io.BytesIO(data) if isinstance(data, bytes) else data
     if npy.read_magic(file) != (1, 0):
         raise ValueError(f"{name} is of another npy version")
     shape, fortran_order, dtype = npy.read_array_header_1_0(file)

@@ -47,6 +47,7 @@ from jahs.noise.spread import (
     to_line,
     to_line_one,
 )
+from jahs.seeds import read_seed
 
 __all__ = ["NOISE_FORMAT", "Kind", "NoiseModel"]
 
@@ -57,7 +58,6 @@ _FEW: Final = 24  # rows, up to which one by one is faster
 # Which of an epoch's weights are an accuracy's slow, common and new part; which piece of its word is the new part.
 _ROLES: Final = {"train_acc": (0, None, 1, 1), "valid_acc": (2, 3, 4, 2), "test_acc": (2, 3, 4, 3)}
 _N, _W, _RESOLUTION = SIZE_COLUMNS
-_SEEDS: Final = range(-(2**63), 2**63)
 _Floats = NDArray[np.float64]
 
 Kind = Literal["seed", "outcome"]
@@ -126,7 +126,7 @@ class NoiseModel:
             seed: of the training; one for all, or one for each row.
 
         Raises:
-            InvalidArgument: a seed is not an integer in -2**63..2**63 - 1, or a prediction is NaN.
+            InvalidArgument: a seed is not an integer in 0..2**63-1, or a prediction is NaN.
             InvalidFidelity: an epoch is beyond the task's last.
         """
         one = _one_seed(seed)
@@ -296,9 +296,7 @@ def _one_seed(seed: object) -> int | None:
     """A seed for all rows; None if there is one for each."""
     if isinstance(seed, np.ndarray) and seed.ndim == 1 and seed.dtype.kind in "iu":
         return None
-    if isinstance(seed, int | np.integer) and not isinstance(seed, bool) and int(seed) in _SEEDS:
-        return int(seed)
-    raise InvalidArgument(f"seed={seed!r} is not an integer in -2**63..2**63 - 1, nor an array of one for each row")
+    return read_seed(seed, or_else=", nor an array of one for each row")
 
 
 def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is_mean: bool = True) -> _Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, get_args
@@ -23,6 +24,7 @@ from jahs.tasks import task as task_called
 
 __all__ = ["Asked", "Opened", "open_oracle", "sha256_of"]
 
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _READ: Final = ("protocol.json", "configs.parquet", "profile.parquet")
 """What a folder of runs answers from, besides the runs; the last one may be missing."""
 
@@ -37,6 +39,7 @@ class Asked:
         engine: of a surrogate.
         release: a folder in place of the usual ones.
         save_dir: a folder that is looked into before the usual ones.
+        sha256: what `Opened.sha256` must be; None: anything.
     """
 
     task: str
@@ -44,6 +47,7 @@ class Asked:
     engine: EngineKind
     release: Path | None
     save_dir: Path | None
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +71,29 @@ class Opened:
 
 def open_oracle(asked: Asked) -> Opened:
     """Open what is asked for; see `jahs.Benchmark`."""
+    opened = _open(asked)
+    if asked.sha256 is not None and opened.sha256 != asked.sha256:
+        raise _other(asked.sha256, opened.sha256, opened.folder)
+    return opened
+
+
+def _other(wanted: str, found: str | None, folder: Path | None) -> ProtocolMismatch:
+    return ProtocolMismatch(
+        f"sha256={wanted} is wanted, but {folder} has {found}; give the folder of that release as release=, or leave "
+        "sha256 out"
+    )
+
+
+def _open(asked: Asked) -> Opened:
     if asked.engine not in get_args(EngineKind):
         kinds = ", ".join(map(repr, get_args(EngineKind)))
         raise UnknownName(f"engine {show(asked.engine)} does not exist; there are {kinds}")
+    if asked.sha256 is not None and not (isinstance(asked.sha256, str) and _SHA256.fullmatch(asked.sha256)):
+        raise InvalidArgument(f"sha256={show(asked.sha256)} is not 64 hex digits; `jahs verify --json` prints them")
     if asked.kind == "live":
-        if asked.release is not None:
-            raise InvalidArgument(f"release={asked.release}: kind='live' trains, and reads no release; leave it out")
+        for name, value in (("release", asked.release), ("sha256", asked.sha256)):
+            if value is not None:
+                raise InvalidArgument(f"{name}={value}: kind='live' trains, and reads no release; leave it out")
         return Opened(oracle=open_live(task_called(asked.task)), description="trains on this machine")
     if (runs := _runs_folder(asked)) is not None:
         return _open_runs(runs, asked.task)
@@ -80,11 +101,15 @@ def open_oracle(asked: Asked) -> Opened:
     release = read_release(folder)
     if release.task.name != asked.task:
         raise ProtocolMismatch(f"{folder} is a release of {release.task.name}, not of {asked.task}")
+    if asked.sha256 not in {None, release.sha256}:
+        assert asked.sha256 is not None
+        raise _other(asked.sha256, release.sha256, folder)  # before anything else of it is parsed
     description = f"{release.facts.get('version', 'no version')}, {folder}"
     oracle: Oracle
     if asked.kind == "table":
         oracle = TableOracle(release.table, release.task)
     else:
+        release.check_task()
         surrogate = SurrogateOracle(release, engine=asked.engine)
         oracle = RepairedOracle(surrogate) if surrogate.costs == "repaired" else surrogate
         description = f"{description}, {surrogate.engine} engine"

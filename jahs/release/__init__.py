@@ -8,9 +8,11 @@
     RELEASE/references.json   optional: Pareto fronts and frozen reference points
     RELEASE/quality.json      optional: how good the models are
 
-A file's size and sha256 are checked when it is first read. Only JSON and plain numbers are read, never a pickle.
+A file's size and sha256 are checked when it is first read, and the bytes that were hashed are those that are parsed.
+Only JSON and plain numbers are read, never a pickle.
 """
 
+from jahs.release.embedded import EMBEDDED
 from jahs.release.find import data_folders, find_release, releases
 from jahs.release.manifest import RELEASE_FORMAT, Manifest
 from jahs.release.models import Costs, MetricModel, Models, Pack, Target
@@ -19,6 +21,7 @@ from jahs.release.table import RecordedTable
 from jahs.release.writing import write_release
 
 __all__ = [
+    "EMBEDDED",
     "RELEASE_FORMAT",
     "Costs",
     "Manifest",

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import IO, Any, Final, TypeVar
 
 from jahs.errors import CorruptFile, JahsError, MissingData, UnknownFormat
 from jahs.files.strict_json import parse_json
-from jahs.hashing import sha256_file
 
 __all__ = ["MANIFEST", "MAX_JSON", "RELEASE_FORMAT", "Manifest", "read_manifest", "to_json"]
 
@@ -31,6 +32,7 @@ _MAX_FILES: Final = 1000
 _MAX_SIZE: Final = 2**34
 _NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_-]*(/[a-z0-9_][a-z0-9_-]*)?\.(json|npz|npy)")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_Data = TypeVar("_Data", bytes, mmap.mmap)
 _RESTORE: Final = "restore the file, or the whole release (an embedded one: reinstall jahs)"
 
 
@@ -52,38 +54,69 @@ class Manifest:
     facts: Mapping[str, Any]  # Any: JSON
     sha256: str
 
-    def checked(self, name: str) -> Path:
-        """Return the path of a file whose bytes are those that the manifest says.
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a file, which are those that the manifest says: what was hashed is what is parsed.
 
         Raises:
             MissingData: the release has no such file, it is not where it should be, or this user may not read it.
-            CorruptFile: its size or its sha256 is another.
+            CorruptFile: its size or its sha256 is another, or it is a link.
         """
+        with self._open(name) as file:
+            return self._checked(name, file.read(self.files[name][0] + 1))
+
+    def map(self, name: str) -> mmap.mmap:
+        """Return a file as `read` does, mapped into memory: what was hashed are the pages that are parsed.
+
+        Another file of the same name changes nothing; one that is written over in place does.
+        """
+        with self._open(name) as file:
+            if os.fstat(file.fileno()).st_size != self.files[name][0] or not self.files[name][0]:
+                self._checked(name, file.read(self.files[name][0] + 1))
+                raise CorruptFile(f"{self.folder / name} is empty; {_RESTORE}")
+            return self._checked(name, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def _checked(self, name: str, data: _Data) -> _Data:
+        path, (size, sha256) = self.folder / name, self.files[name]
+        if len(data) != size:
+            found = path.stat().st_size if len(data) > size else len(data)
+            raise CorruptFile(f"{path} has {found} bytes, not the {size} that {MANIFEST} says; {_RESTORE}")
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise CorruptFile(f"{path} is damaged: its sha256 is not the one that {MANIFEST} says; {_RESTORE}")
+        return data
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[IO[bytes]]:
         path = self.folder / name
         if name not in self.files:
             raise MissingData(f"{path}: the release has no {name}; its files are {', '.join(sorted(self.files))}")
         with _naming(path):
-            self._check(path, name)
-        return path
+            if any(part.is_symlink() for part in (path, path.parent) if part != self.folder):
+                raise CorruptFile(f"{path} is a link, not a file; {_RESTORE}")
+            if not path.is_file():
+                raise MissingData(f"{path} is missing, which {MANIFEST} lists; {_RESTORE}")
+            with path.open("rb", buffering=0) as file:
+                yield file
 
-    def _check(self, path: Path, name: str) -> None:
-        """Raise what is wrong with a file, an OSError where it cannot be read."""
-        if any(part.is_symlink() for part in (path, path.parent) if part != self.folder):
-            raise CorruptFile(f"{path} is a link, not a file; {_RESTORE}")
-        if not path.is_file():
-            raise MissingData(f"{path} is missing, which {MANIFEST} lists; {_RESTORE}")
-        size, sha256 = self.files[name]
-        if (found := path.stat().st_size) != size:
-            raise CorruptFile(f"{path} has {found} bytes, not the {size} that {MANIFEST} says; {_RESTORE}")
-        if sha256_file(path) != sha256:
-            raise CorruptFile(f"{path} is damaged: its sha256 is not the one that {MANIFEST} says; {_RESTORE}")
+    def check(self, name: str) -> None:
+        """Check a file, however large, without keeping it; raises as `read`."""
+        if self.files.get(name, (1, ""))[0]:
+            self.map(name).close()
+        else:
+            self.read(name)
+
+    def strangers(self) -> list[str]:
+        """Return what is in the folder but is no file of the release: other files, folders and links."""
+        known = {MANIFEST, *self.files, *(folder for name in self.files if (folder := name.rpartition("/")[0]))}
+        with _naming(self.folder):
+            there = {path.relative_to(self.folder).as_posix(): path for path in sorted(self.folder.rglob("*"))}
+        return [name for name, path in there.items() if name not in known or path.is_symlink()]
 
     def read_json(self, name: str) -> Any:  # Any: JSON
-        """Return what a JSON file of the release holds, after the check of `checked`."""
-        path = self.checked(name)
-        if self.files[name][0] > MAX_JSON:
-            raise CorruptFile(f"{path} has {self.files[name][0]} bytes; at most {MAX_JSON} are read")
-        return _parsed(path, path.read_bytes())
+        """Return what a JSON file of the release holds, after the check of `read`."""
+        path = self.folder / name
+        if (size := self.files.get(name, (0, ""))[0]) > MAX_JSON:
+            raise CorruptFile(f"{path} has {size} bytes; at most {MAX_JSON} are read")
+        return _parsed(path, self.read(name))
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -96,6 +129,8 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     with _naming(path):
+        if path.is_symlink():
+            raise CorruptFile(f"{path} is a link, not a file; {_RESTORE}")
         if not path.is_file():
             raise MissingData(f"{folder} is not a release: it has no {MANIFEST}; see jahs.releases()")
         if (size := path.stat().st_size) > MAX_JSON:

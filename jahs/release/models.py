@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -105,6 +105,7 @@ class Models:
                 for where, value in (("pack", model.pack), ("forest", model.forest))
                 if type(value) is not int or value < 0
             ]
+            faults += [f"metric {name!r}: {fault}" for fault in _bound_faults(METRICS.get(name), model, self.costs)]
             if type(model.pack) is int and model.pack >= len(self.packs):
                 faults.append(f"metric {name!r}: pack={model.pack}, but there are {len(self.packs)} packs")
             if model.target not in get_args(Target):
@@ -173,6 +174,18 @@ class Models:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as err:
             raise InvalidArgument(f"not the models of a release ({type(err).__name__}: {err})") from err
+
+
+def _bound_faults(metric: Metric | None, model: MetricModel, costs: str) -> Iterator[str]:
+    """Say in which way answers could leave the metric's bounds; an imported release may, as its authors' code does."""
+    transform = model.transform
+    if transform is None:
+        if costs == "exact":
+            yield "transform is null, so answers have no bounds"
+    elif metric is not None and not metric.lower <= transform.lower < transform.upper <= metric.upper:
+        yield f"the bounds [{transform.lower}, {transform.upper}] are not within [{metric.lower}, {metric.upper}]"
+    if transform is not None and transform.published and costs == "exact":
+        yield "published=true is for imported releases, whose answers may leave their bounds"
 
 
 def _check_versions(state: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
@@ -9,11 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
-from jahs.forest import Engine, EngineKind, Forest, load_forest, map_forest, open_engine
-from jahs.forest.storage import ARRAYS, HEADER
-from jahs.release.manifest import Manifest, read_manifest
+from jahs.forest import Engine, EngineKind, Forest, map_forest, open_engine
+from jahs.forest.storage import parse_forest
+from jahs.parameters import show
+from jahs.release.manifest import MANIFEST, Manifest, read_manifest
 from jahs.release.models import Models
-from jahs.release.table import RecordedTable, read_table_npz
+from jahs.release.table import RecordedTable, parse_table_npz
 from jahs.tasks import Task, task
 
 __all__ = ["Release", "read_release"]
@@ -61,15 +63,42 @@ class Release:
             UnknownFormat: it is of another format version; names the file.
             CorruptFile: it is damaged, or `from_dict` raised InvalidArgument; names the file.
         """
-        content, where = self.manifest.read_json(name), self.path / name
-        if not isinstance(content, dict):
-            raise CorruptFile(f"{where} holds no object; restore the file")
+        content, where = self._json(name), self.path / name
         try:
             return from_dict(content)
         except UnknownFormat as err:
             raise UnknownFormat(f"{where}: {err}") from err
         except InvalidArgument as err:
             raise CorruptFile(f"{where}: {err}\nrestore the file") from err
+
+    def _json(self, name: str) -> dict[str, Any]:  # Any: JSON
+        """What a JSON file holds, which must be of the task and protocol that the manifest says."""
+        content = self.manifest.read_json(name)
+        if not isinstance(content, dict):
+            raise CorruptFile(f"{self.path / name} holds no object; restore the file")
+        said = {"task": self.manifest.task, "protocol": self.facts.get("protocol")}
+        for fact, wanted in said.items():
+            if wanted is not None and content.get(fact, wanted) != wanted:
+                raise CorruptFile(
+                    f"{self.path / name} is of {fact} {show(content[fact])}, but {MANIFEST} says {show(wanted)}; "
+                    "restore both"
+                )
+        return content
+
+    def check_task(self) -> None:
+        """Refuse a release whose models or noise are of another task than the manifest says.
+
+        Raises:
+            CorruptFile: they are; names the file and both tasks.
+        """
+        if self.has("noise.json"):
+            self._json("noise.json")
+        costs = self.models.costs
+        if costs != "exact" and self.task.name not in import_module("jahs.published.sources").PUBLISHED_TASKS:
+            raise CorruptFile(
+                f"{self.path / 'models.json'}: costs={costs!r} is for releases imported from JAHS-Bench-201, and "
+                f"{self.task.name} is none of its tasks; restore the file"
+            )
 
     @cached_property
     def models(self) -> Models:
@@ -82,11 +111,9 @@ class Release:
         found = []
         for place, pack in enumerate(self.models.packs):
             if pack.is_mapped:
-                for name in (HEADER, *ARRAYS):
-                    self.manifest.checked(f"{pack.file}/{name}.npy")
-                forest = map_forest(self.path / pack.file)
+                forest = map_forest(self.path / pack.file, self._map)
             else:
-                forest = load_forest(self.manifest.checked(pack.file))
+                forest = parse_forest(self.path / pack.file, self.manifest.read(pack.file))
             wanted = [model.forest for model in self.models.metrics.values() if model.pack == place]
             if forest.n_features != len(pack.features.columns) or max(wanted, default=0) >= forest.n_forests:
                 raise CorruptFile(
@@ -95,6 +122,9 @@ class Release:
                 )
             found.append(forest)
         return tuple(found)
+
+    def _map(self, path: Path) -> mmap.mmap:
+        return self.manifest.map(path.relative_to(self.path).as_posix())
 
     def engines(self, kind: EngineKind = "auto") -> tuple[Engine, ...]:
         """Return an engine for each pack; raises as `jahs.forest.open_engine`."""
@@ -116,21 +146,37 @@ class Release:
         """
         if not self.has("table.npz"):
             raise MissingData(f"{self.path} has no recorded runs (table.npz); kind='table' needs a release that has")
-        return read_table_npz(self.manifest.checked("table.npz"))
+        table = parse_table_npz(self.path / "table.npz", self.manifest.read("table.npz"))
+        wanted = self.facts.get("protocol")
+        for name, columns in (("runs", table.runs), ("profile", table.profile)):
+            others = sorted(set(columns["protocol"].tolist()) - {wanted})
+            if self.facts.get("source") == "measured" and others and isinstance(wanted, str):
+                raise CorruptFile(
+                    f"{self.path / 'table.npz'}: {name} are of protocol {show(others[0])}, but {MANIFEST} says "
+                    f"{wanted}; restore both"
+                )
+        return table
 
     @cached_property
     def quality(self) -> Any:  # Any: JSON
         """How good the models are, or None."""
-        return self.manifest.read_json("quality.json") if self.has("quality.json") else None
+        return self._json("quality.json") if self.has("quality.json") else None
 
     def verify(self) -> None:
-        """Check size and sha256 of every file.
+        """Check size and sha256 of every file, and that there is no other file, folder or link.
 
         Raises:
-            MissingData, CorruptFile: of the first file that is missing or damaged.
+            MissingData, CorruptFile: of the first file that is missing or damaged; or all that should not be there.
         """
         for name in sorted(self.manifest.files):
-            self.manifest.checked(name)
+            self.manifest.check(name)
+        if self.has("models.json"):
+            self.check_task()
+        if strangers := self.manifest.strangers():
+            raise CorruptFile(
+                f"{self.path}: {', '.join(strangers[:10])} not among the files of {MANIFEST}, or a link; "
+                "take away what does not belong to the release"
+            )
 
 
 def read_release(path: Path) -> Release:

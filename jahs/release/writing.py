@@ -50,7 +50,9 @@ def write_release(
         OutOfSpace: the disk is full; nothing was left behind.
     """
     _check(path, manifest_facts, models, forests)
-    parts: dict[str, Mapping[str, Any] | None] = {"models": None if models is None else models.to_dict()}
+    parts: dict[str, Mapping[str, Any] | None] = {
+        "models": None if models is None else {**models.to_dict(), "task": manifest_facts["task"]}
+    }
     parts |= {"noise": noise, "references": references, "quality": quality}
     with out_of_space(path), change_folder(path) as beside:
         for name, content in parts.items():

@@ -12,7 +12,8 @@ import numpy as np
 from jahs.configs import Config
 from jahs.errors import InvalidArgument, InvalidFidelity, InvalidTable, JahsError, UnknownName
 from jahs.fidelities import is_list
-from jahs.parameters import show
+from jahs.parameters import is_integer, show
+from jahs.seeds import read_seed
 from jahs.simulate.trial import Proposal
 from jahs.views import View
 
@@ -84,7 +85,7 @@ class Answers:
         clean = self._space.validate(config)
         fidelity = {"epoch": self._view.max_epoch, **self._view.fidelity(proposal.at)}
         epoch = int(fidelity["epoch"])
-        seed = self._seed if proposal.seed is None else _read_seed(proposal.seed)
+        seed = self._seed if proposal.seed is None else read_seed(proposal.seed)
         reports = _read_reports(proposal.reports, epoch)
         if reports and not self._has_epochs:
             raise InvalidFidelity(f"reports={reports}: the epoch is not a fidelity of this view")
@@ -115,15 +116,9 @@ class Answers:
                 job.answers.append(row if is_finite else {k: v for k, v in row.items() if math.isfinite(v)})
 
 
-def _read_seed(seed: object) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-        raise InvalidArgument(f"seed={show(seed)} is not an integer in 0..2**63-1")
-    return int(seed)
-
-
 def _read_reports(reports: object, epoch: int) -> tuple[int, ...]:
     """Return the epochs of the reports as ints; nothing is rounded."""
-    if not is_list(reports) or not all(map(_is_integer, reports)):
+    if not is_list(reports) or not all(map(is_integer, reports)):
         raise InvalidFidelity(f"reports={show(reports)} is not a sequence of epochs, which are integers")
     found = [int(cast("int", report)) for report in reports]
     if found and (found != sorted(set(found)) or found[0] < 1 or found[-1] >= epoch):
@@ -131,7 +126,3 @@ def _read_reports(reports: object, epoch: int) -> tuple[int, ...]:
             f"reports={show(reports)} are not increasing epochs from 1 to before the last one, {epoch}"
         )
     return tuple(found)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -8,10 +8,13 @@ short. Each line is written at once, so what a crash can cut is the last line, w
 from __future__ import annotations
 
 import errno
+import importlib.util
 import json
+import logging
 import os
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +33,8 @@ from jahs.simulate.trial import Trial
 
 __all__ = ["Log", "LogWriter", "read_log", "read_trials"]
 
+_log = logging.getLogger(__name__)
+_HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None  # Windows has none
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
@@ -89,17 +94,22 @@ class LogWriter:
     Raises:
         ProtocolMismatch: the file is the log of another run.
         CorruptFile: it is no log, and stays as it is.
-        MissingData, InvalidArgument: it cannot be read or written.
+        MissingData, InvalidArgument: it cannot be read or written, or another process or simulation is writing it.
         OutOfSpace: the disk is full.
     """
 
     def __init__(self, path: Path, header: Mapping[str, object]) -> None:
         self.path = path
-        written = _encode({"format": TRIALS_FORMAT, **header})
+        self._file = _open_alone(path)
         try:
-            path.touch()
-        except OSError as err:
-            raise _fault(path, err) from err
+            self._begin(_encode({"format": TRIALS_FORMAT, **header}))
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _begin(self, written: bytes) -> None:
+        """Find out what the file holds, and write the header where it is missing."""
+        path = self.path
         self._old = _whole_lines(path)
         first = next(self._old, None)
         begun = _beginning(path, len(written)) if first is None else first
@@ -108,10 +118,6 @@ class LogWriter:
             raise ProtocolMismatch(_difference(path, _read_header(path, begun), json.loads(written)))
         self._n_read = len(begun) if self._is_resuming else 0
         self._n_lines = 1
-        try:
-            self._file = path.open("ab", buffering=0)
-        except OSError as err:
-            raise _fault(path, err) from err
         if not self._is_resuming:
             self._append(written, after=0)
 
@@ -173,6 +179,31 @@ class LogWriter:
 
 
 _FULL_DISK: Final = "{} could not be written: the disk is full; free some space and run again"
+
+
+def _open_alone(path: Path) -> FileIO:
+    """Open a file for appending that nobody else may write until it is closed, however the process ends.
+
+    A process that was stopped keeps it, so it cannot wake up in a log that another has gone on with.
+    """
+    try:
+        file = path.open("ab", buffering=0)
+    except OSError as err:
+        raise _fault(path, err) from err
+    if not _HAS_LOCKS:
+        return file
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as err:
+        file.close()
+        raise InvalidArgument(
+            f"{path} is open in another simulation, perhaps of a stopped process; end that one, or give a new path"
+        ) from err
+    except OSError as err:  # as on some file systems of clusters
+        _log.warning("%s cannot be locked (%s): let one process at a time write it", path, err)
+    return file
 
 
 def _fault(path: Path, err: OSError) -> JahsError:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Literal, TypeAlias, cast
 
-import numpy as np
-
 from jahs.errors import InvalidArgument
 from jahs.fidelities import is_list
-from jahs.parameters import is_number, show
+from jahs.parameters import is_integer, is_number, show
+from jahs.seeds import SEED_RANGE, is_seed
 
 __all__ = ["Settings", "Thinking"]
 
@@ -81,8 +80,7 @@ class Settings:
 
 
 def _is_integer(value: object, lowest: int, highest: int) -> bool:
-    """Whether this is an integer in range; numpy's integers are."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(lowest <= value <= highest)
+    return is_integer(value) and bool(lowest <= value <= highest)
 
 
 def _is_word(value: object, *words: str) -> bool:
@@ -94,7 +92,7 @@ def _is_positive(value: object) -> bool:
 
 
 def _are_speeds(speeds: object, workers: object) -> bool:
-    has_right_length = is_list(speeds) and isinstance(workers, int | np.integer) and len(speeds) == workers
+    has_right_length = is_list(speeds) and is_integer(workers) and len(speeds) == workers
     return has_right_length and all(map(_is_positive, cast("Sequence[object]", speeds)))
 
 
@@ -102,7 +100,7 @@ _RANGES: Final[tuple[tuple[str, str, Callable[[object], bool]], ...]] = (
     ("workers", f"an integer in 1..{_MOST_WORKERS}", lambda value: _is_integer(value, 1, _MOST_WORKERS)),
     ("budget", "a positive number of seconds, or None", lambda value: value is None or _is_positive(value)),
     ("n_trials", "a positive integer, or None", lambda value: value is None or _is_integer(value, 1, 2**53)),
-    ("seed", "an integer in 0..2**64-1", lambda value: _is_integer(value, 0, 2**64 - 1)),
+    ("seed", f"an integer in {SEED_RANGE}", is_seed),
     ("mode", "'asynchronous' or 'synchronous'", lambda value: _is_word(value, "asynchronous", "synchronous")),
     ("continuation", "'resume' or 'scratch'", lambda value: _is_word(value, "resume", "scratch")),
     ("failure_rate", "a number in [0, 1)", lambda value: is_number(value) and 0 <= cast("float", value) < 1),
@@ -111,9 +109,5 @@ _RANGES: Final[tuple[tuple[str, str, Callable[[object], bool]], ...]] = (
         "'free', 'measured' or a number of seconds",
         lambda value: _is_word(value, "free", "measured") or (is_number(value) and cast("float", value) >= 0),
     ),
-    (
-        "evaluation_seed",
-        "an integer in 0..2**63-1, or None",
-        lambda value: value is None or _is_integer(value, 0, 2**63 - 1),
-    ),
+    ("evaluation_seed", f"an integer in {SEED_RANGE}, or None", lambda value: value is None or is_seed(value)),
 )

@@ -23,11 +23,11 @@ from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
 from jahs.fidelities import is_list, read_budget, read_epoch
 from jahs.metrics import Metric
 from jahs.objectives import objective_matrix, read_objectives
-from jahs.parameters import Value, show
-from jahs.query_arguments import read_seeds
+from jahs.parameters import Value, is_real, show
 from jahs.queryable import At, Queryable
 from jahs.results import Result
 from jahs.schema import CONFIG_KEYS
+from jahs.seeds import read_seeds
 from jahs.views.choices import SIZES, legal_values, read_choices, read_size
 
 __all__ = ["View"]
@@ -130,9 +130,7 @@ class View:
         Raises:
             InvalidFidelity: `s` is not a number in (0, 1].
         """
-        share = (
-            float(s) if isinstance(s, int | float | np.integer | np.floating) and not isinstance(s, bool) else math.nan
-        )
+        share = float(s) if is_real(s) else math.nan
         if not 0 < share <= 1:
             raise InvalidFidelity(f"s={show(s)} is not a number in (0, 1]; 1 is the full fidelity")
         there: dict[str, float] = {}

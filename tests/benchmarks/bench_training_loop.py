@@ -6,7 +6,9 @@ All train configs of the 27 fidelity groups, with TrivialAugment in half of them
 task is `digits` with the laptop task's ratio of image counts, which has its side and its channels. Each config is
 trained by every loop, one after the other, in an order that alternates, and CPU seconds are summed over the groups.
 
-Run: OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_training_loop
+It does so for batches of 256, as `fashion_mnist_mini` is trained, and for those of `cifar10_mini`.
+
+Run: OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_training_loop [BATCH_SIZE ...]
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
+import sys
 import time
 
 import numpy as np
@@ -116,16 +119,16 @@ class Zero(nn.Module):
         return x * 0.0
 
 
-def train_plainly(config, images, *, has_plain_cells):
+def train_plainly(config, images, task, *, has_plain_cells):
     loaders = [
         DataLoader(
             PlainImages(part, images, is_training=i == 0, has_trivial_augment=config["TrivialAugment"]),
-            batch_size=TASK.batch_size,
+            batch_size=task.batch_size,
             shuffle=i == 0,
         )
         for i, part in enumerate((images.train, images.valid, images.test))
     ]
-    network = build_network(config, TASK).to(memory_format=torch.contiguous_format)
+    network = build_network(config, task).to(memory_format=torch.contiguous_format)
     if has_plain_cells:
         for position, block in enumerate(network.body):
             if isinstance(block, CellBlock):
@@ -152,12 +155,19 @@ def train_plainly(config, images, *, has_plain_cells):
 
 
 def main() -> int:
+    sizes = [int(size) for size in sys.argv[1:]] or [TASK.batch_size, TASKS["cifar10_mini"].batch_size]
     torch.set_num_threads(1)
-    sets = load_images(TASK)
+    for size in sizes:
+        compare(dataclasses.replace(TASK, batch_size=size))
+    return 0
+
+
+def compare(task):
+    sets = load_images(task)
     loops = {
-        OURS: lambda config, images: train(config, TASK, images, seed=0, epochs=1),
-        "plain loop, plain network": functools.partial(train_plainly, has_plain_cells=True),
-        "plain loop, our network": functools.partial(train_plainly, has_plain_cells=False),
+        OURS: lambda config, images: train(config, task, images, seed=0, epochs=1),
+        "plain loop, plain network": functools.partial(train_plainly, task=task, has_plain_cells=True),
+        "plain loop, our network": functools.partial(train_plainly, task=task, has_plain_cells=False),
     }
     times = {name: np.zeros(len(FIDELITY_GROUPS)) for name in loops}
     configs = [sample_config(number) | {"TrivialAugment": number % 2 == 0} for number in range(len(FIDELITY_GROUPS))]
@@ -169,7 +179,9 @@ def main() -> int:
             started = time.process_time()
             loops[name](config, sets[config["Resolution"]])
             times[name][number] = time.process_time() - started
-    print(f"one epoch of 27 configs: {', '.join(f'{name} {seconds.sum():.1f} s' for name, seconds in times.items())}")
+    spent = ", ".join(f"{name} {seconds.sum():.1f} s" for name, seconds in times.items())
+    print(f"batches of {task.batch_size}, one epoch of 27 configs: {spent}")
+    )
     n_cells, width, resolution = np.array(FIDELITY_GROUPS).T
     ours = times.pop(OURS)
     for name, plain in times.items():
@@ -177,7 +189,6 @@ def main() -> int:
         for key, values in (("N", n_cells), ("W", width), ("Resolution", resolution)):
             parts = [f"{v:g}: {plain[values == v].sum() / ours[values == v].sum():.2f}" for v in np.unique(values)]
             print(f"  by {key}  {', '.join(parts)}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ TASK = "fashion_mnist_mini"
 def release(tmp_path_factory):
     folder = tmp_path_factory.mktemp("release")
     parts = {"task": TASK, "n_trees": 10, "depth": 3, "table": recorded_table()}
+    parts["facts"] = {"protocol": landscape.PROTOCOL}
     bench = jahs.Benchmark(TASK, release=make_release(folder / "plain", **parts), engine="numpy")
     references = build_references(bench, n_configs=300, seed=0, n_rounds=1).to_dict()
     return make_release(folder / TASK, noise=noise_model(TASK).to_dict(), references=references, **parts)

@@ -301,7 +301,7 @@ def test_settings_out_of_range_are_refused_at_once(name, settings, message):
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda value: type(value).__name__)
 def test_what_is_no_seed_is_refused(seed):
-    with pytest.raises(InvalidArgument, match=r"^seed=.* is not an integer in 0\.\.2\*\*64-1$"):
+    with pytest.raises(InvalidArgument, match=r"^seed=.* is not an integer in 0\.\.2\*\*63-1$"):
         make("asha", VIEWS["nas"], seed=seed)
 
 

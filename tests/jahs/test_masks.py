@@ -16,7 +16,7 @@ from jahs.fidelities import read_budget, read_epoch, read_epochs
 from jahs.masks import masked_fault, refuse_masked
 from jahs.objectives import read_objectives
 from jahs.pareto import hypervolume, is_non_dominated, pareto_front
-from jahs.query_arguments import read_seed, read_seeds
+from jahs.seeds import read_seed, read_seeds
 from jahs.tasks import TASKS
 from jahs.views import View
 from tests.fake_bench import FakeBench

@@ -150,9 +150,9 @@ def test_what_another_collector_has_is_not_counted(tmp_path, monkeypatch):
     collect(Settings(task="digits", out=other, runs=1, workers=1))
 
     def after_the_others_run(call, jobs, *, where):
-        first = next(jobs)
+        first = list(itertools.islice(jobs, 1))
         shutil.copytree(other / "new", out / "new", dirs_exist_ok=True)
-        yield from run_jobs(call, itertools.chain([first], jobs), where=where)
+        yield from run_jobs(call, itertools.chain(first, jobs), where=where)
 
     monkeypatch.setattr(pipeline.collect, "run_jobs", after_the_others_run)
     assert collect(Settings(task="digits", out=out, runs=2, workers=1)) == 2

@@ -1,4 +1,4 @@
-"""Screening: seeds that agree are told from seeds that do not, and what was trained is not trained again."""
+"""A pilot: agreement with the real landscape is measured, and what was trained is not trained again."""
 
 import dataclasses
 import json
@@ -6,110 +6,225 @@ import math
 
 import numpy as np
 import pytest
-from pipeline.screen import main, recorded_rows, screen_one, summarise
 
-from jahs.files.tables import write_table
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownName
 from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
-from jahs.tasks import RESOLUTIONS, TASKS
-from pipeline import screen
+from jahs.spaces import space
+from jahs.tasks import TASKS
+from pipeline import candidates, pilot
+from pipeline.candidates import CANDIDATES, trained_task
 from pipeline.collect import Settings, collect
-from pipeline.train import CONSTANTS, EPOCH_FIELDS, TrainedRun
+from pipeline.pilot import read_measured, report, seed_agreement, write_cells
+from pipeline.protocol import protocol_digest
+from pipeline.runs import RunsFolder
+from pipeline.sampling import config_table
+from tests.fake_benchmark import FakeBenchmark
+from workshop.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies
 
-pytestmark = pytest.mark.slow
-
-
-def rows(first, second):
-    return [
-        {"number": number, "seed": seed, "status": "finished", "valid_acc": value, "cpu_time_s": 2.0}
-        for seed, values in enumerate((first, second))
-        for number, value in enumerate(values)
-    ]
-
-
-def test_tau_and_difference_are_those_of_the_pairs():
-    same = summarise(rows([10, 20, 30, 40], [11, 21, 31, 41]))
-    assert (same["tau"], same["mean_abs_difference"], same["n_configs"]) == (1, 1, 4)
-    assert summarise(rows([10, 20, 30, 40], [40, 30, 20, 10]))["tau"] == -1
-    assert summarise(rows([10, 20, 30, 40], [10, 20, 40, 30]))["tau"] == pytest.approx(4 / 6)
+LANDSCAPE = FakeBenchmark(max_epoch=200)
+COLUMNS = space().sample_columns(300, seed=3)
+REAL = LANDSCAPE.query_many(COLUMNS, at=200)["valid_acc"]
 
 
-def test_a_diverged_run_is_counted_and_its_config_left_out():
-    broken = rows([10, 20, 30, 40], [10, 20, 30, 40])
-    broken[0]["status"] = "diverged"
-    facts = summarise(broken)
-    assert (facts["n_configs"], facts["n_diverged_runs"]) == (3, 1)
+def folder_of(path, accuracies, *, machines=None, statuses=None):
+    """Write runs of the first configs of the stream: `accuracies` has a row for each config, a column for each seed."""
+    n_configs, n_seeds = np.shape(accuracies)
+    n = n_configs * n_seeds
+    path.mkdir(exist_ok=True)
+    (path / "protocol.json").write_text(json.dumps({"format": RUNS_FORMAT, "digest": "d", "protocol": {}}))
+    configs = config_table(0, n_configs)
+    folder = RunsFolder(path)
+    folder.add_configs(configs)
+    machines = ["A"] * n if machines is None else machines
+    runs = {name: np.ones(n).astype("U" if dtype == "string" else dtype) for name, dtype in RUN_COLUMNS.items()}
+    runs |= {
+        "config_id": np.repeat(configs["config_id"], n_seeds),
+        "seed": np.tile(np.arange(n_seeds), n_configs),
+        "valid_acc": np.ravel(accuracies).astype(np.float32),
+        "runtime": np.array([{"A": 2, "B": 9, "G": math.nan}[name] for name in machines], dtype=np.float32),
+        "status": np.full(n, "finished") if statuses is None else np.array(statuses),
+        "device": np.array(["cuda" if name == "G" else "cpu" for name in machines]),
+        "machine": np.array(machines),
+        "protocol": np.full(n, "d"),
+    }
+    order = np.lexsort((runs["seed"], runs["config_id"]))
+    folder.commit("runs-0001.parquet", {name: values[order] for name, values in runs.items()}, RUN_COLUMNS)
+    profile = {name: np.ones(1).astype("U" if dtype == "string" else dtype) for name, dtype in PROFILE_COLUMNS.items()}
+    profile |= {"machine": np.array(["A"]), "protocol": np.array(["d"])}
+    folder.commit("profile.parquet", profile, PROFILE_COLUMNS)
+    return read_measured(path)
 
 
-def test_a_screening_goes_on_where_it_was(tmp_path, capsys):
-    sizes = {"train": 256, "valid": 256, "test": 256, "epochs": 2, "configs": 2, "workers": 1}
-    arguments = ["--task", "digits", *(part for name, size in sizes.items() for part in (f"--{name}", str(size)))]
-    assert main([*arguments, "--out", str(tmp_path)]) == 0
-    first = capsys.readouterr().out
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    assert len(before) == 4
-    assert main([*arguments, "--out", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == first
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+# ------------------------------------------------------------------------------------------- the real landscape
 
 
-def test_few_configs_have_an_interval_of_the_resamples_that_are_not_all_equal():
-    facts = summarise(rows([10, 20, 30], [11, 21, 31]))
-    assert (facts["tau_low"], facts["tau"], facts["tau_high"]) == (1, 1, 1)
-    facts = summarise(rows([10, 10, 10], [11, 21, 31]))
-    assert (facts["tau_low"], facts["tau"], facts["tau_high"]) == (None, None, None)
+def test_the_landscape_agrees_with_itself_in_everything():
+    facts = compare_with_landscape(COLUMNS, REAL, LANDSCAPE)
+    best = facts["epochs"]["200"]
+    assert list(best.values()) == pytest.approx([1] * len(best))
+    assert facts["resolution"]["ratio"] == 1
+    assert all(row["ours"] == row["real"] for rows in facts["marginals"].values() for row in rows)
     json.dumps(facts, allow_nan=False)
 
 
-def test_what_was_trained_for_another_task_or_protocol_is_trained_again(tmp_path, monkeypatch):
-    trained = []
-
-    def train(config, candidate, images, *, seed):
-        trained.append(candidate.name)
-        return TrainedRun(status="diverged", epochs=np.empty((0, len(EPOCH_FIELDS))), network=None)
-
-    monkeypatch.setattr(screen, "train", train)
-    monkeypatch.setattr(screen, "load_images", lambda candidate: dict.fromkeys(RESOLUTIONS))
-    digits = dataclasses.replace(TASKS["digits"], index_digest=None)
-    candidates = [digits, dataclasses.replace(digits, name="letters"), dataclasses.replace(digits, side=32)]
-    for candidate in candidates * 2:
-        screen_one(candidate, 0, 0, tmp_path)
-    assert trained == ["digits", "letters", "digits"]
-    monkeypatch.setitem(CONSTANTS, "momentum", 0.8)
-    screen_one(digits, 0, 0, tmp_path)
-    assert len(trained) == len(list(tmp_path.iterdir())) == 4
+def test_an_order_turned_round_is_minus_one_and_a_flat_resolution_has_no_effect():
+    facts = compare_with_landscape(COLUMNS, -REAL, LANDSCAPE)
+    assert facts["epochs"]["200"]["rho"] == facts["epochs"]["200"]["tau"] == pytest.approx(-1)
+    assert facts["resolution"]["ratio"] == -1
+    assert compare_with_landscape(COLUMNS, np.full(300, 50.0), LANDSCAPE)["resolution"]["ratio"] == 0
 
 
-@pytest.mark.parametrize(("machines", "seconds"), [("AABB", 2.0), ("AGGG", 2.0), ("GGGG", None)])
-def test_seconds_of_recorded_runs_are_of_the_profiles_processor_alone(tmp_path, capsys, machines, seconds):
-    (tmp_path / "protocol.json").write_text(json.dumps({"format": RUNS_FORMAT, "digest": "d", "protocol": {}}))
-    recorded = {name: np.ones(4).astype("U" if dtype == "string" else dtype) for name, dtype in RUN_COLUMNS.items()}
-    recorded |= {
-        "config_id": np.array([1, 1, 2, 2], dtype=np.uint64),
-        "seed": np.array([0, 1, 0, 1]),
-        "valid_acc": np.array([10, 11, 20, 21], dtype=np.float32),
-        "runtime": np.array([{"A": 2, "B": 9, "G": math.nan}[name] for name in machines], dtype=np.float32),
-        "status": np.full(4, "finished"),
-        "device": np.array(["cuda" if name == "G" else "cpu" for name in machines]),
-        "machine": np.array(list(machines)),
-        "protocol": np.full(4, "d"),
+def test_marginal_means_are_those_of_each_value_and_count_every_config():
+    facts = compare_with_landscape(COLUMNS, REAL, LANDSCAPE)["marginals"]
+    assert set(facts) == set(COLUMNS) - {"Optimizer"}
+    for key, rows in facts.items():
+        assert sum(row["n_configs"] for row in rows) == 300, key
+    widest = next(row for row in facts["W"] if row["value"] == "16")
+    assert widest["ours"] == round(float(REAL[COLUMNS["W"] == 16].mean()), 2)
+    assert [row["n_configs"] for row in facts["LearningRate"]] == [75] * 4
+
+
+def test_few_configs_and_another_landscape_are_refused():
+    few = {key: values[:2] for key, values in COLUMNS.items()}
+    with pytest.raises(InvalidArgument, match="2 configs were given; at least 3"):
+        compare_with_landscape(few, REAL[:2], LANDSCAPE)
+    with pytest.raises(InvalidArgument, match=r"with 12 epochs; give an imported release of JAHS-Bench-201's cifar10"):
+        compare_with_landscape(COLUMNS, REAL, FakeBenchmark(max_epoch=12))
+
+
+def test_cells_are_compared_with_the_published_accuracies_of_their_indices(tmp_path):
+    path = tmp_path / "cells.csv"
+    lines = [f"{i},x,{i / 10},1,{90 - i},1,1" for i in range(15_625)]
+    header = "index,arch,cifar10_valid_12_epochs,cifar10_seconds_12_epochs,cifar10_test_200_epochs,a,b"
+    path.write_text("\n".join([header, *lines]))
+    published = read_cell_accuracies(path)
+    assert (published[200][7], published[12][7]) == (83.0, 0.7)
+    ops = np.stack([COLUMNS[f"Op{i}"] for i in range(1, 7)], axis=1)[:40]
+    from jahs.cell.index import nb201_indices
+
+    facts = compare_cells(ops, nb201_indices(ops).astype(float), published)
+    assert facts["n_cells"] == 40
+    found = [facts["12"]["rho"], facts["200"]["rho"], facts["200"]["rho_better_half"]]
+    assert found == pytest.approx([1, -1, -1])
+
+
+def test_a_table_of_cells_that_is_none_is_named(tmp_path):
+    with pytest.raises(MissingData, match=r"absent.csv cannot be read"):
+        read_cell_accuracies(tmp_path / "absent.csv")
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(CorruptFile, match=r"other.csv is not a table with the columns index, cifar10_test_200_epochs"):
+        read_cell_accuracies(tmp_path / "other.csv")
+
+
+# ------------------------------------------------------------------------------------------------ recorded runs
+
+
+def test_seeds_agree_as_far_as_their_pairs_do(tmp_path):
+    found = seed_agreement(folder_of(tmp_path, [[10, 11], [20, 21], [30, 31], [40, 41]]))
+    assert (found["n_configs"], found["tau"], found["mean_abs_difference"]) == (4, 1, 1)
+    found = seed_agreement(folder_of(tmp_path, [[10, 10], [20, 20], [30, 40], [40, 30]]))
+    assert found["tau"] == pytest.approx(4 / 6)
+
+
+def test_a_config_with_one_finished_seed_is_no_pair(tmp_path):
+    measured = folder_of(tmp_path, [[10, 11], [20, 21]], statuses=["finished"] * 3 + ["diverged"])
+    assert seed_agreement(measured) == {
+        "n_configs": 1,
+        "tau": None,
+        "tau_low": None,
+        "tau_high": None,
+        "mean_abs_difference": None,
     }
-    write_table(tmp_path / "runs-0001.parquet", recorded, RUN_COLUMNS)
-    profile = {name: np.ones(1).astype("U" if dtype == "string" else dtype) for name, dtype in PROFILE_COLUMNS.items()}
-    profile |= {"machine": np.array(["A"]), "protocol": np.array(["d"])}
-    write_table(tmp_path / "profile.parquet", profile, PROFILE_COLUMNS)
-    known = [row["cpu_time_s"] for row in recorded_rows(tmp_path)]
-    assert known == [2.0 if name == "A" else None for name in machines]
-    assert main(["--runs", str(tmp_path)]) == 0
-    facts = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert (facts["mean_cpu_time_s"], facts["tau"]) == (seconds, 1)
 
 
-def test_recorded_pairs_are_compared_and_too_few_are_refused(tmp_path, capsys, caplog):
+@pytest.mark.parametrize(("machines", "seconds"), [("ABAB", 2.0), ("AGGG", 2.0), ("GGGG", None)])
+def test_seconds_are_of_the_profiles_processor_alone(tmp_path, machines, seconds):
+    facts = report(folder_of(tmp_path, [[10], [20], [30], [40]], machines=list(machines)), LANDSCAPE)
+    assert facts["mean_cpu_time_s"] == seconds
+    json.dumps(facts, allow_nan=False)
+
+
+def test_the_gate_says_which_conditions_hold(tmp_path):
+    """The made-up landscape orders configs alike at every epoch, so that one condition cannot hold."""
+    configs = {key: values for key, values in config_table(0, 81).items() if key in COLUMNS}
+    real = LANDSCAPE.query_many(configs, at=200)["valid_acc"]
+    facts = report(folder_of(tmp_path, np.stack([real, real], axis=1)), LANDSCAPE)
+    assert facts["n_configs"] == 81
+    assert facts["gate"] == {
+        "rho at epoch 200": True,
+        "rho at epoch 200 above rho at 20 and 3": False,
+        "Resolution effect": True,
+        "tau between seeds": True,
+        "core-seconds a run": True,
+    }
+    assert facts["epochs"]["20"]["rho"] == facts["epochs"]["200"]["rho"]
+    worst = report(folder_of(tmp_path, np.stack([-real, real], axis=1)), LANDSCAPE)["gate"]
+    assert (worst["rho at epoch 200"], worst["Resolution effect"], worst["tau between seeds"]) == (False, False, False)
+
+
+# --------------------------------------------------------------------------------------------------- candidates
+
+
+def test_every_candidate_is_a_protocol_of_its_own_and_none_is_a_task():
+    digests = {name: protocol_digest(found) for name, found in CANDIDATES.items()}
+    assert len({*digests.values(), protocol_digest(TASKS["cifar10_mini"])}) == len(CANDIDATES) + 1
+    assert not set(CANDIDATES) & set(TASKS)
+    assert all(found.data_set == TASKS["cifar10_mini"].data_set for found in CANDIDATES.values())
+
+
+def test_the_collector_knows_candidates_and_tasks():
+    assert trained_task("batch-64") is CANDIDATES["batch-64"]
+    assert trained_task("digits") is TASKS["digits"]
+    with pytest.raises(UnknownName, match=r"batch-46.*did you mean 'batch-64'"):
+        trained_task("batch-46")
+
+
+def test_cells_are_at_full_size_with_default_rates_and_always_the_same(tmp_path):
+    write_cells(tmp_path / "a", 60)
+    write_cells(tmp_path / "b", 60)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    configs = [json.loads(line) for line in (tmp_path / "a").read_text().splitlines()]
+    assert len({json.dumps(config) for config in configs}) == 60
+    assert {(c["N"], c["W"], c["Resolution"], c["LearningRate"], c["WeightDecay"]) for c in configs} == {
+        (5, 16, 1.0, 0.1, 5e-4)
+    }
+
+
+@pytest.mark.slow
+def test_a_pilot_trains_what_it_lacks_and_reports(tmp_path, capsys, monkeypatch):
+    tiny = dataclasses.replace(
+        TASKS["digits"], name="tiny", n_train=64, n_valid=32, n_test=32, max_epoch=1, index_digest=None
+    )
+    from pipeline.data import draw_split
+    from pipeline.sources import read_pool
+
+    tiny = dataclasses.replace(tiny, index_digest=draw_split(read_pool("digits"), tiny).digest)
+    monkeypatch.setattr(candidates, "CANDIDATES", {"tiny": tiny})
+    monkeypatch.setattr(pilot, "CANDIDATES", {"tiny": tiny})
+    monkeypatch.setattr(pilot, "Benchmark", lambda *args, **kwargs: LANDSCAPE)
     out = tmp_path / "runs"
-    collect(Settings(task="digits", out=out, runs=3, workers=1))
-    assert main(["--runs", str(out)]) == 2
-    assert "1 configs finished with both seeds" in caplog.text
-    collect(Settings(task="digits", out=out, runs=2, workers=1, pairs=2))
+    arguments = ["tiny", "--landscape", "release", "--out", str(out), "--workers", "1", "--start", "27"]
+    assert pilot.main([*arguments, "--configs", "4", "--repeats", "2"]) == 0
+    facts = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert (facts["n_configs"], facts["seeds"]["n_configs"]) == (4, 3)
+    assert len(read_measured(out).seed) == 8, "number 30 has the three seeds of every tenth number"
+    before = {path: path.stat().st_mtime_ns for path in (out / "new").iterdir()}
+    assert pilot.main([*arguments, "--configs", "4", "--repeats", "2"]) == 0
+    assert {path: path.stat().st_mtime_ns for path in (out / "new").iterdir()} == before
     capsys.readouterr()
-    assert main(["--runs", str(out)]) == 0
-    assert json.loads(capsys.readouterr().out)["n_configs"] == 2
+    assert pilot.main(["--runs", str(out), "--landscape", "release"]) == 0
+    assert json.loads(capsys.readouterr().out) == facts
+
+
+def test_a_range_of_numbers_is_collected_and_an_empty_one_refused(tmp_path):
+    with pytest.raises(InvalidArgument, match="start=5 and stop=5 name no configs"):
+        collect(Settings(task="digits", out=tmp_path / "runs", start=5, stop=5))
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["batch-64"], ["batch-64", "--out", "x", "--runs", "y"]])
+def test_neither_or_both_of_candidate_and_runs_is_a_mistake(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        pilot.main([*arguments, "--landscape", "release"])
+    assert caught.value.code == 2
+    assert "give a candidate with --out, or --runs" in capsys.readouterr().err

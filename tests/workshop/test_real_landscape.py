@@ -33,7 +33,7 @@ def landscape(of: Any, *, task: str = "cifar10") -> Any:  # Any: a function; sta
         assert metrics == ["valid_acc"]
         return {"valid_acc": of(columns) + at / 100}
 
-    return SimpleNamespace(task=TASKS[task], query_many=query_many)
+    return SimpleNamespace(task=TASKS[task], max_epoch=TASKS[task].max_epoch, query_many=query_many)
 
 
 def test_shares_are_those_that_were_planted() -> None:

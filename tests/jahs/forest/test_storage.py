@@ -1,5 +1,6 @@
 import contextlib
 import io
+import mmap
 import zipfile
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_the_same_forest_is_the_same_bytes_and_nothing_is_left_beside(forest, tm
 def test_a_mapped_forest_stays_on_disk(forest, tmp_path):
     save_mapped_forest(forest, tmp_path)
     again = map_forest(tmp_path)
-    assert isinstance(again.node_value.base, np.memmap)
+    assert isinstance(memoryview(again.node_value.base).obj, mmap.mmap)
     assert not again.node_value.flags.writeable
 
 

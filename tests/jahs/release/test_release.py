@@ -115,7 +115,7 @@ def test_a_flipped_byte_in_any_file_is_found(copy):
         data[len(data) // 2] ^= 1
         (copy / name).write_bytes(data)
         with pytest.raises(CorruptFile, match=rf"{name} is damaged.*restore the file"):
-            read_release(copy).manifest.checked(name)
+            read_release(copy).manifest.check(name)
         data[len(data) // 2] ^= 1
         (copy / name).write_bytes(data)
     release.verify()

@@ -1,0 +1,77 @@
+"""Whether a file is this user's own, so that what it holds may be run."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+__all__ = ["read_own_file", "shared_fault"]
+
+
+def read_own_file(path: Path) -> bytes | str | None:
+    """Return the bytes of a file that this user or root alone may write, or why it is not one; None: it is not there.
+
+    The owner is that of the open file, and a link is not followed.
+    """
+    if (fault := shared_fault(path.parent)) is not None:
+        return fault if path.exists() else None
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        return None
+    except OSError as err:
+        return f"{path} cannot be read ({err.strerror})"
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            return f"{path} is no file"
+        return _fault(path, found) or file.read()
+
+
+def shared_fault(folder: Path) -> str | None:
+    """Say who else may put files into a folder, or put another folder in its place; None: nobody but root.
+
+    A folder above may be one that all may write, if it is sticky and root's (`/tmp`): what is ours in it can be neither
+    moved nor replaced by others. The folder itself may not, as others can put new files there.
+    """
+    if not hasattr(os, "getuid"):  # Windows has access lists in place of owners
+        return None
+    folder = folder.resolve()
+    for one in (folder, *folder.parents):
+        try:
+            found = one.lstat()
+        except FileNotFoundError:
+            continue  # it will be made
+        except OSError as err:
+            return f"{one} cannot be looked at ({err.strerror})"
+        is_for_temporary = found.st_uid == 0 and found.st_mode & stat.S_ISVTX and one != folder
+        if not is_for_temporary and (fault := _fault(one, found)) is not None:
+            return fault
+    return None
+
+
+def _fault(path: Path, found: os.stat_result) -> str | None:
+    if not hasattr(os, "getuid"):
+        return None
+    if found.st_uid not in {0, os.getuid()}:
+        return f"{path} belongs to user {found.st_uid}"
+    if found.st_mode & stat.S_IWOTH:
+        return f"{path} may be written by all"
+    if found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid):
+        return f"{path} may be written by group {found.st_gid}"
+    return None
+
+
+def _is_own_group(gid: int) -> bool:
+    """Whether this is the group that some systems make for each user, with which new files may be written by it."""
+    if os.getuid() == 0 or gid != os.getgid():
+        return False
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return group.gr_name == user and {*group.gr_mem} <= {user}

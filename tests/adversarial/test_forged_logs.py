@@ -1,0 +1,223 @@
+"""Every way of winning the leaderboard with a log that no simulation has written, or that replays an older search."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jahs
+from experiments.leaderboard import Board, Refusal, leaderboard, main
+from experiments.optimizers import make
+from experiments.replay import read_factory
+from jahs.errors import CorruptFile, InvalidArgument
+from jahs.simulate import Proposal, Simulation, read_log
+
+N_SEEDS = 3000
+CLIMBER = """
+from dataclasses import dataclass
+import numpy as np
+
+@dataclass(frozen=True)
+class ClimberSettings:
+    n_first: int = 3
+
+class Climber:
+    name = "climber"
+
+    def __init__(self, view, *, seed, settings=ClimberSettings()):
+        self.view, self.rng = view, np.random.default_rng(seed)
+        self.settings = {"seed": seed, "n_first": settings.n_first}
+        self.best, self.found, self.n_first = None, -1.0, settings.n_first
+
+    def ask(self, n):
+        if self.best is None or self.n_first > 0:
+            self.n_first -= 1
+            return [self.view.sample(1, seed=int(self.rng.integers(2**31)))[0]]
+        near = self.view.space.neighbors(self.best)
+        return [near[self.rng.integers(len(near))]]
+
+    def tell(self, trial):
+        if trial.metrics.get("valid_acc", -1.0) > self.found:
+            self.best, self.found = dict(trial.config), trial.metrics["valid_acc"]
+
+def raises(view, **given):
+    raise RuntimeError("no optimiser today")
+
+class Illegal(Climber):
+    def ask(self, n):
+        return [{**self.view.sample(1, seed=0)[0], "N": 2}]
+
+number = 5
+"""
+Lines = list[dict[str, Any]]  # Any: JSON
+
+
+@pytest.fixture(scope="module")
+def bench() -> jahs.Benchmark:
+    return jahs.Benchmark()
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(CLIMBER)
+    return path
+
+
+@pytest.fixture
+def log(tmp_path: Path, bench: jahs.Benchmark, mine: Path) -> Path:
+    path = tmp_path / "climber.jsonl"
+    climber = read_factory(f"{mine}:Climber")(bench, seed=0)
+    Simulation(bench, 2, budget=900.0, n_trials=20, seed=0, evaluation_seed=0, log=path).run(climber)
+    return path
+
+
+def boards_of(bench: jahs.Benchmark, *paths: Path, rerun: str | None = None) -> tuple[list[Board], list[Refusal]]:
+    factory = None if rerun is None else read_factory(rerun)
+    return leaderboard(list(paths), opened=lambda task: bench, factory=factory)
+
+
+def rewrite(path: Path, change: Callable[[dict[str, Any], Lines, dict[str, Any]], object]) -> Path:
+    header, *trials, ending = map(json.loads, path.read_text().splitlines())
+    change(header, trials, ending)
+    path.write_text("".join(json.dumps(line) + "\n" for line in (header, *trials, ending)))
+    return path
+
+
+def test_the_best_of_many_noise_seeds_is_refused(bench, tmp_path):
+    config = bench.sample(seed=3)
+    found = bench.query_many([config] * N_SEEDS, seed=list(range(N_SEEDS)))["valid_acc"]
+    lucky = int(found.argmax())
+
+    def written(seed, evaluation_seed, proposal):
+        path = tmp_path / f"{len([*tmp_path.iterdir()])}.jsonl"
+        settings = {"n_trials": 1, "seed": seed, "evaluation_seed": evaluation_seed}
+        facts = {"optimizer": f"of seed {seed}"}
+        Simulation(bench, 1, **settings, log=path, facts=facts).run(lambda trials: proposal)
+        return path
+
+    chosen = Proposal(config=config, seed=lucky)
+    for evaluation_seed, proposal, words in (
+        (0, chosen, f"trial 0: seed={lucky}"),
+        (lucky, config, "evaluation_seed="),
+    ):
+        (refusal,) = boards_of(bench, written(0, evaluation_seed, proposal))[1]
+        assert words in refusal.fault
+    honest, lied = written(0, 0, bench.sample(seed=1)), written(lucky, lucky, config)
+    (board,), refused = boards_of(bench, honest, lied)  # one seed, but not the first: it could have been chosen
+    assert not refused
+    assert [line.has_chosen_seeds for line in board.lines] == [False, True]
+
+
+def only_the_best(header, trials, ending):
+    trials[:] = [max(trials, key=lambda trial: trial["metrics"].get("valid_acc", 0.0))]
+    ending["n_trials"] = 1
+
+
+def only_the_best_as_the_first(header, trials, ending):
+    only_the_best(header, trials, ending)
+    trials[0] |= {"trial": 0, "worker": 0, "end": trials[0]["end"] - trials[0]["start"], "start": 0.0}
+
+
+LIES = {
+    "dropped": (only_the_best, "is missing: trials are numbered from 0"),
+    "dropped and numbered": (only_the_best_as_the_first, "the last line says clock="),
+    "n_trials": (lambda h, t, e: e.update(n_trials=3), "the last line says n_trials=3"),
+    "true": (lambda h, t, e: e.update(n_trials=True), "the last line says n_trials=True"),
+    "clock": (lambda h, t, e: e.update(clock=1.0), "the last line says clock=1.0"),
+    "ended": (lambda h, t, e: e.update(ended="optimizer"), "the last line says ended='optimizer'"),
+    "incumbent": (lambda h, t, e: e.update(incumbent=99.9), "the last line says incumbent"),
+    "another seed": (lambda h, t, e: h.update(seed=1), "evaluation_seed=0, but seed=1"),
+    "no seed": (lambda h, t, e: h.update(evaluation_seed=None), "but the header says evaluation_seed=None"),
+    "failed": (lambda h, t, e: t[2].update(status="failed"), "trial 2: failed, but with seed=0 it does not"),
+    "unfinished": (lambda h, t, e: t[2].update(status="unfinished"), "unfinished at"),
+    "order": (lambda h, t, e: t.reverse(), "which ended later"),
+    "a true budget": (lambda h, t, e: h.update(budget=True), "budget=True"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_forged_log_is_refused(bench, log, lie):
+    change, message = LIES[lie]
+    (refusal,) = boards_of(bench, rewrite(log, change))[1]
+    assert message in refusal.fault
+
+
+@pytest.mark.parametrize(
+    ("term", "change"),
+    [
+        ("budget_s", lambda h, t, e: h.update(budget=1e9)),
+        ("n_trials", lambda h, t, e: h.update(n_trials=None) or e.update(ended="optimizer")),
+        ("workers", lambda h, t, e: h.update(workers=3)),
+        ("continuation", lambda h, t, e: h.update(continuation="scratch")),
+    ],
+)
+def test_other_terms_are_another_board_that_says_which(bench, log, tmp_path, term, change):
+    other = tmp_path / "other.jsonl"
+    Simulation(bench, 2, budget=900.0, n_trials=20, seed=1, evaluation_seed=1, log=other).run(
+        make("random_search", bench, seed=1)
+    )
+    boards, refused = boards_of(bench, log, rewrite(other, change))
+    assert not refused
+    assert [list(board.differs) for board in boards] == [[], [term]]
+
+
+@pytest.mark.parametrize("line", [0, 1, -1])
+def test_a_key_that_is_there_twice_is_refused(log, line):
+    lines = log.read_text().splitlines()
+    name, value = next(iter(json.loads(lines[line]).items()))
+    lines[line] = lines[line].replace("{", f"{{{json.dumps(name)}: {json.dumps(value)}, ", 1)
+    log.write_text("\n".join(lines) + "\n")
+    with pytest.raises(CorruptFile, match=f"the key '{name}' is there twice"):
+        read_log(log)
+
+
+def test_a_rerun_of_the_code_that_wrote_a_log_finds_the_same_trials(bench, log, mine):
+    boards, refused = boards_of(bench, log, rerun=f"{mine}:Climber")
+    assert not refused
+    assert len(boards) == 1
+
+
+def test_a_search_that_was_done_before_is_found_by_a_rerun(bench, log, mine, tmp_path):
+    best = max(read_log(log).trials, key=lambda trial: trial.metrics.get("valid_acc", 0.0)).config
+    played, configs = tmp_path / "played.jsonl", iter([best, *bench.sample(7, seed=0)])
+    Simulation(bench, 2, n_trials=8, evaluation_seed=0, log=played).run(lambda trials: next(configs))
+    assert not boards_of(bench, played)[1]
+    (refusal,) = boards_of(bench, played, rerun=f"{mine}:Climber")[1]
+    assert "the rerun differs in the 1. trial" in refusal.fault
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("{}:missing", "has no missing to call; it has Climber"),
+        ("{}:number", "has no number to call"),
+        ("{}", "is not FILE.py:NAME"),
+        ("no.py:Climber", "no.py is no file"),
+    ],
+)
+def test_a_factory_that_is_missing_is_one_clear_error(log, mine, named, message, caplog):
+    with pytest.raises(InvalidArgument, match=message):
+        read_factory(named.format(mine))
+    assert main([str(log), "--rerun", named.format(mine)]) == 2
+    assert message in caplog.text
+
+
+def test_a_file_that_raises_is_one_clear_error(log, mine, caplog):
+    mine.write_text("raise ValueError('not today')")
+    assert main([str(log), "--rerun", f"{mine}:Climber"]) == 2
+    assert "raised ValueError: not today" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("raises", "raises raised RuntimeError: no optimiser today"), ("Illegal", "N=2 is not one of 1, 3, 5")],
+)
+def test_an_optimiser_that_raises_or_breaks_the_rules_is_one_clear_error(bench, log, mine, name, message):
+    (refusal,) = boards_of(bench, log, rerun=f"{mine}:{name}")[1]
+    assert refusal.fault.count("the rerun failed") == 1
+    assert message in refusal.fault
