@@ -36,10 +36,10 @@ from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces import space
 from pipeline.candidates import CANDIDATES
 from pipeline.collect import Settings, collect
-from pipeline.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies
 from pipeline.sampling import N_GROUPS
 from workshop.command import new_parser, run_command
 from workshop.ranks import kendall_tau
+from workshop.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies
 
 __all__ = ["GATE", "Measured", "main", "read_measured", "report", "seed_agreement", "write_cells"]
 

@@ -11,13 +11,12 @@ from pathlib import Path
 from jahs.errors import ProtocolMismatch
 from jahs.hashing import digest_facts
 from jahs.runs import read_protocol
-from jahs.tasks import Task
+from jahs.tasks import PROSE, Task
 from pipeline.augment import AUGMENTATION_VERSION
 from pipeline.train import CONSTANTS
 
 __all__ = ["protocol_digest", "protocol_facts", "shared_protocol"]
 
-_PROSE = ("title", "citation")
 _OPTIONAL = {
     "learning_rate_factor": 1.0,
     "learning_rate_power": 1.0,
@@ -39,7 +38,7 @@ def protocol_facts(task: Task) -> dict[str, object]:
     facts = {
         key: value
         for key, value in dataclasses.asdict(task).items()
-        if key not in (*_PROSE, "batch_size") and (key, value) not in _OPTIONAL.items()
+        if key not in (*PROSE, "batch_size") and (key, value) not in _OPTIONAL.items()
     }
     training = {"batch_size": task.batch_size, **CONSTANTS}
     return {"task": facts, "training": training, "augmentation": AUGMENTATION_VERSION}

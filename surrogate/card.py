@@ -18,6 +18,7 @@ from jahs.errors import CorruptFile, MissingData, UnknownFormat
 from jahs.metrics import METRICS
 from jahs.release import Release, read_release
 from jahs.schema import SPLIT_PARTS
+from jahs.tasks import caveats_of
 from surrogate.plots import plots_of
 from surrogate.quality import FULL_SIZE, QUALITY_FORMAT
 from workshop.command import new_parser, run_command
@@ -59,6 +60,7 @@ def card(release: Release) -> Document:
         with mpl.rc_context(dict(style())):
             return Document(
                 title=f"Quality of the surrogates of {release.task.name}",
+                caveats=caveats_of([release.task]),
                 subtitle=_subtitle(release, quality),
                 sections=sections_of(chain(_opening(quality), _metrics(quality), _closing(release, quality))),
             )

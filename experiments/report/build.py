@@ -20,7 +20,7 @@ from experiments.report.truth import truth_sections
 from jahs.benchmark import Benchmark
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder
-from jahs.tasks import TASKS
+from jahs.tasks import TASKS, caveats_of
 from workshop.folders import writing
 from workshop.pages.document import Document, Section, Table, Text
 from workshop.pages.html import svg_text, to_html
@@ -55,6 +55,7 @@ def build_document(results: Results) -> Document:
     titles = ", ".join(TASKS[task].title for task in results.tasks)
     return Document(
         title=study.title,
+        caveats=caveats_of([TASKS[task] for task in results.tasks]),
         subtitle=f"{study.question} Simulated on {titles}, with {seeds}.",
         sections=sections,
         facts=_facts(results),

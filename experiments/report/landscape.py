@@ -12,7 +12,7 @@ from experiments.analysis.landscape import N_BEST, N_RANDOM, Landscape, Scale, V
 from experiments.analysis.summaries import Interval
 from experiments.analysis.variance import INTERPLAY
 from jahs.metrics import ACCURACIES
-from jahs.tasks import Task
+from jahs.tasks import Task, caveats_of
 from workshop.pages.document import Block, Document, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, Estimate, draw_curves, draw_estimates
 from workshop.pages.style import style
@@ -41,6 +41,7 @@ def landscape_document(
         sections = (_deciding(landscape), _keys(landscape), _walking(landscape), _changing(landscape))
     return Document(
         title=f"The landscape of {landscape.metric.name} on {of_task.title}",
+        caveats=caveats_of([of_task]),
         subtitle="Which keys decide, alone and together, how far neighbours are alike, and how steep it is at the top. "
         + " ".join(cautions),
         sections=sections,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,11 @@ from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData
 from jahs.metrics import Metric
 from jahs.references import References
 from jahs.release import Release, read_release, releases
-from jahs.tasks import TASKS
+from jahs.tasks import TASKS, caveats_of
 
 __all__ = ["add_commands"]
 
+_WIDTH: Final = 120
 _OF_WHAT: Final = """\
   A test row is one epoch of a test config; what no epoch changes has one row per config. R2, tau and the mean error are
   over all test rows. The last two are over the last epoch: tau of the model, and tau between two trainings of the same
@@ -100,6 +102,7 @@ def _quality(arguments: argparse.Namespace) -> str:
     rows = [_scores(bench.metrics, name, facts) for name, facts in (quality.get("metrics") or {}).items()]
     columns = ["metric", "test rows", "R2", "tau", "mean error", "unit", "tau at the end", "of two seeds"]
     lines = [paint(f"{bench.task.title}: {head or 'no word on what was measured'}", "bold")]
+    lines += [textwrap.fill(f"Caveat: {caveat}", _WIDTH) for caveat in caveats_of([bench.task])]
     lines += [format_table(columns, rows), _OF_WHAT] if rows else ["The release says nothing of its models."]
     lines += ["\n".join(map(_requirement, quality.get("requirements") or ()))]
     return "\n\n".join(line for line in lines if line)

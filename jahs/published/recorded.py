@@ -25,7 +25,7 @@ from jahs.published.frames import Column, Frame, let_go
 from jahs.published.oddities import Oddities
 from jahs.runs import sorted_runs
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS
-from jahs.tasks import Task
+from jahs.tasks import PROSE, Task
 
 __all__ = ["Recorder", "published_protocol"]
 
@@ -53,7 +53,7 @@ _PARTS: Final = (("train_set", "valid_set"), ("train_set", "test_set"), ("valid_
 
 def published_protocol(task: Task) -> dict[str, Any]:  # Any: JSON
     """Return the facts of the protocol of a published table."""
-    facts = {key: value for key, value in dataclasses.asdict(task).items() if key not in ("title", "citation")}
+    facts = {key: value for key, value in dataclasses.asdict(task).items() if key not in PROSE}
     return {"source": "jahs-bench-201", "task": facts}
 
 

@@ -12,14 +12,14 @@ import numpy as np
 from jahs.files.tables import take
 from jahs.metrics import METRICS
 from jahs.runs import TIMES, halves_of_visits
-from jahs.tasks import RESOLUTIONS
+from jahs.tasks import RESOLUTIONS, caveats_of
 from pipeline.describe import plots
 from pipeline.describe.agreement import FEWEST, FIDELITIES, epoch_agreement, value_agreement
 from pipeline.describe.drawing import shown
 from pipeline.describe.measured import Measured, seed_noise
 from pipeline.describe.untrained import random_overlap, untrained_agreement
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS
-from workshop.pages.markdown import table_text
+from workshop.pages.markdown import caveat_text, table_text
 from workshop.ranks import kendall_tau
 
 __all__ = ["describe"]
@@ -104,7 +104,8 @@ def describe(measured: Measured) -> dict[str, str]:
 
 def _head(measured: Measured) -> str:
     n_configs, n_runs = _count(measured.n_configs, "config"), _count(len(measured.last["seed"]), "training")
-    return f"# What was measured: {measured.task.title}\n\n" + _prose(
+    caveats = "".join(f"{caveat_text(caveat)}\n\n" for caveat in caveats_of([measured.task]))
+    return f"# What was measured: {measured.task.title}\n\n{caveats}" + _prose(
         f"""{n_configs} of the joint space, {n_runs} from the first epoch to the last, each with accuracy and loss of
         training, validation and testing and the CPU time after every epoch. Config number i is a pure function of i and
         belongs to fidelity group i mod {N_GROUPS}, so the groups grow alike. A release is fitted to what was recorded

@@ -1,6 +1,7 @@
 """A landscape is what a benchmark answers: functions whose landscape is known, and a release."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,8 +11,10 @@ import jahs
 from experiments import landscape as command
 from experiments.analysis import landscape
 from experiments.analysis.landscape import measure_landscape, with_errors_of_fit
+from experiments.report.landscape import landscape_document
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.metrics import METRICS
+from jahs.tasks import TASKS
 from tests.experiments.conftest import TASK
 
 
@@ -183,3 +186,10 @@ def test_what_no_page_has_left_is_never_replaced(release, tmp_path, caplog, monk
     assert command.main([*asked, "."]) == 2
     assert "runs inside of it" in caplog.text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine"]
+
+
+@pytest.mark.parametrize("caveat", ["Short training.", None])
+def test_the_page_shows_the_caveat_of_its_task(bench, caveat):
+    found = measure_landscape(bench, "valid_acc", n=64, seed=0)
+    document = landscape_document(found, replace(TASKS[TASK], caveat=caveat), cautions=(), facts=())
+    assert document.caveats == (() if caveat is None else (caveat,))

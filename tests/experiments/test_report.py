@@ -192,7 +192,9 @@ def test_an_arm_that_has_not_been_run_on_a_task_is_left_out_there(page, bench):
         cells={**results.cells, ("cifar10", first.name): results.of(TASK, first)[:1]},
         bench={TASK: bench, "cifar10": bench},
     )
-    text = to_markdown(build_document(two))
+    document = build_document(two)
+    assert document.caveats == (TASKS[TASK].caveat,)  # the other task has none
+    text = to_markdown(document)
     assert TASKS["cifar10"].title in text
     if results.study.name == "joint":
         assert f"95 % bootstrap intervals over {SEEDS} seeds" in text

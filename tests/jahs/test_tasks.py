@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.tasks import RESOLUTIONS, TASKS, task
+from jahs.tasks import PROSE, RESOLUTIONS, TASKS, caveats_of, task
 
 
 @pytest.mark.parametrize("found", TASKS.values(), ids=TASKS)
@@ -84,3 +84,16 @@ def test_tasks_cannot_be_changed():
 def test_an_unknown_task_lists_those_that_exist(name):
     with pytest.raises(UnknownName, match=r"task=.* does not exist.*digits, fashion_mnist_mini, cifar10"):
         task(name)
+
+
+def test_each_caveat_is_given_once_and_tasks_without_one_add_nothing():
+    short, plain = (dataclasses.replace(TASKS["digits"], caveat=caveat) for caveat in ("Short.", None))
+    assert caveats_of([short, plain, short]) == ("Short.",)
+    assert caveats_of([plain]) == ()
+
+
+def test_the_embedded_task_says_that_it_is_short_training():
+    caveat = TASKS["fashion_mnist_mini"].caveat
+    assert caveat is not None
+    assert "384 SGD steps" in caveat
+    assert set(PROSE) <= {field.name for field in dataclasses.fields(TASKS["digits"])}

@@ -271,3 +271,11 @@ def test_a_first_seed_that_diverged_is_replaced_by_the_next(tmp_path: Path) -> N
     found = read_measured(folder)
     second = table["valid_acc"][(table["seed"] == 1) & (table["config_id"] == table["config_id"][0])]
     assert np.array_equal(found.curves["valid_acc"][0], second.astype(np.float64))
+
+
+@pytest.mark.parametrize("caveat", ["Short training.", None])
+def test_the_caveat_of_a_task_is_the_first_paragraph(measured: Measured, caveat: str | None) -> None:
+    page = describe(replace(measured, task=replace(measured.task, caveat=caveat)))["digits.md"]
+    first = page.split("\n\n")[1]
+    assert first.startswith("216 configs") if caveat is None else first == "**Caveat:** Short training."
+    assert ("Caveat" in page) == (caveat is not None)

@@ -16,10 +16,10 @@ from pipeline.candidates import CANDIDATES, trained_task
 from pipeline.collect import Settings, collect
 from pipeline.pilot import read_measured, report, seed_agreement, write_cells
 from pipeline.protocol import protocol_digest
-from pipeline.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
 from tests.fake_benchmark import FakeBenchmark
+from workshop.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies
 
 LANDSCAPE = FakeBenchmark(max_epoch=200)
 COLUMNS = space().sample_columns(300, seed=3)
@@ -86,7 +86,7 @@ def test_marginal_means_are_those_of_each_value_and_count_every_config():
 
 def test_few_configs_and_another_landscape_are_refused():
     few = {key: values[:2] for key, values in COLUMNS.items()}
-    with pytest.raises(InvalidArgument, match="2 configs were trained; at least 3"):
+    with pytest.raises(InvalidArgument, match="2 configs were given; at least 3"):
         compare_with_landscape(few, REAL[:2], LANDSCAPE)
     with pytest.raises(InvalidArgument, match=r"with 12 epochs; give an imported release of JAHS-Bench-201's cifar10"):
         compare_with_landscape(COLUMNS, REAL, FakeBenchmark(max_epoch=12))

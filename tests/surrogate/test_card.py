@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from jahs.errors import CorruptFile, MissingData, UnknownFormat
 from jahs.release import read_release, releases, write_release
+from jahs.tasks import TASKS
 from surrogate import card
 from workshop.pages.document import Document, Table, Text, sections_of
 from workshop.pages.html import to_html
@@ -239,3 +241,22 @@ def test_text_is_shown_as_it_is_in_both_forms() -> None:
     assert "&lt;b&gt;</td>" in page
     assert "| 1\\|2 | <b> |" in text
     assert json.dumps(text).isascii()
+
+
+@pytest.mark.parametrize("caveat", ["Short: `x` < 1.", None])
+def test_the_caveat_of_a_task_is_the_first_paragraph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caveat: str | None
+) -> None:
+    found = dataclasses.replace(TASKS["digits"], caveat=caveat)
+    monkeypatch.setattr("jahs.tasks.TASKS", {**TASKS, "digits": found})
+    text, page = (
+        path.read_text(encoding="utf-8") for path in card.write_card(read_release(write(tmp_path, QUALITY)), tmp_path)
+    )
+    first = text.split("\n\n")[1]
+    if caveat is None:
+        assert first.startswith("**200 configs**")
+        assert "Caveat" not in text + page
+    else:
+        assert first == f"**Caveat:** {caveat}"
+        shown = '</h1>\n<p class="answer"><strong>Caveat:</strong> Short: <code>x</code> &lt; 1.</p>\n<p class="sub">'
+        assert shown in page

@@ -76,12 +76,14 @@ class Document:
     Attributes:
         title, subtitle: of the page.
         sections: in order.
+        caveats: what a reader must know first, a paragraph each; shown before everything else.
         facts: how to get the same numbers again, as (what, value).
     """
 
     title: str
     subtitle: str
     sections: tuple[Section, ...]
+    caveats: tuple[str, ...] = field(default=())
     facts: tuple[tuple[str, str], ...] = field(default=())
 
     @property

@@ -11,6 +11,7 @@ from typing import Final
 import matplotlib as mpl
 
 from workshop.pages.document import Block, Document, Figure, Section, Table, Text
+from workshop.pages.markdown import caveat_text
 from workshop.pages.style import DARK, LIGHT, css_colors, style
 
 __all__ = ["anchor", "svg_text", "to_html"]
@@ -60,6 +61,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
     links = "".join(
         f'<li><a href="#{anchor(section.title)}">{_text(section.title)}</a></li>' for section in document.sections
     )
+    caveats = "".join(f'<p class="answer">{_rich(caveat_text(caveat))}</p>\n' for caveat in document.caveats)
     facts = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in document.facts)
     last = f'<h2 id="how">How to get these numbers again</h2><dl>{facts}</dl>' if facts else ""
     body = "\n".join(_section(section, drawings) for section in document.sections)
@@ -81,7 +83,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
 <body>
 <main>
 <h1>{_text(document.title)}</h1>
-<p class="sub">{_rich(document.subtitle)}</p>
+{caveats}<p class="sub">{_rich(document.subtitle)}</p>
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 {body}
 {last}

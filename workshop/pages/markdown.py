@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from workshop.pages.document import Block, Document, Figure, Text
 
-__all__ = ["table_text", "to_markdown"]
+__all__ = ["caveat_text", "table_text", "to_markdown"]
 
 
 def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool = True) -> str:
     """Return the page; figures are links to `figures/<name>.svg`, and show `figures/<name>.png` where there is one."""
-    parts = [f"# {document.title}", document.subtitle]
+    parts = [f"# {document.title}", *map(caveat_text, document.caveats), document.subtitle]
     for section in document.sections:
         parts.append(f"## {section.title}")
         shown = (block for block in section.blocks if has_figures or not isinstance(block, Figure))
@@ -19,6 +19,11 @@ def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool =
     if document.facts:
         parts += ["## How to get these numbers again", table_text(("what", "value"), document.facts, n_labels=2)]
     return "\n\n".join(parts) + "\n"
+
+
+def caveat_text(caveat: str) -> str:
+    """Return the paragraph that warns of something."""
+    return f"**Caveat:** {_line(caveat)}"
 
 
 def _block(block: Block, *, has_png: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -11,7 +12,8 @@ import pytest
 
 from jahs.cli import main
 from jahs.release import write_release
-from tests.jahs.cli.conftest import QUALITY
+from jahs.tasks import TASKS
+from tests.jahs.cli.conftest import QUALITY, TASK
 from tests.releases import make_release, make_table
 
 
@@ -106,3 +108,11 @@ def test_a_release_that_measured_nothing_says_so(tmp_path: Path, capsys) -> None
     folder = make_release(tmp_path / "release", task="digits")
     assert main(["quality", "--task", "digits", "--release", str(folder)]) == 2
     assert "has no quality.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("caveat", ["Short training.", None])
+def test_the_caveat_of_a_task_comes_before_its_scores(run, monkeypatch, caveat: str | None) -> None:
+    monkeypatch.setattr("jahs.tasks.TASKS", {**TASKS, TASK: dataclasses.replace(TASKS[TASK], caveat=caveat)})
+    paragraphs = run("quality").split("\n\n")
+    assert (paragraphs[1] == "Caveat: Short training.") == (caveat is not None)
+    assert ("Caveat" in "".join(paragraphs)) == (caveat is not None)

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from jahs.benchmark import Benchmark
 from jahs.cell.index import nb201_indices
@@ -30,8 +31,10 @@ EPOCHS: Final = (200, 20, 3)
 """Epochs of the real task that are compared with; the first is the one that counts."""
 
 _N_BINS: Final = 4
+_N_FINE_BINS: Final = 8  # quarters hide a tenth of what the learning rate explains
 _N_RESAMPLES: Final = 2000
 _FEWEST: Final = 3
+_INTERACTION: Final = ("LearningRate", "WeightDecay")
 _CELL_COLUMNS: Final = {200: "cifar10_test_200_epochs", 12: "cifar10_valid_12_epochs"}
 
 _Floats = NDArray[np.float64]
@@ -47,14 +50,15 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
 
     Returns:
         Facts for JSON: `epochs` (correlations by real epoch), `marginals` (mean accuracy of each value, ours and the
-        real one's), `resolution` (mean accuracy at 1 less that at 0.25, ours and the real one's, and their ratio).
-        What is not defined, for want of configs, is null.
+        real one's), `shares` (of the variance of ranks that each key explains alone, and that the learning rate and
+        weight decay explain together beyond that), `resolution` (mean accuracy at 1 less that at 0.25, ours and the
+        real one's, and their ratio). What is not defined, for want of configs, is null.
 
     Raises:
         InvalidArgument: fewer than 3 configs, or the release has not as many epochs.
     """
     if len(accuracies) < _FEWEST:
-        raise InvalidArgument(f"{len(accuracies)} configs were trained; at least {_FEWEST} are needed to compare")
+        raise InvalidArgument(f"{len(accuracies)} configs were given; at least {_FEWEST} are needed to compare")
     if landscape.max_epoch < EPOCHS[0]:
         raise InvalidArgument(
             f"the landscape is {landscape.task.name!r} with {landscape.max_epoch} epochs; give an imported "
@@ -71,6 +75,9 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
         "epochs": {str(epoch): _agreement(accuracies, real[epoch], groups.ravel(), is_full) for epoch in EPOCHS},
         "marginals": {
             key: _marginal(values, accuracies, real[EPOCHS[0]]) for key, values in columns.items() if key != "Optimizer"
+        },
+        "shares": {
+            whose: _shares(columns, found) for whose, found in (("ours", accuracies), ("real", real[EPOCHS[0]]))
         },
         "resolution": _resolution(columns["Resolution"], accuracies, real[EPOCHS[0]]),
     }
@@ -139,13 +146,7 @@ def _agreement(
 
 def _marginal(values: NDArray[Any], ours: _Floats, real: _Floats) -> list[dict[str, Any]]:  # Any: of any key, JSON
     """Return mean accuracy for each value of a key, or each quarter of a continuous one."""
-    if values.dtype.kind == "f" and len(np.unique(values)) > len(PARAMETERS["Resolution"].choices):
-        edges = np.quantile(values, np.linspace(0, 1, _N_BINS + 1))
-        members = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, _N_BINS - 1)
-        labels = [f"{low:.2g} to {high:.2g}" for low, high in itertools.pairwise(edges)]
-    else:
-        kinds, members = np.unique(values, return_inverse=True)
-        labels = [str(kind) for kind in kinds.tolist()]
+    members, labels = _members(values, _N_BINS)
     return [
         {
             "value": label,
@@ -156,6 +157,38 @@ def _marginal(values: NDArray[Any], ours: _Floats, real: _Floats) -> list[dict[s
         for i, label in enumerate(labels)
         if np.any(members == i)
     ]
+
+
+def _members(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.intp], list[str]]:  # Any: of any key
+    """Return which value of a key each config has, or which bin of a continuous one, and their labels."""
+    if values.dtype.kind == "f" and len(np.unique(values)) > len(PARAMETERS["Resolution"].choices):
+        edges = np.quantile(values, np.linspace(0, 1, n_bins + 1))
+        members = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, n_bins - 1)
+        return members, [f"{low:.2g} to {high:.2g}" for low, high in itertools.pairwise(edges)]
+    kinds, members = np.unique(values, return_inverse=True)
+    return members, [str(kind) for kind in kinds.tolist()]
+
+
+def _shares(columns: Columns, accuracies: _Floats) -> dict[str, float | None]:
+    """Return which share of the variance of ranks each key explains alone, and one interaction."""
+    places = stats.rankdata(accuracies)
+    members = {key: _members(values, _N_FINE_BINS)[0] for key, values in columns.items() if key != "Optimizer"}
+    found = {key: _explained(group, places) for key, group in members.items()}
+    one, other = _INTERACTION
+    together = _explained(members[one] * _N_FINE_BINS + members[other], places)
+    found[f"{one} x {other}"] = together - found[one] - found[other]
+    return {name: _known(share) for name, share in found.items()}
+
+
+def _explained(groups: NDArray[np.intp], places: _Floats) -> float:
+    """Return eta squared, adjusted for the number of groups (Ezekiel's formula); NaN where it is not defined."""
+    _, groups = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(groups)
+    total, free = float(np.sum((places - places.mean()) ** 2)), len(places) - len(sizes)
+    if not total or free <= 0:
+        return math.nan
+    within = total - float(np.sum(sizes * (np.bincount(groups, places) / sizes - places.mean()) ** 2))
+    return 1 - within / free * (len(places) - 1) / total
 
 
 def _resolution(values: NDArray[Any], ours: _Floats, real: _Floats) -> dict[str, float | None]:  # Any: of any number

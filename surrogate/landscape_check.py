@@ -1,0 +1,127 @@
+"""Compare a release with JAHS-Bench-201's CIFAR-10: does it rank configs as 200 epochs there do?
+
+    python -m surrogate.landscape_check fashion_mnist_mini --landscape releases/cifar10
+    python -m surrogate.landscape_check jahs/releases/digits --landscape releases/cifar10 --cells accuracies.csv --json
+
+Both surrogates answer for the same uniform configs: ours at its last epoch, the real task's at epochs 200, 20 and 3.
+`--cells` also compares NAS-Bench-201 cells at full size with default hyperparameters, by both surrogates, with
+the published accuracies. `python -m pipeline.pilot --runs` does the same for recorded trainings.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from jahs.benchmark import Benchmark
+from jahs.cell import Cell
+from jahs.errors import InvalidArgument
+from jahs.release import read_release
+from jahs.schema import OPS
+from jahs.spaces import space
+from jahs.tasks import TASKS
+from workshop.command import new_parser, run_command
+from workshop.real_landscape import EPOCHS, compare_cells, compare_with_landscape, read_cell_accuracies
+
+__all__ = ["check_cells", "check_landscape", "main"]
+
+_FULL_SIZE: Final[Mapping[str, Any]] = {"N": 5, "W": 16, "Resolution": 1.0}  # Any: a config's values
+_N_CELLS: Final = 15_625
+
+
+def check_landscape(
+    bench: Benchmark, landscape: Benchmark, *, n_configs: int, seed: int
+) -> dict[str, Any]:  # Any: JSON
+    """Return how far a benchmark agrees with the real landscape on uniform configs, see `compare_with_landscape`."""
+    columns = space().sample_columns(n_configs, seed=seed)
+    accuracies = bench.query_many(columns, metrics=["valid_acc"])["valid_acc"]
+    return compare_with_landscape(columns, accuracies, landscape)
+
+
+def check_cells(
+    bench: Benchmark, landscape: Benchmark, published: Mapping[int, Mapping[int, float]], *, n_cells: int, seed: int
+) -> dict[str, Any]:  # Any: JSON
+    """Return Spearman's rho of both benchmarks' answers for cells with the published ones, see `compare_cells`."""
+    chosen = np.random.default_rng(seed).choice(_N_CELLS, n_cells, replace=False)
+    fixed = {**space().default(), **_FULL_SIZE}
+    configs = [{**fixed, **Cell.from_nb201_index(index).to_config()} for index in chosen.tolist()]
+    ops = np.array([[config[key] for key in OPS] for config in configs])
+    return {
+        whose: compare_cells(ops, of.query_many(configs, metrics=["valid_acc"])["valid_acc"], published)
+        for whose, of in (("ours", bench), ("real", landscape))
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    parser = new_parser(
+        "surrogate.landscape_check",
+        "Compare a release with JAHS-Bench-201's CIFAR-10.",
+        example="fashion_mnist_mini --landscape releases/cifar10",
+        more="`jahs import` makes the landscape of JAHS-Bench-201's surrogates.",
+    )
+    parser.add_argument("release", metavar="TASK_OR_RELEASE", help="a task, or a release's folder")
+    parser.add_argument("--landscape", type=Path, required=True, help="imported release of JAHS-Bench-201's cifar10")
+    parser.add_argument("--configs", type=int, default=3000, help="uniform configs (default: %(default)s)")
+    parser.add_argument("--cells", type=Path, metavar="CSV", help="NAS-Bench-201's accuracies; compares cells as well")
+    parser.add_argument("--n-cells", type=int, default=1000, help="how many, with --cells (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of configs and cells (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print every figure as JSON")
+    given = parser.parse_args(argv)
+
+    def work() -> object:
+        if not 1 < given.n_cells <= _N_CELLS:
+            raise InvalidArgument(f"--n-cells {given.n_cells}: must be between 2 and {_N_CELLS}")
+        published = None if given.cells is None else read_cell_accuracies(given.cells)
+        bench, landscape = _open(given.release), Benchmark("cifar10", release=given.landscape)
+        facts = check_landscape(bench, landscape, n_configs=given.configs, seed=given.seed)
+        if published is not None:
+            facts["cells"] = check_cells(bench, landscape, published, n_cells=given.n_cells, seed=given.seed)
+        return facts if given.json else _text(bench, facts)
+
+    return run_command("surrogate.landscape_check", work, stopped="nothing is kept")
+
+
+def _open(named: str) -> Benchmark:
+    if named in TASKS:
+        return Benchmark(named)
+    if not Path(named).is_dir():
+        raise InvalidArgument(f"{named} is neither a release's folder nor a task; tasks: {', '.join(TASKS)}")
+    return Benchmark(read_release(Path(named)).task.name, release=named)
+
+
+def _text(bench: Benchmark, facts: Mapping[str, Any]) -> str:  # Any: JSON
+    """The same for people."""
+    lines = [f"{bench.task.title} against CIFAR-10 (JAHS-Bench-201): {facts['n_configs']:,} uniform configs", ""]
+    for epoch in map(str, EPOCHS):
+        found = facts["epochs"][epoch]
+        interval = f"({_number(found['rho_low'])} to {_number(found['rho_high'])})"
+        lines.append(f"Spearman's rho with epoch {epoch:>3}  {_number(found['rho'])}  {interval}")
+    gain = facts["resolution"]
+    lines += ["", f"Resolution 0.25 to 1, points       ours {_number(gain['ours'])}  real {_number(gain['real'])}"]
+    lines += ["", "Share of the variance of ranks       ours    real"]
+    ours, real = facts["shares"]["ours"], facts["shares"]["real"]
+    lines += [f"  {name:32} {_number(ours[name]):>6}  {_number(real[name]):>6}" for name in ours]
+    lines += ["", "Mean validation accuracy, %          ours    real"]
+    for key, values in facts["marginals"].items():
+        lines += [f"  {key + ' ' + of['value']:32} {of['ours']:6.2f}  {of['real']:6.2f}" for of in values]
+    for whose, cells in facts.get("cells", {}).items():
+        lines += ["", f"NAS-Bench-201's accuracies, {cells['n_cells']} cells: Spearman's rho of {whose}"]
+        lines += [
+            f"  after {epoch} epochs: {_number(of['rho'])}, better half {_number(of['rho_better_half'])}"
+            for epoch, of in cells.items()
+            if epoch != "n_cells"
+        ]
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""What a user must know about a task stands first on every committed page about it."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+from jahs.tasks import TASKS
+from workshop.pages.markdown import caveat_text
+
+ROOT = Path(__file__).resolve().parents[2]
+STUDIES = ("baselines", "fidelity", "joint", "landscape", "multiobjective", "truth")
+CAVEAT = caveat_text(TASKS["fashion_mnist_mini"].caveat or "")
+PAGES = (
+    "docs/data/fashion_mnist_mini.md",
+    "docs/releases/fashion_mnist_mini/quality.md",
+    *(f"docs/studies/{study}/report.md" for study in STUDIES),
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_caveat_is_the_first_paragraph_of_a_page(page):
+    assert (ROOT / page).read_text(encoding="utf-8").split("\n\n")[1] == CAVEAT
+
+
+def test_the_caveat_is_the_first_paragraph_of_the_card_in_html():
+    page = (ROOT / "docs/releases/fashion_mnist_mini/quality.html").read_text(encoding="utf-8")
+    first = re.search(r"<p[^>]*>(.*?)</p>", page, re.DOTALL)
+    assert first
+    assert re.sub(r"<[^>]+>", "", html.unescape(first.group(1))) == re.sub(r"\*\*|`", "", CAVEAT)
+
+
+def test_the_readme_says_it_before_its_first_heading():
+    opening = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## ")[0]
+    assert CAVEAT in opening.replace("\n", " ")

@@ -1,0 +1,64 @@
+"""The check of a release against the real landscape: what agrees fully is reported so, and mistakes end with 2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from surrogate.landscape_check import main
+from tests.releases import make_release
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two releases, and accuracies of all NAS-Bench-201 cells."""
+    folder = tmp_path_factory.mktemp("releases")
+    for name in ("digits", "cifar10"):
+        make_release(folder / name, task=name, n_trees=5, depth=3)
+    rows = "".join(f"{index},{index % 97},{index % 89}\n" for index in range(15_625))
+    (folder / "cells.csv").write_text("index,cifar10_test_200_epochs,cifar10_valid_12_epochs\n" + rows)
+    return folder
+
+
+def test_a_landscape_agrees_with_itself(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    real = str(folder / "cifar10")
+    assert main([real, "--landscape", real, "--configs", "60", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["n_configs"] == 60
+    assert facts["epochs"]["200"]["rho"] == pytest.approx(1)
+    assert facts["resolution"]["ratio"] == pytest.approx(1)
+    assert facts["shares"]["ours"] == facts["shares"]["real"]
+    assert "cells" not in facts
+
+
+def test_a_person_sees_every_part_and_the_same_every_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [str(folder / "digits"), "--landscape", str(folder / "cifar10"), "--configs", "60"]
+    asked += ["--cells", str(folder / "cells.csv"), "--n-cells", "20"]
+    assert main(asked) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("Digits (16 px) against CIFAR-10 (JAHS-Bench-201): 60 uniform configs")
+    for part in ("rho with epoch 200", "rho with epoch   3", "Resolution 0.25 to 1", "LearningRate x WeightDecay"):
+        assert part in shown
+    assert "NAS-Bench-201's accuracies, 20 cells: Spearman's rho of ours\n  after 200 epochs: " in shown
+    assert main(asked) == 0
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["nothing"], "nothing is neither a release's folder nor a task; tasks: digits, "),
+        (["{}/digits", "--configs", "2"], "2 configs were"),
+        (["{}/digits", "--cells", "{}/cells.csv", "--n-cells", "1"], "--n-cells 1: must be between 2 and 15625"),
+        (["{}/digits", "--cells", "{}/none.csv"], "none.csv cannot be read"),
+    ],
+    ids=["task", "configs", "few cells", "no cells"],
+)
+def test_a_mistake_ends_with_a_message(
+    folder: Path, caplog: pytest.LogCaptureFixture, given: list[str], message: str
+) -> None:
+    asked = [part.replace("{}", str(folder)) for part in given]
+    assert main([*asked, "--landscape", str(folder / "cifar10")]) == 2
+    assert message in caplog.text
