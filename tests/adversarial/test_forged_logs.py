@@ -172,7 +172,7 @@ def test_a_key_that_is_there_twice_is_refused(log, line):
     name, value = next(iter(json.loads(lines[line]).items()))
     lines[line] = lines[line].replace("{", f"{{{json.dumps(name)}: {json.dumps(value)}, ", 1)
     log.write_text("\n".join(lines) + "\n")
-    with pytest.raises(CorruptFile, match=f"the key '{name}' is there twice"):
+    with pytest.raises(CorruptFile, match=f"the key '{name}' twice in the object"):
         read_log(log)
 
 

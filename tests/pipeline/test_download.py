@@ -247,7 +247,7 @@ def test_cifar10_comes_whole_and_is_checked_against_its_md5(server, tmp_path, mo
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = tmp_path / "jahs" / "cifar10"
     server.contents[f"/{name}"] = bytes(5000)
-    assert main(["cifar10", "--url", server.url]) == 1
+    assert main(["cifar10", "--url", server.url]) == 2
     assert f"{name}: md5 is " in capsys.readouterr().err
     assert _names(folder) == []
     server.contents[f"/{name}"] = content
