@@ -40,7 +40,7 @@ def test_a_list_is_read_in_its_order_with_what_it_leaves_out(tmp_path):
 
 BAD_LINES = [
     (b"{", "is not JSON: Expecting property name"),
-    (b'{"N": "\xff"}', "is not JSON: 'utf-8' codec"),
+    (b'{"N": "\xff"}', "is not JSON: bytes that are not UTF-8"),
     (b"[" * 100_000, "is not JSON: "),
     (b"3", "3 is not an object of keys and values"),
     ({"config": [1]}, "is not an object of 14 keys"),
