@@ -13,9 +13,13 @@ from jahs.files.tables import concatenate, read_table, take, typed, write_table
 from jahs.runs import read_protocol, read_runs, run_shards, visits_path
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
 from pipeline.collect import Settings, collect
-from pipeline.inspect_runs import main, merge, retrain, status, verify
+from pipeline.inspect_runs import main
+from pipeline.merge import merge
+from pipeline.retrain import retrain
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
+from pipeline.status import status
+from pipeline.verify import verify
 from pipeline.visits import write_profile, write_visits
 
 pytestmark = pytest.mark.slow
