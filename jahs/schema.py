@@ -27,7 +27,6 @@ __all__ = [
     "SOURCES",
     "SOURCE_COLUMNS",
     "SOURCE_DEFAULTS",
-    "SPLIT_FORMAT",
     "SPLIT_PARTS",
     "TRIALS_FORMAT",
     "TRIAL_KEYS",
@@ -163,7 +162,6 @@ PROXY_COLUMNS: Final = MappingProxyType(
     }
 )
 
-SPLIT_FORMAT: Final = 1
 SPLIT_PARTS: Final = ("train", "valid", "test")
 
 TRIALS_FORMAT: Final = 1

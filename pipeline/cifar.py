@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import io
-import tarfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile
+from jahs.files.archives import checked_members, open_archive
 from jahs.pickles import Limits, read_pickle
 
 __all__ = [
@@ -52,7 +51,7 @@ def read_batches(folder: Path, names: Sequence[str] = BATCHES) -> dict[str, _Row
 
     Raises:
         CorruptFile: they are there, but not as published.
-        UnsafeFile: a batch asks for more than data.
+        UnsafeFile: a batch or an archive asks for more than data.
     """
     for subfolder, ending, read in (
         ("cifar-10-batches-bin", ".bin", read_binary_batch),
@@ -61,7 +60,7 @@ def read_batches(folder: Path, names: Sequence[str] = BATCHES) -> dict[str, _Row
         for inner in (folder, folder / subfolder):
             paths = {name: inner / f"{name}{ending}" for name in names}
             if all(path.is_file() for path in paths.values()):
-                return {name: read(path.read_bytes(), str(path)) for name, path in paths.items()}
+                return {name: read(_content(path), str(path)) for name, path in paths.items()}
     for archive, ending, read in (
         ("cifar-10-binary.tar.gz", ".bin", read_binary_batch),
         ("cifar-10-python.tar.gz", "", read_python_batch),
@@ -127,19 +126,27 @@ def _read_archive(
     """Read the named batches of an archive in memory; nothing is unpacked to disk."""
     wanted = {f"{name}{ending}": name for name in names}
     batches: dict[str, _Rows] = {}
-    try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                name = wanted.get(Path(member.name).name)
-                if name is None or not member.isfile():
-                    continue
-                where = f"{path}: {member.name}"
-                if member.size > _LARGEST_BATCH:
-                    raise CorruptFile(f"{where} has {member.size} bytes, too many for a batch of CIFAR-10")
-                file = archive.extractfile(member)
-                batches[name] = read(b"" if file is None else file.read(), where)
-    except (tarfile.TarError, OSError, EOFError, zlib.error) as err:
-        raise CorruptFile(f"{path} is not a readable archive: {err}") from err
+    with open_archive(path) as archive:
+        for member in checked_members(archive, str(path)):
+            name = wanted.get(PurePosixPath(member.name).name)
+            if name is None:
+                continue
+            where = f"{path}: {member.name}"
+            if name in batches:
+                raise CorruptFile(f"{where} is there twice, in two folders; fetch the archive again")
+            _check_size(member.size, where)
+            file = archive.extractfile(member)
+            batches[name] = read(b"" if file is None else file.read(), where)
     if missing := [name for name in names if name not in batches]:
         raise CorruptFile(f"{path} lacks {', '.join(missing)}")
     return {name: batches[name] for name in names}
+
+
+def _content(path: Path) -> bytes:
+    _check_size(path.stat().st_size, str(path))
+    return path.read_bytes()
+
+
+def _check_size(n_bytes: int, where: str) -> None:
+    if n_bytes > _LARGEST_BATCH:
+        raise CorruptFile(f"{where} has {n_bytes} bytes, too many for a batch of CIFAR-10")

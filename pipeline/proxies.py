@@ -45,7 +45,7 @@ from pipeline.train import Training, check_seed, one_core
 from workshop.command import run_command
 from workshop.progress import Progress
 
-__all__ = ["main", "proxy_folder", "score_config", "score_network"]
+__all__ = ["main", "merge_proxies", "proxy_folder", "score_config", "score_network"]
 
 _N_IMAGES: Final = 64
 _SAVE_EVERY: Final = 50
@@ -105,6 +105,17 @@ def proxy_folder(folder: Path, of_task: Task, *, data_dir: Path | None = None, s
     finally:
         progress.close()
     return n_todo
+
+
+def merge_proxies(folder: Path, others: Sequence[Table]) -> None:
+    """Add other folders' scores; of a config that several hold, the first counts.
+
+    Raises:
+        InvalidArgument: they are of another seed.
+    """
+    for other in others:
+        if len(other["config_id"]):
+            _add_scores(folder, other, int(other["seed"][0]))
 
 
 def _add_scores(folder: Path, added: Table, seed: int) -> None:

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, MissingData, MissingDependency, UnknownName
+from jahs.errors import CorruptFile, MissingData, MissingDependency, UnknownName, UnsafeFile
 from pipeline.cifar import BATCHES, FIRST_BATCHES, check_published, read_batches
 
 __all__ = ["DATA_SETS", "FASHION_FILES", "Pool", "cache_folder", "read_pool", "search_folders"]
@@ -36,6 +36,7 @@ _SUBFOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
     "cifar10_first": ("cifar10", "cifar-10"),
     "colorectal_histology": ("colorectal_histology", "Kather_texture_2016_image_tiles_5000"),
 }
+_LARGEST_IDX: Final = 64 << 20  # bytes; the largest one published has 47 million
 _TILES: Final = (".tif", ".tiff", ".png")
 _HOW_TO_GET: Final = {
     "fashion_mnist": "install the Debian package dataset-fashion-mnist, or run "
@@ -131,9 +132,12 @@ def _read_fashion(folder: Path) -> Pool | None:
 def _read_idx(path: Path) -> NDArray[np.uint8]:
     """Read one gzipped idx file of unsigned bytes."""
     try:
-        content = gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, zlib.error) as err:
+        with gzip.open(path) as file:
+            content = file.read(_LARGEST_IDX + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as err:
         raise CorruptFile(f"{path} cannot be decompressed: {err}") from err
+    if len(content) > _LARGEST_IDX:
+        raise UnsafeFile(f"{path} decompresses to more than {_LARGEST_IDX} bytes, too many for Fashion-MNIST")
     n_axes = content[3] if len(content) > 4 else 0
     start = 4 + 4 * n_axes
     if content[:3] != b"\x00\x00\x08" or not 1 <= n_axes <= 4 or len(content) < start:

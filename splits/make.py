@@ -6,13 +6,14 @@ python -m splits.make RUNS --out split-2.json --extend split.json
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, JahsError
 from splits.balance import balance, broken_promises
 from splits.partition import LEAST_PER_GROUP, check_seed, partition
 from splits.recorded import read_recorded
@@ -66,8 +67,9 @@ def _check_out(settings: Settings, split: Split) -> None:
     out = settings.out
     if not out.exists() or (settings.extend is not None and out.samefile(settings.extend)):
         return
-    if out.is_file() and out.read_bytes() == split_text(split).encode():
-        return
+    with contextlib.suppress(JahsError, OSError):
+        if split_text(read_split(out)) == split_text(split):
+            return
     raise InvalidArgument(f"out={out} exists and is something else; write beside it, or keep its sides: --extend {out}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,16 +12,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, MissingData, OutOfSpace, UnknownFormat, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, UnknownName
 from jahs.files.atomic import write_beside
-from jahs.files.strict_json import parse_json
+from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.hashing import digest_facts
-from jahs.schema import SPLIT_FORMAT, SPLIT_PARTS
+from jahs.schema import SPLIT_PARTS
 from splits.recorded import examples, hex_id
 
 __all__ = ["Split", "read_split", "split_text", "write_split"]
 
-_KEYS: Final = ("assignments", "counts", "digest", "extends", "format", "protocol", "seed", "task")
+_KEYS: Final = ("assignments", "counts", "digest", "extends", "protocol", "seed", "task")
 _HEX_ID: Final = re.compile(r"[0-9a-f]{16}")
 
 
@@ -112,18 +111,17 @@ def write_split(path: Path, split: Split) -> None:
 
 
 def split_text(split: Split) -> str:
-    """The JSON text of a split: sorted keys, one config a line."""
+    """The JSON text of a split: sealed, sorted keys, one config a line."""
     content = {
         "assignments": split.assignments,
         "counts": split.counts,
         "digest": split.digest,
         "extends": split.extends,
-        "format": SPLIT_FORMAT,
         "protocol": split.protocol,
         "seed": split.seed,
         "task": split.task,
     }
-    return json.dumps(content, indent=2, sort_keys=True) + "\n"
+    return sealed_text(content)
 
 
 def read_split(path: Path) -> Split:
@@ -132,20 +130,10 @@ def read_split(path: Path) -> Split:
     Raises:
         MissingData: there is no such file.
         UnknownFormat: it was written by another version.
-        CorruptFile: it is no split, an id stands in it twice or is no id, a part does not exist, or its counts or
-            its digest are not those of its assignments.
+        CorruptFile: it was damaged or edited, is no split, an id stands in it twice or is no id, a part does not
+            exist, or its counts or its digest are not those of its assignments.
     """
-    if not path.is_file():
-        raise MissingData(f"{path} does not exist")
-    try:
-        content = parse_json(path.read_bytes())
-    except ValueError as err:
-        raise CorruptFile(f"{path} cannot be read as JSON: {err}") from err
-    if not isinstance(content, dict) or "format" not in content:
-        raise CorruptFile(f"{path} is not a split: it has no format")
-    found = content["format"]
-    if type(found) is not int or found != SPLIT_FORMAT:
-        raise UnknownFormat(f"{path}: format {found!r}; this version reads format {SPLIT_FORMAT}")
+    content = read_sealed(path)
     if faults := _faults(content):
         raise CorruptFile("\n".join(f"{path}: {fault}" for fault in faults))
     assignments: dict[str, str] = content["assignments"]

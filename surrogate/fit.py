@@ -9,12 +9,11 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, UnknownName
-from jahs.files.strict_json import parse_json
+from jahs.errors import CorruptFile, InvalidArgument, UnknownName
+from jahs.files.sealed_json import read_sealed
 from jahs.metrics import LEARNED
 from jahs.tasks import Task
 from splits.split import Split, read_split
@@ -25,9 +24,7 @@ from workshop.command import run_command
 from workshop.folders import new_folder, write_manifest
 from workshop.jobs import check_workers, in_processes
 
-__all__ = ["PARAMS_FORMAT", "diverged_runs", "fit_all", "fit_each", "main", "read_params"]
-
-PARAMS_FORMAT = 1
+__all__ = ["diverged_runs", "fit_all", "fit_each", "main", "read_params"]
 
 _log = logging.getLogger(__name__)
 
@@ -105,16 +102,13 @@ def read_params(path: Path) -> dict[str, Settings]:
     """Read the settings of some metrics, as `surrogate.tune` writes them.
 
     Raises:
-        CorruptFile, UnknownFormat: it cannot be read, or was written by another version.
+        MissingData: there is no such file.
+        CorruptFile, UnknownFormat: it was damaged or edited, or was written by another version.
         InvalidArgument: a setting does not exist or is out of range.
     """
-    try:
-        content: dict[str, Any] = parse_json(path.read_bytes())  # Any: JSON
-        version, metrics = content["format"], dict(content["metrics"])
-    except (OSError, ValueError, KeyError, TypeError) as err:
-        raise CorruptFile(f"{path} cannot be read as settings: {err!r}") from err
-    if version != PARAMS_FORMAT:
-        raise UnknownFormat(f"{path}: format {version!r}; this version reads format {PARAMS_FORMAT}")
+    content = read_sealed(path)
+    if not isinstance(metrics := content.get("metrics"), dict):
+        raise CorruptFile(f"{path} holds no settings: 'metrics' must be an object with those of each metric")
     settings, faults = {}, []
     for metric, given in metrics.items():
         if metric not in LEARNED:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat
+from jahs.errors import CorruptFile, InvalidArgument
 from jahs.metrics import METRICS
 from jahs.schema import SPLIT_PARTS
 from splits.split import Split
@@ -31,7 +31,6 @@ from surrogate.learning_curve import curve, predictions, sizes_for
 from surrogate.model import Settings, Surrogate
 from surrogate.score import score_surrogate
 from surrogate.scores import agreement, first_seed, score_rows
-from surrogate.tune import HISTORY_FORMAT
 
 __all__ = [
     "FULL_SIZE",
@@ -159,12 +158,10 @@ def search_facts(
         settings: those of the release.
 
     Raises:
-        UnknownFormat, CorruptFile: it was written by another version, or is no history of these settings.
+        CorruptFile: it is no history of these settings.
     """
     if not history:
         return None
-    if (found := history.get("format")) != HISTORY_FORMAT:
-        raise UnknownFormat(f"history.json: format {found!r}; this version reads format {HISTORY_FORMAT}")
     try:
         summary = history["metrics"].get(metric)
         if summary is None:

@@ -84,12 +84,12 @@ def start_search(folder: Path, facts: Mapping[str, object], parts: Mapping[str, 
     recorded = folder / "search.json"
     if recorded.exists():
         try:
-            found = parse_json(recorded.read_bytes())
+            found = _read_json(recorded)
             differing = [
                 f"{key}: {found.get(key)!r}, not {value!r}" for key, value in wanted.items() if found.get(key) != value
             ]
-        except (ValueError, AttributeError) as err:
-            raise CorruptFile(f"{recorded} cannot be read: {err}; give a new folder") from err
+        except AttributeError as err:
+            raise CorruptFile(f"{recorded} does not hold an object; give a new folder") from err
         if differing:
             raise ProtocolMismatch(f"{folder} holds another search ({'; '.join(differing)}); give a new folder")
         return
@@ -102,7 +102,7 @@ def start_search(folder: Path, facts: Mapping[str, object], parts: Mapping[str, 
 
 def read_rows(folder: Path) -> tuple[str, Task, dict[str, Rows]]:
     """Return a search's metric, task and rows."""
-    facts = json.loads((folder / "search.json").read_bytes())
+    facts = _read_json(folder / "search.json")
     with np.load(folder / "rows.npz", allow_pickle=False) as arrays:
         parts = {part: Rows(**{name: arrays[f"{part}_{name}"] for name in _ARRAYS}) for part in ("train", "valid")}
     return facts["metric"], task(facts["task"]), parts
@@ -170,7 +170,7 @@ def history(folder: Path) -> list[Evaluation]:
     """Every evaluation that has ended, in that order."""
     if not (folder / "search.json").exists():
         return []
-    n_trees = json.loads((folder / "search.json").read_bytes())["n_trees"]
+    n_trees = _read_json(folder / "search.json")["n_trees"]
     return [
         Evaluation(
             number=record["number"],
@@ -248,8 +248,15 @@ def _objective(tau: float | None) -> float:
     return 1.0 if tau is None or math.isnan(tau) else -tau
 
 
+def _read_json(path: Path) -> Any:  # Any: JSON
+    try:
+        return parse_json(path.read_bytes())
+    except ValueError as err:
+        raise CorruptFile(f"{path} cannot be read as JSON: {err}; give a new folder") from err
+
+
 def _records(folder: Path) -> list[dict[str, Any]]:  # Any: JSON
-    found = [json.loads(path.read_bytes()) for path in sorted((folder / "evaluations").glob("*.json"))]
+    found = [_read_json(path) for path in sorted((folder / "evaluations").glob("*.json"))]
     return sorted(found, key=lambda record: record["number"])  # stable: equal numbers stay in order of their digests
 
 

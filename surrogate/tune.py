@@ -23,7 +23,7 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownName
 from jahs.features import FEATURES_VERSION
-from jahs.files.strict_json import parse_json
+from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import add_fewest, add_workers, runs_parser
@@ -36,7 +36,6 @@ from surrogate.dataset import (
     digest_measurements,
     read_measurements,
 )
-from surrogate.fit import PARAMS_FORMAT
 from surrogate.model import Settings, default_features
 from surrogate.search import (
     OPTIMIZERS,
@@ -51,10 +50,9 @@ from surrogate.search import (
 )
 from surrogate.sizing import sizes, smallest
 from workshop.command import run_command
-from workshop.folders import write_json
+from workshop.folders import write_text
 
 __all__ = [
-    "HISTORY_FORMAT",
     "data_of",
     "main",
     "read_history",
@@ -64,7 +62,6 @@ __all__ = [
     "what_is_searched",
 ]
 
-HISTORY_FORMAT: Final = 1
 _THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 _log = logging.getLogger(__name__)
@@ -114,9 +111,9 @@ def tune_all(
                 )
                 summary = _summary(metric, measured, rows, done, n_trees=n_trees)
                 found[metric] = {**summary, "optimizer": optimizer}
-                write_json(out / "history.json", {"format": HISTORY_FORMAT, **of_data, "metrics": found})
+                write_text(out / "history.json", sealed_text({**of_data, "metrics": found}))
             chosen = {metric: summary["chosen"]["settings"] for metric, summary in found.items()}
-            write_json(out / "params.json", {"format": PARAMS_FORMAT, "metrics": chosen})
+            write_text(out / "params.json", sealed_text({"metrics": chosen}))
     except OSError as err:
         if isinstance(err, JahsError):
             raise
@@ -124,18 +121,18 @@ def tune_all(
     return found
 
 
-def read_history(path: Path) -> Any:  # Any: JSON
+def read_history(path: Path) -> dict[str, Any]:  # Any: JSON
     """Read what searches found; nothing where there is no such file.
 
     Raises:
-        CorruptFile: it cannot be read.
+        CorruptFile, UnknownFormat: it was damaged or edited, or was written by another version.
     """
     if not path.is_file():
         return {}
-    try:
-        return parse_json(path.read_bytes())
-    except ValueError as err:
-        raise CorruptFile(f"{path} cannot be read: {err}; tune again, or remove it") from err
+    history = read_sealed(path)
+    if not isinstance(history.get("metrics"), dict):
+        raise CorruptFile(f"{path} is no history of a search: 'metrics' must be an object; tune again, or remove it")
+    return history
 
 
 def data_of(measured: Measurements, split: Split) -> dict[str, object]:
@@ -223,9 +220,8 @@ def _summary(
 def _found_before(out: Path, of_data: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON
     """What earlier searches of the same data found in a folder, by metric."""
     history = read_history(out / "history.json")
-    wanted = {"format": HISTORY_FORMAT, **of_data}
-    is_same = isinstance(history, dict) and all(history.get(key) == value for key, value in wanted.items())
-    return dict(history.get("metrics", {})) if is_same else {}
+    is_same = bool(history) and all(history.get(key) == value for key, value in of_data.items())
+    return dict(history["metrics"]) if is_same else {}
 
 
 def _check(metrics: Sequence[str], *, evaluations: int, workers: int, optimizer: str, n_trees: int) -> None:

@@ -21,6 +21,7 @@ __all__ = ["Column", "Frame", "let_go", "read_frame"]
 _MOST_NAMES: Final = 1000
 _MOST_LEVELS: Final = 10
 _MOST_LABEL: Final = 1 << 48
+_MOST_STEPS: Final = 1_000_000  # of a pickle's opcodes; the published tables have some thousand, however long
 _HELD: Final = 4 << 20  # bytes of an array that are held in memory where there is a scratch folder
 
 Values: TypeAlias = NDArray[Any]  # Any: the dtype is what the file says
@@ -86,7 +87,7 @@ def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Fr
         UnknownFormat: it holds something else.
     """
     held = 2 << 30 if scratch is None else _HELD
-    limits = Limits(n_bytes=1 << 36, n_payload=held, n_steps=8_000_000, scratch=scratch)
+    limits = Limits(n_bytes=1 << 36, n_payload=held, n_steps=_MOST_STEPS, scratch=scratch)
     described = read_pickle(file, where=where, names=FRAME_NAMES, limits=limits)
     with making_sense(where):
         return _frame(described, where)

@@ -1,10 +1,11 @@
-"""Not one flipped bit of what was measured goes unnoticed, in the recorded folder or in one that collects.
+"""Not one flipped bit of the committed data goes unnoticed, nor of what was measured in a folder that collects.
 
 A few hundred flips in the normal run; ten thousand where JAHS_ATTACK_MINUTES is set.
 """
 
 import os
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -14,10 +15,25 @@ import pytest
 from jahs.errors import CorruptFile, JahsError, UnknownFormat
 from jahs.files.index import INDEX
 from jahs.runs import committed_files, read_configs, read_profile, read_proxies, read_runs, read_visits
-from pipeline.inspect_runs import main, verify
+from pipeline.inspect_runs import main
+from pipeline.verify import verify
+from splits.split import read_split
+from surrogate.fit import read_params
+from surrogate.tune import read_history
 from tests.pipeline.test_runs import FACTS, run_rows
 
-RECORDED = Path(__file__).parents[2] / "data/fashion_mnist_mini/runs"
+DATA = Path(__file__).parents[2] / "data"
+RECORDED = DATA / "fashion_mnist_mini/runs"
+READERS = {
+    "configs.parquet": read_configs,
+    "profile.parquet": read_profile,
+    "profile_visits.parquet": read_visits,
+    "proxies.parquet": read_proxies,
+    "protocol.json": read_runs,
+    "index.json": read_runs,
+    "runs-*.parquet": read_runs,
+}
+FOUND = {"split.json": read_split, "params.json": read_params, "history.json": read_history}
 N_FLIPS = 10_000 if os.environ.get("JAHS_ATTACK_MINUTES") else 300
 N_VERIFIED = 6
 pytestmark = pytest.mark.timeout(7200 if N_FLIPS > 300 else 300)
@@ -59,24 +75,52 @@ def read_everything(folder):
         read(folder)
 
 
-def test_no_flipped_bit_of_the_recorded_runs_is_read(flipped):
+def reader(path):
+    """The function that reads a committed file, and what it is given."""
+    for pattern, read in READERS.items():
+        if path.match(f"runs/{pattern}"):
+            return read, path.parent
+    return FOUND[path.name], path
+
+
+def test_no_flipped_bit_of_the_committed_data_is_read(flipped):
     folder, flip = flipped
-    copy_to(folder)
-    files = {folder / name: (folder / name).read_bytes() for name in (INDEX, *committed_files(folder))}
-    assert set(files) == {path for path in folder.rglob("*") if path.is_file()}
-    readers = {"configs.parquet": read_configs, "profile.parquet": read_profile, "proxies.parquet": read_proxies}
-    readers |= {"profile_visits.parquet": read_visits}
+    shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns(".locks"))
+    files = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    for path in files:
+        read, given = reader(path)
+        read(given)
     unnoticed = []
     for i in range(N_FLIPS):
-        path = flip(files)
+        read, given = reader(path := flip(files))
         try:
-            readers.get(path.name, read_runs)(folder)
+            read(given)
             unnoticed.append(path.name)
         except (CorruptFile, UnknownFormat):
             pass
-        if i < N_VERIFIED:
-            assert main(["verify", str(folder)]) != 0, path
+        if i < N_VERIFIED and path.parent.name == "runs":
+            assert main(["verify", str(path.parent)]) != 0, path
     assert unnoticed == []
+
+
+def test_every_committed_file_of_runs_is_in_their_index():
+    for folder in DATA.glob("*/runs"):
+        there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+        assert {name for name in there if not name.startswith(".")} == {INDEX, *committed_files(folder)}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_no_flipped_bit_of_a_found_split_or_search_is_read(tmp_path, flipped, name):
+    """Small files get few of the flips above, so they have some of their own."""
+    folder, flip = flipped
+    folder.mkdir()
+    (path,) = DATA.glob(f"fashion_mnist_mini/**/{name}")
+    copy = Path(shutil.copy(path, folder))
+    files = {copy: copy.read_bytes()}
+    for _ in range(N_FLIPS // 3):
+        flip(files)
+        with pytest.raises((CorruptFile, UnknownFormat), match=re.escape(str(copy))):
+            FOUND[name](copy)
 
 
 def test_every_single_run_with_a_flipped_bit_is_refused_or_the_same(flipped, tmp_path):

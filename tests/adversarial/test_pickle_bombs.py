@@ -6,11 +6,13 @@ import contextlib
 import gzip
 import io
 import random
+from collections.abc import Callable
 
 import pytest
 
-from jahs.errors import CorruptFile, UnsafeFile
+from jahs.errors import CorruptFile, JahsError, UnsafeFile
 from jahs.pickles import read_pickle
+from jahs.published.frames import read_frame
 from tests.adversarial.attacks import peak_memory, processor_time
 from tests.adversarial.pickle_bombs import BOMBS, bomb
 
@@ -21,7 +23,12 @@ def read(content: bytes) -> None:
         read_pickle(io.BytesIO(content), where="bomb.pkl")
 
 
-def obey(content: bytes, case: str) -> None:
+def read_table(content: bytes) -> None:
+    with contextlib.suppress(JahsError):
+        read_frame(io.BytesIO(content), "bomb.pkl")
+
+
+def obey(content: bytes, case: str, read: Callable[[bytes], None] = read) -> None:
     """The law, for one pickle; time is taken again before it counts as too much."""
     most_seconds = 1 + len(content) / 10e6
     is_quick = any(processor_time(lambda: read(content)) <= most_seconds for _ in range(3))
@@ -40,6 +47,12 @@ class _Largest(random.Random):
 @pytest.mark.parametrize("make", BOMBS, ids=lambda make: make.__name__)
 def test_the_largest_bomb_of_each_kind_costs_what_the_law_allows(make):
     obey(make(_Largest(0)), make.__name__)
+
+
+@pytest.mark.parametrize("piece", [b"N", b"]", b"N\x94", b"M\x00\x10", b")\x85", b")\x85\x94"])
+def test_a_table_of_millions_of_opcodes_costs_what_the_law_allows(piece):
+    """Tables may have more steps than other pickles: as many objects as they allow, each of a byte or a few."""
+    obey(b"\x80\x04(" + piece * (7_900_000 // len(piece)) + b"t.", repr(piece), read_table)
 
 
 def test_no_bomb_of_any_size_costs_more_than_the_law_allows(attacks):

@@ -18,8 +18,8 @@ import pipeline.collect
 from jahs.configs import config_id
 from jahs.runs import read_configs, read_runs, run_shards
 from pipeline.collect import Settings, collect, main
-from pipeline.inspect_runs import verify
 from pipeline.sampling import run_seeds, sample_config
+from pipeline.verify import verify
 from tests.dask_cluster import DaskCluster
 
 ROOT = Path(__file__).resolve().parents[2]

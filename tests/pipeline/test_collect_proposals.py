@@ -14,11 +14,14 @@ from jahs.runs import last_rows, read_configs, read_profile, read_proxies, read_
 from jahs.schema import CONFIG_COLUMNS, CONFIG_TABLE_COLUMNS
 from jahs.tasks import task
 from pipeline.collect import Settings, collect, main
-from pipeline.inspect_runs import merge, retrain, status, verify
+from pipeline.merge import merge
 from pipeline.profile import profile_folder
 from pipeline.proxies import proxy_folder
+from pipeline.retrain import retrain
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table, sample_config
+from pipeline.status import status
+from pipeline.verify import verify
 from tests.pipeline.test_collect import command, n_shards, nothing_goes_on_after_a_test, start, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -10,12 +10,16 @@ import pytest
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable
 from jahs.files.tables import concatenate, read_table, take, typed, write_table
-from jahs.runs import read_protocol, read_runs, run_shards, visits_path
-from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
+from jahs.runs import read_protocol, read_proxies, read_runs, run_shards, visits_path
+from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, PROXIES, PROXY_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
 from pipeline.collect import Settings, collect
-from pipeline.inspect_runs import main, merge, retrain, status, verify
+from pipeline.inspect_runs import main
+from pipeline.merge import merge
+from pipeline.retrain import retrain
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
+from pipeline.status import status
+from pipeline.verify import verify
 from pipeline.visits import write_profile, write_visits
 
 pytestmark = pytest.mark.slow
@@ -229,6 +233,39 @@ def test_folders_of_one_protocol_merge_without_doubles(folder, recorded, tmp_pat
     after = read_runs(folder)
     assert np.array_equal(after["config_id"], read_runs(other)["config_id"])
     assert set(before["runtime"].tolist()) <= set(after["runtime"].tolist())  # its own measurements were kept
+
+
+def scored(folder, ids, *, seed=0, score=1.0):
+    """Give a folder proxies of some configs."""
+    n = len(ids)
+    texts = {"torch_version": np.full(n, "2"), "protocol": np.full(n, read_protocol(folder).digest)}
+    scores = {name: np.full(n, score) for name in PROXIES}
+    table = typed({"config_id": np.sort(ids), "seed": np.full(n, seed), **scores, **texts}, PROXY_COLUMNS)
+    RunsFolder(folder).commit("proxies.parquet", table, PROXY_COLUMNS)
+    return folder
+
+
+def test_the_proxies_of_folders_merge_and_those_of_the_first_folder_count(folder, tmp_path):
+    ids = np.unique(read_runs(folder)["config_id"])
+    other = shutil.copytree(folder, tmp_path / "other")
+    scored(folder, ids[:1], score=1.0)
+    scored(other, ids[:2], score=2.0)
+    merge(folder, [other, other])
+    found = read_proxies(folder)
+    assert found["config_id"].tolist() == ids[:2].tolist()
+    assert found["snip"].tolist() == [1.0, 2.0]
+    assert verify(folder) == []
+
+
+def test_proxies_of_two_seeds_are_not_merged(folder, tmp_path):
+    other = shutil.copytree(folder, tmp_path / "other")
+    ids = np.unique(read_runs(folder)["config_id"])
+    scored(folder, ids[:1])
+    scored(other, ids[1:], seed=1)
+    before = {path: path.read_bytes() for path in folder.rglob("*.parquet")}
+    with pytest.raises(InvalidArgument, match=r"seeds do not compare: .*copy of seed 0 and .*other of seed 1; move"):
+        merge(folder, [other])
+    assert {path: path.read_bytes() for path in folder.rglob("*.parquet")} == before
 
 
 def edited(folder, path, name, edit):

@@ -20,6 +20,7 @@ from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table, sample_config
 from pipeline.visits import merge_visits
+from tests.pipeline.unwritable import ADVICE, unwritable
 from workshop.machine import processor_model
 
 SHRUNK = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=280, n_test=100, max_epoch=2, index_digest=None)
@@ -343,3 +344,15 @@ def test_the_command_says_how_many_it_measured_and_exits_2_on_mistakes(folder, t
     assert first.startswith("pipeline.profile: task='digts' does not exist")
     assert second.startswith("pipeline.profile: ")
     assert "is not a folder of runs" in second
+
+
+@pytest.mark.parametrize("number", ADVICE)
+def test_a_profile_that_cannot_be_written_is_one_line(folder, task, quick, monkeypatch, capsys, number):
+    monkeypatch.setattr(tasks, "TASKS", {**TASKS, "shrunk": task})
+    command = ["--task", "shrunk", "--runs", str(folder), "--repeats", "1", "--allow-busy"]
+    with unwritable(folder, number):
+        assert main(command) == 2
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("pipeline.profile: ")]
+    assert ADVICE[number] in said
+    assert main(command) == 0
+    assert len(read_profile(folder)["config_id"]) == 5

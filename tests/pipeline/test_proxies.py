@@ -22,6 +22,7 @@ from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.proxies import main, proxy_folder, score_config, score_network
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
+from tests.pipeline.unwritable import ADVICE, unwritable
 
 SHRUNK = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=280, n_test=100, max_epoch=2, index_digest=None)
 
@@ -179,3 +180,15 @@ def test_the_command_scores_a_folder_and_says_what_is_wrong(folder, task, monkey
     assert "protocol" in capsys.readouterr().err
     with pytest.raises(ProtocolMismatch):
         proxy_folder(folder, TASKS["fashion_mnist_mini"])
+
+
+@pytest.mark.parametrize("number", ADVICE)
+def test_scores_that_cannot_be_written_are_one_line(folder, task, monkeypatch, capsys, number):
+    monkeypatch.setattr(proxies_module, "task", lambda name: task)
+    monkeypatch.setattr(proxies_module, "score_config", lambda *_, **__: dict.fromkeys(PROXIES, 1.0))
+    with unwritable(folder, number):
+        assert main(["--task", "digits", "--runs", str(folder)]) == 2
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("pipeline.proxies: ")]
+    assert ADVICE[number] in said
+    assert main(["--task", "digits", "--runs", str(folder)]) == 0
+    assert len(read_proxies(folder)["seed"]) == 5

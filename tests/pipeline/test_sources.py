@@ -1,6 +1,7 @@
 """Reading original images: every format gives back what was written, and refuses what is not such a file."""
 
 import builtins
+import contextlib
 import errno
 import gzip
 import hashlib
@@ -9,6 +10,7 @@ import pickle
 import re
 import struct
 import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from jahs.errors import CorruptFile, MissingData, MissingDependency, UnknownName
 from pipeline import cifar, sources
 from pipeline.cifar import BATCHES, read_python_batch
 from pipeline.sources import DATA_SETS, FASHION_FILES, cache_folder, read_pool, search_folders
+from tests.adversarial.attacks import peak_memory
 from tests.pipeline.image_files import (
     cifar_files,
     cifar_rows,
@@ -294,7 +297,11 @@ def test_reading_a_python_batch_imports_and_unpickles_nothing(monkeypatch):
         (lambda files: files.update({"test_batch.bin": b"abc"}), "test_batch.bin: 3 bytes are not whole rows of 3073"),
         (lambda files: files.update({"test_batch.bin": b""}), "test_batch.bin: 0 bytes are not whole rows"),
         (lambda files: files.update({"test_batch.bin": b"\x0b" * 3073}), "a label is 11, not in 0 to 9"),
-        (lambda files: files.update({"test_batch.bin": bytes(65 << 20)}), "too many for a batch of CIFAR-10"),
+        (lambda files: files.update({"test_batch.bin": b"\x0b" * 3073 * 22_000}), "too many for a batch of CIFAR-10"),
+        (
+            lambda files: files.update({"again/test_batch.bin": files["test_batch.bin"]}),
+            "is there twice, in two folders",
+        ),
     ],
 )
 def test_a_broken_cifar_archive_is_one_clear_line(tmp_path, change, fault):
@@ -314,11 +321,59 @@ def test_a_cut_cifar_archive_is_one_clear_line(tmp_path, keep):
         read_pool("cifar10", data_dir=tmp_path)
 
 
-def test_an_archive_writes_nothing_to_disk(tmp_path):
-    files = cifar_files(cifar_rows(), "binary")
-    write_archive(tmp_path / "cifar-10-binary.tar.gz", {"../../escaped": b"x", **files})
-    read_pool("cifar10", data_dir=tmp_path)
+def _members(*pairs):
+    """A compressed archive whose members say of themselves what they like."""
+    content = b""
+    for (name, size), data in pairs:
+        member = tarfile.TarInfo(name)
+        member.size = size
+        content += member.tobuf(tarfile.GNU_FORMAT) + data + bytes(-len(data) % tarfile.BLOCKSIZE)
+    return gzip.compress(content + bytes(2 * tarfile.BLOCKSIZE))
+
+
+_BATCH = _ROWS.tobytes()
+_ALL = [((f"{name}.bin", len(_BATCH)), _BATCH) for name in BATCHES]
+
+
+@pytest.mark.parametrize(
+    ("members", "fault"),
+    [
+        ([*_ALL, _ALL[0]], "'data_batch_1.bin' is there twice"),
+        ([*_ALL, (("other", 1 << 50), b"")], "'other' claims 1125899906842624 bytes"),
+        ([*_ALL, (("zeros", 96 << 20), bytes(96 << 20))], "no data is that repetitive"),
+        ([*_ALL, (("../../escaped", 1), b"x")], "would land outside of its folder"),
+    ],
+    ids=["twice", "absurd", "bomb", "outside"],
+)
+def test_an_archive_that_asks_for_more_than_data_is_refused_and_nothing_is_written(tmp_path, members, fault):
+    (tmp_path / "cifar-10-binary.tar.gz").write_bytes(_members(*members))
+    with pytest.raises(UnsafeFile, match=fault) as raised:
+        read_pool("cifar10", data_dir=tmp_path)
+    assert "\n" not in str(raised.value)
     assert [path.name for path in tmp_path.iterdir()] == ["cifar-10-binary.tar.gz"]
+
+
+def test_an_idx_file_that_decompresses_without_end_is_refused(tmp_path):
+    write_fashion(tmp_path)
+    path = tmp_path / FASHION_FILES[0]
+    path.write_bytes(gzip.compress(bytes(1 << 20), 1) * 512)
+    with pytest.raises(UnsafeFile, match="decompresses to more than 67108864 bytes") as raised:
+        read_pool("fashion_mnist", data_dir=tmp_path)
+    assert str(path) in str(raised.value)
+
+    def read_again():
+        with contextlib.suppress(UnsafeFile):
+            read_pool("fashion_mnist", data_dir=tmp_path)
+
+    assert peak_memory(read_again) < 160 << 20
+
+
+def test_a_batch_of_an_absurd_size_is_not_read(tmp_path):
+    write_cifar(tmp_path, packed=False)
+    with (tmp_path / "cifar-10-batches-bin/test_batch.bin").open("r+b") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(CorruptFile, match=r"test_batch\.bin has 1099511627776 bytes, too many"):
+        read_pool("cifar10", data_dir=tmp_path)
 
 
 def test_batches_are_put_in_order_whatever_the_archives_order(tmp_path):

@@ -38,14 +38,36 @@ TEXT = """{
 """
 
 
+SEALED = TEXT.replace('  "counts"', '  "checksum": "0133163a2841f567",\n  "counts"').replace(
+    '"format": 1', '"format": 2'
+)
+
+
 @pytest.fixture
 def file(tmp_path):
-    write_split(tmp_path / "split.json", SPLIT)
+    """A file of format 1, whose faults no checksum covers up."""
+    (tmp_path / "split.json").write_text(TEXT)
     return tmp_path / "split.json"
 
 
-def test_the_file_is_what_it_always_was(file):
-    assert file.read_text() == TEXT
+def test_the_file_is_what_it_always_was(tmp_path):
+    write_split(path := tmp_path / "split.json", SPLIT)
+    assert path.read_text() == SEALED
+
+
+def test_a_file_of_format_1_is_read(file):
+    found = read_split(file)
+    assert found.assignments == SPLIT.assignments
+    assert (found.seed, found.task, found.protocol, found.extends) == (7, "digits", "ab" * 8, None)
+
+
+def test_every_flipped_bit_of_a_split_is_noticed(file):
+    write_split(file, SPLIT)
+    data = file.read_bytes()
+    for bit in range(8 * len(data)):
+        file.write_bytes(data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :])
+        with pytest.raises((CorruptFile, UnknownFormat), match=r"split\.json"):
+            read_split(file)
 
 
 @given(
@@ -83,7 +105,8 @@ def test_a_table_with_configs_of_elsewhere_has_no_rows():
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"format": 2}, UnknownFormat, "format 2; this version reads format 1"),
+        ({"format": 3}, UnknownFormat, "format 3; this version reads formats 1 and 2"),
+        ({"format": 2}, CorruptFile, "is not what was written: it was damaged or edited"),
         ({"format": True}, UnknownFormat, "format True"),
         ({"format": None}, UnknownFormat, "format None"),
         ({"digest": "0" * 16}, CorruptFile, "digest is '0000000000000000', but the assignments give"),

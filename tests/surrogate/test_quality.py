@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jahs.errors import CorruptFile, UnknownFormat
+from jahs.errors import CorruptFile
 from surrogate import quality
 from surrogate.dataset import assemble
 from surrogate.model import Settings
@@ -127,8 +127,6 @@ def test_a_history_belongs_to_its_data_or_says_so() -> None:
         assert search_facts(history, "runtime", **told) == {**chosen, "is_of_this_split": is_same}
         assert search_facts(history, "latency", **told) is None
     assert search_facts({}, "latency", **told) is None
-    with pytest.raises(UnknownFormat, match="format 2; this version reads format 1"):
-        search_facts({"format": 2}, "runtime", **told)
     with pytest.raises(CorruptFile, match="no history of a search"):
         search_facts({"format": 1}, "runtime", **told)
     with pytest.raises(CorruptFile, match=r"runtime: params.json has not what the search .* tune again"):

@@ -357,7 +357,7 @@ def test_a_history_of_another_version_is_refused(
     params = write_params(tmp_path / "tuned")
     options = [*OPTIONS, "--params", str(params)]
     for text, message in (
-        ('{"format": 9}', "history.json: format 9; this version reads format 1"),
+        ('{"format": 9}', "history.json: format 9; this version reads formats 1 and 2"),
         ("{", "cannot be read"),
     ):
         params.with_name("history.json").write_text(text)

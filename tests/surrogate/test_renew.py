@@ -81,7 +81,7 @@ def test_what_was_searched_is_what_ships_whatever_is_recorded_meanwhile(
 
     def search(measured: Measurements, split: Split, folder: Path, **_: object) -> None:
         folder.mkdir(parents=True)
-        (folder / "history.json").write_text("{}")
+        (folder / "history.json").write_text('{"format": 1, "metrics": {}}')
         (folder / "params.json").write_text(json.dumps({"format": 1, "metrics": SETTINGS}))
         shutil.rmtree(runs)
         write_runs(runs, MEASURED)

@@ -1,0 +1,109 @@
+"""Put folders of runs together: their runs, configs, visits and proxies."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, ProtocolMismatch
+from jahs.files.tables import Table
+from jahs.runs import (
+    committed_faults,
+    read_configs,
+    read_profile,
+    read_protocol,
+    read_proxies,
+    read_runs,
+    read_visits,
+)
+from pipeline.proxies import merge_proxies
+from pipeline.retrain import REPRODUCED
+from pipeline.runs import RunsFolder
+from pipeline.verify import each_run, profiled_by
+from pipeline.visits import merge_visits
+
+__all__ = ["merge"]
+
+_log = logging.getLogger(__name__)
+_DETERMINED: Final = (*REPRODUCED, "status")
+_MOST_LISTED: Final = 20
+
+
+def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
+    """Put the runs, the visits and the proxies of other folders into `path` and compact it.
+
+    A run that several folders trained is kept once, from the folder that is named first. The profile is then that of
+    the processor which visited the most configs; that it is another one than before is said by a warning.
+
+    Returns:
+        The number of runs in `path` now, and of runs that were left out because they were there already.
+
+    Raises:
+        InvalidArgument: the networks of two folders were scored with different seeds; nothing was changed.
+        ProtocolMismatch, CorruptFile, InvalidTable: a folder holds another protocol, or cannot be read, or two folders
+            have a run that differs although the same processor and torch trained it; nothing was changed.
+    """
+    folder = RunsFolder(path)
+    if faults := [fault for each in (path, *others) for fault in _prefixed(each, committed_faults(each))]:
+        raise CorruptFile("\n".join(faults))
+    for other in others:
+        if (found := read_protocol(other).digest) != folder.protocol:
+            raise ProtocolMismatch(
+                f"{other} is of protocol {found}, {path} of {folder.protocol}; they cannot be merged"
+            )
+    read = [(read_configs(other), each_run(read_runs(other)), read_visits(other)) for other in others]
+    proxies = {each: read_proxies(each) for each in (path, *others)}
+    _refuse_seeds(proxies)
+    _refuse_contradictions({path: each_run(read_runs(path))} | dict(zip(others, (r for _, r, _ in read), strict=True)))
+    for configs, _, _ in read:
+        folder.add_configs(configs)
+    n_left_out = folder.compact([run for _, runs, _ in read for run in runs])
+    before = profiled_by(read_profile(path))
+    merge_visits(path, [visits for _, _, visits in read])
+    merge_proxies(path, [proxies[other] for other in others])
+    after = profiled_by(read_profile(path))
+    if before and before != after:
+        _log.warning("the profile was of %s, and is of %s now: so are runtimes", ", ".join(before), ", ".join(after))
+    return len(folder.recorded()), n_left_out
+
+
+def _prefixed(path: Path, faults: Sequence[str]) -> list[str]:
+    return [f"{path / fault}; restore the file from a copy" for fault in faults]
+
+
+def _refuse_contradictions(folders: Mapping[Path, Sequence[Table]]) -> None:
+    """Refuse runs of which one must be wrong, for a processor and a torch measure the same bits again."""
+    first: dict[tuple[object, ...], tuple[Path, Table]] = {}
+    faults = []
+    for folder, runs in folders.items():
+        for run in runs:
+            if run["device"][0] != "cpu":
+                continue
+            key = tuple(run[name][0].item() for name in ("config_id", "seed", "machine", "torch_version"))
+            where, known = first.setdefault(key, (folder, run))
+            if known is not run and (differs := [name for name in _DETERMINED if not _is_same(known[name], run[name])]):
+                faults.append(
+                    f"config_id={key[0]:016x} seed={key[1]}: {where} and {folder} differ in {', '.join(differs)}, but "
+                    f"{key[2]} with torch {key[3]} trained both"
+                )
+    if faults:
+        more = [f"... {len(faults)} runs in all"] if len(faults) > _MOST_LISTED else []
+        advice = "verify --retrain tells which folder is right; leave the other one out, or delete the run from it"
+        raise InvalidTable("\n".join([*faults[:_MOST_LISTED], *more, advice]))
+
+
+def _refuse_seeds(proxies: Mapping[Path, Table]) -> None:
+    """Refuse scores of different seeds, which do not compare."""
+    folders = {seed: folder for folder, scored in proxies.items() for seed in scored["seed"].tolist()}
+    if len(folders) > 1:
+        found = " and ".join(f"{folder} of seed {seed}" for seed, folder in sorted(folders.items()))
+        raise InvalidArgument(f"proxies of different seeds do not compare: {found}; move one proxies.parquet away")
+
+
+def _is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:  # Any: each column has a type of its own
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")

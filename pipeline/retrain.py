@@ -1,0 +1,83 @@
+"""Train recorded runs again: on the same processor and torch build they must be the same bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+
+from jahs.errors import InvalidTable
+from jahs.files.tables import Table, take
+from jahs.runs import (
+    last_rows,
+    read_runs,
+)
+from pipeline.data import load_images
+from pipeline.runs import RunsFolder
+from pipeline.train import EPOCH_FIELDS, check_seed, train
+from pipeline.verify import each_run, folder_task
+from workshop.machine import processor_model
+
+__all__ = ["REPRODUCED", "retrain"]
+
+REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")
+"""What a second training must measure again."""
+
+
+def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = None) -> tuple[list[str], list[str]]:
+    """Train `n_runs` random finished CPU runs again; return a line about each, and the faults.
+
+    On the same processor model and torch build every accuracy and loss must be the same bits; elsewhere the last epoch
+    must lie within three standard deviations of the difference between two seeds, taken from the folder's repeats.
+
+    Raises:
+        InvalidArgument: a negative seed.
+        InvalidTable: the folder has fewer finished CPU runs.
+    """
+    check_seed(seed)
+    chosen = folder_task(path)
+    runs = read_runs(path)
+    folder = RunsFolder(path)
+    candidates = [r for r in each_run(runs) if r["device"][0] == "cpu" and r["status"][0] == "finished"]
+    if len(candidates) < n_runs:
+        raise InvalidTable(f"{path} has {len(candidates)} finished runs on a CPU, and {n_runs} are to be trained again")
+    chosen_runs = np.random.default_rng(seed).permutation(len(candidates))[:n_runs]
+    sets = load_images(chosen, data_dir=data_dir)
+    spread = _seed_spread(runs)
+    lines, faults = [], []
+    for position in chosen_runs:
+        old = candidates[position]
+        [named] = folder.names(old["config_id"][:1].tolist())
+        config = folder.config(named)
+        new = train(config, chosen, sets[config["Resolution"]], seed=int(old["seed"][0])).epochs.astype(np.float32)
+        name = f"config {named} seed {old['seed'][0]}"
+        differences = {
+            field: np.abs(new[:, EPOCH_FIELDS.index(field)] - old[field]) if len(new) == len(old["epoch"]) else None
+            for field in REPRODUCED
+        }
+        if old["machine"][0] == processor_model() and old["torch_version"][0] == torch.__version__:
+            rule = "same processor and torch build: the same bits"
+            bad = [field for field, gap in differences.items() if gap is None or bool(np.any(gap != 0))]
+        else:
+            rule = "another processor or torch build: within three standard deviations of two seeds' difference"
+            most = {field: 3 * np.sqrt(2) * spread[field] for field in differences}
+            bad = [field for field, gap in differences.items() if gap is None or not float(gap[-1]) <= most[field]]
+        lines.append(f"{name}: {rule}: {'differs in ' + ', '.join(bad) if bad else 'reproduced'}")
+        faults += [lines[-1]] if bad else []
+    return lines, faults
+
+
+def _seed_spread(runs: Table) -> dict[str, float]:
+    """Standard deviation between seeds at the last epoch, pooled over the repeated configs."""
+    last = last_rows(runs)
+    finished = take(last, last["status"] == "finished")
+    spread = {}
+    for field in REPRODUCED:
+        by_config: dict[int, list[float]] = {}
+        for identity, value in zip(finished["config_id"].tolist(), finished[field].tolist(), strict=True):
+            by_config.setdefault(identity, []).append(value)
+        variances = [np.var(values, ddof=1) for values in by_config.values() if len(values) > 1]
+        spread[field] = float(np.sqrt(np.mean(variances))) if variances else float("nan")
+    return spread

@@ -1,0 +1,206 @@
+"""Is a folder of runs sound? Every file, config and row is checked; what is wrong is a list of faults."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from jahs.columns import config_ids
+from jahs.errors import CorruptFile, InvalidTable, ProtocolMismatch
+from jahs.files.index import read_index
+from jahs.files.tables import Table, has_digests, read_table
+from jahs.metrics import ACCURACIES
+from jahs.runs import (
+    TIMES,
+    committed_faults,
+    each_run_once,
+    profile_of_visits,
+    read_configs,
+    read_profile,
+    read_protocol,
+    read_shards,
+    read_visits,
+    visits_of_profile,
+)
+from jahs.schema import CONFIG_KEYS, RUN_COLUMNS, SOURCES
+from jahs.tasks import Task
+from pipeline.candidates import trained_task
+from pipeline.protocol import protocol_digest
+from pipeline.sampling import config_table
+
+__all__ = ["each_run", "folder_task", "profiled_by", "verify"]
+
+_log = logging.getLogger(__name__)
+_LOSSES: Final = ("train_loss", "valid_loss", "test_loss")
+_MOST_LISTED: Final = 20
+
+
+def folder_task(path: Path) -> Task:
+    """Return the task of a folder, after checking that its protocol is the one that this code has.
+
+    Raises:
+        ProtocolMismatch: it is not; lists what differs.
+    """
+    protocol = read_protocol(path)
+    chosen = trained_task(protocol.facts["task"]["name"])
+    digest = protocol_digest(chosen)
+    if digest != protocol.digest:
+        raise ProtocolMismatch(
+            f"{path} was collected under protocol {protocol.digest}, but task {chosen.name!r} is now {digest}; "
+            f"check out the version that collected it, or collect into another folder"
+        )
+    return chosen
+
+
+def verify(path: Path) -> list[str]:
+    """Return every fault of a folder of runs; none means that it is sound.
+
+    A folder of an earlier version has no index, which is a warning: nobody would notice if its measurements changed.
+    """
+    chosen = folder_task(path)
+    faults = [f"{shard.relative_to(path)}: a damaged shard was set aside" for shard in path.glob("damaged/*.parquet")]
+    if damaged := [*committed_faults(path), *_single_faults(path)]:
+        return [*faults, *damaged[:_MOST_LISTED]]  # what they hold counts for nothing
+    shards, configs = read_shards(path), read_configs(path)
+    runs = each_run_once(shards)
+    if n_twice := sum(len(shard["epoch"]) for shard in shards) - len(runs["epoch"]):
+        faults.append(f"{n_twice} rows are stored twice; `pipeline.collect merge {path}` stores them once")
+    if others := sorted(set(runs["protocol"].tolist()) - {read_protocol(path).digest}):
+        faults.append(f"there are rows of another protocol: {', '.join(others)}")
+    faults += _config_faults(configs)
+    if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
+        faults.append(f"{len(strange)} configs have runs but are not in configs.parquet, e.g. {min(strange)}")
+    faults += _profile_faults(read_profile(path), read_visits(path))
+    for run in each_run(runs):
+        faults += _run_faults(run, chosen)
+        if len(faults) > _MOST_LISTED:
+            return [*faults[:_MOST_LISTED], "there may be more"]
+    return faults
+
+
+def _single_faults(path: Path) -> list[str]:
+    """Single runs that are damaged, or that neither the index nor a digest of their own vouches for."""
+    if (files := read_index(path)) is None:
+        advice = f"`python -m pipeline.collect merge {path}` makes one"
+        _log.warning("%s has no index, so damage to its measurements may go unnoticed; %s", path, advice)
+    faults = []
+    for shard in sorted((path / "new").glob("*.parquet")):
+        name = shard.relative_to(path).as_posix()
+        try:
+            if files is None or name in files or has_digests(shard):
+                read_table(shard, RUN_COLUMNS)
+            else:
+                faults.append(f"{name} carries no digest: it was put there or edited by other means")
+        except (CorruptFile, InvalidTable) as err:
+            faults.append(str(err))
+    return faults
+
+
+def _profile_faults(profile: Table, visits: Table) -> list[str]:
+    """Whether the profile is what its visits make; nothing where visits are not known."""
+    if len(where := profiled_by(profile)) > 1:
+        return [f"profile.parquet: times of {' and of '.join(where)} do not compare"]
+    if not len(visits["visit"]):
+        return []
+    made = profile_of_visits(visits_of_profile(visits, profile))
+    _, here, there = np.intersect1d(profile["config_id"], made["config_id"], return_indices=True)
+    n_repeats, n_visited = profile["n_repeats"][here], made["n_repeats"][there]
+    is_wrong = n_repeats > n_visited  # a pass under way has more
+    for name in TIMES:
+        least, told = made[name][there], profile[name][here]
+        is_wrong |= (told < least) | ((told > least) & (n_repeats == n_visited))
+    n_unvisited = len(profile["config_id"]) - len(here)
+    return [
+        f"profile.parquet: {n} {what}"
+        for n, what in (
+            (int(is_wrong.sum()), "configs do not have the least of their repeats"),
+            (n_unvisited, "configs were not visited"),
+        )
+        if n
+    ]
+
+
+def profiled_by(profile: Table) -> list[str]:
+    """What measured the profile."""
+    pairs = zip(profile["machine"].tolist(), profile["torch_version"].tolist(), strict=True)
+    return [f"{machine} with torch {version}" for machine, version in sorted({*pairs})]
+
+
+def _config_faults(configs: Table) -> list[str]:
+    """Whether every config is what its number and its id say."""
+    columns = {key: configs[key] for key in CONFIG_KEYS}
+    faults = []
+    wrong = np.flatnonzero(config_ids(columns) != configs["config_id"])
+    if len(wrong):
+        faults.append(f"configs.parquet: {len(wrong)} ids do not belong to their configs, first in row {wrong[0]}")
+    numbers = configs["config_index"]
+    drawn = numbers >= 0
+    if drawn.any():
+        again = config_table(0, int(numbers.max()) + 1)
+        wrong = np.flatnonzero(drawn & (again["config_id"][np.maximum(numbers, 0)] != configs["config_id"]))
+        if len(wrong):
+            faults.append(
+                f"configs.parquet: {len(wrong)} configs are not those of their numbers, first in row {wrong[0]}"
+            )
+    if unknown := sorted({*configs["source"].tolist()} - {*SOURCES}):
+        faults.append(f"configs.parquet: source {', '.join(unknown)} is none of {', '.join(SOURCES)}")
+    if len(np.unique(configs["config_id"])) != len(configs["config_id"]):
+        faults.append("configs.parquet: a config stands there more than once")
+    return faults
+
+
+def _run_faults(run: Table, chosen: Task) -> list[str]:
+    """Whether one run's rows are complete and in range."""
+    name = f"config_id={run['config_id'][0]} seed={run['seed'][0]}"
+    n_rows = len(run["epoch"])
+    faults = []
+    if not np.array_equal(run["epoch"], np.arange(1, n_rows + 1)):
+        faults.append(f"{name}: epochs are not 1..{n_rows}")
+    faults += [
+        f"{name}: {column} changes within the run"
+        for column in ("status", "device", "machine", "torch_version")
+        if len(set(run[column].tolist())) != 1
+    ]
+    faults += [f"{name}: {fault}" for fault in _ending_faults(run, chosen)]
+    accuracies = np.stack([run[field] for field in ACCURACIES])
+    if not ((accuracies >= 0) & (accuracies <= 100)).all():
+        faults.append(f"{name}: an accuracy is outside 0..100")
+    runtime = run["runtime"]
+    if run["device"][0] == "cpu":
+        if not (np.diff(runtime, prepend=np.float32(0)) > 0).all():
+            faults.append(f"{name}: runtime does not increase with every epoch")
+    elif not np.isnan(runtime).all():
+        faults.append(f"{name}: runtime of a run on {run['device'][0]} must be absent")
+    return faults
+
+
+def _ending_faults(run: Table, chosen: Task) -> list[str]:
+    """Whether a run ended as its status says."""
+    losses = np.stack([run[field] for field in _LOSSES])
+    n_rows = len(run["epoch"])
+    faults = []
+    match run["status"][0]:
+        case "finished":
+            if n_rows != chosen.max_epoch:
+                faults.append(f"finished after {n_rows} epochs, not {chosen.max_epoch}")
+        case "diverged":
+            if np.isfinite(losses[:, -1]).all():
+                faults.append("is marked diverged, but the losses of its last epoch are finite")
+            losses = losses[:, :-1]
+        case other:
+            return [f"status {other!r} is not finished or diverged"]
+    if not (np.isfinite(losses).all() and (losses >= 0).all()):
+        faults.append("a loss is negative or not finite")
+    return faults
+
+
+def each_run(runs: Table) -> list[Table]:
+    """Split a table that is sorted by config and seed into runs."""
+    if not len(runs["epoch"]):
+        return []
+    starts = np.flatnonzero(np.append(True, (np.diff(runs["config_id"]) != 0) | (np.diff(runs["seed"]) != 0)))
+    stops = [*starts[1:], len(runs["epoch"])]
+    return [{name: values[a:b] for name, values in runs.items()} for a, b in zip(starts, stops, strict=True)]

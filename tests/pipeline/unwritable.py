@@ -1,0 +1,26 @@
+"""A folder in which nothing can be written, as on a full or a read-only disk, even by root."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ADVICE = {errno.ENOSPC: "free some space", errno.EROFS: "make its folder writable, or name another one"}
+
+
+@contextmanager
+def unwritable(folder: Path, number: int) -> Iterator[None]:
+    """Refuse to open for writing whatever is in the folder, with this error of the system."""
+    opened = Path.open
+
+    def refuse(path, mode="r", *arguments, **named):
+        if folder in [path, *path.parents] and not set(mode).isdisjoint("wax+"):
+            raise OSError(number, os.strerror(number), str(path))
+        return opened(path, mode, *arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "open", refuse)
+        yield
