@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import jahs
-from jahs.cell import Cell
+from jahs.spaces.cell import Cell
 
 
 @pytest.fixture(autouse=True)

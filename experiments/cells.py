@@ -15,10 +15,10 @@ from experiments.studies.study import FULL_SIZES, Arm, Cell, ViewChoice
 from experiments.worlds import open_world, worlds_path
 from jahs.errors import JahsError
 from jahs.files.atomic import write_beside
-from jahs.queryable import Queryable
+from jahs.queries.queryable import Queryable
+from jahs.queries.views import View
 from jahs.simulate import Simulation
-from jahs.spaces import GROUPS
-from jahs.views import View
+from jahs.spaces.space import GROUPS
 
 __all__ = ["Job", "Outcome", "open_view", "run_cell"]
 

@@ -17,14 +17,14 @@ from experiments.analysis.logs import FINISHED, trial_log
 from experiments.analysis.steps import incumbents
 from experiments.benches import release_facts
 from experiments.rules import rule_faults
-from jahs.benchmark import Benchmark
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, ProtocolMismatch
-from jahs.hashing import digest_facts
-from jahs.parameters import is_number
+from jahs.files.hashing import digest_facts
+from jahs.queries.benchmark import Benchmark
+from jahs.queries.views import View
 from jahs.simulate import Log, Trial
 from jahs.simulate.continuation import network_of
 from jahs.simulate.settings import Settings
-from jahs.views import View
+from jahs.spaces.parameters import is_number
 
 __all__ = ["Claim", "Terms", "check_log", "claim_of", "settings_of", "view_of"]
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.benchmark import Benchmark
-from jahs.columns import Configs
-from jahs.encoding import encode
 from jahs.errors import MissingData
 from jahs.files.tables import take
-from jahs.metrics import Metric
+from jahs.queries.benchmark import Benchmark
 from jahs.release import RecordedTable, read_release
-from jahs.tasks import Task
+from jahs.spaces.columns import Configs
+from jahs.spaces.encoding import encode
+from jahs.tasks.definitions import Task
+from jahs.tasks.metrics import Metric
 from splits.folds import k_folds
 from splits.split import Split
 from surrogate.dataset import Measurements, Rows, assemble

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from experiments.claims import settings_of, view_of
-from jahs.benchmark import Benchmark
 from jahs.errors import InvalidArgument, JahsError, OptimizerFailed, ProtocolMismatch
+from jahs.queries.benchmark import Benchmark
 from jahs.simulate import Log, Simulation, Trial, visible
 
 __all__ = ["Factory", "read_factory", "replay"]

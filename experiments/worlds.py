@@ -4,7 +4,7 @@
 
 Every proposal is answered as the nearest recorded config, in both worlds the same one, so that every optimiser can
 search them unchanged and only the answers differ. The configs are those with a finished run on the processor whose
-seconds are the runtimes (`jahs.runs.timing_machine`); where there are several seeds, the recorded answer is their mean.
+seconds are the runtimes (`jahs.files.runs.timing_machine`). A config's recorded answer is the mean over its seeds.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from experiments.refits import every_row, recorded_measurements
-from jahs.columns import Configs
-from jahs.configs import Config
-from jahs.encoding import encode
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
-from jahs.fidelities import read_budget, read_epoch, read_epochs
 from jahs.files.atomic import write_beside
+from jahs.files.runs import is_timed
 from jahs.files.tables import take
-from jahs.metrics import METRICS, Metric
-from jahs.parameters import PARAMETERS
-from jahs.queryable import At
+from jahs.queries.queryable import At
+from jahs.queries.result import Result
 from jahs.release import RecordedTable
-from jahs.results import Result
-from jahs.runs import is_timed
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
-from jahs.spaces import Space
-from jahs.tasks import Task, task
+from jahs.spaces.columns import Configs
+from jahs.spaces.configs import Config
+from jahs.spaces.encoding import encode
+from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.space import Space
+from jahs.tasks.definitions import Task, task
+from jahs.tasks.fidelities import read_budget, read_epoch, read_epochs
+from jahs.tasks.metrics import METRICS, Metric
 from splits.folds import k_folds
 from surrogate.dataset import Measurements
 from surrogate.model import Settings, fit_surrogate

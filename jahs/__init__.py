@@ -6,36 +6,59 @@
 True
 """
 
-from jahs import bounds, cell, columns, configs, encoding, errors, metrics, parameters, schema, spaces, tasks
-from jahs.benchmark import Benchmark
-from jahs.columns import config_ids, validate_columns
-from jahs.configs import Config, config_id, validate, validate_many
-from jahs.encoding import decode, decode_columns, encode, encode_one
-from jahs.release import releases
-from jahs.spaces import Space, space
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from jahs import errors, tasks
+from jahs.queries.benchmark import Benchmark
+from jahs.queries.result import Result
+from jahs.release.find import releases
+from jahs.spaces.columns import config_ids, validate_columns
+from jahs.spaces.configs import Config, config_id, validate, validate_many
+from jahs.spaces.encoding import decode, decode_columns, encode, encode_one
+from jahs.spaces.space import Space, space
+
+if TYPE_CHECKING:
+    from jahs import adapters, simulate
+    from jahs.models.cost import cost
+    from jahs.models.noise.model import NoiseModel
+    from jahs.queries.queryable import Queryable
+    from jahs.queries.views.view import View
+    from jahs.simulate import Proposal, Simulation, Trial
+    from jahs.spaces.cell.value import Cell
+    from jahs.tasks.objectives import read_objectives
+    from jahs.tasks.pareto import hypervolume, is_non_dominated, pareto_front
 
 __all__ = [
     "Benchmark",
+    "Cell",
     "Config",
+    "NoiseModel",
+    "Proposal",
+    "Queryable",
+    "Result",
+    "Simulation",
     "Space",
-    "bounds",
-    "cell",
-    "columns",
+    "Trial",
+    "View",
+    "adapters",
     "config_id",
     "config_ids",
-    "configs",
+    "cost",
     "decode",
     "decode_columns",
     "encode",
     "encode_one",
-    "encoding",
     "errors",
-    "metrics",
-    "parameters",
+    "hypervolume",
+    "is_non_dominated",
+    "pareto_front",
+    "read_objectives",
     "releases",
-    "schema",
+    "simulate",
     "space",
-    "spaces",
     "tasks",
     "validate",
     "validate_columns",
@@ -43,3 +66,31 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+# A query needs none of these, so they are imported when they are first used.
+_LAZY: Final = {
+    "Cell": "jahs.spaces.cell.value",
+    "cost": "jahs.models.cost",
+    "hypervolume": "jahs.tasks.pareto",
+    "is_non_dominated": "jahs.tasks.pareto",
+    "pareto_front": "jahs.tasks.pareto",
+    "read_objectives": "jahs.tasks.objectives",
+    "NoiseModel": "jahs.models.noise.model",
+    "Proposal": "jahs.simulate",
+    "Queryable": "jahs.queries.queryable",
+    "Simulation": "jahs.simulate",
+    "Trial": "jahs.simulate",
+    "View": "jahs.queries.views.view",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    if name in __all__:
+        return import_module(f"jahs.{name}")
+    raise AttributeError(f"module 'jahs' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

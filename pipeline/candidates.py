@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jahs.errors import UnknownName
-from jahs.tasks import TASKS, Task
+from jahs.tasks.definitions import TASKS, Task
 
 __all__ = ["CANDIDATES", "trained_task"]
 

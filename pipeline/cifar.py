@@ -3,7 +3,7 @@
 The whole data set has six batches; a laptop task reads the first two, whose contents are checked by their MD5.
 
 Both are read into rows of bytes, a label and then 3 x 32 x 32 pixels. A python batch is a pickle of a fixed shape,
-which `jahs.pickles` reads as data.
+which `jahs.published.pickles` reads as data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile
 from jahs.files.archives import checked_members, open_archive
-from jahs.pickles import Limits, read_pickle
+from jahs.published.pickles import Limits, read_pickle
 
 __all__ = [
     "BATCHES",

@@ -25,10 +25,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 import torch
 
-from jahs.configs import config_id
 from jahs.errors import InvalidArgument
 from jahs.schema import SOURCES
-from jahs.tasks import Task
+from jahs.spaces.configs import config_id
+from jahs.tasks.definitions import Task
 from pipeline.candidates import trained_task
 from pipeline.data import load_images
 from pipeline.proposals import Proposals, read_proposals

@@ -21,10 +21,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
+from jahs.files.hashing import digest_bytes
 from jahs.files.strict_json import parse_json
-from jahs.hashing import digest_bytes
 from jahs.schema import SPLIT_PARTS
-from jahs.tasks import RESOLUTIONS, Task
+from jahs.tasks.definitions import RESOLUTIONS, Task
 from pipeline.sources import Pool, read_pool
 
 __all__ = ["ImageSet", "Part", "Split", "draw_split", "load_images", "read_split_file", "resize_batch"]

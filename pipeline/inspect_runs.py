@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jahs.errors import InvalidTable
-from jahs.tasks import RESOLUTIONS
+from jahs.tasks.definitions import RESOLUTIONS
 from pipeline.merge import merge
 from pipeline.retrain import retrain
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS

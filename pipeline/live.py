@@ -1,4 +1,4 @@
-"""Answers by training: what `jahs.Benchmark(kind="live")` asks. Found by `jahs.oracles.live`, in a checkout alone."""
+"""Answer queries by training: `jahs.Benchmark(kind="live")` finds this module in a checkout."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.configs import Config, config_id
-from jahs.cost import cost
 from jahs.errors import NotRecorded
-from jahs.metrics import METRICS, Metric
-from jahs.oracles.oracle import Codes, Kind, Numbers, Seeds, config_of
+from jahs.models.cost import cost
+from jahs.queries.oracles.oracle import Codes, Kind, Numbers, config_of
 from jahs.release.models import Costs
-from jahs.spaces import space
-from jahs.tasks import Task
+from jahs.spaces.configs import Config, config_id
+from jahs.spaces.seeds import Seeds
+from jahs.spaces.space import space
+from jahs.tasks.definitions import Task
+from jahs.tasks.metrics import METRICS, Metric
 from pipeline.data import ImageSet, load_images
 from pipeline.train import EPOCH_FIELDS, train
 
@@ -69,7 +70,7 @@ class LiveOracle:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return what a training measured after an epoch; see `jahs.oracles.Oracle.query`.
+        """Return what a training measured after an epoch; see `jahs.queries.oracles.Oracle.query`.
 
         Raises:
             NotRecorded: the training diverged before.

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, ProtocolMismatch
-from jahs.files.tables import Table
-from jahs.runs import (
+from jahs.files.runs import (
     committed_faults,
     read_configs,
     read_profile,
@@ -21,6 +20,7 @@ from jahs.runs import (
     read_runs,
     read_visits,
 )
+from jahs.files.tables import Table
 from pipeline.proxies import merge_proxies
 from pipeline.retrain import REPRODUCED
 from pipeline.runs import RunsFolder

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from jahs.cell import EDGES, Cell
-from jahs.cell.operations import CONV1X1, CONV3X3, IDENTITY, POOL, ZERO
-from jahs.tasks import Task
+from jahs.spaces.cell import EDGES, Cell
+from jahs.spaces.cell.operations import CONV1X1, CONV3X3, IDENTITY, POOL, ZERO
+from jahs.tasks.definitions import Task
 from pipeline.operators import OPERATORS, Operators
 
 __all__ = ["CellBlock", "Network", "ReductionBlock", "build_network"]

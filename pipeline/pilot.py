@@ -26,14 +26,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.benchmark import Benchmark
-from jahs.cell import Cell
-from jahs.columns import Columns
-from jahs.configs import Config, validate
+from jahs.files.runs import is_timed, last_rows, read_configs, read_profile, read_runs, timing_machine
 from jahs.files.tables import Table, take
-from jahs.runs import is_timed, last_rows, read_configs, read_profile, read_runs, timing_machine
+from jahs.queries.benchmark import Benchmark
 from jahs.schema import CONFIG_KEYS, OPS
-from jahs.spaces import space
+from jahs.spaces.cell import Cell
+from jahs.spaces.columns import Columns
+from jahs.spaces.configs import Config, validate
+from jahs.spaces.space import space
 from pipeline.candidates import CANDIDATES
 from pipeline.collect import Settings, collect
 from pipeline.sampling import N_GROUPS
@@ -87,7 +87,7 @@ class Measured:
 
 
 def read_measured(path: Path) -> Measured:
-    """Read the last epoch of every run; CPU seconds are those of one processor (`jahs.runs.is_timed`)."""
+    """Read the last epoch of every run; CPU seconds are those of one processor (`jahs.files.runs.is_timed`)."""
     runs, configs = read_runs(path), read_configs(path)
     runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(path))), runs["runtime"], np.nan)
     last = last_rows(runs)

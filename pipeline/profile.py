@@ -25,13 +25,13 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from jahs.columns import rows
-from jahs.configs import Config
 from jahs.errors import InvalidArgument
+from jahs.files.runs import TIMES, read_configs, read_profile, read_visits
 from jahs.files.tables import Table, concatenate, take, typed
-from jahs.runs import TIMES, read_configs, read_profile, read_visits
 from jahs.schema import CONFIG_KEYS, VISIT_COLUMNS
-from jahs.tasks import Task, task
+from jahs.spaces.columns import rows
+from jahs.spaces.configs import Config
+from jahs.tasks.definitions import Task, task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.protocol import shared_protocol

@@ -19,13 +19,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from jahs.columns import validate_columns
-from jahs.configs import Config, config_id, validate
 from jahs.errors import InvalidArgument, InvalidConfig, MissingData, ProtocolMismatch, UnknownName
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import Table, typed
-from jahs.parameters import show
 from jahs.schema import CONFIG_KEYS, CONFIG_TABLE_COLUMNS, SOURCES
+from jahs.spaces.columns import validate_columns
+from jahs.spaces.configs import Config, config_id, validate
+from jahs.spaces.parameters import show
 
 __all__ = ["Proposals", "check_source", "read_proposals"]
 

@@ -9,9 +9,9 @@ import dataclasses
 from pathlib import Path
 
 from jahs.errors import ProtocolMismatch
-from jahs.hashing import digest_facts
-from jahs.runs import read_protocol
-from jahs.tasks import PROSE, Task
+from jahs.files.hashing import digest_facts
+from jahs.files.runs import read_protocol
+from jahs.tasks.definitions import PROSE, Task
 from pipeline.augment import AUGMENTATION_VERSION
 from pipeline.train import CONSTANTS
 
@@ -33,7 +33,7 @@ def protocol_facts(task: Task) -> dict[str, object]:
     """
     if task.index_digest is None:
         raise ProtocolMismatch(
-            f"task {task.name!r} has no index digest: freeze it in jahs/tasks.py before anything is recorded"
+            f"task {task.name!r} has no index digest; freeze it in jahs/tasks/definitions.py before recording runs"
         )
     facts = {
         key: value

@@ -30,13 +30,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from jahs.columns import rows
-from jahs.configs import Config
 from jahs.errors import InvalidArgument
+from jahs.files.runs import proxies_path, read_configs, read_proxies, read_runs
 from jahs.files.tables import Table, concatenate, sort_by, take, typed
-from jahs.runs import proxies_path, read_configs, read_proxies, read_runs
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_COLUMNS
-from jahs.tasks import Task, task
+from jahs.spaces.columns import rows
+from jahs.spaces.configs import Config
+from jahs.tasks.definitions import Task, task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.protocol import shared_protocol

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from jahs.errors import InvalidTable
-from jahs.files.tables import Table, take
-from jahs.runs import (
+from jahs.files.runs import (
     last_rows,
     read_runs,
 )
+from jahs.files.tables import Table, take
 from pipeline.data import load_images
 from pipeline.runs import RunsFolder
 from pipeline.train import EPOCH_FIELDS, check_seed, train

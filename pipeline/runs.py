@@ -1,4 +1,4 @@
-"""Writing a folder of runs (laid out in `jahs.runs`): claimed, made durable one by one, recovered, compacted."""
+"""Writing a folder of runs (laid out in `jahs.files.runs`): claimed, made durable one by one, recovered, compacted."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ from typing import IO, Final, TypeAlias
 
 import numpy as np
 
-from jahs.columns import rows
-from jahs.configs import Config
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, ProtocolMismatch
 from jahs.files.atomic import out_of_space, write_beside
 from jahs.files.index import read_index, state_of, write_index
-from jahs.files.tables import Table, concatenate, empty_table, read_table, table_bytes, take, write_table
-from jahs.runs import (
+from jahs.files.runs import (
     committed_files,
     each_run_once,
     read_committed,
@@ -30,7 +27,10 @@ from jahs.runs import (
     read_shards,
     run_shards,
 )
+from jahs.files.tables import Table, concatenate, empty_table, read_table, table_bytes, take, write_table
 from jahs.schema import CONFIG_TABLE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
+from jahs.spaces.columns import rows
+from jahs.spaces.configs import Config
 from pipeline.sampling import sample_config
 
 __all__ = ["Named", "RunsFolder", "check_free_space"]

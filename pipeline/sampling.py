@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import Philox  # type: ignore[import-untyped]  # ships no types
 
-from jahs.columns import Columns, config_ids, rows
-from jahs.configs import Config
+from jahs.cli.stdout import write_stdout
 from jahs.errors import InvalidArgument
 from jahs.files.tables import Table, typed
-from jahs.parameters import PARAMETERS
 from jahs.schema import CONFIG_TABLE_COLUMNS, SOURCE_DEFAULTS
-from jahs.spaces import space
-from jahs.stdout import write_stdout
+from jahs.spaces.columns import Columns, config_ids, rows
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.space import space
 
 __all__ = [
     "FIDELITY_GROUPS",

@@ -11,8 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from jahs.errors import InvalidTable
-from jahs.files.tables import Table, take
-from jahs.runs import (
+from jahs.files.runs import (
     is_timed,
     last_rows,
     read_configs,
@@ -21,6 +20,7 @@ from jahs.runs import (
     read_runs,
     timing_machine,
 )
+from jahs.files.tables import Table, take
 from jahs.schema import SOURCES
 from pipeline.sampling import N_GROUPS, group_positions, run_seeds
 

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from jahs.configs import Config, config_id, validate
 from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
 from jahs.files.atomic import write_beside
-from jahs.tasks import Task
+from jahs.spaces.configs import Config, config_id, validate
+from jahs.tasks.definitions import Task
 from pipeline.augment import AUGMENTATION_VERSION, crop_padding, flip_and_crop, trivial_augment
 from pipeline.data import ImageSet, Part, resize_batch
 from pipeline.network import Network, build_network

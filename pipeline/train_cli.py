@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jahs.configs import Config, config_id, validate
 from jahs.errors import InvalidArgument
 from jahs.files.strict_json import parse_json
-from jahs.spaces import space
-from jahs.tasks import task
+from jahs.spaces.configs import Config, config_id, validate
+from jahs.spaces.space import space
+from jahs.tasks.definitions import task
 from pipeline.data import load_images
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.command import new_parser, run_command

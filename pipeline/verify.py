@@ -8,12 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from jahs.columns import config_ids
 from jahs.errors import CorruptFile, InvalidTable, ProtocolMismatch
 from jahs.files.index import read_index
-from jahs.files.tables import Table, has_digests, read_table
-from jahs.metrics import ACCURACIES
-from jahs.runs import (
+from jahs.files.runs import (
     TIMES,
     committed_faults,
     each_run_once,
@@ -25,8 +22,11 @@ from jahs.runs import (
     read_visits,
     visits_of_profile,
 )
+from jahs.files.tables import Table, has_digests, read_table
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS, SOURCES
-from jahs.tasks import Task
+from jahs.spaces.columns import config_ids
+from jahs.tasks.definitions import Task
+from jahs.tasks.metrics import ACCURACIES
 from pipeline.candidates import trained_task
 from pipeline.protocol import protocol_digest
 from pipeline.sampling import config_table

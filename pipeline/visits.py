@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
+from jahs.files.runs import profile_of_visits, read_visits, visits_path
 from jahs.files.tables import Table, concatenate, sort_by, take
-from jahs.runs import profile_of_visits, read_visits, visits_path
 from jahs.schema import PROFILE_COLUMNS, VISIT_COLUMNS
 from pipeline.runs import RunsFolder
 

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from jahs.configs import config_id
 from jahs.files.tables import Table
 from jahs.schema import RUN_COLUMNS
-from jahs.tasks import Task
+from jahs.spaces.configs import config_id
+from jahs.tasks.definitions import Task
 from pipeline.candidates import trained_task
 from pipeline.data import ImageSet, load_images
 from pipeline.protocol import protocol_digest

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.parameters import PARAMETERS
 from jahs.schema import SPLIT_PARTS
+from jahs.spaces.parameters import PARAMETERS
 from splits.kinship import FIDELITY_KEYS, fidelity_groups, group_name
 from splits.quotas import WHOLE, deviations
 from splits.recorded import Recorded

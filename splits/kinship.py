@@ -13,13 +13,13 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.cell import canonical_keys
 from jahs.schema import CONFIG_KEYS, OPS
+from jahs.spaces.cell import canonical_keys
 
 __all__ = ["FIDELITY_KEYS", "ConfigColumns", "fidelity_groups", "group_name", "kin", "same_config", "seeded_ranks"]
 
 ConfigColumns: TypeAlias = Mapping[str, NDArray[np.generic]]
-"""Rows with the 14 keys and `config_id`, as `jahs.runs.read_configs` gives them; a config may have many rows."""
+"""Rows with the 14 keys and `config_id`, as `jahs.files.runs.read_configs` gives them; a config may have many rows."""
 
 FIDELITY_KEYS: Final = ("N", "W", "Resolution")
 _OTHER_KEYS: Final = tuple(key for key in CONFIG_KEYS if key not in OPS)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.columns import validate_columns
 from jahs.errors import CorruptFile, InvalidConfig, InvalidTable
+from jahs.files.runs import read_configs, read_protocol, read_runs
 from jahs.files.tables import Table, sort_by, take
-from jahs.runs import read_configs, read_protocol, read_runs
 from jahs.schema import CONFIG_KEYS
+from jahs.spaces.columns import validate_columns
 
 __all__ = ["Recorded", "examples", "hex_id", "read_recorded"]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, UnknownName
 from jahs.files.atomic import write_beside
+from jahs.files.hashing import digest_facts
 from jahs.files.sealed_json import read_sealed, sealed_text
-from jahs.hashing import digest_facts
 from jahs.schema import SPLIT_PARTS
 from splits.recorded import examples, hex_id
 

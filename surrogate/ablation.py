@@ -20,12 +20,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.bounds import BoundedTransform
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.features import FEATURE_SETS, GROUPS, FeatureSet
-from jahs.features.cells import CELL_FEATURES
-from jahs.metrics import ACCURACIES, LEARNED
-from jahs.tasks import Task
+from jahs.models.bounds import BoundedTransform
+from jahs.models.features import FEATURE_SETS, GROUPS, FeatureSet
+from jahs.models.features.cells import CELL_FEATURES
+from jahs.tasks.definitions import Task
+from jahs.tasks.metrics import ACCURACIES, LEARNED
 from splits.split import Split, read_split
 from surrogate.command import runs_parser
 from surrogate.dataset import Measurements, Rows, assemble, assemble_cumulative, join_rows, read_measurements

@@ -15,10 +15,10 @@ from typing import Any, Final, TypeAlias
 import matplotlib as mpl
 
 from jahs.errors import CorruptFile, MissingData, UnknownFormat
-from jahs.metrics import METRICS
 from jahs.release import Release, read_release
 from jahs.schema import SPLIT_PARTS
-from jahs.tasks import caveats_of
+from jahs.tasks.definitions import caveats_of
+from jahs.tasks.metrics import METRICS
 from surrogate.plots import plots_of
 from surrogate.quality import FULL_SIZE, QUALITY_FORMAT
 from workshop.command import new_parser, run_command

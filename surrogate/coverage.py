@@ -21,8 +21,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.noise import Kind, NoiseModel
-from jahs.noise.chance import quantile
+from jahs.models.noise import Kind, NoiseModel
+from jahs.models.noise.chance import quantile
 from surrogate.predicted import NOISY, Predicted, outcome_deviations, repeated_configs, seed_deviations
 from surrogate.spreads import Deviations, reach
 from workshop.ranks import kendall_tau

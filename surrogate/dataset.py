@@ -24,13 +24,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.cost import n_macs, n_params
-from jahs.encoding import encode
 from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
-from jahs.files.tables import Table, empty_table, sort_by, take
-from jahs.hashing import digest_bytes
-from jahs.metrics import ACCURACIES, LEARNED, METRICS
-from jahs.runs import (
+from jahs.files.hashing import digest_bytes
+from jahs.files.runs import (
     halves_of_visits,
     is_timed,
     last_rows,
@@ -43,6 +39,8 @@ from jahs.runs import (
     timing_machine,
     visits_of_profile,
 )
+from jahs.files.tables import Table, empty_table, sort_by, take
+from jahs.models.cost import n_macs, n_params
 from jahs.schema import (
     COLUMNS,
     CONFIG_COLUMNS,
@@ -54,7 +52,9 @@ from jahs.schema import (
     VISIT_COLUMNS,
     VISIT_KEY,
 )
-from jahs.tasks import Task, task
+from jahs.spaces.encoding import encode
+from jahs.tasks.definitions import Task, task
+from jahs.tasks.metrics import ACCURACIES, LEARNED, METRICS
 from splits.split import Split
 
 __all__ = [
@@ -162,7 +162,7 @@ def read_measurements(folder: Path) -> Measurements:
     """Read a folder of runs.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: as `jahs.runs`.
+        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: as `jahs.files.runs`.
         UnknownName: its task does not exist.
     """
     protocol = read_protocol(folder)

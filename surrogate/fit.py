@@ -14,8 +14,8 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, UnknownName
 from jahs.files.sealed_json import read_sealed
-from jahs.metrics import LEARNED
-from jahs.tasks import Task
+from jahs.tasks.definitions import Task
+from jahs.tasks.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import add_fewest, add_workers, runs_parser
 from surrogate.dataset import FEWEST, Measurements, Rows, assemble, check_groups, read_measurements

@@ -17,13 +17,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from jahs.benchmark import Benchmark
-from jahs.cell import Cell
 from jahs.errors import InvalidArgument
+from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
 from jahs.schema import OPS
-from jahs.spaces import space
-from jahs.tasks import TASKS
+from jahs.spaces.cell import Cell
+from jahs.spaces.space import space
+from jahs.tasks.definitions import TASKS
 from workshop.command import new_parser, run_command
 from workshop.real_landscape import EPOCHS, compare_cells, compare_with_landscape, read_cell_accuracies
 

@@ -21,9 +21,9 @@ from typing import Final
 import numpy as np
 
 from jahs.errors import InvalidArgument
-from jahs.features import FeatureSet, feature_set
 from jahs.files.tables import Table, take
-from jahs.tasks import Task
+from jahs.models.features import FeatureSet, feature_set
+from jahs.tasks.definitions import Task
 from splits.folds import learning_curve_subsets
 from splits.split import read_split
 from surrogate.command import add_workers, runs_parser

@@ -19,13 +19,13 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.bounds import BoundedTransform
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
-from jahs.features import FEATURES_VERSION, FeatureBuilder, FeatureSet, feature_set
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import parse_json
-from jahs.metrics import ACCURACIES, METRICS
-from jahs.tasks import Task, task
+from jahs.models.bounds import BoundedTransform
+from jahs.models.features import FEATURES_VERSION, FeatureBuilder, FeatureSet, feature_set
+from jahs.tasks.definitions import Task, task
+from jahs.tasks.metrics import ACCURACIES, METRICS
 from surrogate.dataset import Rows
 
 __all__ = [

@@ -17,9 +17,9 @@ from typing import Final
 import numpy as np
 
 from jahs.errors import InvalidArgument, InvalidTable
-from jahs.metrics import ACCURACIES
-from jahs.noise import NoiseModel
-from jahs.tasks import Task
+from jahs.models.noise import NoiseModel
+from jahs.tasks.definitions import Task
+from jahs.tasks.metrics import ACCURACIES
 from splits.split import read_split
 from surrogate.command import runs_parser
 from surrogate.coverage import Coverage, Realism, coverage, held, realism, report, summary

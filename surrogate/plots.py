@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from jahs.metrics import METRICS
+from jahs.tasks.metrics import METRICS
 from surrogate.dataset import GROUP_VALUES
 from workshop.pages.document import Figure
 from workshop.pages.drawing import new_drawing, set_scale

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.files.tables import take
-from jahs.metrics import ACCURACIES
-from jahs.noise.spread import to_line
+from jahs.models.noise.spread import to_line
 from jahs.schema import CONFIG_KEYS, SPLIT_PARTS
+from jahs.tasks.metrics import ACCURACIES
 from splits.folds import k_folds
 from splits.split import Split
 from surrogate.dataset import Measurements, Rows, assemble, join_rows

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument
-from jahs.metrics import METRICS
 from jahs.schema import SPLIT_PARTS
+from jahs.tasks.metrics import METRICS
 from splits.split import Split
 from surrogate.dataset import (
     FEWEST,

@@ -27,12 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument
-from jahs.features import FeatureBuilder
 from jahs.files.tables import take
-from jahs.forest import Forest, forest_from_xgboost
-from jahs.metrics import LEARNED
+from jahs.models.features import FeatureBuilder
+from jahs.models.forest import Forest, forest_from_xgboost
 from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release, write_release
 from jahs.release.writing import clear_leftovers
+from jahs.tasks.metrics import LEARNED
 from splits.check import check_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split

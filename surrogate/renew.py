@@ -19,9 +19,9 @@ from typing import Final
 
 import numpy as np
 
-from jahs.hashing import digest_facts
-from jahs.metrics import LEARNED
+from jahs.files.hashing import digest_facts
 from jahs.release import read_release
+from jahs.tasks.metrics import LEARNED
 from splits.make import Settings as SplitSettings
 from splits.make import make_split
 from splits.recorded import read_recorded

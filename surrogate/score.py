@@ -14,7 +14,7 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.strict_json import parse_json
-from jahs.metrics import LEARNED
+from jahs.tasks.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import runs_parser
 from surrogate.dataset import Measurements, Rows, assemble_answered, assemble_repeats, read_measurements

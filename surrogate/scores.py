@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
-from jahs.metrics import ACCURACIES, METRICS
+from jahs.tasks.metrics import ACCURACIES, METRICS
 from surrogate.dataset import Rows, group_name, group_numbers
 from workshop.ranks import kendall_tau, kendall_tau_within
 

@@ -31,9 +31,9 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
 from jahs.files.atomic import write_beside
+from jahs.files.hashing import digest_bytes, digest_facts
 from jahs.files.strict_json import parse_json
-from jahs.hashing import digest_bytes, digest_facts
-from jahs.tasks import Task, task
+from jahs.tasks.definitions import Task, task
 from surrogate.dataset import Rows
 from surrogate.model import Settings, fit_surrogate
 from workshop.ranks import kendall_tau

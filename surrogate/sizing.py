@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from jahs.tasks import Task
+from jahs.tasks.definitions import Task
 from surrogate.dataset import Rows
 from surrogate.model import Settings, fit_surrogate
 from surrogate.scores import agreement

@@ -1,4 +1,4 @@
-"""How far trainings spread: from deviations of repeats, and of outcomes from predictions, to `jahs.noise.spread`.
+"""Fit the spread of trainings (`jahs.models.noise.spread`) to deviations of repeats and of outcomes from predictions.
 
 Repeats are few, so what is estimated is small and shrunk. The logarithm of the spread is a sum of an intercept for
 training accuracy and one for the two others, a smooth curve of the predicted accuracy, a curve of the epoch, slopes for
@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.files.tables import Table, take
-from jahs.metrics import ACCURACIES
-from jahs.noise.chance import quantile
-from jahs.noise.spread import (
+from jahs.models.noise.chance import quantile
+from jahs.models.noise.spread import (
     LEVELS,
     RATE_COLUMN,
     RATES,
@@ -31,7 +30,8 @@ from jahs.noise.spread import (
     TimeSpread,
     tail_scale,
 )
-from jahs.parameters import PARAMETERS
+from jahs.spaces.parameters import PARAMETERS
+from jahs.tasks.metrics import ACCURACIES
 
 __all__ = ["Deviations", "fit_correlation", "fit_spreads", "fit_time_spread", "reach"]
 
@@ -59,7 +59,7 @@ class Deviations:
 
     Attributes:
         metric: whose.
-        size: the deviations, (n,), on the line of `jahs.noise.spread`; of times, of their logarithm.
+        size: the deviations, (n,), on the line of `jahs.models.noise.spread`; of times, of their logarithm.
         predicted: what a query would answer there, (n,).
         X: encoded configs and epochs, (n, 15).
         unit: (n,), what is one observation: a config and a place among its repeats.

@@ -12,10 +12,10 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from jahs.benchmark import Benchmark
 from jahs.errors import InvalidArgument, InvalidTable
-from jahs.references import build_references
-from jahs.runs import is_timed
+from jahs.files.runs import is_timed
+from jahs.queries.benchmark import Benchmark
+from jahs.queries.references import build_references
 from splits.split import Split
 from surrogate.coverage import coverage, realism
 from surrogate.dataset import Measurements, unmeasured

@@ -1,4 +1,4 @@
-"""How long networks take, from how often they do what: the coefficients in `jahs.features.timing`.
+"""How long networks take, from how often they do what: the coefficients in `jahs.models.features.timing`.
 
 python -m surrogate.timing RUNS --split SPLIT
 
@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable
-from jahs.features import FeatureBuilder, FeatureSet
-from jahs.features.timing import BACKWARD, FORWARD
 from jahs.files.tables import Table
-from jahs.tasks import Task
+from jahs.models.features import FeatureBuilder, FeatureSet
+from jahs.models.features.timing import BACKWARD, FORWARD
+from jahs.tasks.definitions import Task
 from splits.split import Split, read_split
 from surrogate.command import runs_parser
 from surrogate.dataset import Measurements, Rows, assemble, read_measurements

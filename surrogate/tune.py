@@ -22,9 +22,9 @@ from typing import Any, Final
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownName
-from jahs.features import FEATURES_VERSION
 from jahs.files.sealed_json import read_sealed, sealed_text
-from jahs.metrics import LEARNED
+from jahs.models.features import FEATURES_VERSION
+from jahs.tasks.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import add_fewest, add_workers, runs_parser
 from surrogate.dataset import (

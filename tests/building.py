@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from jahs.columns import config_ids
+from jahs.files.hashing import digest_facts
 from jahs.files.tables import Table, concatenate, write_table
-from jahs.hashing import digest_facts
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, OPS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
-from jahs.spaces import space
+from jahs.spaces.columns import config_ids
+from jahs.spaces.space import space
 
 GROUPS = np.array(list(product((1, 3, 5), (4, 8, 16), (0.25, 0.5, 1.0))))
 MACHINE = {"machine": "test", "torch_version": "0"}

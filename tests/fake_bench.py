@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jahs.columns import validate_columns
-from jahs.configs import validate_many
-from jahs.cost import n_macs, n_params
-from jahs.encoding import encode
-from jahs.fidelities import read_budget
-from jahs.metrics import METRICS
-from jahs.results import Result
+from jahs.models.cost import n_macs, n_params
+from jahs.queries.result import Result
 from jahs.schema import OPS
-from jahs.spaces import space
-from jahs.tasks import task
+from jahs.spaces.columns import validate_columns
+from jahs.spaces.configs import validate_many
+from jahs.spaces.encoding import encode
+from jahs.spaces.space import space
+from jahs.tasks.definitions import task
+from jahs.tasks.fidelities import read_budget
+from jahs.tasks.metrics import METRICS
 
 
 @dataclass

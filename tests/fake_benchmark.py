@@ -7,12 +7,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from jahs.columns import codes, config_ids
 from jahs.errors import UnknownName
-from jahs.metrics import METRICS
 from jahs.schema import CONFIG_KEYS, OPS
-from jahs.spaces import space
-from jahs.tasks import task
+from jahs.spaces.columns import codes, config_ids
+from jahs.spaces.space import space
+from jahs.tasks.definitions import task
+from jahs.tasks.metrics import METRICS
 
 AT = {name: j for j, name in enumerate(CONFIG_KEYS)}
 

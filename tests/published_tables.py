@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import jahs
-from jahs.cost import n_macs, n_params
+from jahs.models.cost import n_macs, n_params
 from jahs.schema import CONFIG_KEYS
-from jahs.tasks import TASKS
+from jahs.tasks.definitions import TASKS
 
 TASK = TASKS["colorectal_histology"]
 N_EPOCHS = TASK.max_epoch

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 import jahs
-from jahs.bounds import BoundedTransform
-from jahs.features import FeatureBuilder, FeatureSet, feature_set
-from jahs.forest import Forest
+from jahs.models.bounds import BoundedTransform
+from jahs.models.features import FeatureBuilder, FeatureSet, feature_set
+from jahs.models.forest import Forest
 from jahs.release import MetricModel, Models, Pack, RecordedTable, write_release
-from jahs.tasks import TASKS
+from jahs.tasks.definitions import TASKS
 from tests.building import make_configs, make_profile, make_runs
 
 ACCURACIES = ("train_acc", "valid_acc", "test_acc")

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from jahs.cli.stdout import write_stdout
 from jahs.errors import JahsError
 from jahs.files.atomic import is_write_fault, write_fault
-from jahs.stdout import write_stdout
 
 __all__ = ["Failed", "new_parser", "run_command"]
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder, write_beside
-from jahs.hashing import sha256_file
+from jahs.files.hashing import sha256_file
 
 __all__ = [
     "MANIFEST_FORMAT",

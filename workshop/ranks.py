@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from jahs.errors import InvalidArgument
-from jahs.masks import refuse_masked
-from jahs.parameters import is_integer, show
+from jahs.spaces.masks import refuse_masked
+from jahs.spaces.parameters import is_integer, show
 
 __all__ = ["kendall_tau", "kendall_tau_within", "persistence", "rank_biased_overlap", "spearman"]
 

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from jahs.benchmark import Benchmark
-from jahs.cell.index import nb201_indices
-from jahs.columns import Columns
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
-from jahs.parameters import PARAMETERS
+from jahs.queries.benchmark import Benchmark
+from jahs.spaces.cell.index import nb201_indices
+from jahs.spaces.columns import Columns
+from jahs.spaces.parameters import PARAMETERS
 from workshop.ranks import kendall_tau, kendall_tau_within, spearman
 
 __all__ = ["EPOCHS", "compare_cells", "compare_with_landscape", "read_cell_accuracies"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from jahs.cell import EDGES, N_CELLS
-from jahs.configs import PARAMETERS
-from jahs.tasks import TASKS
+from jahs.spaces.cell import EDGES, N_CELLS
+from jahs.spaces.configs import PARAMETERS
+from jahs.tasks.definitions import TASKS
 
 WIDTH, HEIGHT = 900, 392
 PANEL_WIDTH, PANEL_HEIGHT = 278, 296

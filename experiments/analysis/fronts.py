@@ -9,7 +9,7 @@ import numpy as np
 from experiments.analysis.logs import Floats
 from experiments.analysis.steps import Steps
 from jahs.errors import InvalidArgument
-from jahs.pareto import hypervolume
+from jahs.tasks.pareto import hypervolume
 
 __all__ = ["attainment_surface", "hypervolume_over_time", "igd_plus"]
 

@@ -15,12 +15,12 @@ from experiments.analysis.logs import Floats
 from experiments.analysis.summaries import Interval, bootstrap_interval
 from experiments.analysis.variance import Draws, decomposition, draw, shares_alone, shares_in_all, unions
 from experiments.studies.study import FULL_SIZES
-from jahs.columns import Configs, rows
-from jahs.configs import Config
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.metrics import Metric
-from jahs.parameters import PARAMETERS
-from jahs.spaces import GROUPS, Space
+from jahs.spaces.columns import Configs, rows
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.space import GROUPS, Space
+from jahs.tasks.metrics import Metric
 
 __all__ = [
     "N_BEST",

@@ -14,9 +14,9 @@ import numpy as np
 from experiments.analysis.logs import Floats
 from experiments.analysis.summaries import Interval, percentile_interval
 from experiments.optimizers.moves import movable, mutated
-from jahs.configs import Config
 from jahs.errors import InvalidArgument
-from jahs.spaces import Space
+from jahs.spaces.configs import Config
+from jahs.spaces.space import Space
 
 __all__ = ["autocorrelation", "contexts", "mutants", "random_walk"]
 

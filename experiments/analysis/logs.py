@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidTable
-from jahs.metrics import metric
 from jahs.simulate import Trial
+from jahs.tasks.metrics import metric
 
 __all__ = ["FINISHED", "Floats", "TrialLog", "trial_log"]
 

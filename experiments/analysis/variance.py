@@ -17,8 +17,8 @@ import numpy as np
 
 from experiments.analysis.logs import Floats
 from experiments.analysis.summaries import Interval, percentile_interval
-from jahs.columns import Columns
 from jahs.errors import InvalidArgument, UnknownName
+from jahs.spaces.columns import Columns
 
 __all__ = ["INTERPLAY", "Draws", "decomposition", "draw", "shares_alone", "shares_in_all", "unions"]
 

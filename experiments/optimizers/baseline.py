@@ -10,11 +10,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jahs.configs import Config
 from jahs.errors import InvalidArgument
-from jahs.objectives import read_objectives
 from jahs.simulate import Proposal, Trial, Visible
 from jahs.simulate.trial import AskedFidelity
+from jahs.spaces.configs import Config
+from jahs.tasks.objectives import read_objectives
 
 __all__ = ["Baseline", "Losses", "Result"]
 
@@ -50,7 +50,7 @@ class Baseline(ABC):
     Args:
         view: what the optimiser may know of the benchmark.
         seed: of every choice that the optimiser makes.
-        objectives: metrics to optimise; a loss is a metric turned so that less is better (`jahs.objectives`).
+        objectives: metrics to optimise; a loss is a metric turned so that less is better (`jahs.tasks.objectives`).
         settings: a frozen dataclass.
     """
 

@@ -13,8 +13,8 @@ from typing import Literal
 from experiments.optimizers.baseline import Baseline, Result
 from experiments.optimizers.moves import movable, mutated
 from experiments.optimizers.settings import require
-from jahs.configs import Config
 from jahs.simulate import Visible
+from jahs.spaces.configs import Config
 
 __all__ = ["Evolution", "EvolutionSettings"]
 

@@ -15,8 +15,8 @@ from experiments.optimizers.baseline import Baseline, Result
 from experiments.optimizers.ranking import order
 from experiments.optimizers.rungs import rungs
 from experiments.optimizers.settings import require
-from jahs.configs import Config
 from jahs.simulate import Visible
+from jahs.spaces.configs import Config
 
 __all__ = ["Halving", "HalvingSettings"]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from experiments.optimizers.baseline import Baseline, Result
 from experiments.optimizers.moves import values_of
 from experiments.optimizers.settings import require
-from jahs.configs import Config
 from jahs.simulate import Visible
-from jahs.spaces import STEP
+from jahs.spaces.configs import Config
+from jahs.spaces.space import STEP
 
 __all__ = ["LocalSearch", "LocalSearchSettings"]
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 import numpy as np
 
 from jahs.adapters.values import shown_parameters
-from jahs.configs import Config
-from jahs.parameters import Parameter, Value
-from jahs.spaces import Space
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import Parameter, Value
+from jahs.spaces.space import Space
 
 __all__ = ["crossed", "movable", "mutated", "values_of"]
 

@@ -9,8 +9,8 @@ from experiments.optimizers.baseline import Baseline, Result
 from experiments.optimizers.moves import crossed, movable, mutated
 from experiments.optimizers.ranking import order
 from experiments.optimizers.settings import require
-from jahs.configs import Config
 from jahs.simulate import Visible
+from jahs.spaces.configs import Config
 
 __all__ = ["Nsga2", "Nsga2Settings"]
 

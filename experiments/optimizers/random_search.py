@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.optimizers.baseline import Baseline, Result
-from jahs.configs import Config
 from jahs.simulate import Visible
+from jahs.spaces.configs import Config
 
 __all__ = ["RandomSearch", "RandomSearchSettings"]
 

@@ -14,10 +14,10 @@ from typing import Any, Final, Literal, Protocol, cast
 
 from experiments.optimizers.settings import read_numbers
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.seeds import read_seed
+from jahs.queries.views import Queryable
 from jahs.simulate import Optimizer as Driven
 from jahs.simulate import Visible, visible
-from jahs.views import Queryable
+from jahs.spaces.seeds import read_seed
 
 __all__ = ["OPTIMIZERS", "Entry", "Optimizer", "make"]
 

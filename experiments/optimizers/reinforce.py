@@ -17,9 +17,9 @@ import numpy.typing as npt
 from experiments.optimizers.baseline import Baseline, Result
 from experiments.optimizers.moves import movable
 from experiments.optimizers.settings import require
-from jahs.configs import Config
-from jahs.parameters import Parameter
 from jahs.simulate import Visible
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import Parameter
 
 __all__ = ["Reinforce", "ReinforceSettings"]
 

@@ -8,7 +8,7 @@ from typing import Any, Final, get_args, get_type_hints
 import numpy as np
 
 from jahs.errors import InvalidArgument
-from jahs.parameters import is_integer, is_real, show
+from jahs.spaces.parameters import is_integer, is_real, show
 
 __all__ = ["read_numbers", "require"]
 

@@ -14,8 +14,8 @@ from experiments.analysis.summaries import summarize
 from experiments.report.results import CellResult, Results
 from experiments.report.single import TIME_LABEL, arm_curves, error_limits, number_text, overview, time_grid
 from experiments.studies.study import FULL_SIZES, Arm
-from jahs.benchmark import Benchmark
-from jahs.spaces import space
+from jahs.queries.benchmark import Benchmark
+from jahs.spaces.space import space
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 

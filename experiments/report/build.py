@@ -17,10 +17,10 @@ from experiments.report.multiobjective import multiobjective_sections
 from experiments.report.results import Results, read_results
 from experiments.report.standings import leaderboard_section
 from experiments.report.truth import truth_sections
-from jahs.benchmark import Benchmark
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder
-from jahs.tasks import TASKS, caveats_of
+from jahs.queries.benchmark import Benchmark
+from jahs.tasks.definitions import TASKS, caveats_of
 from workshop.folders import writing
 from workshop.pages.document import Document, Section, Table, Text
 from workshop.pages.html import svg_text, to_html

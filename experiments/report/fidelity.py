@@ -13,11 +13,11 @@ from experiments.analysis.speedups import speedup
 from experiments.report.results import Results
 from experiments.report.single import overview, speedup_text
 from experiments.studies.study import FULL_SIZES
-from jahs.benchmark import Benchmark
-from jahs.columns import Columns
-from jahs.spaces import space
-from jahs.tasks import TASKS
-from jahs.views import View
+from jahs.queries.benchmark import Benchmark
+from jahs.queries.views import View
+from jahs.spaces.columns import Columns
+from jahs.spaces.space import space
+from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 

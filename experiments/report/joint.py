@@ -8,7 +8,7 @@ from experiments.analysis.speedups import Speedup, geometric_mean, speedup
 from experiments.report.results import Results
 from experiments.report.single import overview, speedup_text
 from experiments.studies.study import Arm
-from jahs.tasks import TASKS
+from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Estimate, draw_estimates
 

@@ -11,8 +11,8 @@ import numpy as np
 from experiments.analysis.landscape import N_BEST, N_RANDOM, Landscape, Scale, Variance
 from experiments.analysis.summaries import Interval
 from experiments.analysis.variance import INTERPLAY
-from jahs.metrics import ACCURACIES
-from jahs.tasks import Task, caveats_of
+from jahs.tasks.definitions import Task, caveats_of
+from jahs.tasks.metrics import ACCURACIES
 from workshop.pages.document import Block, Document, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, Estimate, draw_curves, draw_estimates
 from workshop.pages.style import style

@@ -17,8 +17,8 @@ from experiments.report.results import CellResult, Results
 from experiments.report.single import FEWEST_TO_COMPARE, TIME_LABEL, arm_curves, no_common_seed, number_text, time_grid
 from experiments.studies.study import Arm
 from jahs.errors import MissingData, UnknownName
-from jahs.metrics import METRICS
-from jahs.references import Front
+from jahs.queries.references import Front
+from jahs.tasks.metrics import METRICS
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 

@@ -14,10 +14,10 @@ from experiments.analysis.steps import Steps, incumbents
 from experiments.benches import release_facts
 from experiments.folder import StudyFolder, TaskFacts, read_folder
 from experiments.studies.study import Arm, Cell, Study
-from jahs.benchmark import Benchmark
-from jahs.configs import Config
 from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
+from jahs.queries.benchmark import Benchmark
 from jahs.simulate import read_log
+from jahs.spaces.configs import Config
 from workshop.jobs import in_processes
 
 __all__ = ["CellResult", "Results", "read_cell", "read_results"]

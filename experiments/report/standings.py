@@ -12,8 +12,8 @@ from experiments.analysis.summaries import summarize
 from experiments.report.results import CellResult, Results
 from experiments.report.single import number_text, test_errors
 from experiments.studies.study import Arm
-from jahs.benchmark import Benchmark
 from jahs.errors import CorruptFile
+from jahs.queries.benchmark import Benchmark
 from workshop.pages.document import Block, Section, Table, Text
 
 __all__ = ["leaderboard_section"]

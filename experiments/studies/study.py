@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.hashing import digest_facts
+from jahs.files.hashing import digest_facts
 
 __all__ = ["FULL_SIZES", "Arm", "Cell", "Family", "Study", "ViewChoice"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jahs.errors import InvalidFidelity
-from jahs.parameters import is_real, show
-from jahs.queryable import Queryable
+from jahs.queries.queryable import Queryable
+from jahs.queries.views import View
 from jahs.simulate.visible import Visible
-from jahs.views import View
+from jahs.spaces.parameters import is_real, show
 
 __all__ = ["Budgets", "as_view"]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from jahs.adapters import values
 from jahs.adapters.importing import import_tool
-from jahs.configs import Config
-from jahs.parameters import Parameter
-from jahs.spaces import Space
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import Parameter
+from jahs.spaces.space import Space
 
 __all__ = ["from_config", "make_space", "to_config"]
 

@@ -18,7 +18,7 @@ from jahs.adapters.budgets import Budgets, as_view
 from jahs.adapters.configspace import from_config, make_space, to_config
 from jahs.adapters.evaluating import make_evaluator
 from jahs.adapters.values import shown_parameters
-from jahs.queryable import Queryable
+from jahs.queries.queryable import Queryable
 
 __all__ = ["from_config", "make_arguments", "make_objective", "make_space", "to_config"]
 

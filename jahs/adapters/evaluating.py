@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from jahs.adapters.budgets import Budgets, as_view
 from jahs.adapters.values import to_config
-from jahs.configs import Config
 from jahs.errors import InvalidArgument
-from jahs.metrics import Metric
-from jahs.objectives import Objective, read_objectives
-from jahs.parameters import is_number, show
-from jahs.queryable import Queryable
-from jahs.views import View
+from jahs.queries.queryable import Queryable
+from jahs.queries.views import View
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import is_number, show
+from jahs.tasks.metrics import Metric
+from jahs.tasks.objectives import Objective, read_objectives
 
 __all__ = ["Evaluation", "Evaluator", "elapsed_times", "make_evaluator", "objective_name"]
 

@@ -22,11 +22,11 @@ from jahs.adapters.budgets import Budgets, as_view
 from jahs.adapters.chance import Chance as GlobalChance
 from jahs.adapters.evaluating import make_evaluator
 from jahs.adapters.importing import import_tool
-from jahs.configs import Config
-from jahs.parameters import Parameter, Value
-from jahs.queryable import Queryable
+from jahs.queries.queryable import Queryable
 from jahs.simulate.visible import Visible
-from jahs.spaces import Space
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import Parameter, Value
+from jahs.spaces.space import Space
 
 __all__ = ["Chance", "Confidence", "from_config", "make_objective", "make_space", "split_budget", "to_config"]
 

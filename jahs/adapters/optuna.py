@@ -18,12 +18,12 @@ from typing import Any, cast
 from jahs.adapters import values
 from jahs.adapters.evaluating import Evaluation, Evaluator, elapsed_times, make_evaluator
 from jahs.adapters.importing import import_tool
-from jahs.configs import Config
 from jahs.errors import InvalidArgument
-from jahs.metrics import metric
-from jahs.parameters import Parameter, Value, is_number, show
-from jahs.queryable import Queryable
-from jahs.spaces import Space
+from jahs.queries.queryable import Queryable
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import Parameter, Value, is_number, show
+from jahs.spaces.space import Space
+from jahs.tasks.metrics import metric
 
 __all__ = ["directions", "from_config", "make_objective", "make_problem", "make_space", "suggest", "to_config"]
 

@@ -21,11 +21,11 @@ import numpy as np
 from jahs.adapters import values
 from jahs.adapters.evaluating import make_evaluator
 from jahs.adapters.importing import import_tool
-from jahs.configs import Config
 from jahs.errors import InvalidConfig
-from jahs.parameters import Parameter
-from jahs.queryable import Queryable
-from jahs.spaces import Space
+from jahs.queries.queryable import Queryable
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import Parameter
+from jahs.spaces.space import Space
 
 __all__ = ["from_config", "make_problem", "make_space", "to_config"]
 

@@ -18,7 +18,7 @@ from typing import Any
 from jahs.adapters.configspace import from_config, make_space, to_config
 from jahs.adapters.evaluating import make_evaluator
 from jahs.adapters.importing import import_tool
-from jahs.queryable import Queryable
+from jahs.queries.queryable import Queryable
 
 __all__ = ["from_config", "make_objective", "make_scenario", "make_space", "to_config"]
 

@@ -22,9 +22,9 @@ from jahs.adapters.evaluating import elapsed_times, make_evaluator
 from jahs.adapters.importing import import_tool
 from jahs.adapters.values import from_config, to_config
 from jahs.errors import InvalidArgument
-from jahs.parameters import Parameter
-from jahs.queryable import Queryable
-from jahs.spaces import Space
+from jahs.queries.queryable import Queryable
+from jahs.spaces.parameters import Parameter
+from jahs.spaces.space import Space
 
 __all__ = ["ELAPSED_TIME", "from_config", "make_blackbox", "make_space", "to_config"]
 

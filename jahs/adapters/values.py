@@ -12,10 +12,10 @@ from typing import Final, cast
 
 import numpy as np
 
-from jahs.configs import Config
 from jahs.errors import InvalidConfig
-from jahs.parameters import PARAMETERS, Parameter, Value
-from jahs.spaces import Space
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import PARAMETERS, Parameter, Value
+from jahs.spaces.space import Space
 
 __all__ = ["from_config", "shown_parameters", "to_config"]
 

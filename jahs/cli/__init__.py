@@ -13,6 +13,7 @@ from typing import Final
 import jahs
 from jahs.cli import ask, look, plots, published, releases, tour
 from jahs.cli.arguments import Command, Commands
+from jahs.cli.stdout import open_streams, write_stdout
 from jahs.errors import (
     InvalidArgument,
     InvalidConfig,
@@ -22,7 +23,6 @@ from jahs.errors import (
     NotRecorded,
     UnknownName,
 )
-from jahs.stdout import open_streams, write_stdout
 
 __all__ = ["main"]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from jahs.benchmark import Benchmark
 from jahs.errors import InvalidArgument
 from jahs.files.strict_json import json_lines, parse_json
+from jahs.queries.benchmark import Benchmark
 from jahs.schema import CONFIG_KEYS
-from jahs.spaces import space
+from jahs.spaces.space import space
 
 __all__ = [
     "Command",

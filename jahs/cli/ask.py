@@ -6,13 +6,13 @@ import argparse
 import json
 from typing import cast
 
-from jahs.benchmark import Benchmark
 from jahs.cli.arguments import Commands, add_bench, add_configs, names, open_bench, read_configs, to_json
 from jahs.cli.look import format_config
 from jahs.cli.tables import format_table, paint
-from jahs.configs import Config
 from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.files.strict_json import parse_json
+from jahs.queries.benchmark import Benchmark
+from jahs.spaces.configs import Config
 
 __all__ = ["add_commands"]
 

@@ -12,15 +12,15 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from jahs.cell import Cell
 from jahs.cli.svg import Line, Panel, draw_chart
-from jahs.configs import Config
-from jahs.cost import cost
 from jahs.files.atomic import write_beside
-from jahs.queryable import Queryable
+from jahs.models.cost import cost
+from jahs.queries.queryable import Queryable
 from jahs.simulate import Proposal, Simulation, Trial
-from jahs.spaces import space
-from jahs.tasks import Task, task
+from jahs.spaces.cell import Cell
+from jahs.spaces.configs import Config
+from jahs.spaces.space import space
+from jahs.tasks.definitions import Task, task
 
 __all__ = ["Demo", "Halving", "Rung", "Steps", "demo", "one_by_one", "successive_halving", "write_picture"]
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 
 import jahs
-from jahs.cell import Cell
 from jahs.cli.arguments import Commands, fixed_values, to_json
-from jahs.configs import Config
 from jahs.errors import InvalidArgument, JahsError
-from jahs.metrics import METRICS
 from jahs.release import releases
 from jahs.release.manifest import read_manifest
-from jahs.spaces import space
-from jahs.tasks import TASKS
+from jahs.spaces.cell import Cell
+from jahs.spaces.configs import Config
+from jahs.spaces.space import space
+from jahs.tasks.definitions import TASKS
+from jahs.tasks.metrics import METRICS
 
 __all__ = ["add_commands", "format_config"]
 

@@ -7,12 +7,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.benchmark import Benchmark
 from jahs.cli.arguments import Commands, add_bench, add_configs, names, open_bench, read_configs, to_json
 from jahs.errors import InvalidArgument, MissingDependency
 from jahs.files.atomic import write_beside
-from jahs.objectives import objective_matrix, read_objectives
-from jahs.pareto import is_non_dominated
+from jahs.queries.benchmark import Benchmark
+from jahs.tasks.objectives import objective_matrix, read_objectives
+from jahs.tasks.pareto import is_non_dominated
 
 __all__ = ["add_commands"]
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 from jahs.cli.arguments import Commands, add_bench, open_bench, to_json
 from jahs.cli.tables import format_table, paint
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData
-from jahs.metrics import Metric
-from jahs.references import References
+from jahs.queries.references import References
 from jahs.release import Release, read_release, releases
-from jahs.tasks import TASKS, caveats_of
+from jahs.tasks.definitions import TASKS, caveats_of
+from jahs.tasks.metrics import Metric
 
 __all__ = ["add_commands"]
 

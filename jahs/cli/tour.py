@@ -6,15 +6,15 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from jahs.benchmark import Benchmark
 from jahs.cli.arguments import Commands, to_json
 from jahs.cli.demo import Demo, demo, time_unit, write_picture
 from jahs.cli.look import format_config
 from jahs.cli.tables import format_table, paint
 from jahs.errors import InvalidArgument
-from jahs.metrics import METRICS
+from jahs.queries.benchmark import Benchmark
 from jahs.release import releases
-from jahs.tasks import task
+from jahs.tasks.definitions import task
+from jahs.tasks.metrics import METRICS
 
 __all__ = ["add_commands"]
 

@@ -26,9 +26,9 @@ from typing import IO, Any, Final, TextIO
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
 from jahs.files import transport
 from jahs.files.atomic import fsync_folder, write_beside
+from jahs.files.hashing import sha256_file
 from jahs.files.strict_json import parse_json
 from jahs.files.transport import ELSEWHERE, open_address
-from jahs.hashing import sha256_file
 
 __all__ = ["DownloadBar", "Fetched", "check_address", "check_room", "explained", "fetch"]
 

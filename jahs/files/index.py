@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from jahs.errors import CorruptFile, UnknownFormat
 from jahs.files.atomic import out_of_space, write_beside
-from jahs.hashing import digest_facts, sha256_file
+from jahs.files.hashing import digest_facts, sha256_file
 
 __all__ = ["INDEX", "Files", "index_faults", "read_index", "state_of", "write_index"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from jahs.errors import CorruptFile, MissingData, UnknownFormat
+from jahs.files.hashing import digest_facts
 from jahs.files.strict_json import parse_json
-from jahs.hashing import digest_facts
 
 __all__ = ["SEALED_FORMAT", "read_sealed", "sealed_text"]
 

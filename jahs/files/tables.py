@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from jahs.errors import CorruptFile, InvalidTable, MissingData, MissingDependency
 from jahs.files.atomic import out_of_space, write_beside
-from jahs.hashing import digest_bytes
+from jahs.files.hashing import digest_bytes
 
 __all__ = [
     "Table",

@@ -39,7 +39,7 @@ class Booster:
     columns: Mapping[str, NDArray[Any]]  # Any: integers and float32
 
     def to_model(self) -> dict[str, Any]:  # Any: JSON
-        """Return the model as `jahs.forest.forest_from_xgboost` takes it."""
+        """Return the model as `jahs.models.forest.forest_from_xgboost` takes it."""
         ends = np.cumsum(self.n_nodes)
         trees = [
             {

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidTable, UnknownFormat
-from jahs.pickles import CodedArray, Limits, Record, making_sense, read_pickle
-from jahs.pickles.plain import scalars
 from jahs.published.names import FRAME_NAMES
+from jahs.published.pickles import CodedArray, Limits, Record, making_sense, read_pickle
+from jahs.published.pickles.plain import scalars
 
 __all__ = ["Column", "Frame", "let_go", "read_frame"]
 

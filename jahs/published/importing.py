@@ -9,10 +9,10 @@ from pathlib import Path
 
 from jahs.errors import InvalidArgument, MissingData
 from jahs.files.strict_json import parse_json
-from jahs.metrics import METRICS
 from jahs.published.sources import PUBLISHED_TASKS, open_files
 from jahs.published.surrogates import import_surrogates
 from jahs.published.table import REPORT, import_table
+from jahs.tasks.metrics import METRICS
 
 __all__ = ["add_arguments", "run"]
 

@@ -12,13 +12,13 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from jahs.bounds import BoundedTransform
 from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, UnknownName
-from jahs.metrics import metric
-from jahs.pickles import Limits, Record, making_sense, read_pickle
+from jahs.models.bounds import BoundedTransform
 from jahs.published.booster import Booster, parse_booster
 from jahs.published.names import MODEL_NAMES, SIGMOID
+from jahs.published.pickles import Limits, Record, making_sense, read_pickle
 from jahs.schema import COLUMNS
+from jahs.tasks.metrics import metric
 
 __all__ = ["PublishedModel", "read_headers", "read_model"]
 
@@ -38,7 +38,7 @@ class PublishedModel:
     """The model of one metric.
 
     Attributes:
-        columns: what the trees read, in order, named as in `jahs.features.FEATURE_SETS["published"]`.
+        columns: what the trees read, in order, named as in `jahs.models.features.FEATURE_SETS["published"]`.
         booster: the trees.
         transform: from the trees' sum to the metric; None: the sum is the metric.
     """

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Final
 
 from jahs.errors import UnsafeFile
-from jahs.pickles import Record, Use
-from jahs.pickles.names import Name
+from jahs.published.pickles import Record, Use
+from jahs.published.pickles.names import Name
 
 __all__ = ["FRAME_NAMES", "MODEL_NAMES", "SIGMOID"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from jahs.bounds import BoundedTransform
 from jahs.errors import JahsError
 from jahs.files.atomic import write_beside
+from jahs.models.bounds import BoundedTransform
 from jahs.published.booster import Booster
 from jahs.published.models import PublishedModel
 

@@ -1,4 +1,4 @@
-"""From one task of `metric_data.tar` to a folder of runs (laid out in `jahs.runs`), and a report of everything odd.
+"""Convert one task of `metric_data.tar` to a folder of runs (see `jahs.files.runs`) and report everything odd.
 
 The rows of `raw` are taken as they are, a model id being one run. What cannot be a run is left out and listed, and
 whatever else is odd is listed, too (`jahs.published.oddities`). Labels of costs are compared with the exact costs, and
@@ -15,17 +15,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.columns import Columns, config_ids, validate_columns
-from jahs.cost import n_macs, n_params
-from jahs.encoding import encode
 from jahs.errors import InvalidConfig, InvalidTable
+from jahs.files.hashing import digest_facts
+from jahs.files.runs import sorted_runs
 from jahs.files.tables import Table, empty_table, sort_by, typed
-from jahs.hashing import digest_facts
+from jahs.models.cost import n_macs, n_params
 from jahs.published.frames import Column, Frame, let_go
 from jahs.published.oddities import Oddities
-from jahs.runs import sorted_runs
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROFILE_COLUMNS, RUN_COLUMNS
-from jahs.tasks import PROSE, Task
+from jahs.spaces.columns import Columns, config_ids, validate_columns
+from jahs.spaces.encoding import encode
+from jahs.tasks.definitions import PROSE, Task
 
 __all__ = ["Recorder", "published_protocol"]
 

@@ -17,14 +17,14 @@ from typing import Any, Final
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, UnknownFormat, UnknownName
-from jahs.features import FEATURE_SETS, FeatureSet
-from jahs.forest import Forest, forest_from_xgboost
-from jahs.metrics import METRICS, metric
+from jahs.models.features import FEATURE_SETS, FeatureSet
+from jahs.models.forest import Forest, forest_from_xgboost
 from jahs.published.models import Headers, PublishedModel, read_headers, read_model
 from jahs.published.parts import read_part, write_part
 from jahs.published.sources import PUBLISHED_TASKS, PublishedFile, open_files
 from jahs.release import Costs, MetricModel, Models, Pack, read_release, write_release
-from jahs.tasks import task
+from jahs.tasks.definitions import task
+from jahs.tasks.metrics import METRICS, metric
 
 __all__ = ["import_surrogates"]
 
@@ -59,7 +59,7 @@ _OVERRIDES: Final[dict[str, dict[str, Any]]] = {  # Any: each has the type of it
         "description": "The published FLOPS: multiply-adds of one image in millions, not a rate, predicted.",
     },
 }
-"""What the published models answer, where it is not what `jahs.metrics` says."""
+"""What the published models answer, where it is not what `jahs.tasks.metrics` says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

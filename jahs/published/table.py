@@ -1,6 +1,6 @@
 """From `metric_data.tar` to folders of runs, one for each task, and a report of everything odd beside them.
 
-OUT/runs/<task>/              a folder of runs, as `jahs.runs` lays it out
+OUT/runs/<task>/              a folder of runs, as `jahs.files.runs` lays it out
 OUT/runs/<task>/report.json   what was read, what was written, and how often each oddity was found
 OUT/runs/<task>/oddities.parquet   every oddity, one row each (`jahs.published.oddities`)
 """
@@ -16,15 +16,15 @@ from typing import Any, Final
 
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable, MissingData, UnknownName
 from jahs.files.atomic import change_folder
+from jahs.files.hashing import digest_facts
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import write_table
-from jahs.hashing import digest_facts
 from jahs.published.frames import Frame, read_frame
 from jahs.published.oddities import ODDITY_COLUMNS
 from jahs.published.recorded import Recorder, published_protocol
 from jahs.published.sources import PUBLISHED_TASKS, PublishedFile, open_files
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
-from jahs.tasks import task
+from jahs.tasks.definitions import task
 
 __all__ = ["REPORT", "import_table"]
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from jahs.errors import MissingData
 from jahs.release.manifest import MANIFEST
-from jahs.tasks import TASKS, task
+from jahs.tasks.definitions import TASKS, task
 
 __all__ = ["DATA_DIR", "data_folders", "find_release", "full_path", "releases"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from jahs.bounds import BoundedTransform
 from jahs.errors import InvalidArgument, JahsError, UnknownFormat
-from jahs.features import FEATURES_VERSION, FeatureSet
-from jahs.metrics import METRICS, Metric
+from jahs.models.bounds import BoundedTransform
+from jahs.models.features import FEATURES_VERSION, FeatureSet
+from jahs.tasks.metrics import METRICS, Metric
 
 __all__ = ["MODELS_FORMAT", "Costs", "MetricModel", "Models", "Pack", "Target"]
 
@@ -60,7 +60,7 @@ class MetricModel:
         forest: place of its forest in the pack.
         transform: from the forest's answer to the target; None: the answer is the target, without bounds.
         target: "value", or "per_epoch" where the target is multiplied by the epoch.
-        overrides: what differs from `jahs.metrics.METRICS`: unit, description, by_epoch, published_scale.
+        overrides: what differs from `jahs.tasks.metrics.METRICS`: unit, description, by_epoch, published_scale.
     """
 
     pack: int

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
-from jahs.forest import Engine, EngineKind, Forest, map_forest, open_engine
-from jahs.forest.storage import parse_forest
-from jahs.parameters import show
+from jahs.models.forest import Engine, EngineKind, Forest, map_forest, open_engine
+from jahs.models.forest.storage import parse_forest
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
 from jahs.release.models import Models
 from jahs.release.table import RecordedTable, parse_table_npz
-from jahs.tasks import Task, task
+from jahs.spaces.parameters import show
+from jahs.tasks.definitions import Task, task
 
 __all__ = ["Release", "read_release"]
 
@@ -127,15 +127,15 @@ class Release:
         return self.manifest.map(path.relative_to(self.path).as_posix())
 
     def engines(self, kind: EngineKind = "auto") -> tuple[Engine, ...]:
-        """Return an engine for each pack; raises as `jahs.forest.open_engine`."""
+        """Return an engine for each pack; raises as `jahs.models.forest.open_engine`."""
         return tuple(open_engine(forest, kind) for forest in self.forests)
 
     @cached_property
-    def noise(self) -> Any:  # Any: jahs.noise is read only where a release has noise
-        """The model of the training noise, a `jahs.noise.NoiseModel`, or None."""
+    def noise(self) -> Any:  # Any: jahs.models.noise is read only where a release has noise
+        """The model of the training noise, a `jahs.models.noise.NoiseModel`, or None."""
         if not self.has("noise.json"):
             return None
-        return self.parse("noise.json", import_module("jahs.noise").NoiseModel.from_dict)
+        return self.parse("noise.json", import_module("jahs.models.noise").NoiseModel.from_dict)
 
     @cached_property
     def table(self) -> RecordedTable:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile, InvalidTable, UnknownFormat
 from jahs.files.atomic import write_beside
 from jahs.files.tables import Table
-from jahs.forest.storage import read_member
+from jahs.models.forest.storage import read_member
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
 
 __all__ = ["TABLE_FORMAT", "RecordedTable", "parse_table_npz", "read_table_npz", "write_table_npz"]

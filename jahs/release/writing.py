@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder, out_of_space
-from jahs.forest import Forest, save_forest, save_mapped_forest
-from jahs.hashing import sha256_file
+from jahs.files.hashing import sha256_file
+from jahs.models.forest import Forest, save_forest, save_mapped_forest
 from jahs.release.manifest import MANIFEST, RELEASE_FORMAT, to_json
 from jahs.release.models import Models
 from jahs.release.table import RecordedTable, write_table_npz
-from jahs.tasks import task
+from jahs.tasks.definitions import task
 
 __all__ = ["clear_leftovers", "write_release"]
 

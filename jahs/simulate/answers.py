@@ -9,13 +9,13 @@ from typing import Final, cast
 
 import numpy as np
 
-from jahs.configs import Config
 from jahs.errors import InvalidArgument, InvalidFidelity, InvalidTable, JahsError, UnknownName
-from jahs.fidelities import is_list
-from jahs.parameters import is_integer, show
-from jahs.seeds import read_seed
+from jahs.queries.views import View
 from jahs.simulate.trial import Proposal
-from jahs.views import View
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import is_integer, show
+from jahs.spaces.seeds import read_seed
+from jahs.tasks.fidelities import is_list
 
 __all__ = ["Answers", "Job", "is_hidden"]
 

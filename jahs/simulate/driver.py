@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from jahs.errors import JahsError, OptimizerFailed
-from jahs.parameters import show
 from jahs.simulate.answers import Answers, Job
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.settings import Thinking
 from jahs.simulate.trial import Proposal, Trial
+from jahs.spaces.parameters import show
 
 __all__ = ["Callback", "Driver", "Optimizer"]
 

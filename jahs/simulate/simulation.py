@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Final, Literal
 
 from jahs.errors import InvalidArgument, OptimizerFailed
-from jahs.hashing import sha256_file
-from jahs.parameters import is_number, show, with_article
+from jahs.files.hashing import sha256_file
+from jahs.queries.views import Queryable, View
 from jahs.simulate.answers import Answers, Job, is_hidden
 from jahs.simulate.cluster import Cluster
 from jahs.simulate.driver import Callback, Driver, Optimizer
 from jahs.simulate.log import LogWriter
 from jahs.simulate.settings import Settings, Thinking
 from jahs.simulate.trial import Proposal, Trial
-from jahs.views import Queryable, View
+from jahs.spaces.parameters import is_number, show, with_article
 
 __all__ = ["Simulation"]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, cast
 
-from jahs.configs import Config, validate
 from jahs.errors import InvalidConfig
-from jahs.parameters import is_number
 from jahs.schema import TRIAL_KEYS
+from jahs.spaces.configs import Config, validate
+from jahs.spaces.parameters import is_number
 
 __all__ = ["AskedFidelity", "Fidelity", "Proposal", "Status", "Trial"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from jahs.configs import Config
 from jahs.errors import UnknownName
-from jahs.metrics import Metric
+from jahs.queries.views import Queryable, View
 from jahs.simulate.answers import is_hidden
 from jahs.simulate.trial import AskedFidelity
-from jahs.spaces import Space
-from jahs.views import Queryable, View
+from jahs.spaces.configs import Config
+from jahs.spaces.space import Space
+from jahs.tasks.metrics import Metric
 
 __all__ = ["Visible", "visible"]
 
@@ -52,7 +52,7 @@ class Visible:
         return self._view.fidelity(at)
 
     def path(self, share: float) -> dict[str, float]:
-        """Return the fidelity at a share in (0, 1] of the way to the full one; see `jahs.views.View.path`."""
+        """Return the fidelity at a share in (0, 1] of the way to the full one; see `jahs.queries.views.View.path`."""
         return self._view.path(share)
 
 

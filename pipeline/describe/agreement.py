@@ -17,11 +17,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.columns import Columns
 from jahs.files.tables import take
-from jahs.parameters import PARAMETERS
 from jahs.schema import OPS
-from jahs.spaces import space
+from jahs.spaces.columns import Columns
+from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.space import space
 from pipeline.describe.measured import Measured
 from workshop.ranks import kendall_tau, kendall_tau_within
 

@@ -11,12 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.cost import n_macs
-from jahs.encoding import encode
 from jahs.errors import InvalidTable
-from jahs.files.tables import Table, sort_by, take
-from jahs.metrics import ACCURACIES
-from jahs.runs import (
+from jahs.files.runs import (
     Protocol,
     is_timed,
     last_rows,
@@ -29,8 +25,12 @@ from jahs.runs import (
     timing_machine,
     visits_of_profile,
 )
+from jahs.files.tables import Table, sort_by, take
+from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS
-from jahs.tasks import Task, task
+from jahs.spaces.encoding import encode
+from jahs.tasks.definitions import Task, task
+from jahs.tasks.metrics import ACCURACIES
 from pipeline.sampling import group_positions
 from workshop.ranks import kendall_tau
 
@@ -115,7 +115,7 @@ def read_measured(path: Path) -> Measured:
     """Read a folder of runs.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: as `jahs.runs`.
+        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: as `jahs.files.runs`.
         InvalidTable: no run has finished, or a config with runs is not in the config table.
         UnknownName: its task does not exist.
     """

@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
+from jahs.files.runs import TIMES, halves_of_visits
 from jahs.files.tables import take
-from jahs.metrics import METRICS
-from jahs.runs import TIMES, halves_of_visits
-from jahs.tasks import RESOLUTIONS, caveats_of
+from jahs.tasks.definitions import RESOLUTIONS, caveats_of
+from jahs.tasks.metrics import METRICS
 from pipeline.describe import plots
 from pipeline.describe.agreement import FEWEST, FIDELITIES, epoch_agreement, value_agreement
 from pipeline.describe.drawing import shown

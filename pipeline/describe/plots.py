@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.files.tables import take
-from jahs.metrics import ACCURACIES
-from jahs.parameters import PARAMETERS, Parameter
-from jahs.pareto import pareto_front
 from jahs.schema import OPS
-from jahs.tasks import RESOLUTIONS
+from jahs.spaces.parameters import PARAMETERS, Parameter
+from jahs.tasks.definitions import RESOLUTIONS
+from jahs.tasks.metrics import ACCURACIES
+from jahs.tasks.pareto import pareto_front
 from pipeline.describe.agreement import FIDELITIES, EpochAgreement
 from pipeline.describe.drawing import BLUE, GREEN, GREY, RED, SEQUENCE, figure, in_style
 from pipeline.describe.measured import Measured

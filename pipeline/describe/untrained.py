@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.cost import n_params
-from jahs.encoding import encode
+from jahs.models.cost import n_params
 from jahs.schema import CONFIG_KEYS, PROXIES
+from jahs.spaces.encoding import encode
 from pipeline.describe.measured import Measured
 from workshop.ranks import kendall_tau, kendall_tau_within, persistence, rank_biased_overlap, spearman
 

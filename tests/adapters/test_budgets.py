@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jahs.adapters.budgets import Budgets, as_view
 from jahs.errors import InvalidFidelity
-from jahs.views import FIDELITIES, View
+from jahs.queries.views import FIDELITIES, View
 from tests.fake_bench import FakeBench
 
 BENCH = FakeBench()

@@ -11,7 +11,7 @@ from dehb import DEHB
 
 import jahs
 from jahs.adapters import dehb as jahs_dehb
-from jahs.views import View
+from jahs.queries.views import View
 from tests.contracts.adapter import AdapterContract
 from tests.fake_bench import FakeBench
 

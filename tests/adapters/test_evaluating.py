@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from jahs.adapters.evaluating import elapsed_times, make_evaluator
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, UnknownName
+from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation
-from jahs.views import View
 from tests.fake_bench import FakeBench
 
 BENCH = FakeBench()

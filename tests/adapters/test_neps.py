@@ -13,8 +13,8 @@ import jahs
 from jahs.adapters import neps as jahs_neps
 from jahs.adapters.importing import import_tool
 from jahs.errors import InvalidConfig
+from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation
-from jahs.views import View
 from tests.contracts.adapter import AdapterContract
 from tests.fake_bench import FakeBench
 

@@ -8,7 +8,7 @@ import pytest
 import jahs
 from jahs.adapters import optuna as jahs_optuna
 from jahs.errors import InvalidArgument
-from jahs.views import View
+from jahs.queries.views import View
 from tests.contracts.adapter import AdapterContract
 from tests.fake_bench import FakeBench
 

@@ -14,7 +14,7 @@ from pymoo.optimize import minimize
 import jahs
 from jahs.adapters import pymoo as jahs_pymoo
 from jahs.errors import InvalidConfig
-from jahs.views import View
+from jahs.queries.views import View
 from tests.contracts.adapter import AdapterContract
 from tests.fake_bench import FakeBench
 

@@ -10,7 +10,7 @@ from smac.initial_design import RandomInitialDesign, SobolInitialDesign
 
 from jahs.adapters import smac as jahs_smac
 from jahs.errors import InvalidArgument, InvalidFidelity
-from jahs.views import View
+from jahs.queries.views import View
 from tests.contracts.adapter import AdapterContract
 from tests.fake_bench import FakeBench
 

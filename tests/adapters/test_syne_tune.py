@@ -13,8 +13,8 @@ from syne_tune.optimizer.baselines import ASHA, BOHB, RandomSearch
 import jahs
 from jahs.adapters import syne_tune as jahs_syne_tune
 from jahs.errors import InvalidArgument
+from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation
-from jahs.views import View
 from tests.contracts.adapter import AdapterContract
 from tests.fake_bench import FakeBench
 

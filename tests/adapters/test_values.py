@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import jahs
 from jahs.adapters.values import from_config, shown_parameters, to_config
 from jahs.errors import InvalidConfig
-from jahs.parameters import PARAMETERS
+from jahs.spaces.parameters import PARAMETERS
 from tests.hostile import KEYS, VALUES
 
 SPACE = jahs.space()

@@ -14,7 +14,7 @@ import pytest
 
 from jahs.errors import CorruptFile, JahsError, UnknownFormat
 from jahs.files.index import INDEX
-from jahs.runs import committed_files, read_configs, read_profile, read_proxies, read_runs, read_visits
+from jahs.files.runs import committed_files, read_configs, read_profile, read_proxies, read_runs, read_visits
 from pipeline.inspect_runs import main
 from pipeline.verify import verify
 from splits.split import read_split

@@ -16,7 +16,7 @@ import pytest
 
 import jahs
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, ProtocolMismatch
-from jahs.hashing import sha256_file
+from jahs.files.hashing import sha256_file
 from jahs.release import EMBEDDED, read_release
 from tests.releases import make_release
 

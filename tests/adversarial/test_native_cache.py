@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from jahs.files.ownership import shared_fault
-from jahs.forest import native_code
-from jahs.forest.native_code import cache_file, native_kernels
+from jahs.models.forest import native_code
+from jahs.models.forest.native_code import cache_file, native_kernels
 
 pytest.importorskip("numba")
 llvm = pytest.importorskip("llvmlite.binding")

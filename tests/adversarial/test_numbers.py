@@ -12,11 +12,11 @@ import jahs
 from jahs.adapters.budgets import Budgets
 from jahs.adapters.values import to_config
 from jahs.errors import JahsError
-from jahs.objectives import read_objectives
-from jahs.parameters import PARAMETERS
-from jahs.pareto import hypervolume
+from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation
-from jahs.views import View
+from jahs.spaces.parameters import PARAMETERS
+from jahs.tasks.objectives import read_objectives
+from jahs.tasks.pareto import hypervolume
 
 Takes = Callable[[Any], object]  # Any: what is no number
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from jahs.errors import CorruptFile, JahsError, UnsafeFile
-from jahs.pickles import read_pickle
 from jahs.published.frames import read_frame
+from jahs.published.pickles import read_pickle
 from tests.adversarial.attacks import peak_memory, processor_time
 from tests.adversarial.pickle_bombs import BOMBS, bomb
 
@@ -71,6 +71,6 @@ def test_memory_that_runs_out_is_a_refusal_that_names_the_file(monkeypatch):
     def run_out(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("jahs.pickles.reading.follow", run_out)
+    monkeypatch.setattr("jahs.published.pickles.reading.follow", run_out)
     with pytest.raises(UnsafeFile, match=r"^bomb\.pkl: it takes more memory than there is"):
         read_pickle(io.BytesIO(b"N."), where="bomb.pkl")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from jahs.errors import InvalidArgument
+from jahs.queries.views import View
 from jahs.simulate import Simulation, read_log
-from jahs.views import View
 from tests.fake_benchmark import FakeBenchmark
 from tests.jahs.simulate.chaos import Chaos
 

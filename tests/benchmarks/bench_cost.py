@@ -1,4 +1,4 @@
-"""How many configs per second of one core's CPU time `jahs.cost` takes from encoded arrays.
+"""How many configs per second of one core's CPU time `jahs.models.cost` takes from encoded arrays.
 
 Run: python -m tests.benchmarks.bench_cost
 """
@@ -9,9 +9,9 @@ import time
 
 import numpy as np
 
-from jahs.cost import n_macs, n_params
+from jahs.models.cost import n_macs, n_params
 from jahs.schema import COLUMNS, OPS
-from jahs.tasks import TASKS
+from jahs.tasks.definitions import TASKS
 
 N_CONFIGS = 1_000_000
 N_REPEATS = 7

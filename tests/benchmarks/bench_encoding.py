@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 import jahs
-from jahs.columns import rows
+from jahs.spaces.columns import rows
 
 N_CONFIGS = 100_000
 N_SINGLE = 2_000

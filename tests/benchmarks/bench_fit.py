@@ -20,8 +20,8 @@ import numpy as np
 import psutil
 
 import jahs
-from jahs.features import FeatureBuilder
-from jahs.tasks import TASKS
+from jahs.models.features import FeatureBuilder
+from jahs.tasks.definitions import TASKS
 from surrogate.dataset import Rows
 from surrogate.fit import fit_each
 from surrogate.model import Settings, default_features

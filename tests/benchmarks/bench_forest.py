@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import xgboost
 
-from jahs.forest import forest_from_xgboost, open_engine
+from jahs.models.forest import forest_from_xgboost, open_engine
 
 N_CONFIGS = 2000
 N_EPOCHS = 200

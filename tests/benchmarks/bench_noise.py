@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jahs.columns import config_ids
-from jahs.encoding import encode
-from jahs.spaces import space
-from tests.jahs.noise_models import ACCURACIES, noise_model
+from jahs.spaces.columns import config_ids
+from jahs.spaces.encoding import encode
+from jahs.spaces.space import space
+from tests.jahs.models.noise_models import ACCURACIES, noise_model
 
 N_ROWS = 100_000
 

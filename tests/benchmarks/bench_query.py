@@ -39,13 +39,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder
 
 import jahs
-from jahs.bounds import BoundedTransform
-from jahs.columns import codes as codes_of
-from jahs.features import FeatureBuilder, RowBuilder, feature_set, joint_columns
-from jahs.forest import forest_from_xgboost, join_forests, open_engine
+from jahs.models.bounds import BoundedTransform
+from jahs.models.features import FeatureBuilder, RowBuilder, feature_set, joint_columns
+from jahs.models.forest import forest_from_xgboost, join_forests, open_engine
 from jahs.release import MetricModel, Models, Pack, read_release, releases, write_release
 from jahs.schema import COLUMNS, OPS
-from jahs.tasks import TASKS
+from jahs.spaces.columns import codes as codes_of
+from jahs.tasks.definitions import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
 N_CONFIGS = 2000
@@ -259,7 +259,7 @@ def as_boosters(release, places):
 
 def as_booster(forest, k) -> xgboost.Booster:
     """One forest in XGBoost's JSON: the way back from `forest_from_xgboost`."""
-    from jahs.forest.flat import left_steps
+    from jahs.models.forest.flat import left_steps
 
     steps = left_steps(forest)
     trees = []

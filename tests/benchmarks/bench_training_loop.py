@@ -26,9 +26,9 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
-from jahs.cell import EDGES
-from jahs.cell.operations import CONV1X1, CONV3X3, IDENTITY, POOL
-from jahs.tasks import TASKS
+from jahs.spaces.cell import EDGES
+from jahs.spaces.cell.operations import CONV1X1, CONV3X3, IDENTITY, POOL
+from jahs.tasks.definitions import TASKS
 from pipeline.augment import N_LEVELS, OPERATIONS, crop_padding, scaled_translation
 from pipeline.data import load_images
 from pipeline.network import CellBlock, build_network

@@ -13,8 +13,8 @@ import pytest
 import jahs
 from jahs.adapters.values import shown_parameters
 from jahs.errors import InvalidConfig
-from jahs.spaces import Space
-from jahs.views import View
+from jahs.queries.views import View
+from jahs.spaces.space import Space
 from tests.fake_bench import FakeBench
 
 N_SAMPLES = 1000

@@ -11,8 +11,8 @@ import json
 import pytest
 
 from jahs.errors import JahsError, UnknownName
+from jahs.queries.views import View
 from jahs.simulate import Simulation, Trial, visible
-from jahs.views import View
 from tests.fake_benchmark import FakeBenchmark
 
 BENCH = FakeBenchmark(max_epoch=9)

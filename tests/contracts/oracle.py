@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jahs.columns import codes as codes_of
-from jahs.configs import config_codes, validate
-from jahs.metrics import METRICS
+from jahs.spaces.columns import codes as codes_of
+from jahs.spaces.configs import config_codes, validate
+from jahs.tasks.metrics import METRICS
 
 
 def is_same(one, other) -> bool:
@@ -21,7 +21,7 @@ def is_same(one, other) -> bool:
 
 
 class OracleContract:
-    """See `jahs.oracles.Oracle`."""
+    """See `jahs.queries.oracles.Oracle`."""
 
     seeds = (None, 0, 3)
     is_exact = True  # whether costs, runtime and latency follow the rules of this project's own releases

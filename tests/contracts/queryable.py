@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import InvalidFidelity
-from jahs.queryable import Queryable
+from jahs.queries.queryable import Queryable
 
 
 class QueryableContract:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jahs.tasks import TASKS
+from jahs.tasks.definitions import TASKS
 from workshop.pages.markdown import caveat_text
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ import runpy
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from jahs.configs import PARAMETERS
+from jahs.spaces.configs import PARAMETERS
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "img"
 SVG = FOLDER / "space.svg"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import jahs
-from jahs.references import build_references
+from jahs.queries.references import build_references
 from jahs.release import RecordedTable
-from jahs.tasks import TASKS
-from tests.jahs.noise_models import noise_model
+from jahs.tasks.definitions import TASKS
+from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 from tests.surrogate import landscape
 

@@ -13,8 +13,8 @@ from experiments.analysis import landscape
 from experiments.analysis.landscape import measure_landscape, with_errors_of_fit
 from experiments.report.landscape import landscape_document
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.metrics import METRICS
-from jahs.tasks import TASKS
+from jahs.tasks.definitions import TASKS
+from jahs.tasks.metrics import METRICS
 from tests.experiments.conftest import TASK
 
 

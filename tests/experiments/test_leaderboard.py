@@ -13,8 +13,8 @@ from experiments.leaderboard import find_logs, leaderboard, main
 from experiments.optimizers import make
 from experiments.studies.study import ViewChoice
 from jahs.errors import InvalidArgument
+from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation, read_log
-from jahs.views import View
 from tests.jahs.simulate.chaos import Chaos
 
 

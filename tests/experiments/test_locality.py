@@ -8,7 +8,7 @@ import pytest
 import jahs
 from experiments.analysis.locality import autocorrelation, contexts, mutants, random_walk
 from jahs.errors import InvalidArgument
-from jahs.spaces import GROUPS
+from jahs.spaces.space import GROUPS
 
 SPACE = jahs.space({"N": 5, "W": 16, "Resolution": 1.0})
 

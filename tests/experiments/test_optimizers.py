@@ -15,9 +15,9 @@ from experiments.optimizers.ranking import crowding, fronts, order
 from experiments.optimizers.rungs import rungs
 from experiments.optimizers.tools.tool import Tool
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.pareto import hypervolume, is_non_dominated
+from jahs.queries.views import View
 from jahs.simulate import Simulation, Trial, visible
-from jahs.views import View
+from jahs.tasks.pareto import hypervolume, is_non_dominated
 from tests.contracts.optimizer import BENCH, VIEWS, OptimizerContract
 from tests.fake_benchmark import FakeBenchmark
 from tests.hostile import SEEDS

@@ -23,7 +23,7 @@ from experiments.report.results import read_results
 from experiments.run import main as run
 from experiments.worlds import build_worlds
 from jahs.errors import InvalidArgument
-from jahs.tasks import TASKS
+from jahs.tasks.definitions import TASKS
 from surrogate.model import Settings
 from tests.experiments.conftest import TASK, recorded_table
 from workshop.pages.document import Document, Figure, Section, Table, Text

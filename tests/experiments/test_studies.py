@@ -12,8 +12,8 @@ from experiments.optimizers import OPTIMIZERS, make
 from experiments.studies import STUDIES, find_study
 from experiments.studies.study import Study, ViewChoice
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.metrics import METRICS
-from jahs.spaces import GROUPS
+from jahs.spaces.space import GROUPS
+from jahs.tasks.metrics import METRICS
 from tests.fake_benchmark import FakeBenchmark
 
 BENCH = FakeBenchmark(max_epoch=12, metrics=tuple(METRICS)[:7])

@@ -9,13 +9,13 @@ from experiments.cells import open_view
 from experiments.optimizers import make
 from experiments.studies.study import ViewChoice
 from experiments.worlds import METRIC_NAMES, World, build_worlds, read_worlds, write_worlds
-from jahs.encoding import decode_columns, encode
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
+from jahs.files.runs import is_timed, timing_machine
 from jahs.files.tables import take
 from jahs.release import RecordedTable, find_release, read_release
-from jahs.runs import is_timed, timing_machine
 from jahs.simulate import Simulation
-from jahs.tasks import TASKS
+from jahs.spaces.encoding import decode_columns, encode
+from jahs.tasks.definitions import TASKS
 from surrogate.model import Settings
 from tests.experiments.conftest import TASK, recorded_table
 

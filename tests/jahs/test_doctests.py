@@ -14,7 +14,7 @@ MODULES = ["jahs", *(found.name for found in pkgutil.walk_packages(jahs.__path__
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_work(name):
     module = importlib.import_module(name)
-    known = {"jahs": jahs, "np": importlib.import_module("numpy"), "Cell": jahs.cell.Cell}
+    known = {"jahs": jahs, "np": importlib.import_module("numpy"), "Cell": jahs.spaces.cell.Cell}
     result = doctest.testmod(module, extraglobs=known, optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import jahs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,7 +54,25 @@ def test_the_import_starts_no_thread_logs_nothing_and_touches_no_state() -> None
     assert in_a_fresh_process(code) == "quiet\n"
 
 
-def test_every_public_name_exists_and_the_list_is_sorted() -> None:
+def test_dir_lists_what_is_promised_and_nothing_else() -> None:
+    assert dir(jahs) == sorted([*jahs.__all__, "__version__"])
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?) \|", page, flags=re.MULTILINE)
+    assert sorted(name for row in rows for name in re.findall(r"`(\w+)`", row)) == sorted(jahs.__all__)
+
+
+def test_an_unknown_name_lists_the_promised_ones() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'benchmark'; it has Benchmark, Cell, .*validate_many"):
+        _ = jahs.benchmark  # type: ignore[attr-defined]  # that is the test
+
+
+def test_the_ground_floor_has_few_rooms() -> None:
+    found = {path.name for path in Path(jahs.__file__).parent.iterdir() if not path.name.startswith((".", "__"))}
+    rooms = {"adapters", "cli", "files", "models", "published", "queries", "release", "simulate", "spaces", "tasks"}
+    assert found == {*rooms, "errors.py", "schema.py", "releases", "py.typed"}
+
+
+def test_every_public_name_is_documented_and_the_list_is_sorted() -> None:
     assert sorted(jahs.__all__) == list(jahs.__all__)
     for name in jahs.__all__:
         assert getattr(jahs, name).__doc__

@@ -22,8 +22,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from jahs.cell import EDGES, Cell, all_ops, canonical, canonical_keys, nb201_key
-from jahs.cell.operations import CONV1X1, CONV3X3, IDENTITY, POOL, ZERO, cell_numbers
+from jahs.spaces.cell import EDGES, Cell, all_ops, canonical, canonical_keys, nb201_key
+from jahs.spaces.cell.operations import CONV1X1, CONV3X3, IDENTITY, POOL, ZERO, cell_numbers
 
 N_CHANNELS = 4
 SHAPE = (3, N_CHANNELS, 6, 6)

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import pipeline.collect
-from jahs.configs import config_id
-from jahs.runs import read_configs, read_runs, run_shards
+from jahs.files.runs import read_configs, read_runs, run_shards
+from jahs.spaces.configs import config_id
 from pipeline.collect import Settings, collect, main
 from pipeline.sampling import run_seeds, sample_config
 from pipeline.verify import verify

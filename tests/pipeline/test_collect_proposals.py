@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import jahs
+from jahs.files.runs import last_rows, read_configs, read_profile, read_proxies, read_runs, run_shards
 from jahs.files.tables import read_table, write_table
-from jahs.runs import last_rows, read_configs, read_profile, read_proxies, read_runs, run_shards
 from jahs.schema import CONFIG_COLUMNS, CONFIG_TABLE_COLUMNS
-from jahs.tasks import task
+from jahs.tasks.definitions import task
 from pipeline.collect import Settings, collect, main
 from pipeline.merge import merge
 from pipeline.profile import profile_folder

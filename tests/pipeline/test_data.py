@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.schema import SPLIT_PARTS
-from jahs.tasks import task
+from jahs.tasks.definitions import task
 from pipeline.data import ImageSet, Part, Split, draw_split, load_images, read_split_file, resize_batch
 from pipeline.sources import Pool, read_pool
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jahs.files.runs import last_rows, proxies_path, read_profile, read_runs, visits_path
 from jahs.files.tables import sort_by, take, write_table
-from jahs.runs import last_rows, proxies_path, read_profile, read_runs, visits_path
 from jahs.schema import PROXIES, PROXY_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
 from pipeline.describe.__main__ import main, write_page
 from pipeline.describe.agreement import epoch_agreement, value_agreement

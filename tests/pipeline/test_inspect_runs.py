@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable
+from jahs.files.runs import read_protocol, read_proxies, read_runs, run_shards, visits_path
 from jahs.files.tables import concatenate, read_table, take, typed, write_table
-from jahs.runs import read_protocol, read_proxies, read_runs, run_shards, visits_path
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, PROXIES, PROXY_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
 from pipeline.collect import Settings, collect
 from pipeline.inspect_runs import main

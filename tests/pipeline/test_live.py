@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.configs import config_codes
-from jahs.cost import cost
 from jahs.errors import InvalidArgument, NotRecorded
-from jahs.spaces import space
-from jahs.tasks import TASKS
+from jahs.models.cost import cost
+from jahs.spaces.configs import config_codes
+from jahs.spaces.space import space
+from jahs.tasks.definitions import TASKS
 from pipeline import live
 from pipeline.live import LiveOracle
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train

@@ -6,12 +6,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from jahs.cell import Cell, all_ops, canonical_keys
-from jahs.cell.operations import CONV1X1, CONV3X3
-from jahs.cost import cost
-from jahs.features.cells import cell_features
-from jahs.spaces import space
-from jahs.tasks import TASKS
+from jahs.models.cost import cost
+from jahs.models.features.cells import cell_features
+from jahs.spaces.cell import Cell, all_ops, canonical_keys
+from jahs.spaces.cell.operations import CONV1X1, CONV3X3
+from jahs.spaces.space import space
+from jahs.tasks.definitions import TASKS
 from pipeline.network import CellBlock, ConvBN, Network, ReductionBlock, build_network
 from pipeline.operators import OPERATORS
 from tests.pipeline.test_cell_canonical_law import (

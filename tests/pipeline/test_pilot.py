@@ -9,8 +9,8 @@ import pytest
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownName
 from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
-from jahs.spaces import space
-from jahs.tasks import TASKS
+from jahs.spaces.space import space
+from jahs.tasks.definitions import TASKS
 from pipeline import candidates, pilot
 from pipeline.candidates import CANDIDATES, trained_task
 from pipeline.collect import Settings, collect
@@ -100,7 +100,7 @@ def test_cells_are_compared_with_the_published_accuracies_of_their_indices(tmp_p
     published = read_cell_accuracies(path)
     assert (published[200][7], published[12][7]) == (83.0, 0.7)
     ops = np.stack([COLUMNS[f"Op{i}"] for i in range(1, 7)], axis=1)[:40]
-    from jahs.cell.index import nb201_indices
+    from jahs.spaces.cell.index import nb201_indices
 
     facts = compare_cells(ops, nb201_indices(ops).astype(float), published)
     assert facts["n_cells"] == 40

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.columns import rows
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch, UnknownName
 from jahs.schema import CONFIG_KEYS, CONFIG_TABLE_COLUMNS
+from jahs.spaces.columns import rows
 from pipeline.proposals import read_proposals
 
 CONFIGS = jahs.space().sample(5, seed=3)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jahs.tasks import PROSE, TASKS
+from jahs.tasks.definitions import PROSE, TASKS
 from pipeline.protocol import protocol_digest, protocol_facts
 
 

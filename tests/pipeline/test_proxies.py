@@ -11,11 +11,11 @@ from torch import nn
 from torch.nn import functional
 
 from jahs.errors import InvalidArgument, ProtocolMismatch
+from jahs.files.runs import proxies_path, read_configs, read_proxies
 from jahs.files.tables import take, write_table
-from jahs.runs import proxies_path, read_configs, read_proxies
 from jahs.schema import CONFIG_COLUMNS, PROXIES, PROXY_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
-from jahs.spaces import space
-from jahs.tasks import TASKS
+from jahs.spaces.space import space
+from jahs.tasks.definitions import TASKS
 from pipeline import proxies as proxies_module
 from pipeline.data import load_images
 from pipeline.protocol import protocol_digest, protocol_facts

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from randomgen import Philox
 from scipy.stats import chi2_contingency, chisquare
 
-from jahs.columns import config_ids, rows
 from jahs.errors import InvalidArgument
-from jahs.parameters import PARAMETERS
 from jahs.schema import OPS
+from jahs.spaces.columns import config_ids, rows
+from jahs.spaces.parameters import PARAMETERS
 from pipeline import sampling
 from pipeline.proposals import read_proposals
 from pipeline.sampling import (

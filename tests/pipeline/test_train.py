@@ -13,8 +13,8 @@ import torch
 from torch.nn import functional
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, ProtocolMismatch
-from jahs.spaces import space
-from jahs.tasks import TASKS
+from jahs.spaces.space import space
+from jahs.tasks.definitions import TASKS
 from pipeline import train as train_module
 from pipeline import train_cli
 from pipeline.augment import AUGMENTATION_VERSION

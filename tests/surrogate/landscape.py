@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from jahs.cell import path_features
-from jahs.columns import config_ids
-from jahs.cost import n_macs
-from jahs.encoding import encode
 from jahs.files.tables import Table, write_table
+from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
-from jahs.spaces import space
-from jahs.tasks import TASKS
+from jahs.spaces.cell import path_features
+from jahs.spaces.columns import config_ids
+from jahs.spaces.encoding import encode
+from jahs.spaces.space import space
+from jahs.tasks.definitions import TASKS
 from splits.split import Split, write_split
 from surrogate.dataset import Measurements
 

@@ -9,12 +9,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from jahs.cost import n_macs
-from jahs.encoding import encode
 from jahs.errors import InvalidTable, ProtocolMismatch, UnknownName
+from jahs.files.runs import TIMES
 from jahs.files.tables import Table, take
-from jahs.runs import TIMES
+from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS
+from jahs.spaces.encoding import encode
 from surrogate.dataset import (
     Measurements,
     Rows,

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.cell import canonical_keys
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
-from jahs.features import FEATURE_SETS, FEATURES_VERSION
-from jahs.metrics import LEARNED
+from jahs.models.features import FEATURE_SETS, FEATURES_VERSION
+from jahs.spaces.cell import canonical_keys
+from jahs.tasks.metrics import LEARNED
 from surrogate.dataset import assemble
 from surrogate.model import Settings, Surrogate, fit_surrogate, read_surrogate, write_surrogate
 from surrogate.scores import kendall_tau

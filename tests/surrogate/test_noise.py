@@ -8,19 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jahs.columns import config_ids
-from jahs.encoding import encode
 from jahs.errors import InvalidTable
-from jahs.metrics import ACCURACIES
-from jahs.noise import NoiseModel
-from jahs.spaces import space
-from jahs.tasks import TASKS
+from jahs.models.noise import NoiseModel
+from jahs.spaces.columns import config_ids
+from jahs.spaces.encoding import encode
+from jahs.spaces.space import space
+from jahs.tasks.definitions import TASKS
+from jahs.tasks.metrics import ACCURACIES
 from surrogate import noise
 from surrogate.coverage import coverage, realism
 from surrogate.dataset import Rows
 from surrogate.noise import cross_validated_coverage, fit_noise
 from surrogate.predicted import NOISY, Predicted
-from tests.jahs.noise_models import noise_model
+from tests.jahs.models.noise_models import noise_model
 from tests.surrogate.landscape import measurements, write_folder
 
 TASK = TASKS["fashion_mnist_mini"]

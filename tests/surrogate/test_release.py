@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jahs.encoding import encode
+from jahs.files.runs import read_runs
 from jahs.files.tables import take
 from jahs.release import read_release
-from jahs.runs import read_runs
-from jahs.spaces import space
+from jahs.spaces.encoding import encode
+from jahs.spaces.space import space
 from splits.split import write_split
 from surrogate import release
 from surrogate.dataset import Measurements, assemble, read_measurements

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jahs.encoding import encode
 from jahs.errors import InvalidTable
-from jahs.features import GROUPS, FeatureBuilder, FeatureSet
-from jahs.features.timing import BACKWARD, FORWARD, SHARE_FORWARD
+from jahs.files.runs import read_configs, read_profile
 from jahs.files.tables import Table, take
-from jahs.runs import read_configs, read_profile
-from jahs.tasks import TASKS
+from jahs.models.features import GROUPS, FeatureBuilder, FeatureSet
+from jahs.models.features.timing import BACKWARD, FORWARD, SHARE_FORWARD
+from jahs.spaces.encoding import encode
+from jahs.tasks.definitions import TASKS
 from surrogate.timing import fit_times, main
 from tests.surrogate import landscape
 from workshop.ranks import kendall_tau

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.columns import Columns
 from jahs.errors import InvalidArgument
-from jahs.tasks import TASKS
+from jahs.spaces.columns import Columns
+from jahs.tasks.definitions import TASKS
 from workshop.real_landscape import compare_with_landscape
 
 CONFIGS = jahs.space().sample_columns(2000, seed=0)

@@ -12,9 +12,9 @@ from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import dehb as adapter
 from jahs.adapters.importing import import_tool
 from jahs.adapters.values import shown_parameters
-from jahs.configs import Config
 from jahs.errors import InvalidArgument
 from jahs.simulate import Visible
+from jahs.spaces.configs import Config
 
 __all__ = ["Dehb", "DehbSettings"]
 

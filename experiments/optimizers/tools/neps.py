@@ -11,10 +11,10 @@ from experiments.optimizers.settings import require
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import neps as adapter
 from jahs.adapters.importing import import_tool
-from jahs.configs import Config
 from jahs.errors import InvalidArgument
 from jahs.schema import OPS
 from jahs.simulate import Visible
+from jahs.spaces.configs import Config
 
 __all__ = ["Neps", "NepsSettings"]
 

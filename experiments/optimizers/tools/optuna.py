@@ -11,8 +11,8 @@ from experiments.optimizers.settings import require
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import optuna as adapter
 from jahs.adapters.importing import import_tool
-from jahs.configs import Config
 from jahs.simulate import Visible
+from jahs.spaces.configs import Config
 
 __all__ = ["Optuna", "OptunaSettings"]
 

@@ -13,9 +13,9 @@ from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import syne_tune as adapter
 from jahs.adapters.chance import Chance
 from jahs.adapters.importing import import_tool
-from jahs.configs import Config
 from jahs.errors import InvalidArgument
 from jahs.simulate import Proposal, Trial, Visible
+from jahs.spaces.configs import Config
 
 __all__ = ["Bohb", "BohbSettings"]
 

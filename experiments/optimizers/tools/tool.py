@@ -14,9 +14,9 @@ import numpy as np
 
 from experiments.optimizers.baseline import Baseline, Result
 from jahs.adapters.budgets import Budgets
-from jahs.configs import Config
 from jahs.simulate import Visible
 from jahs.simulate.trial import AskedFidelity
+from jahs.spaces.configs import Config
 
 __all__ = ["Tool"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from jahs.benchmark import Benchmark
 from jahs.cli import main
-from jahs.references import build_references
+from jahs.queries.benchmark import Benchmark
+from jahs.queries.references import build_references
 from tests.releases import make_release, make_table
 
 TASK = "fashion_mnist_mini"

@@ -12,7 +12,7 @@ import pytest
 
 from jahs.cli import main
 from jahs.release import write_release
-from jahs.tasks import TASKS
+from jahs.tasks.definitions import TASKS
 from tests.jahs.cli.conftest import QUALITY, TASK
 from tests.releases import make_release, make_table
 
@@ -60,7 +60,7 @@ def test_a_release_of_recorded_runs_alone_passes(tmp_path: Path, capsys) -> None
 )
 def test_what_has_the_right_bytes_must_be_readable_too(tmp_path: Path, capsys, part, content, said) -> None:
     if part == "noise":
-        pytest.importorskip("jahs.noise")
+        pytest.importorskip("jahs.models.noise")
     folder = make_release(tmp_path / "release", **{part: content})
     assert main(["verify", str(folder)]) == 1
     assert said in capsys.readouterr().err

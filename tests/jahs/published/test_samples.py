@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.metrics import METRICS, metric
-from jahs.parameters import PARAMETERS
 from jahs.published.surrogates import import_surrogates
 from jahs.schema import CONFIG_KEYS
+from jahs.spaces.parameters import PARAMETERS
+from jahs.tasks.metrics import METRICS, metric
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = Path(os.environ.get("JAHS_SAMPLES") or ROOT.parent / "shared" / "samples")
@@ -64,7 +64,7 @@ def test_a_repaired_release_has_exact_costs_and_a_runtime_that_rises(releases, t
     import_surrogates(OFFICIAL / "assembled_surrogates.tar", tmp_path, tasks=["cifar10"], costs="repaired")
     bench = jahs.Benchmark("cifar10", release=tmp_path, engine="numpy")
     published = jahs.Benchmark("cifar10", release=releases, engine="numpy")
-    from jahs.cost import cost
+    from jahs.models.cost import cost
 
     for config in bench.sample(5, seed=0):
         path = bench.trajectory(config)

@@ -12,13 +12,13 @@ import pytest
 
 import jahs
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat, UnknownName, UnsafeFile
-from jahs.features import FEATURE_SETS, FeatureBuilder
-from jahs.forest import open_engine
-from jahs.metrics import metric
+from jahs.models.features import FEATURE_SETS, FeatureBuilder
+from jahs.models.forest import open_engine
 from jahs.published.models import read_headers, read_model
 from jahs.published.surrogates import import_surrogates
 from jahs.release import read_release
-from jahs.tasks import TASKS
+from jahs.tasks.definitions import TASKS
+from jahs.tasks.metrics import metric
 from tests.pickle_writer import Obj, dumps
 from tests.published_files import (
     BOUNDS,

@@ -8,13 +8,13 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import jahs
-from jahs.cost import n_macs
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, MissingData, UnknownFormat, UnsafeFile
+from jahs.files.runs import read_configs, read_profile, read_protocol, read_runs
 from jahs.files.tables import read_table
+from jahs.models.cost import n_macs
 from jahs.published.frames import read_frame
 from jahs.published.oddities import FINDINGS, ODDITY_COLUMNS
 from jahs.published.table import import_table
-from jahs.runs import read_configs, read_profile, read_protocol, read_runs
 from jahs.schema import CONFIG_KEYS
 from tests.pickle_writer import Name, Obj, call, dumps
 from tests.published_files import frame_bytes, tar_bytes

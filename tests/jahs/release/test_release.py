@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, JahsError, MissingData, UnknownFormat, UnknownName
-from jahs.hashing import sha256_file
+from jahs.files.hashing import sha256_file
 from jahs.release import Models, RecordedTable, Release, find_release, read_release, releases, write_release
 from jahs.release.table import read_table_npz, write_table_npz
 from jahs.release.writing import clear_leftovers

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable, MissingData, OptimizerFailed, UnknownName
+from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation, read_log
 from jahs.simulate.settings import Settings
-from jahs.views import View
 from tests.fake_benchmark import FakeBenchmark
 from tests.hostile import VALUES
 

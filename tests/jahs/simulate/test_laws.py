@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jahs.queries.views import View
 from jahs.simulate import Simulation
-from jahs.views import View
 from tests.fake_benchmark import FakeBenchmark
 from tests.jahs.simulate.chaos import Chaos
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, OutOfSpace, ProtocolMismatch, UnknownFormat
+from jahs.queries.views import View
 from jahs.schema import TRIAL_KEYS
 from jahs.simulate import Simulation, read_log, read_trials
-from jahs.views import View
 from tests.fake_benchmark import FakeBenchmark
 from tests.jahs.simulate.chaos import Chaos
 from tests.jahs.simulate.full_disk import full_disk

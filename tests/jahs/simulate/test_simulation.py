@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from jahs.errors import InvalidArgument, UnknownName
+from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation, Trial, visible
-from jahs.views import View
 from tests.fake_benchmark import FakeBenchmark
 
 BENCH = FakeBenchmark(max_epoch=9)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.hashing import sha256_file
+from jahs.files.hashing import sha256_file
+from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation, read_log
-from jahs.views import View
 from tests.jahs.simulate.chaos import Chaos
 from tests.releases import make_release
 

@@ -1,0 +1,171 @@
+"""The target transform that keeps a surrogate inside its bounds: min-max, inverse sigmoid, slope.
+
+A model is fitted on z = logit(s) / slope, where s = margin + (y - lower) (1 - 2 margin) / (upper - lower), and whatever
+it answers is mapped back into [lower, upper].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from jahs.errors import InvalidArgument, UnknownFormat
+from jahs.spaces.masks import refuse_masked
+from jahs.spaces.parameters import is_number, show
+
+__all__ = ["BOUNDS_FORMAT", "BoundedTransform"]
+
+BOUNDS_FORMAT: Final = 1
+"""Version of `BoundedTransform.to_dict`; a reader refuses any other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedTransform:
+    """A fitted, invertible map of [lower, upper] to the real line and of the whole real line back.
+
+    Attributes:
+        lower, upper: what no inverse leaves.
+        slope: divides the logit. It only rescales what the model is fitted on.
+        margin: how far the bounds stay away from 0 and 1, where the logit is infinite.
+        published: whether to invert as JAHS-Bench-201 does, for models imported from there. That formula does not stop
+            at the margin, so extreme answers leave [lower, upper] by up to margin / (1 - 2 margin) of its width.
+    """
+
+    lower: float
+    upper: float
+    slope: float = 1.0
+    margin: float = 1e-6
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is not invertible, every fault at once."""
+        faults = []
+        for name in ("lower", "upper", "slope", "margin"):
+            value = getattr(self, name)
+            if not is_number(value):
+                faults.append(f"{name}={show(value)} is not a finite number")
+            else:
+                object.__setattr__(self, name, float(value))
+        if type(published := getattr(self, "published")) is not bool:  # noqa: B009  # from_dict gives anything
+            faults.append(f"published={published!r} is not a bool")
+        if not faults:
+            faults += self._range_faults()
+        if faults:
+            raise InvalidArgument("\n".join(faults))
+
+    def _range_faults(self) -> list[str]:
+        faults = []
+        if not 0 < self.upper - self.lower < math.inf:
+            faults.append(f"lower={self.lower}, upper={self.upper}: upper must exceed lower by a finite number")
+        if not 1e-100 <= self.slope <= 1e100:
+            faults.append(f"slope={self.slope} is outside [1e-100, 1e+100]")
+        if not 1e-12 <= self.margin <= 0.25:
+            faults.append(f"margin={self.margin} is outside [1e-12, 0.25]")
+        return faults
+
+    @classmethod
+    def fit(
+        cls,
+        y: npt.ArrayLike,
+        *,
+        lower: float | None = None,
+        upper: float | None = None,
+        slope: float = 1.0,
+        margin: float = 1e-6,
+        published: bool = False,
+    ) -> BoundedTransform:
+        """Return the transform whose bounds are the smallest and largest of `y`, or those given.
+
+        Raises:
+            InvalidArgument: `y` is empty, not finite, constant without given bounds, or outside of those given.
+
+        Example:
+            >>> BoundedTransform.fit([10.0, 90.0], upper=100.0)
+            BoundedTransform(lower=10.0, upper=100.0, slope=1.0, margin=1e-06, published=False)
+        """
+        values = _numbers("y", y)
+        if values.size == 0:
+            raise InvalidArgument("y is empty; there is nothing to fit")
+        if not np.isfinite(values).all():
+            n_bad = int((~np.isfinite(values)).sum())
+            raise InvalidArgument(f"y: {n_bad} of {values.size} values are NaN or infinite; leave them out")
+        low = float(values.min()) if lower is None else lower
+        high = float(values.max()) if upper is None else upper
+        if low == high:
+            raise InvalidArgument(f"y: every value is {low}; give lower= and upper=, or predict this constant")
+        transform = cls(lower=low, upper=high, slope=slope, margin=margin, published=published)
+        transform._check(values)
+        return transform
+
+    def forward(self, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return what a model is fitted on.
+
+        Raises:
+            InvalidArgument: a value is NaN or outside of [lower, upper].
+        """
+        values = _numbers("y", y)
+        self._check(values)
+        s = self.margin + (values - self.lower) * (1 - 2 * self.margin) / (self.upper - self.lower)
+        return np.asarray((np.log(s) - np.log1p(-s)) / self.slope)
+
+    def inverse(self, z: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return a model's answers as metrics; never outside of [lower, upper], also for infinite answers.
+
+        Raises:
+            InvalidArgument: a value is NaN.
+        """
+        values = _numbers("z", z)
+        if np.isnan(values).any():
+            raise InvalidArgument(f"z: {int(np.isnan(values).sum())} of {values.size} values are NaN")
+        with np.errstate(over="ignore", under="ignore"):
+            x = self.slope * values
+            small = np.exp(-np.abs(x))  # in [0, 1], so that neither tail overflows
+            s = np.where(x < 0, small, 1.0) / (1.0 + small)
+        y = self.lower + (s - self.margin) * (self.upper - self.lower) / (1 - 2 * self.margin)
+        return np.asarray(y if self.published else np.clip(y, self.lower, self.upper))
+
+    def to_dict(self) -> dict[str, float | int | bool]:
+        """Return the transform as JSON can hold it; floats keep every bit."""
+        return {"format": BOUNDS_FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, object]) -> BoundedTransform:
+        """Return the transform that `to_dict` described.
+
+        Raises:
+            UnknownFormat: another version's format.
+            InvalidArgument: a key is missing, unknown, or its value is out of range.
+        """
+        if not isinstance(state, Mapping):
+            raise InvalidArgument(f"state is of type {type(state).__name__}, not a mapping as to_dict() returns")
+        version = state.get("format")
+        if isinstance(version, bool) or version != BOUNDS_FORMAT:
+            raise UnknownFormat(f"format={version!r} of a transform; this version reads {BOUNDS_FORMAT}")
+        names = {field.name for field in fields(cls)}
+        if names != state.keys() - {"format"}:
+            faults = [f"{name} is missing" for name in sorted(names - state.keys())]
+            faults += [f"{name} is not a part of a transform" for name in state if name not in {*names, "format"}]
+            raise InvalidArgument("\n".join(faults))
+        return cls(**{name: state[name] for name in names})  # type: ignore[arg-type]  # __post_init__ checks them
+
+    def _check(self, values: npt.NDArray[np.float64]) -> None:
+        is_bad = ~((values >= self.lower) & (values <= self.upper))
+        if is_bad.any():
+            first = values[is_bad].flat[0]
+            n_bad = f"{int(is_bad.sum())} of {values.size} values"
+            raise InvalidArgument(f"y: {n_bad}, the first {first}, are NaN or outside [{self.lower}, {self.upper}]")
+
+
+def _numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    refuse_masked(name, values)
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu":
+        if array.size == 0:
+            return np.empty(array.shape)
+        raise InvalidArgument(f"{name} holds {array.dtype}, not numbers")
+    return array.astype(np.float64)

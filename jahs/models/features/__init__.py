@@ -1,0 +1,18 @@
+"""What models read of a config and an epoch: features of a cell, sets that models choose, and what builds them."""
+
+from jahs.models.features.builder import Column, FeatureBuilder, Place, RowBuilder, joint_columns
+from jahs.models.features.sets import FEATURE_SETS, FEATURES_VERSION, GROUPS, TRENDS, FeatureSet, feature_set
+
+__all__ = [
+    "FEATURES_VERSION",
+    "FEATURE_SETS",
+    "GROUPS",
+    "TRENDS",
+    "Column",
+    "FeatureBuilder",
+    "FeatureSet",
+    "Place",
+    "RowBuilder",
+    "feature_set",
+    "joint_columns",
+]

@@ -1,0 +1,340 @@
+"""Builds named float32 features of the encoded matrix, the same way for fitting and for queries.
+
+Everything is built from sums, products, quotients and look-ups in float64 and rounded once: one row gives the same bits
+alone, along a trajectory, in a batch and on any machine. `jahs.models.features.sets` says what the features are.
+
+    >>> from jahs.models.features import FEATURE_SETS
+    >>> from jahs.tasks.definitions import TASKS
+    >>> builder = FeatureBuilder(FEATURE_SETS["published"], TASKS["cifar10"])
+    >>> builder.build(jahs.encode([jahs.space().default()], 200)).shape
+    (1, 41)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from struct import Struct
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument, InvalidFidelity
+from jahs.models.cost import n_macs, n_params
+from jahs.models.features.cells import CELL_FEATURES, cell_features
+from jahs.models.features.sets import FORMULAS, TRENDS, FeatureSet
+from jahs.models.features.signal import SIGNAL_FEATURES, signal_features
+from jahs.schema import COLUMNS, CONFIG_KEYS, OPS
+from jahs.spaces.cell import N_CELLS
+from jahs.spaces.parameters import PARAMETERS
+from jahs.tasks.definitions import Task
+
+__all__ = ["Column", "FeatureBuilder", "Place", "RowBuilder", "joint_columns"]
+
+_OP_COLUMNS: Final = [COLUMNS.index(op) for op in OPS]
+_PLACES: Final = 5.0 ** np.arange(5, -1, -1)
+_SIZE_KEYS: Final = ("N", "W", "Resolution")
+_SIZES: Final = tuple(product(*(PARAMETERS[key].choices for key in _SIZE_KEYS)))
+_DEPTHS: Final = tuple(int(n) for n in PARAMETERS["N"].choices)
+_N_SIZES_EACH: Final = len(_SIZES) // len(_DEPTHS)  # sizes of one depth stand side by side
+_N_PAIRS: Final = (len(OPS) + 1) ** 2
+_CHUNK: Final = 2**13  # rows at a time, so that a formula's arrays stay in the processor's cache
+
+_OF_CELL: Final = frozenset(name for names in CELL_FEATURES.values() for name in names)
+_FACTS: Final = _OF_CELL | frozenset(SIGNAL_FEATURES)
+_COSTS: Final = ("n_params", "n_macs")
+_OF_CLASS: Final = "_of_class"  # suffix of what is read from the cell that represents the class
+# What formulas may name. LearningRate and WeightDecay stand twice in a row of arguments: as given, and as the float32
+# that the encoded matrix holds, which is what features are made of.
+_ARGUMENTS: Final = (
+    *(f"given_{key}" if key in {"LearningRate", "WeightDecay"} else key for key in CONFIG_KEYS),
+    "LearningRate", "WeightDecay", "epoch", "schedule_spent", "schedule_now",
+    *_COSTS, *(f"{name}{_OF_CLASS}" for name in _COSTS),
+)  # fmt: skip
+_RATE, _DECAY = CONFIG_KEYS.index("LearningRate"), CONFIG_KEYS.index("WeightDecay")
+# To the nearest float32.
+_ROUND: Final = Struct("=2f")
+
+# Any: floats for one row, float64 arrays for many; the arithmetic is the same.
+_Formulas: TypeAlias = Callable[..., tuple[Any, ...]]
+
+
+class Column(NamedTuple):
+    """One feature; `is_canonical` where it depends on the cell and reads the one that represents its class."""
+
+    name: str
+    is_canonical: bool
+
+
+Place: TypeAlias = tuple[int, int]
+"""Where a config stands in the look-up tables: its cell's number, and its (N, W, Resolution) among all 27."""
+
+
+def joint_columns(sets: Sequence[FeatureSet]) -> tuple[tuple[Column, ...], list[list[int]]]:
+    """Return every distinct column of several feature sets, and for each set where its columns stand among them.
+
+    One set keeps its order. Of several, what is looked up by the cell comes last, so that it is copied in one piece.
+    """
+    each = [[Column(name, found.is_canonical and _needs_cell(name)) for name in found.columns] for found in sets]
+    columns = list(dict.fromkeys(column for one in each for column in one))
+    if len(each) > 1:
+        columns.sort(key=lambda column: column.name in _OF_CELL)
+    place = {column: i for i, column in enumerate(columns)}
+    return tuple(columns), [[place[column] for column in one] for one in each]
+
+
+def _names(name: str) -> tuple[str, ...]:
+    """What a column is computed from."""
+    return compile(FORMULAS[name], name, "eval").co_names if name in FORMULAS else (name,)
+
+
+def _needs_cell(name: str) -> bool:
+    return any(part in _FACTS or part in _COSTS for part in _names(name))
+
+
+class RowBuilder:
+    """Builds columns for one task from configs that are known to be valid; look-up tables are made here, once.
+
+    Attributes:
+        columns: what it builds, in order.
+    """
+
+    def __init__(self, columns: Iterable[Column], task: Task) -> None:
+        self.columns = tuple(columns)
+        flags = {column.is_canonical for column in self.columns}
+        cells = {flag: cell_features(canonical=flag) for flag in flags}
+        first, end = _copied_run(self.columns)
+        self._copied = slice(first, end)
+        self._computed = [*range(first), *range(end, len(self.columns))]
+        self._varying = [i for i in self._computed if self.columns[i].name in TRENDS]
+        self._cell_rows = _table([cells[flag][name] for name, flag in self.columns[first:end]], np.float32)
+        self._cell_bytes, self._width = self._cell_rows.tobytes(), 4 * (end - first)
+        facts = sorted({fact for i in self._computed for fact in _facts(self.columns[i])})
+        self._facts = np.concatenate([_fact_table(facts, n) for n in _DEPTHS])
+        self._fact_bytes = self._facts.tobytes()
+        self._fact_row = Struct(f"={len(facts)}d")
+        arguments = (*_ARGUMENTS, *(_argument(name, is_canonical=flag) for name, flag in facts))
+        self._formulas = _formulas([self.columns[i] for i in self._computed], arguments)
+        self._varying_formulas = _formulas([self.columns[i] for i in self._varying], arguments)
+        self._n_before = first
+        self._before, self._behind = Struct(f"={first}f"), Struct(f"={len(self.columns) - end}f")
+        self._costs = _cost_table(task)
+        self._cost_rows = [list(map(tuple, of_size)) for of_size in self._costs.tolist()]
+        # Costs are those of the cell as it is; a canonical column reads those of the cell that represents its class.
+        self._pairs = tuple(_convolution_pairs(canonical=flag) for flag in (False, True in flags))
+        self._own, self._of_class = (pairs.tobytes() for pairs in self._pairs)
+        self._size_of = {size: i for i, size in enumerate(_SIZES)}
+        self._spent, self._now = _schedule(task.max_epoch)
+        self._schedule = np.array([self._spent, self._now])  # (2, max_epoch + 1)
+
+    def place(self, codes: Sequence[float]) -> Place:
+        """Return where a config stands, given its `jahs.spaces.configs.config_codes`."""
+        _, _, n, op1, op2, op3, op4, op5, op6, _, resolution, _, w, _ = codes
+        cell = ((((op1 * 5 + op2) * 5 + op3) * 5 + op4) * 5 + op5) * 5 + op6
+        return int(cell), self._size_of[n, w, resolution]
+
+    def costs(self, place: Place) -> tuple[float, float]:
+        """Return the exact parameters and multiply-adds of a config."""
+        cell, size = place
+        return self._cost_rows[size][self._own[cell]]
+
+    def costs_many(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the exact parameters and multiply-adds of encoded configs, (n, 2)."""
+        cells, sizes = _places(X)
+        return self._costs[sizes, self._pairs[0][cells]]
+
+    def pack(self, codes: Sequence[float], epoch: int, place: Place) -> bytes:
+        """Return the features of one config as packed float32; the fast path of a query."""
+        cell, size = place
+        costs = self._cost_rows[size]
+        values = self._formulas(
+            *codes, *_ROUND.unpack(_ROUND.pack(codes[_RATE], codes[_DECAY])), epoch, self._spent[epoch],
+            self._now[epoch], *costs[self._own[cell]], *costs[self._of_class[cell]], *self._facts_of(place),
+        )  # fmt: skip
+        copied = self._cell_bytes[cell * self._width : (cell + 1) * self._width]
+        before = self._n_before
+        if before == len(values):
+            return self._before.pack(*values) + copied
+        return self._before.pack(*values[:before]) + copied + self._behind.pack(*values[before:])
+
+    def build_one(self, codes: Sequence[float], epoch: int, place: Place) -> NDArray[np.float32]:
+        """Return the features, (1, n_columns), of one config."""
+        return np.frombuffer(self.pack(codes, epoch, place), np.float32)[None]
+
+    def build_walk(self, codes: Sequence[float], epochs: NDArray[np.int64], place: Place) -> NDArray[np.float32]:
+        """Return the features, (n_epochs, n_columns), of one config at several epochs."""
+        F = np.repeat(self.build_one(codes, int(epochs[0]), place), len(epochs), axis=0)
+        own = self._cost_rows[place[1]]
+        rounded = _ROUND.unpack(_ROUND.pack(codes[_RATE], codes[_DECAY]))
+        values = self._varying_formulas(
+            *codes, *rounded, epochs.astype(np.float64), *self._schedule[:, epochs], *own[self._own[place[0]]],
+            *own[self._of_class[place[0]]], *self._facts_of(place),
+        )  # fmt: skip
+        for i, column in zip(self._varying, values, strict=True):
+            F[:, i] = column
+        return F
+
+    def build(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the features, (n, n_columns), of encoded configs, (n, 15)."""
+        F = np.empty((len(X), len(self.columns)), dtype=np.float32)
+        for first in range(0, len(X), _CHUNK):
+            self._fill(F[first : first + _CHUNK], X[first : first + _CHUNK])
+        return F
+
+    def _facts_of(self, place: Place) -> tuple[float, ...]:
+        return self._fact_row.unpack_from(self._fact_bytes, self._fact_row.size * _fact_rows(*place))
+
+    def _fill(self, F: NDArray[np.float32], X: NDArray[np.float32]) -> None:
+        cells, sizes = _places(X)
+        codes = X[:, :-1].T.astype(np.float64)
+        epochs = X[:, -1].astype(np.int64)
+        costs = (cost for pairs in self._pairs for cost in self._costs[sizes, pairs[cells]].T)
+        values = self._formulas(
+            *codes, codes[_RATE], codes[_DECAY], epochs.astype(np.float64), *self._schedule[:, epochs], *costs,
+            *self._facts[_fact_rows(cells, sizes)].T,
+        )  # fmt: skip
+        F[:, self._copied] = self._cell_rows[cells]
+        for i, column in zip(self._computed, values, strict=True):
+            F[:, i] = column
+
+
+class FeatureBuilder:
+    """Builds one feature set for one task; look-up tables are made here, once."""
+
+    def __init__(self, features: FeatureSet, task: Task) -> None:
+        self.features = features
+        self.task = task
+        self._rows = RowBuilder(joint_columns([features])[0], task)
+
+    def build(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the features, (n, n_columns) float32, of encoded configs, (n, 15) float32.
+
+        Raises:
+            InvalidArgument: `X` has another shape or dtype, or holds what no config is encoded as.
+            InvalidFidelity: an epoch is outside of the task.
+        """
+        self._check(X)
+        return self._rows.build(X)
+
+    def build_one(self, row: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the features, (n_columns,), of one encoded row that is known to be valid."""
+        *codes, epoch = row.tolist()
+        found: NDArray[np.float32] = self._rows.build_one(codes, int(epoch), self._rows.place(codes))[0]
+        return found
+
+    def _check(self, X: NDArray[np.float32]) -> None:
+        if not isinstance(X, np.ndarray) or X.dtype != np.float32 or X.ndim != 2 or X.shape[1] != len(COLUMNS):
+            given = f"{X.dtype} of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
+            raise InvalidArgument(f"X: {given} is not a float32 matrix of {len(COLUMNS)} columns; see jahs.encode")
+        epochs = X[:, -1]
+        if bad := int((~((epochs >= 1) & (epochs <= self.task.max_epoch) & (epochs == np.rint(epochs)))).sum()):
+            raise InvalidFidelity(
+                f"epoch: {bad} of {len(X)} rows are not integers in 1..{self.task.max_epoch} ({self.task.name})"
+            )
+        is_wrong = np.zeros(len(X), np.bool_)
+        for key, values in zip(CONFIG_KEYS, X.T[:-1], strict=True):
+            known = PARAMETERS[key]
+            if known.kind == "float":
+                is_wrong |= ~((values >= np.float32(known.lower)) & (values <= np.float32(known.upper)))
+            else:
+                is_wrong |= np.logical_and.reduce([values != code for code in known.codes])
+        if is_wrong.any():
+            raise InvalidArgument(
+                f"X: {int(is_wrong.sum())} of {len(X)} rows, the first {int(is_wrong.argmax())}, are no encoded config"
+            )
+
+
+def _places(X: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cell numbers, and places in `_SIZES`, of encoded configs."""
+    sizes = np.zeros(len(X), np.int64)
+    for key in _SIZE_KEYS:
+        _, middle, large = PARAMETERS[key].codes
+        values = X[:, COLUMNS.index(key)]
+        sizes = 3 * sizes + (values >= middle) + (values >= large)
+    return (X[:, _OP_COLUMNS] @ _PLACES).astype(np.int64), sizes
+
+
+def _table(columns: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # Any: float32 or float64
+    """One row per cell, (15625, n_columns)."""
+    return np.column_stack(columns).astype(dtype, copy=False) if columns else np.empty((N_CELLS, 0), dtype)
+
+
+def _facts(column: Column) -> list[tuple[str, bool]]:
+    """What a computed column reads of the cell and of its signal, besides the costs."""
+    return [(name, column.is_canonical) for name in _names(column.name) if name in _FACTS]
+
+
+def _fact_table(facts: Sequence[tuple[str, bool]], n_cells: int) -> NDArray[np.float64]:
+    """Facts of networks with `n_cells` cells a stage, (15625, n_facts)."""
+    columns = [
+        cell_features(canonical=flag)[name] if name in _OF_CELL else signal_features(n_cells, canonical=flag)[name]
+        for name, flag in facts
+    ]
+    table: NDArray[np.float64] = _table(columns, np.float64)
+    return table
+
+
+def _fact_rows(cell: Any, size: Any) -> Any:  # Any: an integer, or an array of them
+    """Where facts of cells and sizes stand among those of every depth."""
+    return size // _N_SIZES_EACH * N_CELLS + cell
+
+
+def _argument(name: str, *, is_canonical: bool) -> str:
+    return name + _OF_CLASS if is_canonical and _needs_cell(name) else name
+
+
+def _formulas(columns: Sequence[Column], arguments: Sequence[str]) -> _Formulas:
+    """One function of all arguments that returns all columns; the text is that of `FORMULAS`, nobody else's."""
+    texts = []
+    for name, is_canonical in columns:
+
+        def replace(found: re.Match[str], *, flag: bool = is_canonical) -> str:
+            return _argument(found[0], is_canonical=flag)
+
+        texts.append(re.sub(r"[A-Za-z_]\w*", replace, FORMULAS.get(name, name)))
+    function: _Formulas = eval(f"lambda {', '.join(arguments)}: ({''.join(text + ', ' for text in texts)})")  # noqa: S307
+    return function
+
+
+def _copied_run(columns: Sequence[Column]) -> tuple[int, int]:
+    """Where the longest run of columns that are looked up by the cell begins, and one past its end."""
+    best = start = 0, 0
+    for i, column in enumerate(columns):
+        start = (start[0] if column.name in _OF_CELL else i + 1, i + 1)
+        best = max(best, start, key=lambda run: run[1] - run[0])
+    return best
+
+
+def _schedule(max_epoch: int) -> tuple[list[float], list[float]]:
+    """By epoch: the share of the schedule spent up to and with it, and its learning rate as a share of the initial one.
+
+    The rate of epoch e is half of 1 + cos(pi (e - 1) / max_epoch), times the initial one. Rounded, so that cosines of
+    different libraries give the same bits.
+    """
+    now = [0.0, *(0.5 + 0.5 * math.cos(math.pi * e / max_epoch) for e in range(max_epoch))]
+    total = math.fsum(now)
+    spent = [round(math.fsum(now[: e + 1]) / total, 9) for e in range(max_epoch + 1)]
+    return spent, [round(value, 9) for value in now]
+
+
+def _convolution_pairs(*, canonical: bool) -> NDArray[np.uint8]:
+    """By cell: 7 times its 3x3 convolutions plus its 1x1 convolutions, which is all that costs depend on, (15625,)."""
+    cells = cell_features(canonical=canonical)
+    return (cells["n_conv3x3"] * (len(OPS) + 1) + cells["n_conv1x1"]).astype(np.uint8)
+
+
+def _cost_table(task: Task) -> NDArray[np.float64]:
+    """Exact parameters and multiply-adds by (size, pair of convolutions), (27, 49, 2)."""
+    pairs = [(a, b) for a in range(len(OPS) + 1) for b in range(len(OPS) + 1 - a)]
+    places = list(product(range(len(_SIZES)), pairs))
+    X = np.ones((len(places), len(COLUMNS)), dtype=np.float32)
+    X[:, [COLUMNS.index(key) for key in _SIZE_KEYS]] = [_SIZES[size] for size, _ in places]
+    X[:, _OP_COLUMNS] = [[2] * a + [3] * b + [1] * (len(OPS) - a - b) for _, (a, b) in places]
+    table = np.zeros((len(_SIZES), _N_PAIRS, 2))
+    size, pair = [size for size, _ in places], [a * (len(OPS) + 1) + b for _, (a, b) in places]
+    for i, formula in enumerate((n_params, n_macs)):
+        table[size, pair, i] = formula(X, task)
+    return table

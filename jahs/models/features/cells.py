@@ -1,0 +1,139 @@
+"""What a cell is to a model, by cell number: a table of all 15,625 cells, one column per feature.
+
+With `canonical`, every cell has the row of the cell that represents its class, so cells that compute the same function
+(`jahs.spaces.cell.canonical`) have equal features. Numbers that need a live path, such as the fewest convolutions on
+one, are `NO_PATH` where there is none.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.schema import OPS
+from jahs.spaces.cell.classes import canonical_keys, representatives
+from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERATIONS, POOL, ZERO, all_ops, cell_numbers
+from jahs.spaces.cell.paths import PATH_FEATURES, PATHS, path_features
+
+__all__ = ["CELL_FEATURES", "NO_PATH", "cell_features", "representative_numbers"]
+
+NO_PATH: Final = 9
+
+_STRENGTH: Final = {ZERO: 0, POOL: 1, IDENTITY: 2, CONV1X1: 3, CONV3X3: 4}
+_COUNTED: Final = {CONV3X3: "conv3x3", CONV1X1: "conv1x1", POOL: "pool", IDENTITY: "identity", ZERO: "zero"}
+
+CELL_FEATURES: Final = {
+    # One column per edge, in an order in which a threshold means something: zero, pooling, identity, 1x1, 3x3.
+    "operations": tuple(f"{op}_strength" for op in OPS),
+    "one_hot": tuple(f"{op}_{code}" for op in OPS for code in range(len(OPERATIONS))),
+    "paths": PATH_FEATURES,
+    "counts": tuple(f"n_{name}" for name in _COUNTED.values()),
+    "live": (
+        "n_live_paths",
+        *(f"n_live_{_COUNTED[op]}" for op in (CONV3X3, CONV1X1, POOL, IDENTITY)),
+        "n_path_convs",
+        "n_path_conv3x3",
+        "n_path_pools",
+        "fewest_convs",
+        "most_conv3x3",
+        "widest_view",
+    ),
+    "shortcuts": ("n_conv_free_paths", "n_identity_paths", "fewest_pools"),
+    "nodes": ("n_from_input", "n_into_node_3", "n_into_output"),
+    "computed": ("n_activated", "n_pooled"),
+    "trained": tuple(f"n_trained_{name}" for name in ("conv3x3", "conv1x1", "activated", "pooled")),
+}
+"""The columns of `cell_features`, by group.
+
+live: operations on live edges; sums over live paths; the fewest convolutions and the most 3x3 convolutions of a live
+path, and the most operations of a live path that see a neighbourhood. shortcuts: live paths without a convolution, of
+identities alone, and the fewest poolings on the former. nodes: edges that are no zero. computed: nodes whose value is
+activated, once for all convolutions that read it, and nodes whose value is pooled. trained: convolutions that the
+output depends on, and the activations and poolings that training goes back through.
+"""
+
+
+def representative_numbers() -> NDArray[np.int64]:
+    """For each cell number the number of the cell that represents its class, (15625,)."""
+    return cell_numbers(representatives())[canonical_keys(all_ops())]
+
+
+@cache
+def cell_features(*, canonical: bool) -> dict[str, NDArray[np.float32]]:
+    """Every column of `CELL_FEATURES`, each (15625,), in the order of cell numbers."""
+    ops = all_ops()
+    columns = {f"{op}_strength": np.vectorize(_STRENGTH.get)(ops[:, i]) for i, op in enumerate(OPS)}
+    columns |= {f"{op}_{code}": ops[:, i] == code for i, op in enumerate(OPS) for code in range(len(OPERATIONS))}
+    by_path = dict(zip(PATH_FEATURES, path_features(ops).T, strict=True))
+    columns |= by_path
+    columns |= {f"n_{name}": (ops == code).sum(axis=1) for code, name in _COUNTED.items()}
+    columns |= _live(ops, by_path)
+    columns |= _computed(ops)
+    not_zero = ops != ZERO
+    for name, node, end in (("n_from_input", 1, 0), ("n_into_node_3", 3, 1), ("n_into_output", 4, 1)):
+        columns[name] = not_zero[:, [edge[end] == node for edge in EDGES]].sum(axis=1)
+    order = representative_numbers() if canonical else slice(None)
+    return {name: values[order].astype(np.float32) for name, values in columns.items()}
+
+
+def _live(ops: NDArray[np.int64], by_path: dict[str, NDArray[np.int8]]) -> dict[str, NDArray[np.int64]]:
+    """The groups "live" and "shortcuts"."""
+
+    def each_path(name: str) -> NDArray[np.int64]:  # (15625, 4)
+        columns = [by_path[f"path_{''.join(map(str, nodes))}_{name}"] for nodes in PATHS]
+        return np.column_stack(columns).astype(np.int64)
+
+    is_alive = each_path("is_alive") == 1
+    conv3x3, pools = each_path("n_conv3x3"), each_path("n_pool")
+    convs = conv3x3 + each_path("n_conv1x1")
+    is_free = is_alive & (convs == 0)
+    steps = [[nodes[i : i + 2] for i in range(len(nodes) - 1)] for nodes in PATHS]
+    is_live = np.column_stack([is_alive[:, [edge in path for path in steps]].any(axis=1) for edge in EDGES])
+    return {
+        "n_live_paths": is_alive.sum(axis=1),
+        **{f"n_live_{_COUNTED[op]}": ((ops == op) & is_live).sum(axis=1) for op in (CONV3X3, CONV1X1, POOL, IDENTITY)},
+        "n_path_convs": convs.sum(axis=1),
+        "n_path_conv3x3": conv3x3.sum(axis=1),
+        "n_path_pools": pools.sum(axis=1),
+        "fewest_convs": np.where(is_alive, convs, NO_PATH).min(axis=1),
+        "most_conv3x3": conv3x3.max(axis=1),
+        "widest_view": (conv3x3 + pools).max(axis=1),
+        "n_conv_free_paths": is_free.sum(axis=1),
+        "n_identity_paths": (is_free & (pools == 0)).sum(axis=1),
+        "fewest_pools": np.where(is_free, pools, NO_PATH).min(axis=1),
+    }
+
+
+def _computed(ops: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    """The groups "computed" and "trained"."""
+    conv3x3, conv1x1, pool, zero = (ops == code for code in (CONV3X3, CONV1X1, POOL, ZERO))
+    conv = conv3x3 | conv1x1
+    # Weights stand before a node, or the output reads it: what goes back goes from the latter to the former.
+    learns, leads = {1: np.ones(len(ops), bool)}, {4: np.ones(len(ops), bool)}
+    for node in (2, 3):
+        learns[node] = np.any(
+            [~zero[:, i] & (conv[:, i] | learns[start]) for i, (start, end) in enumerate(EDGES) if end == node], axis=0
+        )
+    for node in (3, 2, 1):
+        leads[node] = np.any(
+            [~zero[:, i] & leads[end] for i, (start, end) in enumerate(EDGES) if start == node], axis=0
+        )
+    is_led = np.column_stack([leads[end] for _, end in EDGES])
+    goes_back = is_led & np.column_stack([learns[start] for start, _ in EDGES])
+
+    def n_read(is_read: NDArray[np.bool_]) -> NDArray[np.int64]:
+        reads = [is_read[:, [start == node for start, _ in EDGES]].any(axis=1) for node in (1, 2, 3)]
+        found: NDArray[np.int64] = np.column_stack(reads).sum(axis=1)
+        return found
+
+    return {
+        "n_activated": n_read(conv),
+        "n_pooled": n_read(pool),
+        "n_trained_conv3x3": (conv3x3 & is_led).sum(axis=1),
+        "n_trained_conv1x1": (conv1x1 & is_led).sum(axis=1),
+        "n_trained_activated": n_read(conv & goes_back),
+        "n_trained_pooled": n_read(pool & goes_back),
+    }

@@ -1,0 +1,216 @@
+"""The features that models read: what each is, in which group it stands, and the sets that models choose.
+
+A feature set is a list of columns with a name and a version. Trees see only the order of a column's values, so a
+logarithm or an epoch's share of the task says nothing that the plain value does not; what helps are products, which
+stand for sums of logarithms. `jahs.models.features` builds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+from jahs.errors import InvalidArgument, UnknownName
+from jahs.models.features.cells import CELL_FEATURES
+from jahs.models.features.signal import SIGNAL_FEATURES
+from jahs.models.features.timing import TIME_TERMS, TIMES
+from jahs.spaces.parameters import PARAMETERS
+
+__all__ = ["FEATURES_VERSION", "FEATURE_SETS", "FORMULAS", "GROUPS", "TRENDS", "FeatureSet", "feature_set"]
+
+FEATURES_VERSION: Final = 3
+"""Raised whenever a column changes its values or goes; a release built with another version is refused.
+
+A set may gain columns without it: a release lists those that its models read.
+"""
+
+Trend = Literal["fixed", "rising", "falling"]
+
+_ACTIVATION: Final = dict(zip(PARAMETERS["Activation"].choices, PARAMETERS["Activation"].codes, strict=True))
+
+# Python expressions of keys of a config, columns of the cell and of its signal, epoch, n_params, n_macs, schedule_spent
+# and schedule_now.
+_EXPRESSIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "published_rest": {
+        **{
+            f"Activation_{name}": f"(Activation == {_ACTIVATION[name]}) * 1.0" for name in ("Hardswish", "Mish", "ReLU")
+        },
+        "Optimizer_SGD": "N * 0.0 + 1.0",
+        "TrivialAugment_True": "TrivialAugment",
+    },
+    "rates": {
+        "rate_times_decay": "LearningRate * WeightDecay",
+        "rate_over_decay": "LearningRate / WeightDecay",
+    },
+    "rates_by_size": {
+        "rate_times_N": "LearningRate * N",
+        "rate_times_W": "LearningRate * W",
+        "rate_over_W": "LearningRate / W",
+        "rate_times_params": "LearningRate * n_params",
+        "decay_times_params": "WeightDecay * n_params",
+        "rate_times_decay_times_N": "LearningRate * WeightDecay * N",
+        "rate_times_live_paths": "LearningRate * n_live_paths",
+    },
+    "size": {
+        "network_depth": "N * effective_depth",
+        "network_conv3x3": "N * n_live_conv3x3",
+        "network_view": "N * widest_view / Resolution",
+        "N_times_W": "N * W",
+        "W_times_resolution": "W * Resolution",
+    },
+    "time": TIMES,
+    "time_terms": TIME_TERMS,
+    "signal": {
+        "epochs_per_conv": "epoch / (1.0 + signal_convs)",
+        "pools_per_conv": "signal_pools / (1.0 + signal_convs)",
+        "pools_per_resolution": "signal_pools / Resolution",
+    },
+    "epochs": {
+        "rate_spent": "LearningRate * schedule_spent",
+        "rate_left": "LearningRate * (1.0 - schedule_spent)",
+        "rate_now": "LearningRate * schedule_now",
+        "decay_spent": "LearningRate * WeightDecay * schedule_spent",
+    },
+}
+
+FORMULAS: Final[Mapping[str, str]] = MappingProxyType(
+    {name: text for expressions in _EXPRESSIONS.values() for name, text in expressions.items()}
+)
+"""The features that are computed: Python expressions, which give the same bits for floats and for float64 arrays."""
+
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "hyperparameters": ("Activation", "LearningRate", "TrivialAugment", "WeightDecay"),
+        "sizes": ("N", "Resolution", "W"),
+        "epoch": ("epoch",),
+        "cost": ("n_params", "n_macs"),
+        **CELL_FEATURES,
+        **{group: tuple(expressions) for group, expressions in _EXPRESSIONS.items()},
+        "signal": (*SIGNAL_FEATURES, *_EXPRESSIONS["signal"]),
+    }
+)
+"""Every column by what it is about; an ablation leaves out one group at a time."""
+
+_KNOWN: Final = frozenset(name for names in GROUPS.values() for name in names)
+
+TRENDS: Final[Mapping[str, Trend]] = MappingProxyType(
+    {
+        "epoch": "rising",
+        "epochs_per_conv": "rising",
+        "rate_spent": "rising",
+        "decay_spent": "rising",
+        "rate_left": "falling",
+        "rate_now": "falling",
+    }
+)
+"""The columns that change with the epoch, each in one direction; every other column is fixed along a trajectory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureSet:
+    """The columns that a model reads.
+
+    Attributes:
+        name: identifier.
+        columns: in order.
+        is_canonical: whether cells that compute the same function get the same features.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    is_canonical: bool
+
+    def __post_init__(self) -> None:
+        """Refuse columns that do not exist, stand twice, or none at all."""
+        if unknown := [name for name in self.columns if name not in _KNOWN]:
+            raise UnknownName.of("feature", unknown[0], sorted(_KNOWN))
+        if not self.columns or len(set(self.columns)) != len(self.columns):
+            raise InvalidArgument(f"feature set {self.name!r}: columns={self.columns} must be some, each once")
+
+    @property
+    def varying(self) -> tuple[int, ...]:
+        """Positions of the columns that change with the epoch."""
+        return tuple(i for i, name in enumerate(self.columns) if name in TRENDS)
+
+    def without(self, group: str) -> FeatureSet:
+        """Return this set less the columns of `group`, a name in `GROUPS`."""
+        columns = _columns_of(group)
+        left = tuple(name for name in self.columns if name not in columns)
+        return FeatureSet(name=f"{self.name} - {group}", columns=left, is_canonical=self.is_canonical)
+
+    def with_group(self, group: str) -> FeatureSet:
+        """Return this set and those columns of `group`, a name in `GROUPS`, that it lacks."""
+        more = tuple(name for name in _columns_of(group) if name not in self.columns)
+        return FeatureSet(name=f"{self.name} + {group}", columns=(*self.columns, *more), is_canonical=self.is_canonical)
+
+
+def _columns_of(group: str) -> tuple[str, ...]:
+    if group not in GROUPS:
+        raise UnknownName.of("group", group, GROUPS)
+    return GROUPS[group]
+
+
+def _of_groups(name: str, groups: Iterable[str], *, is_canonical: bool) -> FeatureSet:
+    return FeatureSet(
+        name=name, columns=tuple(name for group in groups for name in GROUPS[group]), is_canonical=is_canonical
+    )
+
+
+_ACCURACY: Final = (
+    "hyperparameters",
+    "sizes",
+    "epoch",
+    "operations",
+    "shortcuts",
+    "signal",
+    "cost",
+    "rates",
+    "rates_by_size",
+    "size",
+    "epochs",
+)
+_PUBLISHED: Final = (
+    *GROUPS["published_rest"][:3],
+    *GROUPS["one_hot"],
+    *GROUPS["published_rest"][3:],
+    "LearningRate",
+    "N",
+    "Resolution",
+    "W",
+    "WeightDecay",
+    "epoch",
+)
+_WORK: Final = tuple(name for group in ("cost", "counts", "operations", "time") for name in GROUPS[group])
+
+FEATURE_SETS: Final[Mapping[str, FeatureSet]] = MappingProxyType(
+    {
+        found.name: found
+        for found in (
+            FeatureSet(name="published", columns=_PUBLISHED, is_canonical=False),
+            _of_groups("accuracy", _ACCURACY, is_canonical=True),
+            _of_groups("accuracy_as_is", _ACCURACY, is_canonical=False),
+            FeatureSet(name="latency", columns=("Activation", *GROUPS["sizes"], *_WORK), is_canonical=False),
+            FeatureSet(
+                name="epoch_time",
+                columns=("Activation", "TrivialAugment", *GROUPS["sizes"], *_WORK),
+                is_canonical=False,
+            ),
+        )
+    }
+)
+"""published: JAHS-Bench-201's 41 columns, in its order. accuracy: ours, equal for cells that compute the same;
+accuracy_as_is: the same columns of the cell as it is written. latency and epoch_time: what costs time, hyperparameters
+and the epoch left out where they cannot matter. time_terms, which no set reads, are what the group time is a sum of."""
+
+
+def feature_set(name: str) -> FeatureSet:
+    """Return the feature set called `name`.
+
+    Raises:
+        UnknownName: if there is none; lists those that exist.
+    """
+    if name in FEATURE_SETS:
+        return FEATURE_SETS[name]
+    raise UnknownName.of("features", name, FEATURE_SETS)

@@ -1,0 +1,20 @@
+"""Forests that answer without XGBoost: a flat format, a reader of XGBoost's JSON, two engines with the same answers."""
+
+from jahs.models.forest.engines import Engine, EngineKind, open_engine
+from jahs.models.forest.flat import Forest
+from jahs.models.forest.from_xgboost import forest_from_xgboost
+from jahs.models.forest.joining import join_forests
+from jahs.models.forest.storage import load_forest, map_forest, save_forest, save_mapped_forest
+
+__all__ = [
+    "Engine",
+    "EngineKind",
+    "Forest",
+    "forest_from_xgboost",
+    "join_forests",
+    "load_forest",
+    "map_forest",
+    "open_engine",
+    "save_forest",
+    "save_mapped_forest",
+]

@@ -1,0 +1,79 @@
+"""What an engine is, and which one answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from jahs.errors import MissingDependency, UnknownName
+from jahs.models.forest.compiled_engine import CompiledEngine
+from jahs.models.forest.flat import Float32s, Forest
+from jahs.models.forest.numpy_engine import NumpyEngine
+
+__all__ = ["Engine", "EngineKind", "open_engine"]
+
+EngineKind = Literal["auto", "numpy", "compiled"]
+
+
+class Engine(Protocol):
+    """Answers rows from a `Forest`: the same bits from every engine, for a row alone or in any batch, in any thread.
+
+    Attributes:
+        name: which engine it is, "numpy" or "compiled".
+        forest: what it answers from.
+    """
+
+    name: str
+    forest: Forest
+
+    def predict(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
+        """Answer each row.
+
+        Args:
+            X: float32 (n_rows, n_features), without NaN.
+            forests: which forests answer, in this order; None for all.
+
+        Returns:
+            (n_rows, n_forests) float32.
+
+        Raises:
+            InvalidArgument: X is of another dtype or shape, or holds NaN.
+            UnknownName: a forest does not exist.
+        """
+        ...
+
+    def answer_row(self, row: bytes, *, forests: Sequence[int] | None = None) -> list[float]:
+        """Answer one row of packed float32, in the machine's byte order: `predict` without arrays."""
+        ...
+
+    def predict_walk(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
+        """The same answers as `predict`, meant for rows along which each column rises, falls or stays.
+
+        The rows of a trajectory are such: the epoch rises, what is derived from it (a learning rate, say) falls, and
+        the config stays. An engine may use that and answer many times faster; other rows are answered as by `predict`.
+        """
+        ...
+
+
+def open_engine(forest: Forest, kind: EngineKind = "auto") -> Engine:
+    """The compiled engine if it can be had, else numpy; which of them it is stands in `.name`.
+
+    Args:
+        forest: what to answer from.
+        kind: "numpy" or "compiled" to insist.
+
+    Raises:
+        MissingDependency: "compiled" is asked for and Numba is not installed or fails here, or the forest is beyond
+            that engine.
+        UnknownName: there is no such engine.
+    """
+    if kind == "numpy":
+        return NumpyEngine(forest)
+    if kind == "compiled":
+        return CompiledEngine(forest)
+    if kind == "auto":
+        try:
+            return CompiledEngine(forest)
+        except MissingDependency:
+            return NumpyEngine(forest)
+    raise UnknownName(f"engine {kind!r} does not exist; there are 'auto', 'numpy' and 'compiled'")

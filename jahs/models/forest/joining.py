@@ -1,0 +1,60 @@
+"""Several forests that read different columns as one forest over all of them: one call answers everything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from jahs.errors import InvalidArgument
+from jahs.models.forest.flat import Forest, Splits
+
+__all__ = ["join_forests"]
+
+
+def join_forests(forests: Sequence[Forest], places: Sequence[Sequence[int]], *, n_features: int) -> Forest:
+    """Return one forest whose answers are those of all, one after another; each sum keeps its bits.
+
+    Args:
+        forests: at least one.
+        places: for each of them, where each of its columns stands in the joint row. Columns may be shared.
+        n_features: columns of the joint row.
+
+    Raises:
+        InvalidArgument: there is no forest, or its columns are not each given one place.
+    """
+    if not forests or len(places) != len(forests):
+        raise InvalidArgument(f"forests: {len(forests)} forests and {len(places)} lists of places; give one for each")
+    pairs = []
+    for forest, place in zip(forests, places, strict=True):
+        if len(set(place)) != forest.n_features or not all(0 <= i < n_features for i in place):
+            raise InvalidArgument(f"places: {list(place)} are not {forest.n_features} columns of {n_features}")
+        table = np.empty(forest.n_splits, dtype=[("feature", np.uint16), ("threshold", np.float32)])
+        table["feature"] = np.asarray(place, np.uint16)[forest.split_feature]
+        table["threshold"] = forest.split_threshold
+        pairs.append(table)
+    joint, row_of = np.unique(np.concatenate(pairs), return_inverse=True)
+    dtype = np.uint16 if joint.size < 2**16 else np.uint32
+    parts: list[Splits] = []
+    first = 0
+    for forest in forests:
+        # A leaf's split, the last one, is again the one behind all splits.
+        split = np.append(row_of[first : first + forest.n_splits], joint.size).astype(dtype)
+        parts.append(cast("Splits", split[forest.node_split]))
+        first += forest.n_splits
+    return Forest(
+        n_features=n_features,
+        split_feature=np.ascontiguousarray(joint["feature"]),
+        split_threshold=np.ascontiguousarray(joint["threshold"]),
+        node_split=cast("Splits", np.concatenate(parts)),
+        node_value=np.concatenate([forest.node_value for forest in forests]),
+        tree_start=_starts([np.diff(forest.tree_start) for forest in forests]),
+        forest_start=_starts([np.diff(forest.forest_start) for forest in forests]),
+        base_score=np.concatenate([forest.base_score for forest in forests]),
+    )
+
+
+def _starts(sizes: Sequence[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    whole = np.concatenate([[0], *sizes])
+    return np.cumsum(whole).astype(np.int64)

@@ -1,0 +1,95 @@
+"""The obvious engine: numpy alone, all trees one level at a time. Always there; the other engine is held to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.models.forest.checks import check_forests, check_packed, check_rows, not_a_number
+from jahs.models.forest.flat import Float32s, Forest, Int64s, left_steps, tree_depths
+
+__all__ = ["NumpyEngine"]
+
+# Rows x trees, or rows x splits, at a time: 2 ** 18 numbers of 8 bytes stay within a few MB however long the batch is.
+CHUNK = 2**18
+LOW = 2**32 - 1
+
+
+class NumpyEngine:
+    """Answers rows with numpy.
+
+    Attributes:
+        name: "numpy".
+        forest: what it answers from.
+    """
+
+    name = "numpy"
+
+    def __init__(self, forest: Forest) -> None:
+        self.forest = forest
+        # A node as one number, so that a step down fetches once: its left child above, its split below.
+        # The base scores stand behind the nodes as leaves.
+        self._node = np.arange(forest.n_nodes + forest.n_forests, dtype=np.int64) << 32
+        self._node[: forest.n_nodes] += left_steps(forest).astype(np.int64) << 32
+        self._node[: forest.n_nodes] |= forest.node_split
+        self._node[forest.n_nodes :] |= forest.n_splits
+        self._value = np.concatenate([forest.node_value, forest.base_score])
+        self._depth = tree_depths(forest)
+        self._split_feature = forest.split_feature.astype(np.intp)
+        self._everything = self._roots(range(forest.n_forests))
+
+    def predict(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
+        """(n_rows, n_forests) answers to (n_rows, n_features) rows; see `Engine.predict`."""
+        check_rows(self.forest, X)
+        if np.isnan(X).any():
+            raise not_a_number(X)
+        everything = self._everything
+        roots, ends, depth = everything if forests is None else self._roots(check_forests(self.forest, forests))
+        out = np.empty((len(X), len(ends)), np.float32)
+        n_rows = max(1, CHUNK // max(1, roots.size, self.forest.n_splits))
+        for first in range(0, len(X), n_rows):
+            values = self._leaf_values(X[first : first + n_rows], roots, depth)
+            begin = 0
+            for column, end in enumerate(ends):
+                # accumulate adds in float32 from left to right, as XGBoost does; np.sum promises no order.
+                out[first : first + n_rows, column] = np.add.accumulate(values[:, begin:end], axis=1)[:, -1]
+                begin = end
+        return out
+
+    def answer_row(self, row: bytes, *, forests: Sequence[int] | None = None) -> list[float]:
+        """The answers to one packed row; see `Engine.answer_row`."""
+        check_packed(self.forest, row)
+        answers: list[float] = self.predict(np.frombuffer(row, np.float32)[None], forests=forests)[0].tolist()
+        return answers
+
+    def predict_walk(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
+        """The same as `predict`."""
+        return self.predict(X, forests=forests)
+
+    def _leaf_values(self, X: Float32s, roots: Int64s, depth: int) -> Float32s:
+        """(n_rows, n_roots) the value of the leaf that each row reaches from each root."""
+        width = self.forest.n_splits + 1
+        goes = np.zeros((len(X), width), np.intp)  # 1: to the right; a leaf's split stays 0
+        goes[:, :-1] = X[:, self._split_feature] >= self.forest.split_threshold
+        row: NDArray[np.intp] | int = np.arange(len(X))[:, None] * width if len(X) > 1 else 0
+        node = np.repeat(roots[None], len(X), axis=0)
+        # "clip" clips nothing, the forest is checked; it spares numpy a buffer for the case of a wrong index.
+        for _ in range(depth):
+            packed = self._node.take(node, mode="clip")
+            node = (packed >> 32) + goes.take((packed & LOW) + row, mode="clip")
+        return self._value.take(node, mode="clip")
+
+    def _roots(self, forests: Sequence[int]) -> tuple[Int64s, list[int], int]:
+        """Where each sum's terms begin, base score first; where the terms of each sum end; the depth of the trees."""
+        start = self.forest.forest_start
+        roots: list[Int64s] = [np.empty(0, np.int64)]
+        ends: list[int] = []
+        depth = 0
+        for k in forests:
+            trees = slice(start[k], start[k + 1])
+            roots += [np.array([self.forest.n_nodes + k], np.int64), self.forest.tree_start[:-1][trees]]
+            ends.append((ends[-1] if ends else 0) + 1 + int(start[k + 1] - start[k]))
+            depth = max(depth, int(self._depth[trees].max(initial=0)))
+        return np.concatenate(roots), ends, depth

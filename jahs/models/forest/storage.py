@@ -1,0 +1,162 @@
+"""Forests on disk: one npz, or a folder of npy that is mapped into memory instead of read. No pickle, in or out.
+
+The npz suits a release of some MB. The folder is for forests of many millions of nodes: opening it reads each page
+once for the check that every forest gets, and the pages stay the file's, not the process's.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, UnknownFormat
+from jahs.files.atomic import write_beside
+from jahs.models.forest.flat import Forest
+
+__all__ = [
+    "FORMAT_VERSION",
+    "load_forest",
+    "map_forest",
+    "parse_forest",
+    "read_member",
+    "save_forest",
+    "save_mapped_forest",
+]
+
+FORMAT_VERSION = 1
+ARRAYS = (
+    "split_feature",
+    "split_threshold",
+    "node_split",
+    "node_value",
+    "tree_start",
+    "forest_start",
+    "base_score",
+)
+# Format version and number of features.
+HEADER = "header"
+# Of one array in an npz: what a small file may make a reader allocate.
+MAX_BYTES = 2**28
+# Whatever the umask: a release is for all.
+_FOR_ALL = 0o644
+
+Array: TypeAlias = "NDArray[np.generic]"
+
+
+def save_forest(forest: Forest, path: Path) -> None:
+    """Write an npz at `path`, whole or not at all; a forest too large for it is for `save_mapped_forest`."""
+    arrays = _arrays(forest)
+    if max(array.nbytes for array in arrays.values()) > MAX_BYTES:
+        raise InvalidArgument(f"{path}: {forest.n_nodes} nodes are too many for an npz; use save_mapped_forest")
+    with write_beside(path) as beside, beside.open("wb") as file:
+        beside.chmod(_FOR_ALL)
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # takes arrays by name
+
+
+def load_forest(path: Path) -> Forest:
+    """Read and check the npz of `save_forest`.
+
+    Raises:
+        MissingData: there is no such file.
+        CorruptFile: the bytes are not those of a forest.
+        UnknownFormat: the file is of another format version.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as err:
+        raise MissingData(f"{path}: no such file") from err
+    return parse_forest(path, data)
+
+
+def parse_forest(path: Path, data: bytes) -> Forest:
+    """Return the forest that the bytes of `save_forest` hold; `path` is for messages. Raises as `load_forest`."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:  # where a wrong place is a ValueError
+            arrays = {name: read_member(archive, f"{name}.npy") for name in (HEADER, *ARRAYS)}
+    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError) as err:
+        raise CorruptFile(f"{path}: cannot be read as a forest ({err}); restore the file") from err
+    return _forest(path, arrays)
+
+
+def save_mapped_forest(forest: Forest, folder: Path) -> None:
+    """Write a folder of npy files, for `map_forest`; the header comes last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = _arrays(forest)
+    for name in (*ARRAYS, HEADER):
+        with write_beside(folder / f"{name}.npy") as beside, beside.open("wb") as file:
+            beside.chmod(_FOR_ALL)
+            npy.write_array(file, arrays[name], allow_pickle=False)
+
+
+def map_forest(folder: Path, mapped: Callable[[Path], mmap.mmap] | None = None) -> Forest:
+    """Map and check the folder of `save_mapped_forest`; raises as `load_forest` does.
+
+    Args:
+        folder: holds an npy file for each array.
+        mapped: maps one of its files, and may check it; None: maps it.
+    """
+    arrays: dict[str, Array] = {}
+    for name in (HEADER, *ARRAYS):
+        path = folder / f"{name}.npy"
+        try:
+            arrays[name] = _row(name, (mapped or _mapped)(path))
+        except JahsError:  # some are a ValueError, too
+            raise
+        except FileNotFoundError as err:
+            raise MissingData(f"{path}: no such file") from err
+        except (ValueError, EOFError, OverflowError, SyntaxError, TypeError) as err:
+            raise CorruptFile(f"{path}: cannot be read as an array ({err}); restore the file") from err
+    return _forest(folder, arrays)
+
+
+def _arrays(forest: Forest) -> dict[str, Array]:
+    header = np.array([FORMAT_VERSION, forest.n_features], np.int64)
+    return {HEADER: header, **{name: getattr(forest, name) for name in ARRAYS}}
+
+
+def _forest(path: Path, arrays: Mapping[str, Array]) -> Forest:
+    header = arrays[HEADER]
+    if header.dtype != np.int64 or header.ndim != 1 or not header.size:
+        raise CorruptFile(f"{path}: {HEADER} is {header.dtype} of shape {header.shape}; restore the file")
+    if header[0] != FORMAT_VERSION or header.size != 2:
+        raise UnknownFormat(f"{path}: forest format {header[0]}; this version of jahs reads format {FORMAT_VERSION}")
+    try:
+        # The constructor checks each array's dtype and content.
+        return Forest(n_features=int(header[1]), **{name: arrays[name] for name in ARRAYS})  # type: ignore[arg-type]
+    except CorruptFile as err:
+        raise CorruptFile(f"{path}: {err}\nrestore the file") from err
+
+
+def read_member(archive: zipfile.ZipFile, name: str) -> Array:
+    """One array; its size is known from the archive's directory before memory is asked for."""
+    info = archive.getinfo(name)
+    if info.file_size > MAX_BYTES + 4096:  # its header included
+        raise ValueError(f"{name} claims {info.file_size} bytes")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name} is compressed in a way that numpy does not write")
+    return _row(name, archive.read(name))  # which compares the CRC
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _row(name: str, data: bytes | mmap.mmap) -> Array:
+    """The row of numbers in the bytes of an npy file, which stay where they are."""
+    file = io.BytesIO(data) if isinstance(data, bytes) else data
+    if npy.read_magic(file) != (1, 0):
+        raise ValueError(f"{name} is of another npy version")
+    shape, fortran_order, dtype = npy.read_array_header_1_0(file)
+    if dtype.hasobject or fortran_order or len(shape) != 1 or file.tell() + shape[0] * dtype.itemsize != len(data):
+        raise ValueError(f"{name} does not hold the row of numbers that it announces")
+    return np.frombuffer(data, dtype, offset=file.tell())

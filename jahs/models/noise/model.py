@@ -1,0 +1,365 @@
+"""What a query with a seed answers: a reproducible draw of what one more training would have given.
+
+For one (config, seed) all epochs and all metrics are one training: what is drawn for an epoch does not depend on what
+else is asked, or in which order, or with how many others. Accuracies spread by `jahs.models.noise.spread` around the
+prediction and stay in 0..100; `runtime` is multiplied by one factor for the whole training, so that it still rises with
+the epoch. Every other metric is left as it is. The mean over seeds is the prediction (`jahs.models.noise.centre`).
+
+    model = NoiseModel.from_dict(json.loads(text))
+    drawn = model.draw(means, X, config_ids, seed=3)
+
+Two spreads are kept. "seed" is that between trainings of one config, and is what is drawn. "outcome" is that of one
+training around the prediction, so it holds the surrogate's own error, too; `interval` can give either.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument, InvalidFidelity, UnknownFormat
+from jahs.files.hashing import digest_facts
+from jahs.models.noise.centre import N_SPREADS, PER_SPREAD, pull_of_rows, pulls
+from jahs.models.noise.chance import PIECES, normal_list, normals, quantile, run_key, run_keys, word, words
+from jahs.models.noise.spread import (
+    LEVELS,
+    MOST,
+    PER_LEVEL,
+    RATE_COLUMN,
+    RATES,
+    SIZE_COLUMNS,
+    Correlation,
+    Spread,
+    SpreadTables,
+    TimeSpread,
+    from_line,
+    from_line_one,
+    part_state,
+    read_part,
+    tail_scale,
+    to_line,
+    to_line_one,
+)
+from jahs.spaces.seeds import read_seed
+from jahs.tasks.metrics import ACCURACIES
+
+__all__ = ["NOISE_FORMAT", "Kind", "NoiseModel"]
+
+NOISE_FORMAT: Final = 1
+_MOST_EPOCHS: Final = 10_000
+_EPOCH_WORDS: Final = 16  # words before this one belong to the whole training
+_FEW: Final = 24  # rows, up to which one by one is faster
+# Which of an epoch's weights are an accuracy's slow, common and new part; which piece of its word is the new part.
+_ROLES: Final = {"train_acc": (0, None, 1, 1), "valid_acc": (2, 3, 4, 2), "test_acc": (2, 3, 4, 3)}
+_N, _W, _RESOLUTION = SIZE_COLUMNS
+_Floats = NDArray[np.float64]
+
+Kind = Literal["seed", "outcome"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseModel:
+    """The noise of one task's trainings.
+
+    Attributes:
+        task: name of the task; other tasks draw other numbers for the same config and seed.
+        max_epoch: the task's last epoch.
+        accuracies: of each accuracy, its spreads "seed" and "outcome".
+        runtime: the same of `runtime`.
+        correlation: what epochs and accuracies of one training have in common.
+        counts: what it was fitted on.
+    """
+
+    task: str
+    max_epoch: int
+    accuracies: Mapping[str, Mapping[Kind, Spread]]
+    runtime: Mapping[Kind, TimeSpread]
+    correlation: Correlation
+    counts: Mapping[str, int] = field(default_factory=dict)
+    _salt: int = field(init=False, repr=False, compare=False)
+    _loadings: list[tuple[float, ...]] = field(init=False, repr=False, compare=False)
+    _weights: list[tuple[float, ...]] = field(init=False, repr=False, compare=False)
+    _tables: dict[str, SpreadTables] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what does not fit together, every fault at once, and prepare the tables of the correlation."""
+        faults = []
+        if type(self.max_epoch) is not int or not 1 <= self.max_epoch <= _MOST_EPOCHS:
+            raise InvalidArgument(f"max_epoch={self.max_epoch!r} is not an integer in 1..{_MOST_EPOCHS}")
+        if set(self.accuracies) != set(ACCURACIES):
+            faults.append(f"accuracies are of {', '.join(self.accuracies)}, not of {', '.join(ACCURACIES)}")
+        for name, spreads in {**self.accuracies, "runtime": self.runtime}.items():
+            if set(spreads) != {"seed", "outcome"}:
+                faults.append(f"{name} has the spreads {', '.join(spreads)}, not seed, outcome")
+        for name, of_accuracy in self.accuracies.items():
+            faults += [
+                f"{name}: the spread of {kind} has {len(spread.epoch)} epochs, not {self.max_epoch}"
+                for kind, spread in of_accuracy.items()
+                if len(spread.epoch) != self.max_epoch
+            ]
+        if faults:
+            raise InvalidArgument("\n".join(faults))
+        object.__setattr__(self, "_salt", int(digest_facts({"noise": NOISE_FORMAT, "task": self.task}), 16))
+        object.__setattr__(self, "_loadings", self.correlation.slow_loadings(self.max_epoch))
+        object.__setattr__(self, "_weights", self.correlation.weights(self.max_epoch))
+        object.__setattr__(self, "_tables", {name: kinds["seed"].tables() for name, kinds in self.accuracies.items()})
+
+    def draw(
+        self,
+        means: Mapping[str, _Floats],
+        X: NDArray[np.float32],
+        config_ids: NDArray[np.uint64],
+        seed: int | NDArray[np.int64],
+    ) -> dict[str, _Floats]:
+        """Return one training's outcome for each row.
+
+        Args:
+            means: predictions of any metrics, (n,) each. What a metric gets does not depend on which others are here.
+            X: encoded configs and epochs, (n, 15).
+            config_ids: (n,).
+            seed: of the training; one for all, or one for each row.
+
+        Raises:
+            InvalidArgument: a seed is not an integer in 0..2**63-1, or a prediction is NaN.
+            InvalidFidelity: an epoch is beyond the task's last.
+        """
+        one = _one_seed(seed)
+        if one is None and len(seed) != len(X):  # type: ignore[arg-type]  # an array, if it is not one for all
+            raise InvalidArgument(f"seed: {len(seed)} seeds for {len(X)} rows")  # type: ignore[arg-type]  # as above
+        if len(X) <= _FEW:
+            each = [one] * len(X) if one is not None else seed.tolist()  # type: ignore[union-attr]  # as above
+            return self._draw_few(means, X, config_ids, each)
+        epoch = X[:, -1].astype(np.intp) - 1
+        is_beyond = (epoch < 0) | (epoch >= self.max_epoch)
+        if is_beyond.any():
+            raise self._beyond(int(epoch[is_beyond][0]) + 1)
+        seeds = np.full(len(X), one) if one is not None else np.asarray(seed)
+        keys = run_keys(self._salt, config_ids, seeds.astype(np.int64).view(np.uint64))
+        out = dict(means)
+        if "runtime" in means:
+            _refuse_nan("runtime", means["runtime"])
+            out["runtime"] = means["runtime"] * _factors(self.runtime["seed"], normals(words(keys, 0), 0))
+        if wanted := [name for name in _ROLES if name in means]:
+            slow = self._slow(keys, epoch)
+            of_epoch = words(keys, (epoch + (_EPOCH_WORDS + 1)).astype(np.uint64))
+            weights = np.array(self._weights)[epoch]
+            for name in wanted:
+                own, common, fresh, piece = _ROLES[name]
+                g = weights[:, own] * slow
+                if common is not None:
+                    g = g + weights[:, common] * normals(of_epoch, 0)
+                g = g + weights[:, fresh] * normals(of_epoch, piece)
+                out[name] = _moved(self.accuracies[name]["seed"], _within(name, means[name]), X, g)
+        return out
+
+    def draw_one(self, means: Mapping[str, float], x: Sequence[float], config_id: int, seed: int) -> dict[str, float]:
+        """Return `draw` of one row, the same bits, without arrays; `x` are the 15 numbers of its encoding."""
+        epoch = int(x[-1])
+        if not 1 <= epoch <= self.max_epoch:
+            raise self._beyond(epoch)
+        table, key = normal_list(), run_key(self._salt, config_id, seed)
+        out = dict(means)
+        if (time := means.get("runtime")) is not None:
+            if math.isnan(time):
+                raise InvalidArgument("runtime: 1 of 1 predictions are NaN")
+            out["runtime"] = time * _factor(self.runtime["seed"], table[word(key, 0) & 0xFFFF])
+        place = None
+        for name, (own, common, fresh, piece) in _ROLES.items():
+            if (y := means.get(name)) is None:
+                continue
+            if place is None:
+                place = _place(x)
+                of_epoch, weights = word(key, _EPOCH_WORDS + epoch), self._weights[epoch - 1]
+                slow = self._slow_one(key, epoch)
+            g = weights[own] * slow
+            if common is not None:
+                g += weights[common] * table[of_epoch & 0xFFFF]
+            g += weights[fresh] * table[of_epoch >> 16 * piece & 0xFFFF]
+            out[name] = _moved_one(name, self._tables[name], y, place, g)
+        return out
+
+    def interval(
+        self, means: Mapping[str, _Floats], X: NDArray[np.float32], *, level: float = 0.9, of: Kind = "outcome"
+    ) -> dict[str, tuple[_Floats, _Floats]]:
+        """Return the lower and upper ends that hold a share `level` of all trainings, of accuracies and `runtime`.
+
+        Args:
+            means, X: as in `draw`.
+            level: above 0 and below 1.
+            of: "seed" is where the draws are, and the prediction is taken for the truth; "outcome" is where one more
+                training of the config is, however wrong the prediction.
+        """
+        if not 0 < level < 1:
+            raise InvalidArgument(f"level={level!r} is not between 0 and 1")
+        g = quantile((1 + level) / 2)
+        ends: dict[str, tuple[_Floats, _Floats]] = {}
+        for name in means:
+            if name == "runtime":
+                spread, is_mean = self.runtime[of], of == "seed"
+                low, high = (means[name] * _factor(spread, side * g, is_mean=is_mean) for side in (-1, 1))
+                ends[name] = low, high
+            elif name in ACCURACIES:
+                y, of_row = _within(name, means[name]), np.full(len(X), g)
+                spread_of = self.accuracies[name][of]
+                low, high = (_moved(spread_of, y, X, side * of_row, is_mean=of == "seed") for side in (-1, 1))
+                ends[name] = low, high
+        return ends
+
+    def to_dict(self) -> dict[str, Any]:  # Any: JSON
+        """Return the model as JSON can hold it; floats keep every bit."""
+        return {
+            "format": NOISE_FORMAT,
+            "task": self.task,
+            "max_epoch": self.max_epoch,
+            "accuracies": {
+                name: {kind: part_state(spread) for kind, spread in spreads.items()}
+                for name, spreads in self.accuracies.items()
+            },
+            "runtime": {kind: part_state(spread) for kind, spread in self.runtime.items()},
+            "correlation": part_state(self.correlation),
+            "counts": dict(self.counts),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> NoiseModel:  # Any: JSON
+        """Return the model that `to_dict` described.
+
+        Raises:
+            UnknownFormat: another version's format.
+            InvalidArgument: a part is missing or out of range.
+        """
+        if not isinstance(state, Mapping) or state.get("format") != NOISE_FORMAT:
+            found = state.get("format") if isinstance(state, Mapping) else type(state).__name__
+            raise UnknownFormat(f"format={found!r} of noise; this version reads {NOISE_FORMAT}")
+        try:
+            return cls(
+                task=str(state["task"]),
+                max_epoch=state["max_epoch"],
+                accuracies={
+                    name: {kind: read_part(Spread, part, where=f"{name} {kind}") for kind, part in spreads.items()}
+                    for name, spreads in state["accuracies"].items()
+                },
+                runtime={
+                    kind: read_part(TimeSpread, part, where=f"runtime {kind}")
+                    for kind, part in state["runtime"].items()
+                },
+                correlation=read_part(Correlation, state["correlation"], where="correlation"),
+                counts=dict(state["counts"]),
+            )
+        except (KeyError, AttributeError, TypeError) as err:
+            raise InvalidArgument(f"noise: a part is missing or no mapping: {err!r}") from err
+
+    def _draw_few(
+        self,
+        means: Mapping[str, _Floats],
+        X: NDArray[np.float32],
+        config_ids: NDArray[np.uint64],
+        seeds: Sequence[int],
+    ) -> dict[str, _Floats]:
+        """`draw` row by row, which is faster for a few."""
+        drawn = [name for name in means if name in _ROLES or name == "runtime"]
+        rows = [
+            self.draw_one({name: means[name].item(i) for name in drawn}, x, config_ids.item(i), seeds[i])
+            for i, x in enumerate(X.tolist())
+        ]
+        return {name: np.array([row[name] for row in rows]) if name in drawn else means[name] for name in means}
+
+    def _slow(self, keys: NDArray[np.uint64], epoch: NDArray[np.intp]) -> _Floats:
+        n_loadings = max(len(row) for row in self._loadings)
+        table = np.array([(*row, *[0.0] * (n_loadings - len(row))) for row in self._loadings])
+        slow = np.zeros(len(keys))
+        for k in range(n_loadings):
+            if (k + 1) % PIECES == 0 or k == 0:
+                of_run = words(keys, (k + 1) // PIECES)
+            slow = slow + table[epoch, k] * normals(of_run, (k + 1) % PIECES)
+        return slow
+
+    def _slow_one(self, key: int, epoch: int) -> float:
+        slow, table, of_run = 0.0, normal_list(), word(key, 0)
+        for k, loading in enumerate(self._loadings[epoch - 1], 1):
+            if k % PIECES == 0:
+                of_run = word(key, k // PIECES)
+            slow += loading * table[of_run >> 16 * (k % PIECES) & 0xFFFF]
+        return slow
+
+    def _beyond(self, epoch: int) -> InvalidFidelity:
+        return InvalidFidelity(f"epoch={epoch} is not in 1..{self.max_epoch}, where the noise of {self.task} is known")
+
+
+def _one_seed(seed: object) -> int | None:
+    """A seed for all rows; None if there is one for each."""
+    if isinstance(seed, np.ndarray) and seed.ndim == 1 and seed.dtype.kind in "iu":
+        return None
+    return read_seed(seed, or_else=", nor an array of one for each row")
+
+
+def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is_mean: bool = True) -> _Floats:
+    """Move predictions by standard normal numbers; they become the mean, or else the median."""
+    sigma = spread.of_rows(y, X)
+    z = to_line(y)
+    if is_mean:
+        z = z + pull_of_rows(pulls(spread.tail), y, sigma) * sigma * sigma * z / (1.0 + z * z)
+    return from_line(z + sigma * (g * (1.0 + spread.tail * g * g) * tail_scale(spread.tail)))
+
+
+_Place: TypeAlias = tuple[int, tuple[float, float, float], int, float]
+
+
+def _place(x: Sequence[float]) -> _Place:
+    """Where a row is in the tables of a spread: epoch, size, the learning rate's knot and its share of the way on."""
+    rate = x[RATE_COLUMN]
+    at = min(max(bisect_right(RATES, rate) - 1, 0), len(RATES) - 2)
+    share = min(max((rate - RATES[at]) / (RATES[at + 1] - RATES[at]), 0.0), 1.0)
+    return int(x[-1]) - 1, (x[_N], x[_W], x[_RESOLUTION]), at, share
+
+
+def _moved_one(name: str, tables: SpreadTables, y: float, place: _Place, g: float) -> float:
+    """Return `_moved` of one prediction, the same bits."""
+    if math.isnan(y):
+        raise InvalidArgument(f"{name}: 1 of 1 predictions are NaN")
+    y = 0.0 if y < 0.0 else 100.0 if y > 100.0 else y
+    levels, epochs, sizes, rates, tail, scale = tables
+    pull = pulls(tail)
+    epoch, size, at, share = place
+    knot = y * PER_LEVEL
+    cell = min(int(knot), len(LEVELS) - 2)
+    sigma = (levels[cell] + (levels[cell + 1] - levels[cell]) * (knot - cell)) * epochs[epoch]
+    sigma = min(sigma * sizes[size] * (rates[at] + (rates[at + 1] - rates[at]) * share), MOST)
+    z = to_line_one(y)
+    step = sigma * PER_SPREAD
+    column = min(int(step), N_SPREADS - 2)
+    corner, on = cell * N_SPREADS + column, step - column
+    low = pull[corner] + (pull[corner + 1] - pull[corner]) * on
+    high = pull[corner + N_SPREADS] + (pull[corner + N_SPREADS + 1] - pull[corner + N_SPREADS]) * on
+    z = z + (low + (high - low) * (knot - cell)) * sigma * sigma * z / (1.0 + z * z)
+    return from_line_one(z + sigma * (g * (1.0 + tail * g * g) * scale))
+
+
+def _factors(spread: TimeSpread, g: _Floats) -> _Floats:
+    """Factors of times, positive and with mean 1."""
+    a = 0.5 * spread.spread * (g * (1.0 + spread.tail * g * g) * tail_scale(spread.tail))
+    root = np.sqrt(1.0 + a * a) + a
+    return np.asarray(root * root / (1.0 + 0.5 * spread.spread * spread.spread))
+
+
+def _factor(spread: TimeSpread, g: float, *, is_mean: bool = True) -> float:
+    """Return one of `_factors`, or one of those with median 1."""
+    a = 0.5 * spread.spread * (g * (1.0 + spread.tail * g * g) * tail_scale(spread.tail))
+    root = math.sqrt(1.0 + a * a) + a
+    return root * root / (1.0 + 0.5 * spread.spread * spread.spread) if is_mean else root * root
+
+
+def _within(name: str, y: _Floats) -> _Floats:
+    _refuse_nan(name, y)
+    return np.minimum(np.maximum(y, 0.0), 100.0)
+
+
+def _refuse_nan(name: str, values: _Floats) -> None:
+    if np.isnan(values).any():
+        raise InvalidArgument(f"{name}: {int(np.isnan(values).sum())} of {len(values)} predictions are NaN")

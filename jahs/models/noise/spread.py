@@ -1,0 +1,288 @@
+"""How far trainings spread around a prediction: one table of factors for each thing that the spread depends on.
+
+Spread is measured in a space without bounds: a bounded value y in 0..100 is z = t / sqrt(1 - t^2), with
+t = (y - 50) / 51. The one point more keeps both bounds finite. Only sums, products, quotients and roots occur, here as
+wherever noise is drawn, and IEEE 754 rounds those alike everywhere: a number is the same bits alone, in a batch and on
+any machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from itertools import product
+from typing import Any, Final, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument
+from jahs.schema import COLUMNS
+from jahs.spaces.parameters import PARAMETERS
+
+__all__ = [
+    "LEVELS",
+    "MOST",
+    "PER_LEVEL",
+    "RATES",
+    "RATE_COLUMN",
+    "SIZES",
+    "SIZE_COLUMNS",
+    "Correlation",
+    "Spread",
+    "SpreadTables",
+    "TimeSpread",
+    "from_line",
+    "from_line_one",
+    "part_state",
+    "read_part",
+    "tail_scale",
+    "to_line",
+    "to_line_one",
+]
+
+LEVELS: Final = tuple(range(0, 101, 5))
+"""Predicted accuracies at which a spread is given; in between it is interpolated."""
+
+RATES: Final = tuple(round(10 ** (-3 + i / 4), 6) for i in range(13))
+"""Learning rates at which a factor is given; in between it is interpolated."""
+
+SIZES: Final = ("N", "W", "Resolution")
+MOST: Final = 1.5
+"""No spread is larger: such trainings are anywhere already."""
+
+SIZE_COLUMNS: Final = tuple(COLUMNS.index(key) for key in SIZES)
+RATE_COLUMN: Final = COLUMNS.index("LearningRate")
+PER_LEVEL: Final = 0.2
+
+_CODES: Final = tuple(PARAMETERS[key].codes for key in SIZES)
+_MIDDLE: Final = 50.0
+_HALF: Final = 51.0
+_RATES: Final = np.array(RATES)
+_Floats = NDArray[np.float64]
+
+SpreadTables: TypeAlias = tuple[
+    list[float], list[float], dict[tuple[float, float, float], float], list[float], float, float
+]
+"""What `Spread.tables` returns."""
+
+
+def to_line(y: _Floats) -> _Floats:
+    """Map accuracies to the whole line."""
+    t = (y - _MIDDLE) / _HALF
+    return np.asarray(t / np.sqrt(1.0 - t * t))
+
+
+def from_line(z: _Floats) -> _Floats:
+    """Map the whole line to accuracies; what would leave 0..100 stops there."""
+    t = z / np.sqrt(1.0 + z * z)
+    return np.minimum(np.maximum(_MIDDLE + _HALF * t, 0.0), 100.0)
+
+
+def to_line_one(y: float) -> float:
+    """Return `to_line` of one accuracy."""
+    t = (y - _MIDDLE) / _HALF
+    return t / math.sqrt(1.0 - t * t)
+
+
+def from_line_one(z: float) -> float:
+    """Return `from_line` of one number."""
+    y = _MIDDLE + _HALF * (z / math.sqrt(1.0 + z * z))
+    return 0.0 if y < 0.0 else 100.0 if y > 100.0 else y
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Standard deviation of an accuracy on the line, as a product of factors, and the shape of its distribution.
+
+    Attributes:
+        level: the standard deviation at each predicted accuracy of `LEVELS`.
+        epoch: a factor for each epoch.
+        N, W, Resolution: a factor for each choice.
+        rate: a factor at each learning rate of `RATES`.
+        tail: 0 is normal; a standard normal number g becomes g (1 + tail g^2), scaled to unit variance.
+    """
+
+    level: tuple[float, ...]
+    epoch: tuple[float, ...]
+    N: tuple[float, ...] = (1.0, 1.0, 1.0)
+    W: tuple[float, ...] = (1.0, 1.0, 1.0)
+    Resolution: tuple[float, ...] = (1.0, 1.0, 1.0)
+    rate: tuple[float, ...] = (1.0,) * len(RATES)
+    tail: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse tables of a wrong length and factors that are not positive, every fault at once."""
+        lengths = {"level": len(LEVELS), "rate": len(RATES), "epoch": len(self.epoch)} | dict.fromkeys(SIZES, 3)
+        faults = []
+        for name, length in lengths.items():
+            values = getattr(self, name)
+            if len(values) != length or not values or not all(_is_number(v) and 0 < v < math.inf for v in values):
+                faults.append(f"{name}={values!r} is not {length} positive numbers")
+        faults += _tail_faults(self.tail)
+        if faults:
+            raise InvalidArgument("\n".join(faults))
+
+    def tables(self) -> SpreadTables:
+        """Return level, epoch, size by (N, W, Resolution) and rate; then tail and what gives it unit variance."""
+        sizes = {
+            (a, b, c): n * w * r
+            for (a, b, c), (n, w, r) in zip(product(*_CODES), product(self.N, self.W, self.Resolution), strict=True)
+        }
+        return list(self.level), list(self.epoch), sizes, list(self.rate), self.tail, tail_scale(self.tail)
+
+    def of_rows(self, y: _Floats, X: NDArray[np.float32]) -> _Floats:
+        """Return the standard deviation for predicted accuracies in 0..100 and encoded rows, (n,)."""
+        level, epoch, sizes, rate, _, _ = self.tables()
+        place = y * PER_LEVEL
+        found = _between(np.array(level), at := _cell(place, len(LEVELS)), place - at)
+        found = found * np.array(epoch)[X[:, -1].astype(np.intp) - 1]
+        at_n, at_w, at_r = (np.searchsorted(codes, X[:, i]) for codes, i in zip(_CODES, SIZE_COLUMNS, strict=True))
+        found = found * np.array(list(sizes.values()))[at_n * 9 + at_w * 3 + at_r]
+        given = X[:, RATE_COLUMN].astype(np.float64)
+        at = np.minimum(np.maximum(np.searchsorted(_RATES, given, side="right") - 1, 0), len(RATES) - 2)
+        share = np.minimum(np.maximum((given - _RATES[at]) / (_RATES[at + 1] - _RATES[at]), 0.0), 1.0)
+        return np.asarray(np.minimum(found * _between(np.array(rate), at, share), MOST))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeSpread:
+    """Spread of a positive factor: 2 asinh of what is added, so about its logarithm.
+
+    Attributes:
+        spread: standard deviation.
+        tail: as in `Spread`.
+    """
+
+    spread: float
+    tail: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no spread, every fault at once."""
+        faults = _tail_faults(self.tail)
+        if not _is_number(self.spread) or not 0 < self.spread <= MOST:
+            faults.append(f"spread={self.spread!r} is not a number in (0, {MOST}]")
+        if faults:
+            raise InvalidArgument("\n".join(faults))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlation:
+    """What the noise of one training has in common, between its epochs and between its three accuracies.
+
+    Every number is a share of variance or a correlation; pairs are for the beginning of the training and for its last
+    epoch, and change linearly with the epoch.
+
+    Attributes:
+        halving: correlation of the slow part, which all three accuracies share, between an epoch and half of it.
+        train: share of the slow part in training accuracy; the rest is new in every epoch.
+        evaluation: share of the slow part in validation and testing accuracy.
+        twins: correlation between validation and testing accuracy, at least the share of the slow part. What exceeds
+            it is new in every epoch, but common to the two.
+    """
+
+    halving: float = 0.7
+    train: tuple[float, float] = (0.9, 0.95)
+    evaluation: tuple[float, float] = (0.4, 0.9)
+    twins: tuple[float, float] = (0.95, 0.95)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no share, every fault at once."""
+        faults = []
+        for name in ("train", "evaluation", "twins"):
+            pair = getattr(self, name)
+            if len(pair) != 2 or not all(_is_number(v) and 0 <= v <= 1 for v in pair):
+                faults.append(f"{name}={pair!r} is not two numbers in 0..1")
+        if not _is_number(self.halving) or not 0 <= self.halving <= 1:
+            faults.append(f"halving={self.halving!r} is not a number in 0..1")
+        if not faults and any(e > t for e, t in zip(self.evaluation, self.twins, strict=True)):
+            faults.append(f"evaluation={self.evaluation} exceeds twins={self.twins}")
+        if faults:
+            raise InvalidArgument("\n".join(faults))
+
+    def slow_loadings(self, max_epoch: int) -> list[tuple[float, ...]]:
+        """Return, for each epoch, by what to multiply independent normal numbers to get the slow part.
+
+        Its knots are the last epoch, half of it, a quarter of it and so on; each is `halving` times the later one and a
+        new number. Between knots it is interpolated and scaled to unit variance. Trailing zeros are left out, so the
+        last epoch has one loading.
+        """
+        fresh = math.sqrt(1.0 - self.halving * self.halving)
+        knots = [float(max_epoch)]
+        of_knot: list[tuple[float, ...]] = [(1.0,)]
+        while knots[-1] > 1.0:
+            knots.append(knots[-1] / 2.0)
+            of_knot.append((*(self.halving * loading for loading in of_knot[-1]), fresh))
+        loadings: list[tuple[float, ...]] = []
+        for epoch in range(1, max_epoch + 1):
+            later = max(k for k, knot in enumerate(knots) if knot >= epoch)
+            if knots[later] == epoch:
+                loadings.append(of_knot[later])
+                continue
+            share = (epoch - knots[later + 1]) / (knots[later] - knots[later + 1])
+            rest = 1.0 - share
+            scale = math.sqrt(share * share + rest * rest + 2.0 * share * rest * self.halving)
+            ends = zip((*of_knot[later], 0.0), of_knot[later + 1], strict=True)
+            loadings.append(tuple((share * a + rest * b) / scale for a, b in ends))
+        return loadings
+
+    def weights(self, max_epoch: int) -> list[tuple[float, float, float, float, float]]:
+        """Return the weights of each epoch: slow and new in training accuracy; slow, common and new in the others."""
+        found = []
+        for epoch in range(1, max_epoch + 1):
+            train, evaluation, twins = (
+                pair[0] + (pair[1] - pair[0]) * (epoch / max_epoch)
+                for pair in (self.train, self.evaluation, self.twins)
+            )
+            shares = (train, 1.0 - train, evaluation, max(twins - evaluation, 0.0), 1.0 - twins)
+            found.append(tuple(math.sqrt(share) for share in shares))
+        return found  # type: ignore[return-value]  # five of them
+
+
+def tail_scale(tail: float) -> float:
+    """Return what gives g (1 + tail g^2) unit variance: the normal's fourth and sixth moments are 3 and 15."""
+    return 1.0 / math.sqrt(1.0 + 6.0 * tail + 15.0 * tail * tail)
+
+
+_Part = TypeVar("_Part", Spread, TimeSpread, Correlation)
+
+
+def read_part(cls: type[_Part], state: object, *, where: str) -> _Part:
+    """Return the part that `asdict` described, lists for tuples.
+
+    Raises:
+        InvalidArgument: a key is missing or unknown, or a value is out of range.
+    """
+    names = [field.name for field in fields(cls)]
+    if not isinstance(state, Mapping) or set(state) != set(names):
+        raise InvalidArgument(f"{where}: not a mapping of {', '.join(names)}")
+    try:
+        values: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in state.items()
+        }  # Any: JSON
+        return cls(**values)
+    except (InvalidArgument, TypeError) as err:
+        raise InvalidArgument("\n".join(f"{where}: {line}" for line in str(err).splitlines())) from err
+
+
+def part_state(part: Spread | TimeSpread | Correlation) -> dict[str, object]:
+    """Return a part as JSON can hold it; floats keep every bit."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(part).items()}
+
+
+def _cell(place: _Floats, n_knots: int) -> NDArray[np.intp]:
+    return np.minimum(place.astype(np.intp), n_knots - 2)
+
+
+def _between(table: _Floats, at: NDArray[np.intp], share: _Floats) -> _Floats:
+    return np.asarray(table[at] + (table[at + 1] - table[at]) * share)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _tail_faults(tail: object) -> list[str]:
+    is_tail = isinstance(tail, int | float) and not isinstance(tail, bool) and 0 <= tail <= 1
+    return [] if is_tail else [f"tail={tail!r} is not a number in 0..1"]

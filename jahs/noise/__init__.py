@@ -1,5 +1,0 @@
-"""Training noise: how far trainings spread, numbers by their place, and the model that a query with a seed asks."""
-
-from jahs.noise.model import NOISE_FORMAT, Kind, NoiseModel
-
-__all__ = ["NOISE_FORMAT", "Kind", "NoiseModel"]

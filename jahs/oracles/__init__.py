@@ -1,8 +1,0 @@
-"""What answers a query: models (`surrogate`), recorded runs (`table`), or a training that really happens (`live`)."""
-
-from jahs.oracles.oracle import Codes, Numbers, Oracle, config_of
-from jahs.oracles.repaired import RepairedOracle
-from jahs.oracles.surrogate import SurrogateOracle
-from jahs.oracles.table import TableOracle
-
-__all__ = ["Codes", "Numbers", "Oracle", "RepairedOracle", "SurrogateOracle", "TableOracle", "config_of"]

@@ -1,0 +1,434 @@
+"""The stack machine of a pickle, for the opcodes that data needs: lists, dicts, numbers, texts, arrays and records."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Mapping
+from pickletools import opcodes
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import CorruptFile, UnsafeFile
+from jahs.published.pickles.arrays import (
+    CodedArray,
+    DType,
+    NewArray,
+    ObjectItems,
+    array_from,
+    build_array,
+    read_shape,
+)
+from jahs.published.pickles.limits import Limits
+from jahs.published.pickles.names import Name, Record, Use, plain_name
+from jahs.published.pickles.plain import check_keys, scalars
+from jahs.published.pickles.source import Source
+
+__all__ = ["follow"]
+
+_WRAPPER: Final = "joblib.numpy_pickle.NumpyArrayWrapper"
+_PARTIAL: Final = "functools.partial"
+_NEWEST_PROTOCOL: Final = 5
+_LONGEST_INTEGER: Final = 16  # bytes
+_CONTAINER: Final = 4  # steps that an empty container counts as
+_FREE: Final = 16 << 20  # bytes that may be copied, whatever was read
+_COPIES: Final = 4  # of each byte that was read
+_ITEM: Final = 64  # bytes that an item of a list takes in a dict or a set
+_NO_RUN: Final = 32  # items after which a run is looked for again
+# Runs of one opcode in a long column of objects, each followed by the next one's opcode (h, j) or by nothing.
+_RUN_OF_GETS: Final = re.compile(rb"(?:[\x00-\xff]h){64,}")
+_RUN_OF_LONG_GETS: Final = re.compile(rb"(?:[\x00-\xff]{4}j){64,}")
+_RUN_OF_BOOLS: Final = re.compile(rb"[\x88\x89]{64,}")
+
+
+def follow(source: Source, names: Mapping[str, Use], limits: Limits) -> object:
+    """Follow a pickle's opcodes to its end; return the one object that it leaves. Raises as `read_pickle`, and more."""
+    return _Machine(source, names, limits, _Budget(limits.n_steps, source)).run()
+
+
+class _Budget:
+    """The steps that are left and the bytes that were copied, shared by a pickle and those inside of it."""
+
+    def __init__(self, n_steps: int, source: Source) -> None:
+        self.n_steps = self.left = n_steps
+        self.source = source
+        self.n_copied = 0
+
+    def spend(self, n_steps: int) -> None:
+        self.left -= n_steps
+        if self.left < 0:
+            raise UnsafeFile(f"it takes more than {self.n_steps} steps, which are allowed")
+
+    def copy(self, part: object) -> None:
+        """Charge what an opcode is about to make of `part`: a remembered one can be used again by two more bytes."""
+        self.n_copied += _weight(part) + sum(map(_weight, part if isinstance(part, tuple) else ()))
+        if self.n_copied > _FREE + _COPIES * self.source.position:
+            raise UnsafeFile(
+                f"it copies {self.n_copied} bytes after {self.source.position}; no data is that repetitive"
+            )
+
+
+def _weight(part: object) -> int:
+    """About how many bytes a copy of something takes; what it holds in turn is not copied."""
+    match part:
+        case str() | bytes():
+            return len(part)
+        case np.ndarray():
+            return part.nbytes
+        case ObjectItems():
+            return 16 * part.n_items
+        case list():
+            return _ITEM * len(part)
+    return _ITEM
+
+
+class _Machine:
+    """Stack, marks and memo."""
+
+    def __init__(
+        self, source: Source, names: Mapping[str, Use], limits: Limits, budget: _Budget, *, is_inner: bool = False
+    ) -> None:
+        self.source = source
+        self.names = names
+        self.limits = limits
+        self.budget = budget
+        self.is_inner = is_inner
+        self.stack: list[object] = []
+        self.marks: list[int] = []
+        self.memo: dict[int, object] = {}
+        self.memo_keys: dict[int, list[int]] = {}  # of what becomes another object once it is built, by its id
+        self.n_until_run = 0  # items of a column before a run is looked for again
+
+    def run(self) -> object:
+        """Follow the opcodes to the end, and return the one object that is left."""
+        source, budget = self.source, self.budget
+        while (code := source.read(1)[0]) != _STOP:
+            budget.spend(1)
+            step = _STEPS.get(code)
+            if step is None:
+                name = _OPCODES.get(code)
+                if name is None:
+                    raise CorruptFile(f"{code:#04x} is no opcode; is it a pickle?")
+                raise UnsafeFile(f"it uses the opcode {name}, which no data needs")
+            step(self)
+        if self.marks or len(self.stack) != 1 or type(self.stack[0]) is NewArray:
+            raise CorruptFile("it ends before it is complete")
+        return self.stack[0]
+
+    def protocol(self) -> None:
+        if (found := self.source.read(1)[0]) > _NEWEST_PROTOCOL:
+            raise UnsafeFile(f"it is of pickle protocol {found}; {_NEWEST_PROTOCOL} is the newest that is read")
+
+    def mark(self) -> None:
+        self.marks.append(len(self.stack))
+        if len(self.marks) > self.limits.depth:
+            raise UnsafeFile(f"it nests more than {self.limits.depth} levels deep")
+
+    def pop(self, n_items: int) -> list[object]:
+        """Take the last items off the stack; never past a mark."""
+        start = len(self.stack) - n_items
+        if start < (self.marks[-1] if self.marks else 0):
+            raise CorruptFile("it takes more from the stack than there is")
+        items = self.stack[start:]
+        del self.stack[start:]
+        return items
+
+    def pop_to_mark(self) -> list[object]:
+        items = self.pop(len(self.stack) - self.marks[-1])
+        self.marks.pop()
+        return items
+
+    def top(self) -> object:
+        (item,) = self.pop(1)
+        self.stack.append(item)
+        return item
+
+    # Numbers, texts and bytes
+
+    def integer(self) -> None:
+        text = self.source.line()
+        bools = {b"00": False, b"01": True}
+        self.stack.append(bools[text] if text in bools else _whole_number(text))
+
+    def long(self) -> None:
+        self.stack.append(_whole_number(self.source.line().removesuffix(b"L")))
+
+    def long1(self) -> None:
+        n_bytes = self.source.read(1)[0]
+        if n_bytes > _LONGEST_INTEGER:
+            raise UnsafeFile(f"it has an integer of {n_bytes} bytes; {_LONGEST_INTEGER} are allowed")
+        self.stack.append(int.from_bytes(self.source.read(n_bytes), "little", signed=True))
+
+    def real(self) -> None:
+        self.stack.append(float(self.source.line()))
+
+    def unpacked(self, form: struct.Struct) -> None:
+        self.stack.append(form.unpack(self.source.read(form.size))[0])
+
+    def length(self, form: struct.Struct) -> int:
+        n_bytes: int = form.unpack(self.source.read(form.size))[0]
+        if n_bytes < 0:
+            raise CorruptFile(f"it has a text of {n_bytes} bytes")
+        return n_bytes
+
+    def text(self, length: struct.Struct) -> None:
+        self.stack.append(str(self.source.payload(self.length(length)), "utf-8", "surrogatepass"))
+
+    def content(self, length: struct.Struct) -> None:
+        n_bytes = self.length(length)
+        is_array = length is not _U1 and self.is_array_state()
+        self.stack.append((self.source.array_bytes if is_array else self.source.payload)(n_bytes))
+
+    def is_array_state(self) -> bool:
+        """Whether what comes is the content of an array that is being built: 1, shape, dtype, order."""
+        if not self.marks or len(self.stack) != self.marks[-1] + 4:
+            return False
+        match self.stack[-5:]:
+            case [NewArray(), 1, tuple(), DType(), bool()]:
+                return True
+        return False
+
+    # Containers
+
+    def empty_list(self) -> None:
+        self.budget.spend(_CONTAINER)
+        made = self.stack[-2] if self.is_array_state() else None
+        is_column = isinstance(made, DType) and made.is_object
+        self.stack.append(ObjectItems() if is_column else [])
+
+    def empty(self, kind: type[dict[object, object]] | type[set[object]]) -> None:
+        self.budget.spend(_CONTAINER)
+        self.stack.append(kind())
+
+    def append(self, items: list[object]) -> None:
+        target = self.top()
+        if not isinstance(target, list | ObjectItems):
+            raise TypeError(f"items are appended to a {type(target).__name__}")
+        target.extend(items)
+
+    def set_items(self, items: list[object]) -> None:
+        target = self.top()
+        if isinstance(target, Record):
+            target = target.items
+        if not isinstance(target, dict):
+            raise TypeError(f"items are set in a {type(target).__name__}")
+        target.update(zip(check_keys(items[::2]), items[1::2], strict=True))
+
+    def add_items(self, items: list[object]) -> None:
+        target = self.top()
+        if not isinstance(target, set):
+            raise TypeError(f"items are added to a {type(target).__name__}")
+        target.update(scalars(items))
+
+    def dict_to_mark(self) -> None:
+        items = self.pop_to_mark()
+        self.stack.append(dict(zip(check_keys(items[::2]), items[1::2], strict=True)))
+
+    # The memo, and runs of what it holds in long columns
+
+    def put(self, key: int) -> None:
+        item = self.top()
+        if key in self.memo and self.memo[key] is not item:
+            raise CorruptFile("it remembers two things under one number")
+        self.memo[key] = item
+        if type(item) is NewArray or (type(item) is Record and item.name == _WRAPPER):
+            self.memo_keys.setdefault(id(item), []).append(key)
+
+    def get(self, key: int) -> None:
+        self.stack.append(self.recall(key))
+
+    def get_short(self) -> None:
+        if run := self.run_of(_RUN_OF_GETS):
+            self.add_run(np.frombuffer(run, np.uint8)[::2], self.recall)
+        self.get(self.source.read(1)[0])
+
+    def get_long(self) -> None:
+        if run := self.run_of(_RUN_OF_LONG_GETS):
+            keys = np.frombuffer(run, np.dtype([("key", "<u4"), ("opcode", "u1")]))["key"]
+            self.add_run(keys, self.recall)
+        self.get(_U4.unpack(self.source.read(4))[0])
+
+    def boolean(self, *, value: bool) -> None:
+        self.stack.append(value)
+        if run := self.run_of(_RUN_OF_BOOLS):
+            self.add_run(np.frombuffer(run, np.uint8), lambda code: code == _TRUE)
+
+    def recall(self, key: int) -> object:
+        if key not in self.memo:
+            raise CorruptFile(f"it asks for number {key}, which it has not remembered")
+        return self.memo[key]
+
+    def run_of(self, pattern: re.Pattern[bytes]) -> bytes | None:
+        """The next bytes, if they are a run of items of a long column."""
+        self.n_until_run -= 1
+        if self.n_until_run > 0 or not self.marks or type(self.stack[self.marks[-1] - 1]) is not ObjectItems:
+            return None
+        found = pattern.match(self.source.peek())
+        if found is None:
+            self.n_until_run = _NO_RUN
+            return None
+        self.source.skip(found.end())
+        return found.group()
+
+    def add_run(self, keys: NDArray[np.unsignedinteger], meaning: Callable[[int], object]) -> None:
+        """Append what is on the stack to the column below the mark, and a run after it."""
+        column = self.stack[self.marks[-1] - 1]
+        assert isinstance(column, ObjectItems)
+        column.extend(self.pop(len(self.stack) - self.marks[-1]))
+        distinct, codes = np.unique(keys, return_inverse=True)
+        column.extend_run(codes, [meaning(int(key)) for key in distinct])
+
+    # Names and what becomes of them
+
+    def name(self, module: object, name: object) -> None:
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise TypeError("a name that is no text")
+        full = plain_name(module, name)
+        use = self.names.get(full)
+        if use is None:
+            raise UnsafeFile(f"it asks for {full[:100]!r}, which is not a name that such data needs")
+        self.stack.append(Name(full, use))
+
+    def global_(self) -> None:
+        self.name(str(self.source.line(), "utf-8"), str(self.source.line(), "utf-8"))
+
+    def reduce(self) -> None:
+        what, arguments = self.pop(2)
+        if not isinstance(arguments, tuple):
+            raise TypeError(f"a call with a {type(arguments).__name__} as arguments")
+        match what:
+            case Name(use="record", name=name):
+                self.stack.append(Record(name, arguments))
+            case Name(use="word", name=name):
+                raise UnsafeFile(f"it calls {name}, which data may only mention")
+            case Name(use=use) if callable(use):
+                self.budget.copy(arguments)
+                self.stack.append(use(arguments))
+            case Record(name="functools.partial", state=(Name(use="record", name=name), tuple(), dict(words), _)):
+                made = Record(name, arguments)
+                made.state = words
+                self.stack.append(made)
+            case _:
+                raise TypeError(f"a call of a {type(what).__name__}")
+
+    def new_object(self) -> None:
+        what, arguments = self.pop(2)
+        if not isinstance(what, Name) or what.use != "record" or not isinstance(arguments, tuple):
+            raise UnsafeFile("it makes an object of something else than an allowed class")
+        self.stack.append(Record(what.name, arguments))
+
+    def build(self) -> None:
+        target, state = self.pop(2)
+        match target:
+            case NewArray():
+                self.budget.copy(state)
+                self.replace(target, build_array(state))
+            case Record(name="joblib.numpy_pickle.NumpyArrayWrapper", state=None):
+                self.replace(target, self.joblib_array(state))
+            case Record(state=None):
+                target.state = state
+                self.stack.append(target)
+            case DType():
+                target.build(state)
+                self.stack.append(target)
+            case _:
+                raise TypeError(f"a state for a {type(target).__name__}, or a second one")
+
+    def replace(self, old: object, new: object) -> None:
+        """Push what `old` has become, and remember it in its place."""
+        for key in self.memo_keys.pop(id(old), ()):
+            self.memo[key] = new
+        self.stack.append(new)
+
+    def joblib_array(self, state: object) -> object:
+        """Read the array that follows a wrapper of joblib's; one of objects is a pickle of its own."""
+        match state:
+            case {"shape": shape, "order": "C" | "F" as order, "dtype": DType() as made, **others}:
+                n_items = 1
+                for size in (shape := read_shape(shape)):
+                    n_items *= size
+            case _:
+                raise TypeError("an array of joblib's without shape, order and dtype")
+        if made.is_object:
+            if self.is_inner:
+                raise UnsafeFile("it nests pickles in pickles in pickles")
+            inner = _Machine(self.source, self.names, self.limits, self.budget, is_inner=True).run()
+            if not isinstance(inner, np.ndarray | CodedArray):
+                raise TypeError("an array of objects that is none")
+            return inner
+        if others.get("numpy_array_alignment_bytes") is not None:
+            self.source.read(self.source.read(1)[0])
+        content = self.source.array_bytes(n_items * made.dtype.itemsize)
+        return array_from(content, made, shape, is_fortran=order == "F")
+
+
+def _whole_number(text: bytes) -> int:
+    if len(text) > 2 * _LONGEST_INTEGER + 8:
+        raise UnsafeFile(f"it has an integer of {len(text)} digits")
+    return int(text)
+
+
+_I4, _U1, _U2, _U4, _U8 = (struct.Struct(form) for form in ("<i", "<B", "<H", "<I", "<Q"))
+_F8: Final = struct.Struct(">d")
+_STOP: Final = ord(".")
+_OPCODES: Final = {ord(opcode.code): opcode.name for opcode in opcodes}
+_TRUE: Final = 0x88
+_STEPS: Final[dict[int, Callable[[_Machine], object]]] = {
+    opcode: step
+    for text, step in {
+        b"\x80": _Machine.protocol,
+        b"\x95": lambda m: m.source.check_frame(_U8.unpack(m.source.read(8))[0]),
+        b"(": _Machine.mark,
+        b"N": lambda m: m.stack.append(None),
+        b"\x88": lambda m: m.boolean(value=True),
+        b"\x89": lambda m: m.boolean(value=False),
+        b"I": _Machine.integer,
+        b"L": _Machine.long,
+        b"\x8a": _Machine.long1,
+        b"F": _Machine.real,
+        b"J": lambda m: m.unpacked(_I4),
+        b"K": lambda m: m.unpacked(_U1),
+        b"M": lambda m: m.unpacked(_U2),
+        b"G": lambda m: m.unpacked(_F8),
+        b"V": lambda m: m.stack.append(str(m.source.text(), "raw-unicode-escape")),
+        b"\x8c": lambda m: m.text(_U1),
+        b"X": lambda m: m.text(_U4),
+        b"\x8d": lambda m: m.text(_U8),
+        b"U": lambda m: m.content(_U1),
+        b"T": lambda m: m.content(_I4),
+        b"C": lambda m: m.content(_U1),
+        b"B": lambda m: m.content(_U4),
+        b"\x8e": lambda m: m.content(_U8),
+        b"\x96": lambda m: m.content(_U8),
+        b")": lambda m: m.stack.append(()),
+        b"]": _Machine.empty_list,
+        b"}": lambda m: m.empty(dict),
+        b"\x8f": lambda m: m.empty(set),
+        b"t": lambda m: m.stack.append(tuple(m.pop_to_mark())),
+        b"\x85": lambda m: m.stack.append(tuple(m.pop(1))),
+        b"\x86": lambda m: m.stack.append(tuple(m.pop(2))),
+        b"\x87": lambda m: m.stack.append(tuple(m.pop(3))),
+        b"l": lambda m: m.stack.append(m.pop_to_mark()),
+        b"d": _Machine.dict_to_mark,
+        b"a": lambda m: m.append(m.pop(1)),
+        b"e": lambda m: m.append(m.pop_to_mark()),
+        b"s": lambda m: m.set_items(m.pop(2)),
+        b"u": lambda m: m.set_items(m.pop_to_mark()),
+        b"\x90": lambda m: m.add_items(m.pop_to_mark()),
+        b"p": lambda m: m.put(_whole_number(m.source.line())),
+        b"q": lambda m: m.put(m.source.read(1)[0]),
+        b"r": lambda m: m.put(_U4.unpack(m.source.read(4))[0]),
+        b"\x94": lambda m: m.put(len(m.memo)),
+        b"g": lambda m: m.get(_whole_number(m.source.line())),
+        b"h": _Machine.get_short,
+        b"j": _Machine.get_long,
+        b"c": _Machine.global_,
+        b"\x93": lambda m: m.name(*m.pop(2)),
+        b"R": _Machine.reduce,
+        b"\x81": _Machine.new_object,
+        b"b": _Machine.build,
+    }.items()
+    for opcode in text
+}

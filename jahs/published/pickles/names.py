@@ -1,0 +1,158 @@
+"""What a pickle may name, and what each name may be built into. Nothing is ever imported or called.
+
+A name's `Use` says it: a `Record` (an inert note of the class and of the state that the pickle gives it), a word (it
+may only be passed on, as a dtype's class is), or a function of this package that builds plain data from plain data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from jahs.published.pickles.arrays import NewArray, new_array, new_dtype, new_scalar
+from jahs.published.pickles.plain import check_keys, scalars
+
+__all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "Name", "Record", "Use", "plain_name"]
+
+Use: TypeAlias = "Literal['record', 'word'] | Callable[[tuple[object, ...]], object]"
+
+_NEW_MODULES: Final = {
+    "__builtin__": "builtins",
+    "copy_reg": "copyreg",
+    "numpy._core.multiarray": "numpy.core.multiarray",
+}
+
+
+class Name:
+    """A name that a pickle mentions, as a word and what may be made of it."""
+
+    __slots__ = ("name", "use")
+
+    def __init__(self, name: str, use: Use) -> None:
+        self.name = name
+        self.use = use
+
+    def __repr__(self) -> str:
+        return f"<the name {self.name}>"
+
+
+class Record:
+    """What a pickle says about an object: its class or maker, and what was given to it. It can do nothing.
+
+    Attributes:
+        name: of the class or function, such as "sklearn.pipeline.Pipeline".
+        arguments: what it was called with.
+        state: what it was told to be, or None.
+        items: what was set in it, if it is some kind of dict.
+    """
+
+    __slots__ = ("arguments", "items", "name", "state")
+
+    def __init__(self, name: str, arguments: tuple[object, ...] = ()) -> None:
+        self.name = name
+        self.arguments = arguments
+        self.state: object = None
+        self.items: dict[object, object] = {}
+
+    def __repr__(self) -> str:
+        return f"<a record of {self.name}>"  # never its parts: they may be shared a thousandfold
+
+    def get(self, key: str) -> object:
+        """Return what the state, if it is a dict, has for `key`; None if there is nothing."""
+        return self.state.get(key) if isinstance(self.state, dict) else None
+
+
+def plain_name(module: str, name: str) -> str:
+    """Return the dotted name of today for one of Python 2 or of any numpy."""
+    return f"{_NEW_MODULES.get(module, module)}.{name}"
+
+
+def _encode(arguments: tuple[object, ...]) -> bytes:
+    """_codecs.encode: how old protocols write bytes."""
+    match arguments:
+        case (str(text), "latin1" | "latin-1"):
+            return text.encode("latin-1")
+    raise TypeError("_codecs.encode of something else than text as latin1")
+
+
+def _bytes(arguments: tuple[object, ...]) -> bytes:
+    match arguments:
+        case ():
+            return b""
+        case (bytes(content),):
+            return content
+    raise TypeError("bytes of something else than bytes")
+
+
+def _set(arguments: tuple[object, ...]) -> frozenset[object]:
+    match arguments:
+        case ():
+            return frozenset()
+        case (list(items),):
+            return frozenset(scalars(items))
+    raise TypeError("a set of something else than a list")
+
+
+def _ordered_dict(arguments: tuple[object, ...]) -> dict[object, object]:
+    match arguments:
+        case ():
+            return {}
+        case (list(pairs),):
+            keys, values = [], []
+            for pair in pairs:
+                if not isinstance(pair, list | tuple) or len(pair) != 2:
+                    raise TypeError("an OrderedDict of something else than pairs")
+                keys.append(pair[0])
+                values.append(pair[1])
+            return dict(zip(check_keys(keys), values, strict=True))
+    raise TypeError("an OrderedDict of something else than a list")
+
+
+def _slice(arguments: tuple[object, ...]) -> slice:
+    match arguments:
+        case (int() | None as start, int() | None as stop, int() | None as step):
+            return slice(start, stop, step)
+    raise TypeError("a slice of something else than integers")
+
+
+def _reconstructor(arguments: tuple[object, ...]) -> Record:
+    """copyreg._reconstructor: how old protocols make an object of a class."""
+    match arguments:
+        case (Name(use="record") as made, Name(name="builtins.object"), None):
+            return Record(made.name)
+    raise TypeError("_reconstructor of something else than an allowed class")
+
+
+def _new_array(arguments: tuple[object, ...]) -> NewArray:
+    match arguments:
+        case (Name(name="numpy.ndarray"), _, _):
+            return new_array()
+    raise TypeError("_reconstruct of something else than an array")
+
+
+PYTHON_NAMES: Final[Mapping[str, Use]] = MappingProxyType(
+    {
+        "_codecs.encode": _encode,
+        "builtins.bytearray": _bytes,
+        "builtins.bytes": _bytes,
+        "builtins.object": "word",
+        "builtins.set": _set,
+        "builtins.slice": _slice,
+        "collections.OrderedDict": _ordered_dict,
+        "copyreg._reconstructor": _reconstructor,
+    }
+)
+"""Names of Python itself that plain data needs."""
+
+NUMPY_NAMES: Final[Mapping[str, Use]] = MappingProxyType(
+    {
+        "joblib.numpy_pickle.NumpyArrayWrapper": "record",
+        "numpy.core.multiarray._reconstruct": _new_array,
+        "numpy.core.multiarray.scalar": new_scalar,
+        "numpy.dtype": new_dtype,
+        "numpy.float64": "word",
+        "numpy.ndarray": "word",
+    }
+)
+"""Names of numpy's arrays and numbers, and of joblib's way to write arrays."""

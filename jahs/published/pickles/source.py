@@ -1,0 +1,149 @@
+"""The bytes of a pickle: decompressed while they are read, counted, and never more asked for than have come."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tempfile
+import zlib
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import CorruptFile, UnsafeFile
+from jahs.published.pickles.limits import Limits
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer  # type checkers alone see it
+
+__all__ = ["Source"]
+
+_CHUNK: Final = 1 << 20
+_FREE: Final = 32 << 20  # bytes that may come before the ratio is looked at
+_GZIP: Final = b"\x1f\x8b"
+_LONGEST_LINE: Final = 1 << 12
+
+
+class Source:
+    """Reads a file that is plain or compressed with gzip, and refuses what goes beyond the limits."""
+
+    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+        self._limits = limits
+        raw = _Raw(file)
+        packed = io.BufferedReader(raw, _CHUNK)
+        is_gzip = packed.peek(2)[:2] == _GZIP
+        plain = gzip.GzipFile(fileobj=packed) if is_gzip else packed
+        self._counted = _Counted(plain, raw if is_gzip else None, limits)
+        self._reader = io.BufferedReader(self._counted, 1 << 16)
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far, once decompressed; at most a buffer's length ahead of what was used."""
+        return self._counted.n_bytes
+
+    def read(self, n_bytes: int) -> bytes:
+        """Return so many bytes, a few; EOFError if there are not as many."""
+        found = self._reader.read(n_bytes)
+        if len(found) != n_bytes:
+            raise EOFError
+        return found
+
+    def line(self, *, longest: int = _LONGEST_LINE) -> bytes:
+        """Return the bytes up to the next line feed, without it."""
+        parts: list[bytes] = []
+        left = longest + 1  # with the line feed
+        while left and not (parts and parts[-1].endswith(b"\n")):
+            parts.append(self._reader.readline(min(left, _CHUNK)))
+            left -= len(parts[-1])
+            if not parts[-1]:
+                raise EOFError
+        if not parts[-1].endswith(b"\n"):
+            raise UnsafeFile(f"it has a line of more than {longest} bytes")
+        return b"".join(parts)[:-1]
+
+    def text(self) -> bytes:
+        """Return a line of any length that a payload may have."""
+        return self.line(longest=self._limits.n_payload)
+
+    def payload(self, n_bytes: int) -> bytes:
+        """Return so many bytes, which may be many; they are asked for as they come."""
+        self._check_claim(n_bytes, self._limits.n_payload)
+        parts = []
+        while n_bytes:
+            parts.append(self.read(min(n_bytes, _CHUNK)))
+            n_bytes -= len(parts[-1])
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def array_bytes(self, n_bytes: int) -> NDArray[np.uint8]:
+        """Return so many bytes as an array; in a scratch file if they are too many for memory and one is allowed."""
+        if n_bytes <= self._limits.n_payload or self._limits.scratch is None:
+            return np.frombuffer(self.payload(n_bytes), np.uint8)
+        self._check_claim(n_bytes, self._limits.n_bytes)
+        with tempfile.TemporaryFile(dir=self._limits.scratch) as file:
+            left = n_bytes
+            while left:
+                left -= file.write(self.read(min(left, _CHUNK)))
+            file.flush()
+            return np.asarray(np.memmap(file, np.uint8, mode="r+", shape=(n_bytes,)))
+
+    def peek(self) -> bytes:
+        """Return some of the next bytes without taking them."""
+        return self._reader.peek(1)
+
+    def skip(self, n_bytes: int) -> None:
+        """Take bytes that `peek` showed."""
+        self._reader.read(n_bytes)
+
+    def check_frame(self, n_bytes: int) -> None:
+        """Refuse a frame that is longer than the file may be."""
+        self._check_claim(n_bytes, self._limits.n_bytes)
+
+    def finish(self) -> None:
+        """Make sure that nothing follows; a compressed file's checksum is compared on the way."""
+        if self._reader.read(1):
+            raise CorruptFile("more bytes follow the end of the pickle")
+
+    def _check_claim(self, n_bytes: int, most: int) -> None:
+        if n_bytes > most:
+            raise UnsafeFile(f"it claims {n_bytes} bytes in one piece; {most} are allowed")
+
+
+class _Raw(io.RawIOBase):
+    """A binary file of any kind as the raw end of a buffered reader, left open when the reader goes."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.n_bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        view = memoryview(buffer)
+        found = self._file.read(len(view))
+        view[: len(found)] = found
+        self.n_bytes += len(found)
+        return len(found)
+
+
+class _Counted(_Raw):
+    """What was decompressed, counted against what it was decompressed from."""
+
+    def __init__(self, plain: BinaryIO | gzip.GzipFile, packed: _Raw | None, limits: Limits) -> None:
+        super().__init__(plain)  # type: ignore[arg-type]  # GzipFile reads as every binary file does
+        self._packed = packed
+        self._limits = limits
+
+    def readinto(self, buffer: Buffer) -> int:
+        try:
+            n_bytes = super().readinto(buffer)
+        except (gzip.BadGzipFile, zlib.error) as err:
+            raise CorruptFile(f"it cannot be decompressed: {err}") from err
+        if self.n_bytes > self._limits.n_bytes:
+            raise UnsafeFile(f"it holds more than {self._limits.n_bytes} bytes, which are allowed")
+        if self._packed is not None and self.n_bytes > _FREE:
+            n_packed = self._packed.n_bytes
+            if self.n_bytes > self._limits.ratio * n_packed:
+                raise UnsafeFile(f"{n_packed} bytes hold {self.n_bytes} or more; no data is that repetitive")
+        return n_bytes

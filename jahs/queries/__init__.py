@@ -1,0 +1,1 @@
+"""Queries: the benchmark, its views, what answers them, and fronts of the answers."""

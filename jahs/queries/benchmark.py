@@ -1,0 +1,404 @@
+"""The benchmark that a researcher imports: how well a config does, and what it costs, at any epoch.
+
+    bench = jahs.Benchmark("fashion_mnist_mini")
+    config = bench.sample(seed=0)
+    bench.query(config, at=5).valid_acc
+
+It reads what it is asked once, strictly, and hands it to an oracle: a release's models, recorded runs, or a training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property, lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, NotRecorded, ProtocolMismatch
+from jahs.models.forest import EngineKind
+from jahs.queries.arguments import read_metrics
+from jahs.queries.citation import citation
+from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
+from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
+from jahs.queries.oracles.oracle import config_of
+from jahs.queries.oracles.table import TableOracle
+from jahs.queries.result import Result
+from jahs.release.find import full_path
+from jahs.spaces.columns import Configs, codes
+from jahs.spaces.configs import Config, config_codes
+from jahs.spaces.parameters import is_integer, show
+from jahs.spaces.seeds import read_optional_seed, read_seeds
+from jahs.spaces.space import Space
+from jahs.tasks.fidelities import is_list, read_budget, read_epoch, read_epochs
+from jahs.tasks.metrics import Metric
+
+if TYPE_CHECKING:
+    from jahs.queries.references import Front, References
+    from jahs.queries.views import View
+
+__all__ = ["Benchmark"]
+
+At: TypeAlias = "int | Mapping[str, object]"
+
+_MOST_REOPENED: Final = 4
+
+
+class Benchmark:
+    """Answers queries for one task.
+
+    Attributes:
+        task: what is answered for.
+        kind: "surrogate", "table" or "live".
+        space: what configs are made of; `bench.space.sample` and `bench.sample` differ for a table alone.
+        metrics: what a query answers: unit, direction and bounds by name.
+        max_epoch: the last epoch.
+        release: the folder that answers, None for a live oracle.
+
+    Example:
+        >>> bench = jahs.Benchmark(release=folder)  # doctest: +SKIP
+        >>> bench.query(bench.sample(seed=0), at=5).valid_acc  # doctest: +SKIP
+        84.1
+    """
+
+    def __init__(  # noqa: PLR0917  # the first six arguments are those of jahs_bench.Benchmark
+        self,
+        task: str = "fashion_mnist_mini",
+        kind: str = "surrogate",
+        download: bool = True,  # noqa: ARG002, FBT001, FBT002
+        save_dir: Path | str | None = None,
+        metrics: Iterable[str] | None = None,
+        lazy: bool = False,  # noqa: ARG002, FBT001, FBT002
+        *,
+        release: Path | str | None = None,
+        engine: EngineKind = "auto",
+        sha256: str | None = None,
+    ) -> None:
+        """Open a benchmark. Nothing is downloaded; files are read when they are first needed.
+
+        Nothing is written but the kernels of the compiled engine, once: in `$JAHS_CACHE_DIR`, else in `__pycache__`.
+
+        Args:
+            task: name of a task, see `jahs.tasks.TASKS`.
+            kind: "surrogate" (models), "table" (recorded runs) or "live" (train now; takes a checkout).
+            download: has no effect; `jahs download` is the only thing that downloads.
+            save_dir: a folder in which a release is looked for before the usual places, see `jahs.releases`; one that
+                is not there yet, or holds none, is passed over with a logged warning.
+            metrics: what queries answer unless told otherwise, our names or the published ones; None: everything.
+            lazy: has no effect; models are read once.
+            release: the folder of a release, or one that holds it as `<task>/`; of recorded runs for kind="table".
+            sha256: digest that the release's manifest must have, which stands for every byte of it; None: any release.
+                `jahs verify --json` prints it, and `jahs.release.EMBEDDED` has that of the package's own.
+            engine: "numpy" or "compiled" to insist; "auto" takes the compiled one if it can be had.
+
+        Raises:
+            UnknownName: a task, kind or metric does not exist.
+            MissingData: there is no release, or a folder is none or cannot be read; says where it was looked for.
+            CorruptFile, UnknownFormat: the release is damaged, or of another version.
+            ProtocolMismatch: the release is of another task, or has another `sha256`.
+            MissingDependency: the engine or the live oracle needs what is not installed.
+        """
+        self._asked = Asked(
+            task=read_task(task).name,
+            kind=read_kind(kind),
+            engine=engine,
+            release=None if release is None else full_path(release),
+            save_dir=None if save_dir is None else full_path(save_dir),
+            sha256=sha256,
+        )
+        self._opened: Opened = open_oracle(self._asked)
+        self._oracle = self._opened.oracle
+        self.task, self.kind, self.max_epoch = self._oracle.task, self._oracle.kind, self._oracle.max_epoch
+        self.release: Path | None = self._opened.folder
+        self.space = Space()
+        known = self._oracle.metrics
+        self._names = tuple(known) if metrics is None else read_metrics(metrics, known)
+        self.metrics: Mapping[str, Metric] = MappingProxyType({name: known[name] for name in self._names})
+
+    def __repr__(self) -> str:
+        return f"<Benchmark {self.task.name}, {self.kind}, {self._opened.description}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle a reference: what to open, and the digest that it must have."""
+        return _reopen, (asdict(self._asked) | {"metrics": self._names}, self._opened.sha256)
+
+    @property
+    def fidelities(self) -> Mapping[str, tuple[float, ...]]:
+        """The legal values of each fidelity, ascending."""
+        return {"epoch": tuple(range(1, self.max_epoch + 1))}
+
+    @property
+    def full(self) -> Mapping[str, float]:
+        """The highest fidelity."""
+        return {"epoch": self.max_epoch}
+
+    def fidelity(self, at: object = None) -> dict[str, float]:
+        """Return the fidelity that a budget stands for: its epoch is rounded to the nearest integer, half to even.
+
+        Raises:
+            InvalidFidelity: it is no number, NaN, or out of range.
+
+        Example:
+            >>> bench.fidelity(2.469)  # doctest: +SKIP
+            {'epoch': 2}
+        """
+        return {"epoch": self.max_epoch if at is None else read_budget(at, self.max_epoch)}
+
+    @overload
+    def sample(self, n: None = None, *, seed: int | None) -> Config: ...
+    @overload
+    def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
+    def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
+        """Return `n` random configs, or one if `n` is not given; from a table, recorded ones.
+
+        Raises:
+            InvalidArgument: `n` is negative, or `seed` is not an integer in 0..2**63-1 or None.
+        """
+        if n is not None and (not is_integer(n) or n < 0):
+            raise InvalidArgument(f"n={show(n)} is not an integer >= 0")
+        found = self._oracle.sample(1 if n is None else int(n), seed=read_optional_seed(seed))
+        return found[0] if n is None else found
+
+    def query(
+        self,
+        config: Mapping[str, object],
+        *,
+        at: At | None = None,
+        seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> Result:
+        """Return the metrics of one config at one epoch.
+
+        Args:
+            config: all 14 keys.
+            at: an epoch in 1..max_epoch, or {"epoch": ...}; None is the last.
+            seed: which draw of the training noise; None is the mean.
+            metrics: some of `metrics`, our names or the published ones; None is all.
+
+        Raises:
+            InvalidConfig: one line for every fault, each beginning with its key.
+            InvalidFidelity: the epoch is not an integer in range.
+            UnknownName: a metric that this benchmark does not answer.
+            NotRecorded: a table has no such run, or a live training diverged before.
+        """
+        found = config_codes(config)
+        if type(at) is not int or not 1 <= at <= self.max_epoch:
+            at = self.max_epoch if at is None else read_epoch(at, self.max_epoch)
+        if seed is not None:
+            seed = read_optional_seed(seed)
+        names = self._names if metrics is None else read_metrics(metrics, self._oracle.metrics)
+        values = self._oracle.query(found, at, seed=seed, metrics=names)
+        return Result(values, {"epoch": at}, seed, self._oracle.costs)
+
+    def query_many(
+        self,
+        configs: Configs,
+        *,
+        at: At | Sequence[At] | None = None,
+        each_at: Sequence[At] | NDArray[np.integer] | None = None,
+        seed: int | Sequence[int] | NDArray[np.integer] | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> dict[str, NDArray[np.float64]]:
+        """Return the metrics of many configs as columns.
+
+        Args:
+            configs: configs one by one, or columns (one array per key; much faster).
+            at: one epoch, columns are (n,); or a list of them, every config at each, columns are (n, n_epochs).
+            each_at: in place of `at`, one epoch for each config; columns are (n,).
+            seed: which draw of the training noise, one for all or a list with one for each; None is the mean.
+            metrics: as in `query`.
+
+        Raises:
+            InvalidConfig: faults of the first faulty configs, with their positions; how many there are in all.
+            InvalidFidelity, UnknownName, NotRecorded: as `query`.
+        """
+        found = codes(configs)
+        names = self._names if metrics is None else read_metrics(metrics, self._oracle.metrics)
+        seeds = read_seeds(seed, len(found))
+        if each_at is not None:
+            if at is not None:
+                raise InvalidArgument("at and each_at are both given; give at, or one epoch for each config")
+            epochs = read_epochs(each_at, self.max_epoch, name="each_at")
+            if len(epochs) != len(found):
+                raise InvalidFidelity(f"each_at: {len(epochs)} epochs for {len(found)} configs")
+            return self._oracle.query_many(found, epochs, seed=seeds, metrics=names)
+        if at is None or not is_list(at):
+            epoch = self.max_epoch if at is None else read_epoch(at, self.max_epoch)
+            return self._oracle.query_many(found, np.full(len(found), epoch), seed=seeds, metrics=names)
+        epochs = read_epochs(at, self.max_epoch)
+        shape = len(found), len(epochs)
+        repeated = seeds if seeds is None or isinstance(seeds, int) else np.repeat(seeds, len(epochs))
+        spread = np.repeat(found, len(epochs), axis=0)
+        try:
+            answers = self._oracle.query_many(spread, np.tile(epochs, len(found)), seed=repeated, metrics=names)
+        except NotRecorded as err:
+            raise err.per_config(len(epochs)) from None
+        return {name: values.reshape(shape) for name, values in answers.items()}
+
+    def trajectory(
+        self,
+        config: Mapping[str, object],
+        *,
+        frm: int = 1,
+        to: int | None = None,
+        step: int = 1,
+        seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Return the metrics of one training, epoch by epoch, with the column "epoch".
+
+        Args:
+            config: all 14 keys.
+            frm, to, step: the epochs: from `frm` to `to` (None is the last), both included, every `step`-th.
+            seed, metrics: as in `query`.
+
+        Raises:
+            InvalidConfig, InvalidFidelity, UnknownName, NotRecorded: as `query`.
+        """
+        found = config_codes(config)
+        first = read_epoch(frm, self.max_epoch, name="frm")
+        last = self.max_epoch if to is None else read_epoch(to, self.max_epoch, name="to")
+        by = read_epoch(step, self.max_epoch, name="step")
+        if first > last:
+            raise InvalidFidelity(f"frm={first} is after to={last}")
+        names = self._names if metrics is None else read_metrics(metrics, self._oracle.metrics)
+        epochs = np.arange(first, last + 1, by)
+        return {"epoch": epochs, **self._oracle.trajectory(found, epochs, seed=read_optional_seed(seed), metrics=names)}
+
+    def objectives(
+        self, configs: Configs, *, at: At | None = None, metrics: Sequence[str] = ("valid_acc",)
+    ) -> NDArray[np.float64]:
+        """Return metrics as objectives, (n_configs, n_metrics), all minimised; see `jahs.read_objectives`."""
+        from jahs.tasks.objectives import objective_matrix, read_objectives
+
+        chosen = read_objectives(metrics, known=self._oracle.metrics)
+        return objective_matrix(self.query_many(configs, at=at, metrics=[one.metric.name for one in chosen]), chosen)
+
+    def front(self, metrics: Iterable[str]) -> Front:
+        """Return the best known trade-offs of these metrics; see `jahs.queries.references.Front`.
+
+        A table's are those of the recorded configs that it can draw, as it answers them at the last epoch. The
+        reference point is the release's frozen one, whatever answers.
+
+        Raises:
+            UnknownName: these metrics have no reference point, or a table does not answer them.
+            MissingData: nothing is frozen, as for a live oracle, or a table has no config at the last epoch.
+        """
+        if not isinstance(self._oracle, TableOracle):
+            return self._references.front(metrics)
+        from jahs.queries.references import front_of
+        from jahs.tasks.objectives import objective_matrix, read_objectives
+
+        chosen = read_objectives(metrics)
+        names = read_metrics([one.metric.name for one in chosen], self._oracle.metrics)
+        corner = self.reference_point(names)
+        configs = [config_of(row) for row in self._oracle.trained_in_full(names).tolist()]
+        if not configs:
+            raise MissingData(f"{self!r} has no config that is recorded at epoch {self.max_epoch}, and so no front")
+        return front_of(configs, objective_matrix(self.query_many(configs, metrics=names), chosen), chosen, corner)
+
+    def reference_point(self, metrics: Iterable[str]) -> NDArray[np.float64]:
+        """Return the frozen reference point of these metrics; names those that exist if there is none."""
+        return self._references.reference_point(metrics)
+
+    def hypervolume(self, F: ArrayLike, metrics: Iterable[str]) -> float:
+        """Return the volume that points dominate up to the frozen reference point of these metrics."""
+        return self._references.hypervolume(F, metrics)
+
+    def view(
+        self,
+        *,
+        fidelities: str | Iterable[str] = ("epoch",),
+        fixed: Mapping[str, object] | None = None,
+        search: str | Iterable[str] = "all",
+    ) -> View:
+        """Return this benchmark with some of N, W and Resolution as fidelities, or fixed; see `jahs.View`."""
+        from jahs.queries.views import View
+
+        return View(self, fidelities=fidelities, fixed=fixed, search=search)
+
+    def quality(self) -> Mapping[str, Any]:  # Any: JSON
+        """Return how good the models are, as measured on configs that none of them has seen.
+
+        Raises:
+            MissingData: the release says nothing about it, or there is none.
+        """
+        release = self._opened.release
+        if release is None or release.quality is None:
+            raise MissingData(f"{self!r} has no quality.json; only a release that was measured has one")
+        found: Mapping[str, Any] = release.quality
+        return found
+
+    def cite(self) -> str:
+        """Return what to cite when numbers of this benchmark are published, one entry a paragraph."""
+        return citation(self.task, {} if self._opened.release is None else self._opened.release.facts)
+
+    def __call__(
+        self,
+        config: Mapping[str, object],
+        nepochs: int | None = None,
+        full_trajectory: bool = False,  # noqa: FBT001, FBT002  # as in jahs_bench
+    ) -> dict[int, dict[str, float]]:
+        """Answer as `jahs_bench.Benchmark` does: {epoch: {published name: value in published units}}.
+
+        Args:
+            config: all 14 keys; an `epoch` among them, which jahs_bench puts there, is not looked at.
+            nepochs: the epoch; None is the last.
+            full_trajectory: whether all epochs up to it are answered, too.
+
+        Raises:
+            InvalidConfig, InvalidFidelity, NotRecorded: as `query`.
+        """
+        epoch = self.max_epoch if nepochs is None else read_epoch(nepochs, self.max_epoch, name="nepochs")
+        if isinstance(config, Mapping) and "epoch" in config:
+            config = {key: value for key, value in config.items() if key != "epoch"}
+        found = config_codes(config)
+        if not full_trajectory:
+            values = self._oracle.query(found, epoch, seed=None, metrics=self._names)
+            return {epoch: with_published_names(values, self.metrics)}
+        columns = self._oracle.trajectory(found, np.arange(1, epoch + 1), seed=None, metrics=self._names)
+        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+        named = (dict(zip(columns, row, strict=True)) for row in rows)
+        return {e: with_published_names(values, self.metrics) for e, values in enumerate(named, 1)}
+
+    def sample_config(self, random_state: RandomState = None) -> Config:
+        """Return one random config, as `jahs_bench.Benchmark.sample_config`, but without the key `epoch`."""
+        return self.sample(seed=seed_of(random_state))
+
+    @cached_property
+    def _references(self) -> References:
+        from jahs.queries.references import References
+
+        if self.kind == "live":
+            raise MissingData(
+                f"{self!r} has no front and no reference point of its own; the frozen one of a release holds: "
+                f"jahs.Benchmark({self.task.name!r}).reference_point(metrics)"
+            )
+        release = self._opened.release
+        if release is None or not release.has("references.json"):
+            raise MissingData(f"{self!r} has no references.json: no front and no reference point is frozen for it")
+        return release.parse("references.json", References.from_dict)
+
+
+def _reopen(asked: Mapping[str, Any], sha256: str | None) -> Benchmark:
+    """Open what a pickled benchmark refers to; what was reopened before and still stands there is not opened again.
+
+    Raises:
+        MissingData: nothing stands there now.
+        ProtocolMismatch: another release stands there now.
+    """
+    which = Asked(**{name: value for name, value in asked.items() if name != "metrics"})
+    still_stands = sha256 is not None and sha256_of(which) == sha256
+    return (_open_same if still_stands else _open_same.__wrapped__)(which, asked["metrics"], sha256)
+
+
+@lru_cache(maxsize=_MOST_REOPENED)
+def _open_same(asked: Asked, metrics: tuple[str, ...], sha256: str | None) -> Benchmark:
+    bench = Benchmark(**asdict(asked), metrics=metrics)
+    if bench._opened.sha256 != sha256:
+        raise ProtocolMismatch(f"{bench!r} is not the release that was pickled; restore the one with sha256 {sha256}")
+    return bench

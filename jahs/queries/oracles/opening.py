@@ -1,0 +1,157 @@
+"""Which oracle answers, and from which folder."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, get_args
+
+from jahs.errors import InvalidArgument, ProtocolMismatch, UnknownName
+from jahs.files.hashing import sha256_file
+from jahs.files.runs import read_configs, read_profile, read_protocol, read_runs, run_shards
+from jahs.models.forest import EngineKind
+from jahs.queries.oracles.live import open_live
+from jahs.queries.oracles.oracle import Kind, Oracle
+from jahs.queries.oracles.repaired import RepairedOracle
+from jahs.queries.oracles.surrogate import SurrogateOracle
+from jahs.queries.oracles.table import TableOracle
+from jahs.release import RecordedTable, Release, find_release, read_release
+from jahs.release.manifest import read_manifest
+from jahs.spaces.parameters import show
+from jahs.tasks.definitions import task as task_called
+
+__all__ = ["Asked", "Opened", "open_oracle", "sha256_of"]
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_READ: Final = ("protocol.json", "configs.parquet", "profile.parquet")
+"""What a folder of runs answers from, besides the runs; the last one may be missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which oracle: the arguments of `jahs.Benchmark` that decide what is opened.
+
+    Attributes:
+        task: name of a task.
+        kind: which oracle.
+        engine: of a surrogate.
+        release: a folder in place of the usual ones.
+        save_dir: a folder that is looked into before the usual ones.
+        sha256: what `Opened.sha256` must be; None: anything.
+    """
+
+    task: str
+    kind: Kind
+    engine: EngineKind
+    release: Path | None
+    save_dir: Path | None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """An oracle and where it comes from.
+
+    Attributes:
+        oracle: what answers.
+        description: where from, in a few words.
+        folder: what was opened, if anything was.
+        release: the same, if it is a release.
+        sha256: stands for every byte that answers come from; None where nothing does.
+    """
+
+    oracle: Oracle
+    description: str
+    folder: Path | None = None
+    release: Release | None = None
+    sha256: str | None = None
+
+
+def open_oracle(asked: Asked) -> Opened:
+    """Open what is asked for; see `jahs.Benchmark`."""
+    opened = _open(asked)
+    if asked.sha256 is not None and opened.sha256 != asked.sha256:
+        raise _other(asked.sha256, opened.sha256, opened.folder)
+    return opened
+
+
+def _other(wanted: str, found: str | None, folder: Path | None) -> ProtocolMismatch:
+    return ProtocolMismatch(
+        f"sha256={wanted} is wanted, but {folder} has {found}; give the folder of that release as release=, or leave "
+        "sha256 out"
+    )
+
+
+def _open(asked: Asked) -> Opened:
+    if asked.engine not in get_args(EngineKind):
+        kinds = ", ".join(map(repr, get_args(EngineKind)))
+        raise UnknownName(f"engine {show(asked.engine)} does not exist; there are {kinds}")
+    if asked.sha256 is not None and not (isinstance(asked.sha256, str) and _SHA256.fullmatch(asked.sha256)):
+        raise InvalidArgument(f"sha256={show(asked.sha256)} is not 64 hex digits; `jahs verify --json` prints them")
+    if asked.kind == "live":
+        for name, value in (("release", asked.release), ("sha256", asked.sha256)):
+            if value is not None:
+                raise InvalidArgument(f"{name}={value}: kind='live' trains, and reads no release; leave it out")
+        return Opened(oracle=open_live(task_called(asked.task)), description="trains on this machine")
+    if (runs := _runs_folder(asked)) is not None:
+        return _open_runs(runs, asked.task)
+    folder = find_release(asked.task, asked.release, save_dir=asked.save_dir)
+    release = read_release(folder)
+    if release.task.name != asked.task:
+        raise ProtocolMismatch(f"{folder} is a release of {release.task.name}, not of {asked.task}")
+    if asked.sha256 not in {None, release.sha256}:
+        assert asked.sha256 is not None
+        raise _other(asked.sha256, release.sha256, folder)  # before anything else of it is parsed
+    description = f"{release.facts.get('version', 'no version')}, {folder}"
+    oracle: Oracle
+    if asked.kind == "table":
+        oracle = TableOracle(release.table, release.task)
+    else:
+        release.check_task()
+        surrogate = SurrogateOracle(release, engine=asked.engine)
+        oracle = RepairedOracle(surrogate) if surrogate.costs == "repaired" else surrogate
+        description = f"{description}, {surrogate.engine} engine"
+    return Opened(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
+
+
+def sha256_of(asked: Asked) -> str | None:
+    """Return the `Opened.sha256` that opening would give now, without opening.
+
+    Raises:
+        MissingData: nothing is there.
+    """
+    if asked.kind == "live":
+        return None
+    if (runs := _runs_folder(asked)) is not None:
+        return _sha256_of_runs(runs)
+    return read_manifest(find_release(asked.task, asked.release, save_dir=asked.save_dir)).sha256
+
+
+def _runs_folder(asked: Asked) -> Path | None:
+    """The folder of runs that a table is opened from, None if it is a release."""
+    is_runs = asked.kind == "table" and asked.release is not None and (asked.release / "protocol.json").is_file()
+    return asked.release if is_runs else None
+
+
+def _open_runs(folder: Path, task: str) -> Opened:
+    """A folder of runs in the format of `jahs.files.runs`, which takes pyarrow."""
+    protocol = read_protocol(folder)
+    facts = protocol.facts.get("task")
+    recorded = facts.get("name") if isinstance(facts, dict) else facts
+    if recorded != task:
+        raise ProtocolMismatch(f"{folder} has runs of {recorded}, not of {task}")
+    table = RecordedTable(configs=read_configs(folder), runs=read_runs(folder), profile=read_profile(folder))
+    return Opened(
+        oracle=TableOracle(table, task_called(task)),
+        description=f"runs, {folder}",
+        folder=folder,
+        sha256=_sha256_of_runs(folder),
+    )
+
+
+def _sha256_of_runs(folder: Path) -> str:
+    files = [*(folder / name for name in _READ), *run_shards(folder)]
+    digests = "".join(sha256_file(path) for path in files if path.is_file())
+    return hashlib.sha256(digests.encode()).hexdigest()

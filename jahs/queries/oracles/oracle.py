@@ -1,0 +1,83 @@
+"""The contract of everything that answers queries. `tests/contracts/oracle.py` is its test suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.release.models import Costs
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.seeds import Seeds
+from jahs.tasks.definitions import Task
+from jahs.tasks.metrics import Metric
+
+__all__ = ["Codes", "Kind", "Numbers", "Oracle", "config_of"]
+
+Kind: TypeAlias = Literal["surrogate", "table", "live"]
+
+Codes: TypeAlias = Sequence[float]
+"""The 14 numbers of a valid config, `jahs.spaces.configs.config_codes`."""
+
+Numbers: TypeAlias = dict[str, NDArray[np.float64]]
+"""One column per metric."""
+
+
+class Oracle(Protocol):
+    """Answers queries about one task. What it is given is valid: configs as codes, epochs in 1..max_epoch.
+
+    Attributes:
+        kind: which oracle it is.
+        task: what it answers for.
+        metrics: what it answers, in order.
+        max_epoch: the last epoch that it answers about.
+        costs: how it answers costs.
+    """
+
+    kind: Kind
+    task: Task
+    metrics: Mapping[str, Metric]
+    max_epoch: int
+    costs: Costs
+
+    def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
+        """Return the metrics of one config at one epoch: the same bits as the row of a batch.
+
+        Raises:
+            NotRecorded: nothing was measured there.
+        """
+        ...
+
+    def query_many(
+        self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return the metrics of many configs, (n, 14), each at its epoch, (n,)."""
+        ...
+
+    def trajectory(
+        self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return the metrics of one training at ascending epochs."""
+        ...
+
+    def sample(self, n: int, *, seed: int | None) -> list[Config]:
+        """Return random configs that it can answer about."""
+        ...
+
+
+def config_of(codes: Codes) -> Config:
+    """Return the config that codes stand for.
+
+    Example:
+        >>> config = jahs.space().default()
+        >>> config_of(jahs.spaces.configs.config_codes(config)) == config
+        True
+    """
+    values = {
+        name: float(code) if parameter.kind == "float" else parameter.choices[parameter.codes.index(code)]
+        for (name, parameter), code in zip(PARAMETERS.items(), codes, strict=True)
+    }
+    return cast("Config", values)

@@ -1,0 +1,106 @@
+"""An imported release with the rules of ours: exact costs, one latency per config, a runtime that rises.
+
+The published models answer each epoch alone, so their runtime may fall from one epoch to the next, and their latency
+moves with the epoch. Here the runtime of an epoch is the largest that any epoch up to it was given, and at least a
+hundredth of the mean epoch more than the one before; the latency is that of the last epoch. Accuracies stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.queries.oracles.oracle import Codes, Kind, Numbers
+from jahs.queries.oracles.surrogate import EXACT, SurrogateOracle
+from jahs.release.models import Costs
+from jahs.spaces.configs import Config
+from jahs.spaces.seeds import Seeds
+from jahs.tasks.metrics import METRICS, Metric
+
+__all__ = ["RepairedOracle"]
+
+_LEAST_RISE: Final = 0.01
+_REPAIRED: Final = ("latency", "runtime", *EXACT)
+
+
+class RepairedOracle:
+    """Asks an oracle of an imported release, and repairs what it answers about costs."""
+
+    kind: Kind = "surrogate"
+    costs: Costs = "repaired"
+
+    def __init__(self, published: SurrogateOracle) -> None:
+        self.published = published
+        self.task = published.task
+        self.max_epoch = published.max_epoch
+        self.engine = published.engine
+        names = [name for name in METRICS if name in published.metrics or name in EXACT]
+        self.metrics: Mapping[str, Metric] = MappingProxyType({name: self._metric(name) for name in names})
+
+    def _metric(self, name: str) -> Metric:
+        if name == "runtime":
+            return replace(METRICS[name], description=f"{self.published.metrics[name].description} Made to rise.")
+        return METRICS[name]
+
+    def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
+        """Return the metrics of one config at one epoch; see `Oracle.query`."""
+        found = self.query_many(np.array([codes]), np.array([epoch]), seed=seed, metrics=metrics)
+        return {name: values.item() for name, values in found.items()}
+
+    def query_many(
+        self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return the metrics of many configs; see `Oracle.query_many`."""
+        found: Numbers = {}
+        if kept := [name for name in metrics if name not in _REPAIRED]:
+            found |= self.published.query_many(codes, epochs, seed=seed, metrics=kept)
+        if "latency" in metrics:
+            last = np.full(len(epochs), self.max_epoch)
+            found |= self.published.query_many(codes, last, seed=seed, metrics=["latency"])
+        if "runtime" in metrics:
+            found["runtime"] = runtimes = np.empty(len(epochs))
+            for row, places in _places(codes).items():
+                runtimes[places] = self._runtimes(row, seed)[epochs[places] - 1]
+        if any(name in EXACT for name in metrics):
+            found |= self.published.exact_costs(codes)
+        return {name: found[name] for name in metrics}
+
+    def trajectory(
+        self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return the metrics of one training at ascending epochs; see `Oracle.trajectory`."""
+        found: Numbers = {}
+        if kept := [name for name in metrics if name not in _REPAIRED]:
+            found |= self.published.trajectory(codes, epochs, seed=seed, metrics=kept)
+        if "runtime" in metrics:
+            found["runtime"] = self._runtimes(codes, seed)[epochs - 1]
+        if left := [name for name in metrics if name not in found]:
+            same = self.query(codes, self.max_epoch, seed=seed, metrics=left)
+            found |= {name: np.full(len(epochs), value) for name, value in same.items()}
+        return {name: found[name] for name in metrics}
+
+    def sample(self, n: int, *, seed: int | None) -> list[Config]:
+        """Return random configs of the space."""
+        return self.published.sample(n, seed=seed)
+
+    def _runtimes(self, codes: Codes, seed: Seeds) -> NDArray[np.float64]:
+        """The repaired runtime of every epoch, (max_epoch,)."""
+        if seed is not None and not isinstance(seed, int):
+            seed = int(seed[0])  # an imported release has no noise: the query below says so, whatever the seed
+        epochs = np.arange(1, self.max_epoch + 1)
+        given = self.published.trajectory(codes, epochs, seed=seed, metrics=["runtime"])["runtime"]
+        rise = _LEAST_RISE * given.max() / self.max_epoch * epochs
+        return np.asarray(np.maximum.accumulate(given - rise) + rise)
+
+
+def _places(codes: NDArray[np.float64]) -> dict[tuple[float, ...], list[int]]:
+    """The rows of each config: one walk answers for all of them."""
+    found: dict[tuple[float, ...], list[int]] = {}
+    for i, row in enumerate(codes.tolist()):
+        found.setdefault(tuple(row), []).append(i)
+    return found

@@ -1,0 +1,260 @@
+"""Answers from a release's forests: config -> one row of features -> every forest -> bounded metrics.
+
+A release of this project has three kinds of models, which read different columns. They are joined into one forest over
+one row, so that a query builds one row and makes one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import MissingData
+from jahs.models.bounds import BoundedTransform
+from jahs.models.features import RowBuilder, joint_columns
+from jahs.models.forest import EngineKind, join_forests, open_engine
+from jahs.models.forest.engines import Engine
+from jahs.queries.oracles.oracle import Codes, Kind, Numbers
+from jahs.release.models import Costs, MetricModel
+from jahs.release.reading import Release
+from jahs.schema import COLUMNS
+from jahs.spaces.columns import ids_of_codes
+from jahs.spaces.configs import Config, id_of_codes
+from jahs.spaces.seeds import Seeds
+from jahs.spaces.space import space
+from jahs.tasks.metrics import METRICS, Metric
+
+__all__ = ["EXACT", "Inverse", "SurrogateOracle", "inverse_of", "invert_row"]
+
+EXACT: Final = ("n_params", "n_macs")
+"""The metrics that are computed, in the order of `RowBuilder.costs`."""
+
+_FEW: Final = 6  # rows that are answered faster one by one
+_CHUNK: Final = 2**15  # rows at a time, which bounds the memory of features
+
+
+class Inverse(NamedTuple):
+    """A `BoundedTransform` in the numbers that its inverse takes; a scale of 0 stands for no transform."""
+
+    slope: float
+    lower: float
+    upper: float
+    margin: float
+    width: float
+    scale: float
+    is_clipped: bool
+
+
+def inverse_of(transform: BoundedTransform | None) -> Inverse:
+    """Return the numbers of a transform; without one, the answer is the target."""
+    if transform is None:
+        return Inverse(slope=1.0, lower=0.0, upper=0.0, margin=0.0, width=0.0, scale=0.0, is_clipped=False)
+    return Inverse(
+        slope=transform.slope,
+        lower=transform.lower,
+        upper=transform.upper,
+        margin=transform.margin,
+        width=transform.upper - transform.lower,
+        scale=1 - 2 * transform.margin,
+        is_clipped=not transform.published,
+    )
+
+
+def invert_row(inverses: Sequence[Inverse], answers: Sequence[float]) -> list[float]:
+    """Return `BoundedTransform.inverse` of one answer of each transform, the same bits, without an array for each.
+
+    numpy's exponential, as for many rows; floats give the same bits for the rest, and faster.
+    """
+    x = [inverse[0] * answer for inverse, answer in zip(inverses, answers, strict=True)]
+    targets = []
+    for (_, lower, upper, margin, width, scale, is_clipped), logit, small in zip(
+        inverses, x, np.exp([-abs(logit) for logit in x]).tolist(), strict=True
+    ):
+        if not scale:
+            targets.append(logit)
+            continue
+        y = lower + ((small if logit < 0 else 1.0) / (1.0 + small) - margin) * width / scale
+        if is_clipped:
+            y = lower if y < lower else upper if y > upper else y
+        targets.append(y)
+    return targets
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How to answer one choice of metrics.
+
+    Attributes:
+        learned: (name, model) of the metrics that forests answer.
+        targets: (name, whether it is learned per epoch) of the same.
+        inverses: their transforms.
+        forests: their places in the joint forest; None for all, in order.
+        exact: (name, place in `RowBuilder.costs`) of the metrics that are computed.
+        order: all names as asked for.
+        is_in_order: whether learned and exact metrics, one after the other, stand as asked for.
+    """
+
+    learned: tuple[tuple[str, MetricModel], ...]
+    targets: tuple[tuple[str, bool], ...]
+    inverses: tuple[Inverse, ...]
+    forests: tuple[int, ...] | None
+    exact: tuple[tuple[str, int], ...]
+    order: tuple[str, ...]
+    is_in_order: bool
+
+
+class SurrogateOracle:
+    """Answers from the models of a release.
+
+    Attributes:
+        engine: "numpy" or "compiled", whichever was opened.
+    """
+
+    kind: Kind = "surrogate"
+
+    def __init__(self, release: Release, *, engine: EngineKind = "auto") -> None:
+        models = release.models
+        self.task = release.task
+        self.max_epoch = release.task.max_epoch
+        self.costs: Costs = models.costs
+        self._release = release
+        self._models = models.metrics
+        known = {name: model.metric(name) for name, model in models.metrics.items()}
+        if models.costs == "exact":
+            known |= {name: METRICS[name] for name in EXACT}
+        self.metrics: Mapping[str, Metric] = MappingProxyType({name: known[name] for name in METRICS if name in known})
+        columns, places = joint_columns([pack.features for pack in models.packs])
+        self._rows = RowBuilder(columns, release.task)
+        self._engine: Engine | None = None
+        if release.forests:
+            is_one = len(release.forests) == 1  # stays where it is, mapped from its file perhaps
+            joint = release.forests[0] if is_one else join_forests(release.forests, places, n_features=len(columns))
+            self._engine = open_engine(joint, engine)
+        self.engine = "numpy" if self._engine is None else self._engine.name
+        first = np.cumsum([0, *(forest.n_forests for forest in release.forests)]).tolist()
+        self._forest_of = {name: first[model.pack] + model.forest for name, model in models.metrics.items()}
+        self._n_forests: int = first[-1]
+        self._plans: dict[tuple[str, ...], _Plan] = {}
+
+    def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
+        """Return the metrics of one config at one epoch; see `Oracle.query`."""
+        plan = self._plan(metrics)
+        place = self._rows.place(codes)
+        values: dict[str, float] = {}
+        if self._engine is not None and plan.learned:
+            answers = self._engine.answer_row(self._rows.pack(codes, epoch, place), forests=plan.forests)
+            for (name, is_per_epoch), target in zip(plan.targets, invert_row(plan.inverses, answers), strict=True):
+                values[name] = target * epoch if is_per_epoch else target
+            if seed is not None:
+                encoded = np.array((*codes, epoch), dtype=np.float32).tolist()
+                values = self._noise(seed).draw_one(values, encoded, id_of_codes(codes), seed)
+        if plan.exact:
+            costs = self._rows.costs(place)
+            for name, i in plan.exact:
+                values[name] = costs[i]
+        return values if plan.is_in_order else {name: values[name] for name in plan.order}
+
+    def query_many(
+        self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return the metrics of many configs; see `Oracle.query_many`."""
+        plan = self._plan(metrics)
+        if 0 < len(codes) <= _FEW:
+            seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(codes)
+            asked = zip(codes.tolist(), epochs.tolist(), seeds, strict=True)
+            each = [self.query(row, epoch, seed=one, metrics=plan.order) for row, epoch, one in asked]
+            return {name: np.array([row[name] for row in each]) for name in plan.order}
+        X = np.empty((len(codes), len(COLUMNS)), dtype=np.float32)
+        X[:, :-1], X[:, -1] = codes, epochs
+        learned: Numbers = {name: np.empty(len(X)) for name, _ in plan.learned}
+        for first in range(0, len(X), _CHUNK):
+            part = slice(first, first + _CHUNK)
+            for name, values in self._answers(self._rows.build(X[part]), epochs[part], plan, is_walk=False).items():
+                learned[name][part] = values
+        costs = self._rows.costs_many(X) if plan.exact else None
+        return self._finish(plan, learned, costs, codes=codes, X=X, seed=seed)
+
+    def trajectory(
+        self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return the metrics of one training at ascending epochs; each tree is walked once."""
+        plan = self._plan(metrics)
+        place = self._rows.place(codes)
+        F = self._rows.build_walk(codes, epochs, place)
+        learned = self._answers(F, epochs, plan, is_walk=True)
+        costs = np.repeat([self._rows.costs(place)], len(epochs), axis=0) if plan.exact else None
+        if seed is None:
+            return self._finish(plan, learned, costs)
+        repeated = np.repeat([codes], len(epochs), axis=0)
+        X = np.column_stack([repeated, epochs]).astype(np.float32)
+        return self._finish(plan, learned, costs, codes=repeated, X=X, seed=seed)
+
+    def exact_costs(self, codes: NDArray[np.float64]) -> Numbers:
+        """Return the exact parameters and multiply-adds of many configs, also where the models predict them."""
+        X = np.empty((len(codes), len(COLUMNS)), dtype=np.float32)
+        X[:, :-1] = codes
+        return dict(zip(EXACT, self._rows.costs_many(X).T, strict=True))
+
+    def sample(self, n: int, *, seed: int | None) -> list[Config]:
+        """Return random configs of the space."""
+        return space().sample(n, seed=seed)
+
+    def _plan(self, metrics: Sequence[str]) -> _Plan:
+        order = tuple(metrics)
+        try:
+            return self._plans[order]
+        except KeyError:
+            pass
+        learned = tuple((name, self._models[name]) for name in order if name in self._models)
+        forests = tuple(self._forest_of[name] for name, _ in learned)
+        exact = tuple((name, EXACT.index(name)) for name in order if name in EXACT and name not in self._models)
+        self._plans[order] = plan = _Plan(
+            learned=learned,
+            targets=tuple((name, model.target == "per_epoch") for name, model in learned),
+            inverses=tuple(inverse_of(model.transform) for _, model in learned),
+            forests=None if forests == tuple(range(self._n_forests)) else forests,
+            exact=exact,
+            order=order,
+            is_in_order=order == tuple(name for name, _ in (*learned, *exact)),
+        )
+        return plan
+
+    def _answers(self, F: NDArray[np.float32], epochs: NDArray[np.int64], plan: _Plan, *, is_walk: bool) -> Numbers:
+        if self._engine is None or not plan.learned:
+            return {}
+        ask = self._engine.predict_walk if is_walk else self._engine.predict
+        answers = ask(F, forests=plan.forests)
+        found: Numbers = {}
+        for i, (name, model) in enumerate(plan.learned):
+            answer = answers[:, i]
+            values = answer.astype(np.float64) if model.transform is None else model.transform.inverse(answer)
+            found[name] = values * epochs.astype(np.float64) if model.target == "per_epoch" else values
+        return found
+
+    def _finish(
+        self,
+        plan: _Plan,
+        learned: Numbers,
+        costs: NDArray[np.float64] | None,
+        *,
+        codes: NDArray[np.float64] | None = None,
+        X: NDArray[np.float32] | None = None,
+        seed: Seeds = None,
+    ) -> Numbers:
+        """Draw the noise if there is a seed, add what is exact, and put everything into the order asked for."""
+        if seed is not None and learned and codes is not None:
+            learned = self._noise(seed).draw(learned, X, ids_of_codes(codes), seed)
+        exact = {} if costs is None else {name: costs[:, i].copy() for name, i in plan.exact}
+        return {name: learned[name] if name in learned else exact[name] for name in plan.order}
+
+    def _noise(self, seed: Seeds) -> Any:  # Any: a jahs.models.noise.NoiseModel, which is read where there is one
+        if self._release.noise is None:
+            raise MissingData(
+                f"seed={seed}: {self._release!r} has no noise.json to draw a training from; leave seed out for the mean"
+            )
+        return self._release.noise

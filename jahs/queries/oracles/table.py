@@ -1,0 +1,262 @@
+"""Answers from recorded runs: what was measured, for the configs, seeds and epochs that were measured; nothing else.
+
+A seed picks one of a config's runs, as NAS-Bench-101 picks a trial: run number `seed` in the order of their recorded
+seeds, counted round and round, so that recorded seeds 0, 1, 2 answer to themselves. Without a seed the answer is the
+mean over the runs. A run that diverged answers for the epochs before it did; later ones were not measured, and a mean
+over those runs alone that went well would not be the mean.
+
+Runtimes are seconds on one processor (`jahs.files.runs.timing_machine`). Where a seed picks a run of another processor,
+the runtime is that of a run on this one. A config without such a run has no runtime: it is answered, but not sampled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidTable, NotRecorded
+from jahs.files.runs import is_timed, sorted_runs, timing_machine
+from jahs.files.tables import Table
+from jahs.models.cost import n_macs, n_params
+from jahs.queries.oracles.oracle import Codes, Kind, Numbers, config_of
+from jahs.release.models import Costs
+from jahs.release.table import RecordedTable
+from jahs.schema import COLUMNS, CONFIG_KEYS
+from jahs.spaces.columns import codes as codes_of
+from jahs.spaces.columns import ids_of_codes
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.seeds import Seeds
+from jahs.tasks.definitions import Task
+from jahs.tasks.metrics import METRICS, Metric
+
+__all__ = ["TableOracle"]
+
+_OF_RUNS: Final = ("train_acc", "valid_acc", "test_acc", "runtime", "train_loss", "valid_loss", "test_loss")
+
+
+class _Run(NamedTuple):
+    """One recorded run.
+
+    Attributes:
+        seed: as recorded.
+        first, end: its rows that count, the first and one past the last.
+        is_diverged: whether it ended before its time.
+    """
+
+    seed: int
+    first: int
+    end: int
+    is_diverged: bool
+
+
+class _Rows(NamedTuple):
+    """The rows that answer for one config at one epoch; those of its runtime where that is asked for."""
+
+    of_runs: list[int]
+    of_runtime: list[int]
+
+
+class TableOracle:
+    """Answers from a recorded table."""
+
+    kind: Kind = "table"
+    costs: Costs = "exact"
+
+    def __init__(self, table: RecordedTable, task: Task) -> None:
+        self.task = task
+        runs = sorted_runs(table.runs)
+        if not len(runs["epoch"]):
+            raise InvalidTable("the table has no recorded run; nothing can be answered from it")
+        self._runs = _index(runs)
+        self._machine = timing_machine(runs, table.profile)
+        timed = is_timed(runs, self._machine)
+        self._timed = {
+            config_id: found
+            for config_id, each in self._runs.items()
+            if (found := [run for run in each if timed[run.first] and run.first < run.end])
+        }
+        self._epochs = runs["epoch"].astype(np.int64)
+        self.max_epoch = min(task.max_epoch, int(runs["epoch"].max()))
+        self._values = {name: runs[name].astype(np.float64) for name in _OF_RUNS}
+        every_id = table.configs["config_id"].tolist()
+        kept = [i for i, config_id in enumerate(every_id) if config_id in self._runs]
+        if missing := len(self._runs) - len(kept):
+            raise InvalidTable(f"{missing} recorded configs are not in the config table")
+        self._codes = codes_of({key: table.configs[key][kept] for key in CONFIG_KEYS})
+        X = np.ones((len(kept), len(COLUMNS)), dtype=np.float32)
+        X[:, :-1] = self._codes
+        ids = [every_id[i] for i in kept]
+        with_epochs = [i for i, identity in enumerate(ids) if any(run.first < run.end for run in self._runs[identity])]
+        if not with_epochs:
+            raise InvalidTable("every recorded run diverged in its first epoch; nothing can be answered from the table")
+        drawn = [i for i in with_epochs if ids[i] in self._timed] or with_epochs
+        self._drawn_from = self._codes[drawn]
+        latency = dict(zip(table.profile["config_id"].tolist(), table.profile["latency"].tolist(), strict=True))
+        self._of_config = {
+            "latency": {config_id: latency[config_id] for config_id in ids if config_id in latency},
+            "n_params": dict(zip(ids, map(float, n_params(X, task).tolist()), strict=True)),
+            "n_macs": dict(zip(ids, map(float, n_macs(X, task).tolist()), strict=True)),
+        }
+        self.metrics: Mapping[str, Metric] = MappingProxyType(
+            {name: METRICS[name] for name in METRICS if self._is_recorded(name, [ids[i] for i in drawn])}
+        )
+
+    def _is_recorded(self, name: str, drawn: Sequence[int]) -> bool:
+        """Whether every config has this metric at every epoch; of times, every config that is drawn."""
+        if name in self._of_config:
+            return all(config_id in self._of_config[name] for config_id in drawn)
+        runs = self._timed if name == "runtime" else self._runs
+        values = self._values.get(name)
+        return (
+            values is not None
+            and bool(runs)
+            and all(np.isfinite(values[run.first : run.end]).all() for each in runs.values() for run in each)
+        )
+
+    def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
+        """Return what was recorded of one config at one epoch; see `Oracle.query`.
+
+        Raises:
+            NotRecorded: the config, or this epoch of it, was not recorded; names the nearest config.
+        """
+        found = self.query_many(np.array([codes]), np.array([epoch]), seed=seed, metrics=metrics)
+        return {name: values.item() for name, values in found.items()}
+
+    def query_many(
+        self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return what was recorded of many configs; see `query`."""
+        ids = ids_of_codes(codes).tolist()
+        seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(ids)
+        rows: list[_Rows] = []
+        faults: dict[int, str] = {}
+        for i, (config_id, epoch, one) in enumerate(zip(ids, epochs.tolist(), seeds, strict=True)):
+            try:
+                rows.append(self._rows(config_id, codes[i], epoch, one, metrics))
+            except NotRecorded as fault:  # noqa: PERF203  # costs nothing where nothing is raised
+                faults[i] = str(fault)
+        if faults:
+            raise NotRecorded.of_batch(faults, len(ids))
+        return self._answers(ids, rows, metrics)
+
+    def trajectory(
+        self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
+    ) -> Numbers:
+        """Return what was recorded of one training at ascending epochs; see `query`. The first fault says all."""
+        asked = np.array(codes)
+        [config_id] = ids_of_codes(asked[None]).tolist()
+        rows = [self._rows(config_id, asked, epoch, seed, metrics) for epoch in epochs.tolist()]
+        return self._answers([config_id] * len(rows), rows, metrics)
+
+    def sample(self, n: int, *, seed: int | None) -> list[Config]:
+        """Return `n` recorded configs, each drawn from all that have epochs, and a runtime if any has one.
+
+        The first ones do not depend on `n`.
+        """
+        words = np.random.Philox(key=seed).random_raw(n)
+        return [config_of(self._drawn_from[i].tolist()) for i in (words % np.uint64(len(self._drawn_from))).tolist()]
+
+    def trained_in_full(self, metrics: Sequence[str]) -> NDArray[np.float64]:
+        """Return, as codes, every config that is drawn and has these metrics at the last epoch."""
+        epochs = np.full(len(self._drawn_from), self.max_epoch)
+        try:
+            self.query_many(self._drawn_from, epochs, seed=None, metrics=metrics)
+        except NotRecorded as err:
+            return np.delete(self._drawn_from, list(err.faults), axis=0)
+        return self._drawn_from
+
+    def _answers(self, ids: Sequence[int], rows: Sequence[_Rows], metrics: Sequence[str]) -> Numbers:
+        found: Numbers = {}
+        for name in metrics:
+            of_config = self._of_config.get(name)
+            values = self._values.get(name)
+            if of_config is not None:
+                found[name] = np.array([of_config[config_id] for config_id in ids], np.float64)
+            elif values is not None:
+                chosen = [each.of_runtime if name == "runtime" else each.of_runs for each in rows]
+                found[name] = np.array([math.fsum(values[each].tolist()) / len(each) for each in chosen], np.float64)
+        return found
+
+    def _rows(
+        self, config_id: int, codes: NDArray[np.float64], epoch: int, seed: int | None, metrics: Sequence[str]
+    ) -> _Rows:
+        """The rows that answer a query: one run's, or those of every run of the config."""
+        runs, timed = self._runs.get(config_id), self._timed.get(config_id, [])
+        if runs is None:
+            raise NotRecorded(self._miss(codes))
+        missing = []
+        if "runtime" in metrics and not timed:
+            missing.append(f"runtime (it was not trained on {self._machine}, the processor of all runtimes)")
+        if "latency" in metrics and config_id not in self._of_config["latency"]:
+            missing.append("latency (it is not in the profile)")
+        if missing:
+            raise NotRecorded(f"config {config_id:016x} has no recorded {' and no '.join(missing)}; leave it out")
+        if seed is not None:
+            runs = [runs[seed % len(runs)]]
+            timed = runs if runs[0] in timed else timed and [timed[seed % len(timed)]]
+        return _Rows(
+            self._at_epoch(config_id, runs, epoch),
+            self._at_epoch(config_id, timed, epoch) if "runtime" in metrics else [],
+        )
+
+    def _at_epoch(self, config_id: int, runs: Sequence[_Run], epoch: int) -> list[int]:
+        rows = [self._row(run, epoch) for run in runs]
+        if ended := [run for run, row in zip(runs, rows, strict=True) if row is None]:
+            raise NotRecorded(self._too_far(config_id, epoch, len(runs), ended))
+        return [row for row in rows if row is not None]
+
+    def _row(self, run: _Run, epoch: int) -> int | None:
+        """The row of a run's epoch, None if it has none."""
+        row = run.first + int(np.searchsorted(self._epochs[run.first : run.end], epoch))
+        return row if row < run.end and self._epochs[row] == epoch else None
+
+    def _too_far(self, config_id: int, epoch: int, n_chosen: int, ended: Sequence[_Run]) -> str:
+        """Say why a recorded config has no such epoch."""
+        run = ended[0]
+        whose = f"run with seed {run.seed}" if n_chosen == 1 else f"{len(ended)} of {n_chosen} runs"
+        epochs = self._epochs[run.first : run.end].tolist()
+        shown = ", ".join(map(str, epochs)) or "none"
+        if len(epochs) > 1 and epochs[-1] - epochs[0] == len(epochs) - 1:
+            shown = f"{epochs[0]}..{epochs[-1]}"
+        why = " and then diverged" if run.is_diverged else ""
+        return f"epoch {epoch} of config {config_id:016x} is not recorded: the {whose} measured epochs {shown}{why}"
+
+    def _miss(self, codes: NDArray[np.float64]) -> str:
+        """Name the recorded config that differs in the fewest and smallest steps."""
+        steps = np.zeros(len(self._codes))
+        for recorded, asked, parameter in zip(self._codes.T, codes, PARAMETERS.values(), strict=True):
+            if parameter.kind == "float":
+                steps += np.abs(np.log10(recorded / asked)) / math.log10(parameter.upper / parameter.lower)
+            elif parameter.kind == "ordinal":
+                places = np.searchsorted(parameter.codes, [*recorded, asked])
+                steps += np.abs(places[:-1] - places[-1]) / (len(parameter.codes) - 1)
+            else:
+                steps += recorded != asked
+        nearest = self._codes[int(steps.argmin())]
+        theirs, ours = config_of(nearest.tolist()), config_of(codes.tolist())
+        differs = [f"{key}={theirs[key]!r} (asked: {ours[key]!r})" for key in CONFIG_KEYS if theirs[key] != ours[key]]
+        return (
+            f"no run of this config is recorded; the nearest of {len(self._codes)} recorded configs has "
+            f"{', '.join(differs)}; bench.sample() draws recorded configs"
+        )
+
+
+def _index(runs: Table) -> dict[int, list[_Run]]:
+    """The runs of each config, by recorded seed, from rows in order of config, seed and epoch."""
+    ids, seeds = runs["config_id"], runs["seed"]
+    starts = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])))
+    ends = np.append(starts[1:], len(ids)).tolist()
+    is_diverged = (runs["status"] == "diverged").tolist()
+    found: dict[int, list[_Run]] = {}
+    for first, end in zip(starts.tolist(), ends, strict=True):
+        # The last row of a diverged run is the epoch in which it diverged.
+        last = end - 1 if is_diverged[end - 1] else end
+        run = _Run(int(seeds[first]), first, last, is_diverged[end - 1])
+        found.setdefault(int(ids[first]), []).append(run)
+    return found

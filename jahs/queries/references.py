@@ -1,0 +1,346 @@
+"""What results in several objectives are compared with: for each combination of metrics a Pareto front, its ideal and
+nadir points, and the frozen reference point of the hypervolume.
+
+The combinations are the validation accuracy with one or two costs. A front is the best that is known of a release, not
+what is possible: random configs first, then every neighbour of what is on a front, again and again. In each objective
+the reference point lies a tenth of the front's range beyond its nadir, or at the median of the random configs where
+that is larger, so that ordinary results count too; it is rounded up to three digits. Volumes are comparable wherever
+the release is the same, because nothing in it depends on the method that is measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from jahs.errors import InvalidArgument, InvalidConfig, UnknownFormat, UnknownName
+from jahs.queries.queryable import Queryable
+from jahs.schema import CONFIG_KEYS
+from jahs.spaces.columns import COLUMN_DTYPES, Columns, config_ids, rows, validate_columns
+from jahs.spaces.configs import Config
+from jahs.spaces.space import Space
+from jahs.tasks.objectives import Objective, objective_matrix, read_objectives
+from jahs.tasks.pareto import hypervolume, is_non_dominated, read_points
+
+__all__ = ["COSTS", "MAIN", "REFERENCES_FORMAT", "Front", "References", "build_references", "front_of"]
+
+REFERENCES_FORMAT: Final = 1
+"""Version of `references.json`; a reader refuses any other."""
+
+MAIN: Final = "valid_acc"
+COSTS: Final = ("latency", "runtime", "n_macs", "n_params")
+
+_MARGIN: Final = 0.1  # of the front's range, beyond its nadir
+_DIGITS: Final = 3
+
+_Floats = npt.NDArray[np.float64]
+_Rows = npt.NDArray[np.intp]
+_Combination: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Front:
+    """The best known trade-offs of one combination of metrics.
+
+    Attributes:
+        objectives: the metrics as objectives, with labels and units, in the order of the columns.
+        configs: one for each row of `F`.
+        F: (n_configs, n_objectives), all minimised, by ascending first objective.
+        reference_point: (n_objectives,), the corner up to which a hypervolume is measured.
+    """
+
+    objectives: tuple[Objective, ...]
+    configs: tuple[Config, ...]
+    F: _Floats
+    reference_point: _Floats
+
+    @property
+    def metrics(self) -> _Combination:
+        """The metrics, in the order of the columns."""
+        return tuple(objective.metric.name for objective in self.objectives)
+
+    @property
+    def ideal(self) -> _Floats:
+        """The smallest value of each objective on the front."""
+        return np.asarray(self.F.min(axis=0))
+
+    @property
+    def nadir(self) -> _Floats:
+        """The largest value of each objective on the front."""
+        return np.asarray(self.F.max(axis=0))
+
+    @property
+    def hypervolume(self) -> float:
+        """The front's own volume: what a search is measured against."""
+        return hypervolume(self.F, self.reference_point)
+
+
+def front_of(
+    configs: Sequence[Config], F: _Floats, objectives: tuple[Objective, ...], reference_point: _Floats
+) -> Front:
+    """Return the front of configs with these values, (n_configs, n_objectives), with a reference point given."""
+    chosen = _front_rows(F)
+    best = tuple(configs[i] for i in chosen.tolist())
+    return Front(objectives=objectives, configs=best, F=F[chosen], reference_point=reference_point)
+
+
+class References:
+    """The fronts and reference points of one release; `bench.front` and its kin read them.
+
+    Attributes:
+        facts: how the fronts were found: number of configs, seed, rounds, fidelity.
+    """
+
+    def __init__(
+        self,
+        *,
+        columns: Columns,
+        F: _Floats,
+        metrics: Sequence[str],
+        fronts: Mapping[_Combination, tuple[_Rows, _Floats]],
+        facts: Mapping[str, Any],  # Any: JSON
+    ) -> None:
+        self.facts = dict(facts)
+        self._columns = columns
+        self._F = F  # (n_configs, n_metrics)
+        self._metrics = tuple(metrics)
+        self._fronts = dict(fronts)  # combination -> rows of its front, reference point
+
+    @property
+    def combinations(self) -> tuple[_Combination, ...]:
+        """The combinations of metrics that have a front and a reference point."""
+        return tuple(self._fronts)
+
+    def front(self, metrics: Iterable[str]) -> Front:
+        """Return the front of a combination of metrics, its columns in the order asked.
+
+        Raises:
+            UnknownName: the combination has none; names those that do.
+        """
+        objectives = read_objectives(metrics)
+        asked = [objective.metric.name for objective in objectives]
+        own, chosen, corner = self._find(asked)
+        F = self._F[chosen][:, [self._metrics.index(name) for name in asked]]
+        order = np.lexsort(F.T[::-1])
+        return Front(
+            objectives=objectives,
+            configs=tuple(rows({name: values[chosen[order]] for name, values in self._columns.items()})),
+            F=F[order],
+            reference_point=corner[[own.index(name) for name in asked]],
+        )
+
+    def reference_point(self, metrics: Iterable[str]) -> _Floats:
+        """Return the frozen reference point of a combination of metrics, (n_objectives,), in the order asked.
+
+        Raises:
+            UnknownName: the combination has none; names those that do.
+        """
+        asked = [objective.metric.name for objective in read_objectives(metrics)]
+        own, _, corner = self._find(asked)
+        return corner[[own.index(name) for name in asked]]
+
+    def hypervolume(self, F: npt.ArrayLike, metrics: Iterable[str]) -> float:
+        """Return the volume that the points `F` dominate up to the frozen reference point of these metrics.
+
+        Args:
+            F: (n_points, n_objectives), as `bench.objectives` returns it for the same metrics in the same order.
+            metrics: names of the metrics.
+
+        Raises:
+            UnknownName: the combination has no reference point; names those that do.
+            InvalidArgument: `F` is no such matrix.
+        """
+        corner = self.reference_point(metrics)
+        return hypervolume(read_points(F, n_objectives=len(corner)), corner)
+
+    def _find(self, asked: Sequence[str]) -> tuple[_Combination, _Rows, _Floats]:
+        for own, (chosen, corner) in self._fronts.items():
+            if set(own) == set(asked):
+                return own, chosen, corner
+        raise UnknownName(
+            f"metrics={', '.join(asked)} have no reference point; there is one for "
+            + "; ".join(", ".join(own) for own in self._fronts)
+            + ". With a point of your own: jahs.tasks.pareto.hypervolume(F, point)"
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the content of `references.json`: every config once, fronts as lists of their numbers."""
+        fronts = []
+        for names, (chosen, corner) in self._fronts.items():
+            F = self._F[chosen][:, [self._metrics.index(name) for name in names]]
+            fronts.append(
+                {
+                    "metrics": list(names),
+                    "front": chosen.tolist(),
+                    "ideal": F.min(axis=0).tolist(),
+                    "nadir": F.max(axis=0).tolist(),
+                    "reference_point": corner.tolist(),
+                }
+            )
+        return {
+            "format": REFERENCES_FORMAT,
+            "facts": self.facts,
+            "configs": {name: values.tolist() for name, values in self._columns.items()},
+            "minimised": {name: values.tolist() for name, values in zip(self._metrics, self._F.T, strict=True)},
+            "fronts": fronts,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> References:  # Any: JSON, checked here
+        """Read what `to_dict` returned.
+
+        Raises:
+            UnknownFormat: another format version.
+            InvalidArgument: the content does not fit together; says where.
+        """
+        found = content.get("format")
+        if type(found) is not int or found != REFERENCES_FORMAT:
+            raise UnknownFormat(
+                f"references of format {found!r}; this version of jahs reads format {REFERENCES_FORMAT}"
+            )
+        try:
+            given = {name: np.array(content["configs"][name]) for name in CONFIG_KEYS}
+            columns = validate_columns(given)
+            objectives = read_objectives(content["minimised"])
+            metrics = tuple(objective.metric.name for objective in objectives)
+            F = np.array([content["minimised"][name] for name in metrics], dtype=np.float64).T
+            if F.shape != (len(columns["N"]), len(metrics)) or not np.isfinite(F).all():
+                raise InvalidArgument(f"minimised: not one finite number for each of {len(columns['N'])} configs")
+            fronts = {tuple(front["metrics"]): _read_front(front, F, metrics) for front in content["fronts"]}
+            return cls(columns=columns, F=F, metrics=metrics, fronts=fronts, facts=dict(content["facts"]))
+        except InvalidConfig as err:
+            raise InvalidArgument(f"references: configs: {err}") from err
+        except (KeyError, TypeError, ValueError, OverflowError) as err:
+            raise InvalidArgument(
+                f"references: {err!r}" if isinstance(err, KeyError) else f"references: {err}"
+            ) from err
+
+
+def _read_front(content: Mapping[str, Any], F: _Floats, metrics: _Combination) -> tuple[_Rows, _Floats]:  # Any: JSON
+    """Read one front and hold it to its own values."""
+    names = tuple(content["metrics"])
+    if len(names) not in (2, 3) or len(set(names)) < len(names) or not set(names) <= set(metrics):
+        raise InvalidArgument(f"fronts: metrics={names} are not two or three of {', '.join(metrics)}")
+    chosen = np.array(content["front"], dtype=np.intp)
+    if chosen.ndim != 1 or not len(chosen) or chosen.min() < 0 or chosen.max() >= len(F):
+        raise InvalidArgument(f"fronts: {names}: front holds no numbers of configs in 0..{len(F) - 1}")
+    own = F[chosen][:, [metrics.index(name) for name in names]]
+    ideal, nadir, corner = (np.array(content[name], dtype=np.float64) for name in ("ideal", "nadir", "reference_point"))
+    if not (is_non_dominated(own).all() and np.array_equal(ideal, own.min(axis=0))):
+        raise InvalidArgument(f"fronts: {names}: front and ideal do not fit the values")
+    if not np.array_equal(nadir, own.max(axis=0)) or corner.shape != nadir.shape or not np.isfinite(corner).all():
+        raise InvalidArgument(f"fronts: {names}: nadir or reference_point do not fit the values")
+    return chosen, corner
+
+
+def build_references(bench: Queryable, *, n_configs: int, seed: int, n_rounds: int = 10) -> References:
+    """Search for the best trade-offs of `bench` at its full fidelity: random configs, then neighbours of the fronts.
+
+    Args:
+        bench: what is asked; of its metrics, those that references compare are.
+        n_configs: random configs to begin with.
+        seed: which ones; the same seed gives the same references.
+        n_rounds: how often the neighbours of every config that is new on a front are asked, too.
+
+    Raises:
+        InvalidArgument: `bench` has no `valid_acc` or no cost, or no combination has a trade-off.
+    """
+    names = _compared(bench.metrics)
+    objectives = read_objectives(names)
+    at = [[names.index(name) for name in own] for own in _combinations_of(names)]
+    asked = bench.space.sample_columns(n_configs, seed=seed)
+    known, F = {name: values[:0] for name, values in asked.items()}, np.empty((0, len(names)))
+    seen, ordinary = np.empty(0, dtype=np.uint64), np.empty(0)
+    for _ in range(n_rounds + 1):
+        ids, first = np.unique(config_ids(asked), return_index=True)
+        is_unseen = ~np.isin(ids, seen)
+        if not is_unseen.any():
+            break
+        seen = np.concatenate([seen, ids[is_unseen]])
+        new = _take(asked, first[is_unseen])
+        n_known = len(F)
+        answers = objective_matrix(bench.query_many(new, metrics=names), objectives)
+        ordinary = ordinary if n_known else np.median(answers, axis=0)  # of the random configs, the first ones asked
+        F = np.concatenate([F, answers])
+        on_front = np.unique(np.concatenate([_front_rows(F[:, columns]) for columns in at]))
+        known, F = _take({name: np.concatenate([known[name], new[name]]) for name in known}, on_front), F[on_front]
+        asked = _neighbors(bench.space, _take(known, on_front >= n_known))
+    facts = {"epoch": bench.max_epoch, "n_asked": len(seen), "n_configs": n_configs, "n_rounds": n_rounds, "seed": seed}
+    return _assemble(known, F, objectives, ordinary=ordinary, facts=facts)
+
+
+def _assemble(
+    columns: Columns,
+    F: _Floats,
+    objectives: Sequence[Objective],
+    *,
+    ordinary: _Floats,  # (n_objectives,): what half of all configs reach
+    facts: Mapping[str, Any],  # Any: JSON
+) -> References:
+    """The references that evaluated configs make up, of which only those on a front are kept."""
+    names = [objective.metric.name for objective in objectives]
+    fronts = {}
+    for own in _combinations_of(names):
+        at = [names.index(name) for name in own]
+        chosen = _front_rows(F[:, at])
+        front = F[chosen][:, at]
+        if (
+            len(front) > 1 and (front.min(axis=0) < front.max(axis=0)).all()
+        ):  # else one config is best in everything: no trade-off
+            fronts[own] = chosen, _reference_point(front, ordinary[at], [objectives[j] for j in at])
+    if not fronts:
+        raise InvalidArgument(f"none of {len(F)} configs trades {MAIN} for any of {', '.join(names[1:])}")
+    kept = np.unique(np.concatenate([chosen for chosen, _ in fronts.values()]))
+    renumbered = {own: (np.searchsorted(kept, chosen), corner) for own, (chosen, corner) in fronts.items()}
+    return References(columns=_take(columns, kept), F=F[kept], metrics=names, fronts=renumbered, facts=facts)
+
+
+def _take(columns: Columns, chosen: _Rows | npt.NDArray[np.bool_]) -> Columns:
+    return {name: values[chosen] for name, values in columns.items()}
+
+
+def _neighbors(space: Space, columns: Columns) -> Columns:
+    configs = [near for config in rows(columns) for near in space.neighbors(config)]
+    return {name: np.array([config[name] for config in configs], dtype=COLUMN_DTYPES[name]) for name in CONFIG_KEYS}
+
+
+def _compared(known: Iterable[str]) -> tuple[str, ...]:
+    """Those metrics of `known` that references compare, the accuracy first."""
+    there = set(known)
+    costs = [name for name in COSTS if name in there]
+    if MAIN not in there or not costs:
+        raise InvalidArgument(f"references need {MAIN} and at least one of {', '.join(COSTS)}; given: {sorted(there)}")
+    return (MAIN, *costs)
+
+
+def _combinations_of(names: Sequence[str]) -> list[_Combination]:
+    """The first metric with each one, then with each two of the others."""
+    return [(names[0], *costs) for n_costs in (1, 2) for costs in combinations(names[1:], n_costs)]
+
+
+def _front_rows(F: _Floats) -> _Rows:
+    """The rows on the front, sorted by their values; of rows with equal values the first."""
+    on_front = np.flatnonzero(is_non_dominated(F))
+    _, first = np.unique(F[on_front], axis=0, return_index=True)
+    return on_front[first]
+
+
+def _reference_point(front: _Floats, ordinary: _Floats, objectives: Sequence[Objective]) -> _Floats:
+    ideal, nadir = front.min(axis=0), front.max(axis=0)
+    beyond = np.maximum(nadir + _MARGIN * (nadir - ideal), ordinary).tolist()
+    return np.array([min(_round_up(value), each.upper) for value, each in zip(beyond, objectives, strict=True)])
+
+
+def _round_up(value: float) -> float:
+    """The smallest number of three digits that is not below a positive one."""
+    power = math.floor(math.log10(value)) - _DIGITS + 1
+    digits = math.floor(value / 10.0**power)
+    while float(f"{digits}e{power}") < value:
+        digits += 1
+    return float(f"{digits}e{power}")

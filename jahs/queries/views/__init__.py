@@ -1,0 +1,7 @@
+"""Views: which of N, W and Resolution are searched, fixed or fidelities, a choice of the experiment."""
+
+from jahs.queries.queryable import Queryable
+from jahs.queries.views.choices import FIDELITIES, SIZES
+from jahs.queries.views.view import View
+
+__all__ = ["FIDELITIES", "SIZES", "Queryable", "View"]

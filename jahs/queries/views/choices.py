@@ -1,0 +1,104 @@
+"""What a view is made of: which fidelities, which fixed values and which searched keys, every contradiction at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from jahs.errors import InvalidArgument, InvalidConfig
+from jahs.schema import CONFIG_KEYS
+from jahs.spaces.parameters import PARAMETERS, Value, show
+from jahs.spaces.space import GROUPS, Space
+
+__all__ = ["FIDELITIES", "SIZES", "legal_values", "read_choices", "read_size"]
+
+SIZES: Final = MappingProxyType({"N": 5, "W": 16, "Resolution": 1.0})
+"""The parameters that a view may use as fidelities, and their full values."""
+
+FIDELITIES: Final = ("epoch", *SIZES)
+
+_SEARCHES: Final = MappingProxyType({"nas": GROUPS["architecture"], "hpo": GROUPS["hyperparameters"]})
+
+
+def read_choices(fidelities: object, fixed: object, search: object) -> tuple[tuple[str, ...], Space]:
+    """Return the fidelities in the order of `FIDELITIES`, and the space in which all that is not searched is fixed.
+
+    Raises:
+        InvalidArgument: every name or value that does not exist, and every contradiction.
+    """
+    names, faults = _read_fidelities(fidelities)
+    values, value_faults = _read_fixed(fixed, names)
+    searched, search_faults = _read_search(search, names, values)
+    faults += [*value_faults, *search_faults]
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+    defaults = {name: PARAMETERS[name].default for name in CONFIG_KEYS}
+    rest = {name: value for name, value in {**defaults, **SIZES}.items() if name not in searched}
+    return tuple(names), Space().fix({**rest, **values})
+
+
+def read_size(name: str, value: object) -> tuple[float, str | None]:
+    """Return a value of N, W or Resolution, or what is wrong with it."""
+    try:
+        return PARAMETERS[name].read(value), None  # type: ignore[return-value]  # N, W and Resolution are numbers
+    except InvalidConfig as err:
+        return math.nan, str(err)
+
+
+def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:
+    """Return the values that a fidelity can have, ascending."""
+    if name == "epoch":
+        return tuple(range(1, max_epoch + 1))
+    return tuple(sorted(PARAMETERS[name].choices))  # type: ignore[arg-type]  # numbers
+
+
+def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
+    """The names, and what is wrong with them."""
+    if isinstance(fidelities, str) or not isinstance(fidelities, Iterable):
+        fidelities = [fidelities]
+    names = list(fidelities)
+    known = [name for name in FIDELITIES if name in names]
+    faults = [
+        f"fidelities: {show(name)} is not one of {', '.join(FIDELITIES)}" for name in names if name not in FIDELITIES
+    ]
+    faults += [f"fidelities: {name} is there more than once" for name in known if names.count(name) > 1]
+    if not names:
+        faults.append(f"fidelities is empty; give one or more of {', '.join(FIDELITIES)}")
+    return known, faults
+
+
+def _read_fixed(fixed: object, fidelities: Sequence[str]) -> tuple[dict[str, Value], list[str]]:
+    """The fixed values, and what is wrong with them."""
+    if fixed is not None and not isinstance(fixed, Mapping):
+        return {}, [f"fixed={show(fixed)} is not a mapping of keys to values"]
+    given = dict(fixed or {})
+    faults = [f"fixed: {name} cannot be both fixed and a fidelity" for name in fidelities if name in given]
+    if given.pop("epoch", None) is not None and "epoch" not in fidelities:
+        faults.append("fixed: epoch is no key of a config; without it in fidelities, every query is at the last epoch")
+    try:
+        return Space().fix(given).fixed, faults
+    except InvalidConfig as err:
+        return {}, [*faults, *(f"fixed: {fault}" for fault in err.faults)]
+
+
+def _read_search(
+    search: object, fidelities: Sequence[str], fixed: Mapping[str, Value]
+) -> tuple[tuple[str, ...], list[str]]:
+    """The keys that are searched, and what is wrong with them."""
+    taken = [*fidelities, *fixed]
+    if isinstance(search, str) and search in ("all", *_SEARCHES):
+        return tuple(key for key in _SEARCHES.get(search, CONFIG_KEYS) if key not in taken), []
+    if isinstance(search, str) or not isinstance(search, Iterable):
+        search = [search]
+    given = list(search)
+    keys = [key for key in given if isinstance(key, str)]
+    faults = [
+        f"search: {show(key)} is not one of all, {', '.join(_SEARCHES)}, {', '.join(CONFIG_KEYS)}"
+        for key in given
+        if not isinstance(key, str) or key not in CONFIG_KEYS
+    ]
+    faults += [f"search: {key} cannot be both searched and fixed" for key in keys if key in fixed]
+    faults += [f"search: {key} cannot be both searched and a fidelity" for key in keys if key in fidelities]
+    return tuple(key for key in CONFIG_KEYS if key in keys), faults

@@ -1,0 +1,332 @@
+"""A benchmark seen through a choice of its fidelities.
+
+    mf = bench.view(fidelities=("epoch", "Resolution"), fixed={"N": 5, "W": 16})
+    mf.query(mf.sample(seed=0), at={"epoch": 3, "Resolution": 0.5})
+
+A view asks the benchmark that it was made from; it holds no data. Code that takes a `Queryable` runs with either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol, cast, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
+from jahs.queries.queryable import At, Queryable
+from jahs.queries.result import Result
+from jahs.queries.views.choices import SIZES, legal_values, read_choices, read_size
+from jahs.schema import CONFIG_KEYS
+from jahs.spaces.columns import COLUMN_DTYPES, Columns, Configs, RowFaults, validate_columns
+from jahs.spaces.configs import Config, check_many, validate_many
+from jahs.spaces.parameters import Value, is_real, show
+from jahs.spaces.seeds import read_seeds
+from jahs.tasks.fidelities import is_list, read_budget, read_epoch
+from jahs.tasks.metrics import Metric
+from jahs.tasks.objectives import objective_matrix, read_objectives
+
+__all__ = ["View"]
+
+
+class _ReadEpoch(Protocol):
+    def __call__(self, at: object, max_epoch: int, *, name: str) -> int: ...
+
+
+class View:
+    """A benchmark with some of N, W and Resolution as fidelities and some keys fixed. Made by `bench.view()`.
+
+    Attributes:
+        bench: what answers.
+        space: the joint space with every key that is not searched fixed; fidelities stand there at their full values.
+        fidelities: the legal values of each fidelity of this view, ascending, in the order of `FIDELITIES`.
+    """
+
+    def __init__(
+        self,
+        bench: Queryable,
+        *,
+        fidelities: str | Iterable[str] = ("epoch",),
+        fixed: Mapping[str, object] | None = None,
+        search: str | Iterable[str] = "all",
+    ) -> None:
+        """Make a view.
+
+        Args:
+            bench: what answers.
+            fidelities: some of epoch, N, W and Resolution. Without "epoch", every query is at the last epoch.
+            fixed: values of keys that are not searched.
+            search: "all" that is neither fixed nor a fidelity, "nas" (the cell alone), "hpo" (how it is trained alone)
+                or the keys that are searched. What is left over has JAHS-Bench-201's default, but for N, W and
+                Resolution, which have their full values.
+
+        Raises:
+            InvalidArgument: names or values that do not exist or contradict one another, every fault at once.
+        """
+        self.bench = bench
+        names, self.space = read_choices(fidelities, fixed, search)
+        self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
+        self._fixed = self.space.fixed
+
+    def __repr__(self) -> str:
+        fixed = ", ".join(
+            f"{name}={value}" for name, value in self.space.fixed_items if name in SIZES and name not in self.fidelities
+        )
+        searched = f"{len(self.space.searched)} keys searched"
+        return (
+            f"<View of {self.bench!r}: {searched}; fidelities {', '.join(self.fidelities)}; fixed {fixed or 'no size'}>"
+        )
+
+    @property
+    def full(self) -> Mapping[str, float]:
+        """The highest fidelity."""
+        return {name: values[-1] for name, values in self.fidelities.items()}
+
+    @property
+    def max_epoch(self) -> int:
+        """The last epoch."""
+        return self.bench.max_epoch
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """What a query answers, by name."""
+        return self.bench.metrics
+
+    @overload
+    def sample(self, n: None = None, *, seed: int | None) -> Config: ...
+    @overload
+    def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
+    def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
+        """Return `n` random configs of the view's space, or one if `n` is not given; all 14 keys.
+
+        Where nothing is fixed they are the benchmark's own: from a table, recorded ones.
+        """
+        return (self.space if self._fixed else self.bench).sample(n, seed=seed)
+
+    def fidelity(self, at: object = None) -> dict[str, float]:
+        """Return a whole fidelity of this view: what is not said is full, and an epoch is rounded, half to even.
+
+        `view.fidelity({"epoch": 2.469, "Resolution": 0.5})` is at the second epoch.
+
+        Raises:
+            InvalidFidelity: every fault at once.
+        """
+        return self._read(at, read_budget)
+
+    def path(self, s: float) -> dict[str, float]:
+        """Return the fidelity at the share `s` of the way to the full one, for tools that know one scalar alone.
+
+        Every fidelity grows with `s`: the epoch is the one nearest to `s * max_epoch`, and N, W and Resolution stand
+        at the nearest of their three values, so that a third of the way is (1/3 of the epochs, N=3, W=8,
+        Resolution=0.5).
+
+        Args:
+            s: in (0, 1]; 1 is the full fidelity.
+
+        Raises:
+            InvalidFidelity: `s` is not a number in (0, 1].
+        """
+        share = float(s) if is_real(s) else math.nan
+        if not 0 < share <= 1:
+            raise InvalidFidelity(f"s={show(s)} is not a number in (0, 1]; 1 is the full fidelity")
+        there: dict[str, float] = {}
+        for name, values in self.fidelities.items():
+            at = round(share * len(values)) - 1 if name == "epoch" else round(share * (len(values) - 1))
+            there[name] = values[max(at, 0)]
+        return there
+
+    def query(
+        self,
+        config: Mapping[str, object],
+        *,
+        at: At | None = None,
+        seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> Result:
+        """Return the metrics of one config at one fidelity.
+
+        Args:
+            config: the searched keys; the others may be left out, or must have the view's values.
+            at: an epoch, or a mapping with some of the view's fidelities; what is not said is full.
+            seed: which draw of the training noise; None: the mean.
+            metrics: names, or None for all.
+
+        Raises:
+            InvalidConfig, InvalidFidelity, UnknownName: every fault at once.
+        """
+        there = self._read(at)
+        result = self.bench.query(self._whole(config, there), at=int(there["epoch"]), seed=seed, metrics=metrics)
+        return replace(result, fidelity=there)
+
+    def query_many(
+        self,
+        configs: Configs,
+        *,
+        at: At | Sequence[At] | None = None,
+        each_at: Sequence[At] | npt.NDArray[np.integer] | None = None,
+        seed: int | Sequence[int] | npt.NDArray[np.integer] | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        """Return the metrics of many configs as columns.
+
+        Args:
+            configs: mappings one by one, or columns; keys that the view fixes may be left out.
+            at: one fidelity for all, (n,), or a list of them, (n, n_fidelities).
+            each_at: in place of `at`, one fidelity for each config, (n,).
+            seed: which draw of the training noise, one for all or a list with one for each; None: the mean.
+            metrics: names, or None for all.
+        """
+        columns = self._columns(configs)
+        n_configs = len(columns["N"])
+        seeds = read_seeds(seed, n_configs)
+        if each_at is not None:
+            if at is not None:
+                raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")
+            if not is_list(each_at):
+                raise InvalidFidelity(f"each_at={show(each_at)} is not a list of fidelities")
+            there = [self._read(one) for one in each_at]
+            if len(there) != n_configs:
+                raise InvalidFidelity(f"each_at: {len(there)} fidelities for {n_configs} configs")
+            return self._ask(columns, there, seed=seeds, metrics=metrics)
+        if not is_list(at):
+            return self._ask(columns, [self._read(at)] * n_configs, seed=seeds, metrics=metrics)
+        there = [self._read(one) for one in at]
+        spread = {name: np.repeat(values, len(there)) for name, values in columns.items()}
+        repeated = np.repeat(seeds, len(there)) if isinstance(seeds, np.ndarray) else seeds
+        try:
+            answers = self._ask(spread, there * n_configs, seed=repeated, metrics=metrics)
+        except NotRecorded as err:
+            raise err.per_config(len(there)) from None
+        return {name: values.reshape(n_configs, len(there)) for name, values in answers.items()}
+
+    def trajectory(
+        self,
+        config: Mapping[str, object],
+        *,
+        frm: int = 1,
+        to: At | None = None,
+        step: int = 1,
+        seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Return the metrics of one config, epoch by epoch, up to `to`, whose N, W and Resolution hold throughout.
+
+        A training passes through its epochs whether they are fidelities or not, so any view has trajectories.
+        """
+        given = _mapping(to)
+        last = read_epoch(given.pop("epoch"), self.max_epoch, name="to") if "epoch" in given else self.max_epoch
+        whole = self._whole(config, self._read(given))
+        return self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)
+
+    def objectives(
+        self,
+        configs: Configs,
+        *,
+        at: At | None = None,
+        metrics: Sequence[str] = ("valid_acc",),
+    ) -> npt.NDArray[np.float64]:
+        """Return metrics as objectives, (n_configs, n_metrics), all minimised; see `jahs.read_objectives`."""
+        # Not those of `self.metrics` alone: a benchmark may answer more than it does unasked, and refuses the rest.
+        objectives = read_objectives(metrics)
+        names = [objective.metric.name for objective in objectives]
+        return objective_matrix(self.query_many(configs, at=at, metrics=names), objectives)
+
+    @property
+    def _own(self) -> str:
+        return f"the fidelities of this view are {', '.join(self.fidelities)}"
+
+    def _whole(self, config: Mapping[str, object], there: Mapping[str, float]) -> Config:
+        """All 14 keys of a config at a fidelity."""
+        whole = self.space.validate({**self._fixed, **config} if isinstance(config, Mapping) else config)
+        return cast("Config", {**whole, **_sizes(there)})
+
+    def _ask(
+        self,
+        columns: Columns,
+        there: Sequence[Mapping[str, float]],
+        *,
+        seed: int | npt.NDArray[np.integer] | None,
+        metrics: Sequence[str] | None,
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        """Query each config at its fidelity."""
+        epochs = np.array([one["epoch"] for one in there], dtype=np.int64)
+        sizes = {
+            name: np.array([one[name] for one in there], dtype=COLUMN_DTYPES[name])
+            for name in SIZES
+            if name in self.fidelities
+        }
+        return self.bench.query_many({**columns, **sizes}, each_at=epochs, seed=seed, metrics=metrics)
+
+    def _columns(self, configs: Configs) -> Columns:
+        """Every config as columns, with the keys that the view fixes, none of them contradicted."""
+        fixed = self._fixed
+        if isinstance(configs, Mapping):
+            first: Any = next(iter(configs.values()), ())  # Any: whatever a user takes for a column
+            # Of no dimensions: one config, which is refused. A list is long, whatever it holds.
+            shape = (len(first),) if isinstance(first, list | tuple) else np.shape(first)[:1]
+            rest = {name: np.full(shape, value, COLUMN_DTYPES[name]) for name, value in fixed.items()}
+            columns = validate_columns({**rest, **configs})
+        else:
+            check_many(configs)
+            clean = validate_many([{**fixed, **one} if isinstance(one, Mapping) else one for one in configs])
+            columns = {name: np.array([one[name] for one in clean], COLUMN_DTYPES[name]) for name in CONFIG_KEYS}
+        faults = RowFaults(len(columns["N"]))
+        for name, value in fixed.items():
+            is_other = columns[name] != np.array(value, COLUMN_DTYPES[name])
+            faults.note(is_other, partial(_contradiction, name, columns[name], value))
+        faults.raise_if_any()
+        return columns
+
+    def _read(self, at: object, read: _ReadEpoch = read_epoch) -> dict[str, float]:
+        """A whole fidelity of this view; `read` reads the epoch."""
+        there: dict[str, float] = {"epoch": self.max_epoch, **self.full}
+        faults = []
+        for name, value in _mapping(at).items():
+            fault: str | None = None
+            if name == "epoch":
+                there["epoch"], fault = _read_epoch(value, self.max_epoch, read)
+                if fault is None and "epoch" not in self.fidelities and there["epoch"] != self.max_epoch:
+                    fault = (
+                        f"epoch={there['epoch']}: every query of this view is at epoch {self.max_epoch}; {self._own}"
+                    )
+            elif name not in SIZES:
+                fault = f"{show(name)} is not a fidelity; {self._own}"
+            elif name in self.space.searched:
+                fault = f"{name}={show(value)}: {name} is searched in this view and stands in the config; {self._own}"
+            else:
+                size, fault = read_size(name, value)
+                if fault is None and name in self.fidelities:
+                    there[name] = size
+                elif fault is None and size != self._fixed[name]:
+                    only = self._fixed[name]
+                    fault = f"{name}={size} is not a fidelity of this view, which fixes it at {only}; {self._own}"
+            faults += [fault] if fault else []
+        if faults:
+            raise InvalidFidelity("\n".join(faults))
+        return there
+
+
+def _mapping(at: object) -> dict[str, object]:
+    """A fidelity in any form as a mapping; what is not said is missing."""
+    if isinstance(at, Mapping):
+        return dict(at)
+    return {} if at is None else {"epoch": at}
+
+
+def _sizes(there: Mapping[str, float]) -> dict[str, float]:
+    return {name: there[name] for name in SIZES if name in there}
+
+
+def _read_epoch(value: object, max_epoch: int, read: _ReadEpoch) -> tuple[int, str | None]:
+    try:
+        return read(value, max_epoch, name="epoch"), None
+    except InvalidFidelity as err:
+        return max_epoch, str(err)
+
+
+def _contradiction(name: str, column: npt.NDArray[np.generic], value: Value, i: int) -> str:
+    return f"{name}={column[i].item()!r} is fixed at {value!r} in this view"

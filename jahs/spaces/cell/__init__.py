@@ -1,0 +1,28 @@
+"""The NAS-Bench-201 cell: a value, its names, when two cells are the same, its paths, and its drawings."""
+
+from jahs.spaces.cell.classes import canonical_cell, canonical_keys, representatives
+from jahs.spaces.cell.index import nb201_indices, ops_at
+from jahs.spaces.cell.keys import canonical, nb201_key
+from jahs.spaces.cell.operations import EDGES, N_CELLS, OPERATIONS, all_ops
+from jahs.spaces.cell.paths import PATH_FEATURES, PATHS, Path, effective_depth, path_features
+from jahs.spaces.cell.value import Cell
+
+__all__ = [
+    "EDGES",
+    "N_CELLS",
+    "OPERATIONS",
+    "PATHS",
+    "PATH_FEATURES",
+    "Cell",
+    "Path",
+    "all_ops",
+    "canonical",
+    "canonical_cell",
+    "canonical_keys",
+    "effective_depth",
+    "nb201_indices",
+    "nb201_key",
+    "ops_at",
+    "path_features",
+    "representatives",
+]

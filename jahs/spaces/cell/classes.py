@@ -1,0 +1,64 @@
+"""The classes of cells that compute the same, for arrays of cells.
+
+A class has a number; classes are numbered by their smallest member, which represents them. Finding them takes the
+canonical key of every cell, a second of work, so the package carries the table. `python -m
+jahs.spaces.cell.write_classes` writes it; a test finds the classes anew and compares.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jahs.spaces.cell.keys import canonical
+from jahs.spaces.cell.operations import all_ops, cell_numbers
+from jahs.spaces.cell.value import Cell
+
+__all__ = ["TABLE", "canonical_cell", "canonical_keys", "find_classes", "representatives"]
+
+TABLE: Final = Path(__file__).with_name("classes.npz")
+"""The class of each cell number, (15625,) uint16."""
+
+
+def canonical_keys(ops: ArrayLike) -> NDArray[np.int64]:
+    """Number of each row's class, (n,), for `ops` of shape (n, 6): equal numbers, equal functions.
+
+    Raises:
+        InvalidArgument: `ops` is no integer array of shape (n, 6) with values 0 to 4.
+    """
+    numbers = cell_numbers(ops)
+    return _classes()[0][numbers]
+
+
+def representatives() -> NDArray[np.int64]:
+    """The smallest cell of each class in the order of Op1 .. Op6, (n_classes, 6); row i is of class i."""
+    return all_ops()[_classes()[1]]
+
+
+def canonical_cell(cell: Cell) -> Cell:
+    """The cell that represents all cells that compute what this one computes.
+
+    Example:
+        >>> canonical_cell(Cell((2, 1, 1, 1, 1, 2)))  # Op1 leads nowhere; Op6 is a convolution of nothing
+        Cell(ops=(0, 1, 1, 1, 1, 2))
+    """
+    return Cell(tuple(representatives()[canonical_keys([cell.ops])[0]].tolist()))
+
+
+@cache
+def _classes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Class of each cell number, (15625,), and number of each class's smallest cell, (n_classes,)."""
+    with np.load(TABLE, allow_pickle=False) as file:
+        classes = file["classes"].astype(np.int64)
+    return classes, np.unique(classes, return_index=True)[1]
+
+
+def find_classes() -> NDArray[np.uint16]:
+    """Class of each cell number, (15625,), from the canonical key of every cell."""
+    numbers: dict[str, int] = {}
+    keys = (canonical(Cell(tuple(ops))) for ops in all_ops().tolist())
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.uint16)

@@ -1,0 +1,154 @@
+"""NAS-Bench-201's two names for a cell: the architecture string and the number in its published list.
+
+The string is grouped by target node, so its order of edges is not that of Op1 .. Op6. The published list is
+every string in product order, shuffled by the standard library's generator with seed 88; the shuffle runs on
+first use.
+"""
+
+from __future__ import annotations
+
+import operator
+import random
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jahs.errors import InvalidArgument
+from jahs.spaces.cell.operations import EDGES, N_CELLS, OPERATIONS, cell_numbers
+from jahs.spaces.masks import refuse_masked
+from jahs.spaces.parameters import show
+
+__all__ = ["STRING_ORDER", "index_of_number", "nb201_indices", "ops_at", "ops_from_string", "string_from_ops"]
+
+STRING_ORDER: Final = tuple(sorted(range(len(EDGES)), key=lambda edge: EDGES[edge][::-1]))
+"""Columns of the edges in the string's order: Op1, Op2, Op4, Op3, Op5, Op6."""
+
+_TARGETS: Final = (2, 3, 4)
+_PRODUCT_ORDER: Final = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
+_EXAMPLE: Final = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|avg_pool_3x3~0|nor_conv_1x1~1|skip_connect~2|"
+
+
+def string_from_ops(ops: Sequence[int]) -> str:
+    """The architecture string of six codes in JAHS order."""
+    groups = dict.fromkeys(_TARGETS, "|")
+    for edge in STRING_ORDER:
+        source, target = EDGES[edge]
+        groups[target] += f"{OPERATIONS[ops[edge]]}~{source - 1}|"
+    return "+".join(groups.values())
+
+
+def ops_from_string(text: str) -> tuple[int, ...]:
+    """Six codes in JAHS order from an architecture string.
+
+    Raises:
+        InvalidArgument: with a line for each group, operation or source that is wrong.
+    """
+    if not isinstance(text, str):
+        raise InvalidArgument(f"architecture string {text!r} is a {type(text).__name__}; {_advice()}")
+    groups = text.split("+")
+    if len(groups) != len(_TARGETS):
+        raise InvalidArgument(
+            f"architecture string {text!r} has {len(groups)} groups joined by '+', not {len(_TARGETS)}; {_advice()}"
+        )
+    ops = [0] * len(EDGES)
+    faults = []
+    for target, group in zip(_TARGETS, groups, strict=True):
+        edges = [edge for edge in STRING_ORDER if EDGES[edge][1] == target]
+        parts = group.split("|")
+        if len(parts) != len(edges) + 2 or parts[0] or parts[-1]:
+            faults.append(f"group {group!r} of node {target}: must hold {len(edges)} edges between '|'")
+            continue
+        for edge, part in zip(edges, parts[1:-1], strict=True):
+            ops[edge] = _operation(part, edge, faults)
+    if faults:
+        raise InvalidArgument("\n".join([f"architecture string {text!r}: {_advice()}", *faults]))
+    return tuple(ops)
+
+
+def _operation(part: str, edge: int, faults: list[str]) -> int:
+    """The code in `part`, such as `none~0`; adds to `faults` what is wrong with it."""
+    source, target = EDGES[edge]
+    name, tilde, given = part.partition("~")
+    where = f"edge {part!r} into node {target}"
+    if not tilde:
+        faults.append(f"{where}: must be an operation, '~' and its source")
+        return 0
+    if re.fullmatch(r"[0-9]", given) is None or int(given) != source - 1:
+        faults.append(f"{where}: its source must be {source - 1}, not {given!r}")
+    if name not in OPERATIONS:
+        faults.append(f"{where}: unknown operation {name!r}; allowed are {', '.join(OPERATIONS)}")
+        return 0
+    return OPERATIONS.index(name)
+
+
+def _advice() -> str:
+    return f"it must be like {_EXAMPLE!r}"
+
+
+def nb201_indices(ops: ArrayLike) -> NDArray[np.int64]:
+    """Number in the published list of each row of `ops`, (n, 6).
+
+    Raises:
+        InvalidArgument: `ops` is no integer array of shape (n, 6) with values 0 to 4.
+    """
+    indices: NDArray[np.int64] = _published()[1][cell_numbers(ops)]
+    return indices
+
+
+def ops_at(indices: ArrayLike) -> NDArray[np.int64]:
+    """Operations, (n, 6), of the cells at these numbers of the published list, (n,).
+
+    Raises:
+        InvalidArgument: `indices` is no integer array of shape (n,) with values 0 to 15624.
+    """
+    refuse_masked("indices", indices)
+    array = np.asarray(indices)
+    faults = []
+    if array.ndim != 1:
+        faults.append(f"indices has shape {array.shape}; it must be (n,)")
+    if array.dtype.kind not in "iu":
+        faults.append(f"indices has dtype {array.dtype}; it must be of integers")
+    elif array.size and (array.min() < 0 or array.max() >= N_CELLS):
+        wrong = array[(array < 0) | (array >= N_CELLS)]
+        faults.append(f"indices holds {wrong[:5].tolist()}; allowed are 0 to {N_CELLS - 1}")
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+    ops: NDArray[np.int64] = _published()[0][array]
+    return ops
+
+
+def index_of_number(index: object) -> int:
+    """`index` as a built-in integer that the published list has.
+
+    Raises:
+        InvalidArgument: it is not an integer, or outside the list.
+    """
+    allowed = f"allowed are the integers 0 to {N_CELLS - 1}"
+    try:
+        if isinstance(index, (bool, np.bool_)):
+            raise TypeError
+        number = operator.index(index)  # type: ignore[arg-type]  # anything may be given: TypeError is the answer
+    except TypeError:
+        raise InvalidArgument(f"NAS-Bench-201 index {show(index)} is a {type(index).__name__}; {allowed}") from None
+    if not 0 <= number < N_CELLS:
+        raise InvalidArgument(f"NAS-Bench-201 index {show(number)} is out of range; {allowed}")
+    return number
+
+
+@cache
+def _published() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Operations in the list's order, (15625, 6), and the place in the list of each cell number, (15625,)."""
+    places = list(range(N_CELLS))
+    random.Random(88).shuffle(places)  # noqa: S311  # not for secrets: it is what the published list was made with
+    base = len(_PRODUCT_ORDER)
+    digits = np.array(places)[:, None] // base ** np.arange(len(EDGES) - 1, -1, -1) % base  # in the string's order
+    codes = np.array([OPERATIONS.index(name) for name in _PRODUCT_ORDER])
+    ops = np.empty((N_CELLS, len(EDGES)), dtype=np.int64)
+    ops[:, STRING_ORDER] = codes[digits]
+    indices = np.empty(N_CELLS, dtype=np.int64)
+    indices[cell_numbers(ops)] = np.arange(N_CELLS)
+    return ops, indices

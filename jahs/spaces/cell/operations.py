@@ -1,0 +1,110 @@
+"""The six edges of a cell, the five operations, and arrays of cells.
+
+A cell is a graph of four nodes: 1 is its input, 4 its output, and a node is the sum of its incoming edges. Many
+cells are an integer array of shape (n, 6), one column per edge in JAHS order; `cell_numbers` maps each row to
+its place among all 15,625 in lexicographic order, which is what tables over all cells are indexed by.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jahs.errors import InvalidArgument
+from jahs.schema import OPS
+from jahs.spaces.masks import refuse_masked
+from jahs.spaces.parameters import show
+
+__all__ = [
+    "CONV1X1",
+    "CONV3X3",
+    "EDGES",
+    "IDENTITY",
+    "N_CELLS",
+    "OPERATIONS",
+    "POOL",
+    "ZERO",
+    "all_ops",
+    "cell_numbers",
+    "checked_ops",
+    "operation_faults",
+]
+
+IDENTITY: Final = 0
+ZERO: Final = 1
+CONV3X3: Final = 2
+CONV1X1: Final = 3
+POOL: Final = 4
+
+OPERATIONS: Final = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")
+"""NAS-Bench-201's name of each code. JAHS-Bench-201 calls them Identity, Zero, ConvBN3x3, ConvBN1x1, AvgPool1x1."""
+
+EDGES: Final = ((1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4))
+"""(source, target) of Op1 .. Op6."""
+
+N_CELLS: Final = len(OPERATIONS) ** len(EDGES)
+
+_PLACES: Final = len(OPERATIONS) ** np.arange(len(EDGES) - 1, -1, -1)
+_MAX_FAULTS: Final = 10
+
+
+def operation_faults(values: Sequence[object]) -> tuple[list[int], list[str]]:
+    """Six values as built-in codes, and one line per value that is not a code, beginning with its key."""
+    codes, faults = [], []
+    for key, value in zip(OPS, values, strict=True):
+        try:
+            if isinstance(value, (bool, np.bool_)):
+                raise TypeError
+            code = operator.index(value)  # type: ignore[arg-type]  # anything may be given: TypeError is the answer
+        except TypeError:
+            code = -1
+        codes.append(code)
+        if not 0 <= code < len(OPERATIONS):
+            allowed = ", ".join(f"{code} ({name})" for code, name in enumerate(OPERATIONS))
+            faults.append(f"{key}={show(value)} is not an operation; allowed are the integers {allowed}")
+    return codes, faults
+
+
+def all_ops() -> NDArray[np.int64]:
+    """Every cell, (15625, 6), in lexicographic order."""
+    return np.arange(N_CELLS)[:, None] // _PLACES % len(OPERATIONS)
+
+
+def cell_numbers(ops: ArrayLike) -> NDArray[np.int64]:
+    """Place of each row of `ops`, (n, 6), among all cells in lexicographic order.
+
+    Raises:
+        InvalidArgument: see `checked_ops`.
+    """
+    return checked_ops(ops) @ _PLACES
+
+
+def checked_ops(ops: ArrayLike) -> NDArray[np.int64]:
+    """`ops` as an int64 array of shape (n, 6).
+
+    Raises:
+        InvalidArgument: it has another shape, is not of integers, or holds values that are no operation.
+    """
+    refuse_masked("ops", ops)
+    array = np.asarray(ops)
+    faults = []
+    if array.ndim != 2 or array.shape[1] != len(EDGES):
+        faults.append(f"ops has shape {array.shape}; it must be (n, {len(EDGES)}), one row per cell")
+    if array.dtype.kind not in "iu":
+        faults.append(f"ops has dtype {array.dtype}; it must be of integers")
+    if not faults and array.size and (array.min() < 0 or array.max() >= len(OPERATIONS)):
+        wrong = np.argwhere((array < 0) | (array >= len(OPERATIONS)))
+        allowed = f"allowed are 0 to {len(OPERATIONS) - 1}"
+        faults += [
+            f"ops[{row}]: {OPS[column]}={array[row, column]} is not an operation; {allowed}"
+            for row, column in wrong[:_MAX_FAULTS]
+        ]
+        if len(wrong) > _MAX_FAULTS:
+            faults.append(f"and {len(wrong) - _MAX_FAULTS} more values that are no operation")
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+    return array.astype(np.int64, copy=False)

@@ -1,0 +1,228 @@
+"""Many configs as columns: one array per key, read and checked without a loop over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from jahs.errors import InvalidArgument, InvalidConfig
+from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS
+from jahs.spaces.configs import (
+    MOST_LISTED,
+    Config,
+    check_many,
+    config_codes,
+    digest,
+    key_faults,
+    many_faults,
+    validate_many,
+)
+from jahs.spaces.masks import masked_fault
+from jahs.spaces.parameters import PARAMETERS, Parameter
+
+__all__ = [
+    "COLUMN_DTYPES",
+    "Columns",
+    "Configs",
+    "RowFaults",
+    "codes",
+    "config_ids",
+    "ids_of_codes",
+    "rows",
+    "validate_columns",
+]
+
+Columns: TypeAlias = dict[str, npt.NDArray[np.generic]]
+"""Many configs: one array per key, all of the same length."""
+
+Configs: TypeAlias = Iterable[Mapping[str, object]] | Mapping[str, npt.NDArray[np.generic]]
+"""What a function of many configs takes: mappings one by one, or columns (much faster)."""
+
+COLUMN_DTYPES: Final = {
+    name: np.dtype(f"U{max(len(str(choice)) for choice in PARAMETERS[name].choices)}" if text == "string" else text)
+    for name, text in CONFIG_COLUMNS.items()
+    if name in PARAMETERS
+}
+"""The dtype of each column; text has the width of its longest choice."""
+
+_KINDS: Final = {
+    name: {str: "U", bool: "b", int: "iu", float: "fiu"}[type(parameter.default)]
+    for name, parameter in PARAMETERS.items()
+}
+
+
+def validate_columns(columns: Mapping[str, npt.ArrayLike]) -> Columns:
+    """Return `columns` as new arrays of `COLUMN_DTYPES`, in canonical key order.
+
+    A column has one dimension and the key's kind: integers of any width, bools, text, floats or integers for
+    LearningRate, WeightDecay and Resolution; or it is a list or an array of objects, which are read one by one.
+
+    Raises:
+        InvalidConfig: faults of the first faulty rows, each beginning with its key; how many there are in all.
+    """
+    matrix = _codes_of_columns(columns)
+    clean: Columns = {}
+    for values, (name, parameter) in zip(matrix.T, PARAMETERS.items(), strict=True):
+        clean[name] = values.astype(COLUMN_DTYPES[name]) if parameter.kind == "float" else decoded(parameter, values)
+    return clean
+
+
+def decoded(parameter: Parameter, values: npt.NDArray[np.floating]) -> npt.NDArray[np.generic]:
+    """Return the choices that legal codes stand for."""
+    choices = np.empty(len(values), dtype=COLUMN_DTYPES[parameter.name])
+    for choice, code in zip(parameter.choices, parameter.codes, strict=True):
+        choices[values == code] = choice
+    return choices
+
+
+def rows(columns: Mapping[str, npt.NDArray[np.generic]]) -> list[Config]:
+    """Return clean columns as one dict of builtins per row."""
+    lists = (columns[name].tolist() for name in CONFIG_KEYS)
+    return [cast("Config", dict(zip(CONFIG_KEYS, values, strict=True))) for values in zip(*lists, strict=True)]
+
+
+def config_ids(configs: Configs) -> npt.NDArray[np.uint64]:
+    """Return the `config_id` of every config, given one by one or as columns.
+
+    Raises:
+        InvalidConfig: as `codes`.
+
+    Example:
+        >>> config = jahs.space().default()
+        >>> config_ids([config]).tolist() == [jahs.config_id(config)]
+        True
+    """
+    return ids_of_codes(codes(configs))
+
+
+def ids_of_codes(found: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
+    """Return the `config_id` of every row of `codes`."""
+    packed = memoryview(found.astype("<f8", copy=False).tobytes())
+    width = 8 * len(CONFIG_KEYS)
+    return np.array([digest(packed[at : at + width]) for at in range(0, len(packed), width)], dtype=np.uint64)
+
+
+def codes(configs: Configs) -> npt.NDArray[np.float64]:
+    """Return the `config_codes` of every config, given one by one or as columns, of shape (n_configs, 14).
+
+    Raises:
+        InvalidConfig: faults of the first faulty configs, with their positions; how many there are in all.
+    """
+    if isinstance(configs, Mapping):
+        return _codes_of_columns(configs)
+    check_many(configs)
+    given = list(configs)
+    try:
+        found = [config_codes(config) for config in given]
+    except InvalidConfig:
+        validate_many(given)  # names every faulty config, not the first alone
+        raise
+    return np.array(found, dtype=np.float64).reshape(len(found), len(CONFIG_KEYS))
+
+
+class RowFaults:
+    """Faults of a table: the first of each column in words, and how many there are."""
+
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows = n_rows
+        self.n_faults = 0
+        self.lines: list[tuple[int, str]] = []
+
+    def note(self, is_bad: npt.NDArray[np.bool_], describe: Callable[[int], str]) -> None:
+        """Note the rows where `is_bad`; `describe` says what is wrong with a row."""
+        bad = np.flatnonzero(is_bad).tolist()
+        self.n_faults += len(bad)
+        self.lines += [(i, f"{describe(i)} (row {i})") for i in bad[:MOST_LISTED]]
+
+    def raise_if_any(self) -> None:
+        """Raise InvalidConfig if anything was noted, the first rows first."""
+        if self.lines:
+            lines = [line for _, line in sorted(self.lines, key=lambda pair: pair[0])]
+            raise many_faults(lines, self.n_faults, f"in {self.n_rows} rows")
+
+
+def _codes_of_columns(columns: Mapping[str, npt.ArrayLike]) -> npt.NDArray[np.float64]:
+    arrays = {name: _as_array(columns[name]) for name in PARAMETERS if name in columns}
+    if arrays and all(array.ndim == 0 for array in arrays.values()):
+        raise InvalidArgument("configs is one config, not columns; give a list of configs: [config]")
+    masked = [masked_fault(name, columns[name]) for name in arrays]
+    faults = [*key_faults(columns), *_shape_faults(arrays), *(fault for fault in masked if fault)]
+    if faults:
+        raise InvalidConfig(faults)
+    n_rows = len(arrays["N"])
+    matrix = np.empty((n_rows, len(CONFIG_KEYS)))
+    row_faults = RowFaults(n_rows)
+    for j, (name, array) in enumerate(arrays.items()):
+        is_bad = _read_column(PARAMETERS[name], array, matrix[:, j])
+        row_faults.note(is_bad, partial(_fault, PARAMETERS[name], array))
+    row_faults.raise_if_any()
+    return matrix
+
+
+def _as_array(values: object) -> npt.NDArray[np.generic]:
+    """An array as it is; a list as objects, since numpy would turn [1, True] into integers and say nothing."""
+    if isinstance(values, list | tuple):
+        column = np.empty(len(values), dtype=np.object_)
+        for i, value in enumerate(values):
+            column[i] = value
+        return column
+    return np.asarray(values)
+
+
+def _shape_faults(arrays: Mapping[str, npt.NDArray[np.generic]]) -> list[str]:
+    faults = []
+    lengths = {name: len(array) for name, array in arrays.items() if array.ndim == 1}
+    first = next(iter(lengths), "")
+    for name, array in arrays.items():
+        if array.ndim != 1:
+            faults.append(f"{name} has {array.ndim} dimensions; a column has one")
+        elif len(array) != lengths[first]:
+            faults.append(f"{name} has {len(array)} rows, but {first} has {lengths[first]}")
+        elif array.dtype.kind not in _KINDS[name] + "OT":  # T: numpy's strings of variable width
+            parameter = PARAMETERS[name]
+            faults.append(f"{name} holds {array.dtype}, not {type(parameter.default).__name__}: {parameter.allowed}")
+    return faults
+
+
+def _read_column(
+    parameter: Parameter, array: npt.NDArray[np.generic], out: npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
+    """Write a column's codes to `out` and return where the column is not legal."""
+    if array.dtype.kind in "OT" or array.dtype == np.longdouble:
+        return _read_objects(parameter, array, out)
+    if parameter.kind == "float":
+        out[:] = array
+        return ~((out >= parameter.least) & (out <= parameter.most))
+    is_bad = np.ones(len(array), dtype=np.bool_)
+    for choice, code in zip(parameter.choices, parameter.codes, strict=True):
+        found = array == choice
+        out[found] = code
+        is_bad &= ~found
+    return is_bad
+
+
+def _read_objects(
+    parameter: Parameter, array: npt.NDArray[np.generic], out: npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
+    is_bad = np.zeros(len(array), dtype=np.bool_)
+    code_of = dict(zip(parameter.choices, parameter.codes, strict=True))
+    for i, value in enumerate(array):
+        try:
+            builtin = parameter.read(value)
+        except InvalidConfig:  # noqa: PERF203  # costs nothing where nothing is raised
+            is_bad[i] = True
+        else:
+            out[i] = builtin if parameter.kind == "float" else code_of[builtin]
+    return is_bad
+
+
+def _fault(parameter: Parameter, array: npt.NDArray[np.generic], i: int) -> str:
+    try:
+        parameter.read(array[i])
+    except InvalidConfig as fault:
+        return fault.faults[0]
+    raise AssertionError(f"{parameter.name}: column and value disagree on {array[i]!r}")

@@ -1,0 +1,246 @@
+"""What a config is, when it is valid, and its identity."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from hashlib import blake2b
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Final, TypedDict, cast
+
+from jahs.errors import InvalidArgument, InvalidConfig
+from jahs.schema import CONFIG_KEYS
+from jahs.spaces.parameters import PARAMETERS, Value, show, show_key, with_article
+
+__all__ = [
+    "Config",
+    "check_many",
+    "config_codes",
+    "config_id",
+    "digest",
+    "id_of_codes",
+    "key_faults",
+    "many_faults",
+    "unknown_key_faults",
+    "validate",
+    "validate_many",
+]
+
+MOST_LISTED: Final = 20
+"""How many faults of a batch are listed; the others are counted."""
+
+
+class Config(TypedDict):
+    """A point of the space: all 14 keys, builtins only; never the epoch or a seed."""
+
+    Activation: str
+    LearningRate: float
+    N: int
+    Op1: int
+    Op2: int
+    Op3: int
+    Op4: int
+    Op5: int
+    Op6: int
+    Optimizer: str
+    Resolution: float
+    TrivialAugment: bool
+    W: int
+    WeightDecay: float
+
+
+def validate(config: Mapping[str, object]) -> Config:
+    """Return `config` as a new dict of builtins in canonical key order.
+
+    Numpy scalars are taken for the builtins they hold, and an int for a float. A bool is not an int, an int is not a
+    bool, and 5.0 is not 5.
+
+    Raises:
+        InvalidConfig: one line for *every* fault, each beginning with its key, with the nearest legal value or key.
+
+    Example:
+        >>> validate({**jahs.space().default(), "N": 4, "W": 5})
+        Traceback (most recent call last):
+        jahs.errors.InvalidConfig: N=4 is not one of 1, 3, 5 (nearest: 3)
+        W=5 is not one of 4, 8, 16 (nearest: 4)
+    """
+    if _codes_of_clean(config) is not None:
+        return cast("Config", dict(zip(CONFIG_KEYS, _PICK(config), strict=True)))
+    if not isinstance(config, Mapping):
+        raise InvalidConfig(
+            [f"config={show(config)} is {with_article(type(config).__name__)}, not a mapping of 14 keys"]
+        )
+    clean: dict[str, Value] = {}
+    faults = list(key_faults(config))
+    for name, parameter in PARAMETERS.items():
+        if name in config:
+            try:
+                clean[name] = parameter.read(config[name])
+            except InvalidConfig as fault:
+                faults += fault.faults
+    if faults:
+        raise InvalidConfig(faults)
+    return cast("Config", clean)
+
+
+def validate_many(configs: Iterable[Mapping[str, object]]) -> list[Config]:
+    """Validate every config; see `validate`.
+
+    Raises:
+        InvalidConfig: faults of the first faulty configs, each with its config's position; how many there are in all.
+    """
+    if isinstance(configs, Mapping):
+        raise InvalidArgument("configs is one mapping; give a list of configs, or one config to jahs.validate()")
+    check_many(configs, of_frame="records")
+    clean: list[Config] = []
+    faults: list[str] = []
+    n_faulty = 0
+    for i, config in enumerate(configs):
+        try:
+            clean.append(validate(config))
+        except InvalidConfig as fault:  # noqa: PERF203  # costs nothing where nothing is raised
+            n_faulty += 1
+            faults += [f"{line} (config {i})" for line in fault.faults]
+    if faults:
+        raise many_faults(faults, len(faults), f"in {n_faulty} of {n_faulty + len(clean)} configs")
+    return clean
+
+
+def check_many(configs: object, *, of_frame: str = "list") -> None:
+    """Refuse what holds no configs, one by one or as columns.
+
+    Args:
+        configs: what was given.
+        of_frame: which `to_dict` of a DataFrame is taken in its place.
+
+    Raises:
+        InvalidArgument: it is a DataFrame, or no iterable.
+    """
+    if hasattr(configs, "columns") and hasattr(configs, "to_dict"):  # iterating over a DataFrame gives its names
+        raise InvalidArgument(f'configs is a DataFrame, not a mapping of columns; give configs.to_dict("{of_frame}")')
+    if not isinstance(configs, Iterable):
+        raise InvalidArgument(f"configs={show(configs)} is not an iterable of configs or a mapping of columns")
+
+
+def many_faults(faults: list[str], n_faults: int, where: str) -> InvalidConfig:
+    """Build the error for a batch: the first `faults`, and a last line that counts the others."""
+    listed = faults[:MOST_LISTED]
+    if n_faults > len(listed):
+        listed.append(f"... {n_faults} faults {where}; the first {len(listed)} are listed")
+    return InvalidConfig(listed)
+
+
+def config_codes(config: Mapping[str, object]) -> tuple[float, ...]:
+    """Return the 14 numbers of a config, in order: codes of the choices, LearningRate and WeightDecay in float64.
+
+    Raises:
+        InvalidConfig: as `validate`.
+    """
+    codes = _codes_of_clean(config)
+    if codes is None:
+        codes = _codes_of_clean(validate(config))
+        assert codes is not None
+    return codes
+
+
+_HASHER: Final = blake2b(",".join(CONFIG_KEYS).encode(), digest_size=8, person=b"jahs-config-1")
+_PACK: Final = struct.Struct("<14d").pack
+
+
+def config_id(config: Mapping[str, object]) -> int:
+    """Return the config's identity, a number in 0..2**64-1, the same in every process and on every platform.
+
+    It is the 8-byte BLAKE2b digest of the key names and the 14 numbers of `config_codes` as little-endian float64.
+
+    Raises:
+        InvalidConfig: as `validate`.
+
+    Example:
+        >>> f"{config_id(jahs.space().default()):016x}"
+        '80b25de12143d180'
+    """
+    return id_of_codes(config_codes(config))
+
+
+def id_of_codes(codes: Iterable[float]) -> int:
+    """Return the id of the config that has these `config_codes`."""
+    return digest(_PACK(*codes))
+
+
+def digest(packed: bytes | memoryview[int]) -> int:
+    """Return the id of a config from its 14 numbers as 112 little-endian bytes."""
+    hasher = _HASHER.copy()
+    hasher.update(packed)
+    return int.from_bytes(hasher.digest(), "little")
+
+
+_PICK: Final = itemgetter(*CONFIG_KEYS)
+_TYPES: Final = tuple(type(parameter.default) for parameter in PARAMETERS.values())
+_CODES: Final = {p.name: dict(zip(p.choices, p.codes, strict=True)) for p in PARAMETERS.values()}
+_ACTIVATION, _OP, _SGD = _CODES["Activation"], _CODES["Op1"], _CODES["Optimizer"]
+_N, _W, _RESOLUTION, _AUGMENT = _CODES["N"], _CODES["W"], _CODES["Resolution"], _CODES["TrivialAugment"]
+_LR_LEAST, _LR_MOST = PARAMETERS["LearningRate"].least, PARAMETERS["LearningRate"].most
+_WD_LEAST, _WD_MOST = PARAMETERS["WeightDecay"].least, PARAMETERS["WeightDecay"].most
+
+
+def _codes_of_clean(config: object) -> tuple[float, ...] | None:
+    """Codes of a config that already holds exactly the right builtins; None for any other. The fast path of a query."""
+    if type(config) is not dict or len(config) != len(CONFIG_KEYS):
+        return None
+    try:
+        values = _PICK(config)
+        if tuple(map(type, values)) != _TYPES:
+            return None
+        activation, lr, n, op1, op2, op3, op4, op5, op6, optimizer, resolution, augment, w, wd = values
+        if not (_LR_LEAST <= lr <= _LR_MOST and _WD_LEAST <= wd <= _WD_MOST):
+            return None
+        ops = (_OP[op1], _OP[op2], _OP[op3], _OP[op4], _OP[op5], _OP[op6])
+        head, tail = (_ACTIVATION[activation], lr, _N[n]), (_SGD[optimizer], _RESOLUTION[resolution])
+        return (*head, *ops, *tail, _AUGMENT[augment], _W[w], wd)
+    except KeyError:
+        return None
+
+
+_NAMES_OF_THE_EPOCH: Final = ("epoch", "epochs", "nepochs", "nepoch", "budget", "at")
+_NICKNAMES: Final = MappingProxyType(
+    {
+        **{name.lower(): name for name in CONFIG_KEYS},
+        "lr": "LearningRate",
+        "wd": "WeightDecay",
+        "act": "Activation",
+        "opt": "Optimizer",
+        "res": "Resolution",
+        "ta": "TrivialAugment",
+        "augment": "TrivialAugment",
+        "width": "W",
+        "depth": "N",
+    }
+)
+
+
+def key_faults(config: Mapping[str, object]) -> Iterator[str]:
+    """Say which keys a config, or a mapping of columns, lacks, and which it should not have."""
+    for name, parameter in PARAMETERS.items():
+        if name not in config:
+            yield f"{name} is missing: {parameter.allowed} (default: {parameter.default!r})"
+    yield from unknown_key_faults(config)
+
+
+def unknown_key_faults(config: Mapping[str, object]) -> Iterator[str]:
+    """Say which keys a mapping should not have, and what was probably meant."""
+    unknown = [key for key in config if key not in PARAMETERS]
+    for key in unknown[:MOST_LISTED]:
+        text = show_key(key)
+        bare = "".join(char for char in text.lower() if char.isalnum())
+        near = get_close_matches(bare, _NICKNAMES, n=1)
+        if bare in _NAMES_OF_THE_EPOCH:
+            yield f"{text} is not a key of a config: how long to train is given beside the config"
+        elif bare == "seed":
+            yield f"{text} is not a key of a config: a seed is given beside the config"
+        else:
+            hint = f" (did you mean {_NICKNAMES[near[0]]}?)" if near else f"; the keys are {', '.join(CONFIG_KEYS)}"
+            yield f"{text} is not a key of a config{hint}"
+    if len(unknown) > MOST_LISTED:
+        yield f"... and {len(unknown) - MOST_LISTED} more unknown keys"

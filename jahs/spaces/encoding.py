@@ -1,0 +1,139 @@
+"""The float32 matrix that models read, from configs and epochs, and the way back.
+
+The matrix has the columns `jahs.schema.COLUMNS`: the 14 keys in order, then the epoch. Choices are their codes
+(`Parameter.codes`), everything else is itself. Two laws hold:
+
+- `encode(*decode(X))` is `X`, bit for bit;
+- `decode(encode(configs, epochs))` is `configs, epochs`, but for LearningRate and WeightDecay rounded to float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from jahs.errors import InvalidArgument, InvalidFidelity
+from jahs.schema import COLUMNS
+from jahs.spaces.columns import Columns, Configs, RowFaults, codes, decoded, rows
+from jahs.spaces.configs import Config, config_codes
+from jahs.spaces.masks import masked_fault, refuse_masked
+from jahs.spaces.parameters import PARAMETERS, Parameter, is_integer, show
+
+__all__ = ["MAX_EPOCH", "decode", "decode_columns", "encode", "encode_one"]
+
+MAX_EPOCH: Final = 2**24
+"""Largest epoch that float32 tells from its neighbours. What a task allows is for the query to say."""
+
+
+def encode(configs: Configs, epoch: int | Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
+    """Return the float32 matrix of `configs`, of shape (n_configs, 15).
+
+    Args:
+        configs: mappings one by one, or one mapping of columns (much faster).
+        epoch: one for all, or one for each config.
+
+    Raises:
+        InvalidConfig: faults of the first faulty configs, with their positions; how many there are in all.
+        InvalidFidelity: an epoch is not an integer in 1..2**24, or there are not as many as configs.
+
+    Example:
+        >>> config = jahs.space().default()
+        >>> encode([config, config], [1, 50])[:, -1].tolist()
+        [1.0, 50.0]
+    """
+    found = codes(configs)
+    X = np.empty((len(found), len(COLUMNS)), dtype=np.float32)
+    X[:, :-1] = found
+    X[:, -1] = _read_epochs(epoch, len(found))
+    return X
+
+
+def encode_one(config: Mapping[str, object], epoch: int) -> npt.NDArray[np.float32]:
+    """Return the row of one config, of shape (15,); the fast path of a single query.
+
+    Raises:
+        InvalidConfig: as `jahs.validate`.
+        InvalidFidelity: the epoch is not an integer in 1..2**24.
+    """
+    found = config_codes(config)
+    if type(epoch) is not int or not 1 <= epoch <= MAX_EPOCH:
+        epoch = _read_epoch(epoch)
+    return np.array((*found, epoch), dtype=np.float32)
+
+
+def decode(X: npt.NDArray[np.float32]) -> tuple[list[Config], npt.NDArray[np.int64]]:
+    """Return the configs and the epochs of a matrix.
+
+    Raises:
+        InvalidArgument: `X` is not a float32 matrix of 15 columns.
+        InvalidConfig: a cell is not a code, or out of its range; each line begins with its column.
+    """
+    columns, epochs = decode_columns(X)
+    return rows(columns), epochs
+
+
+def decode_columns(X: npt.NDArray[np.float32]) -> tuple[Columns, npt.NDArray[np.int64]]:
+    """Return the configs, as columns, and the epochs of a matrix; raises as `decode`."""
+    if not isinstance(X, np.ndarray) or X.dtype != np.float32 or X.shape[1:] != (len(COLUMNS),):
+        given = f"{X.dtype} of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
+        raise InvalidArgument(f"X: {given} is not a float32 matrix of {len(COLUMNS)} columns; see jahs.schema.COLUMNS")
+    refuse_masked("X", X)
+    columns: Columns = {}
+    faults = RowFaults(len(X))
+    for cells, (name, parameter) in zip(X.T, PARAMETERS.items(), strict=False):
+        if parameter.kind == "float":
+            columns[name] = values = cells.astype(np.float64)
+            is_bad = ~((values >= parameter.least) & (values <= parameter.most))
+        else:
+            columns[name] = decoded(parameter, cells)
+            is_bad = ~np.isin(cells, parameter.codes) | np.signbit(cells)  # -0.0 would come back as 0.0
+        faults.note(is_bad, partial(_cell_fault, name, cells, _meaning(parameter)))
+    epochs = X[:, -1]
+    is_epoch = (epochs >= 1) & (epochs <= MAX_EPOCH) & (epochs == np.floor(epochs))
+    faults.note(~is_epoch, partial(_cell_fault, "epoch", epochs, f"an integer in 1..{MAX_EPOCH}"))
+    faults.raise_if_any()
+    return columns, epochs.astype(np.int64)
+
+
+def _meaning(parameter: Parameter) -> str:
+    if parameter.kind == "float":
+        return parameter.allowed
+    pairs = zip(parameter.codes, parameter.choices, strict=True)
+    return "a code: " + ", ".join(f"{code:g} is {choice}" for code, choice in pairs)
+
+
+def _cell_fault(name: str, cells: npt.NDArray[np.float32], meaning: str, i: int) -> str:
+    return f"{name}={cells[i]!s} is not {meaning}"
+
+
+def _read_epoch(epoch: object) -> int:
+    if is_integer(epoch) and 1 <= epoch <= MAX_EPOCH:
+        return int(epoch)
+    raise InvalidFidelity(f"epoch={show(epoch)} is not an integer in 1..{MAX_EPOCH}")
+
+
+def _read_epochs(epoch: object, n_configs: int) -> npt.NDArray[np.int64]:
+    """Return one epoch for each config."""
+    if isinstance(epoch, list | tuple):  # numpy would turn [1, True] into integers and say nothing
+        epochs = np.array([_read_epoch(one) for one in epoch], dtype=np.int64)
+    elif isinstance(epoch, np.ndarray) and epoch.ndim == 1:
+        if fault := masked_fault("epoch", epoch):
+            raise InvalidFidelity(fault)
+        if epoch.dtype.kind not in "iu":
+            raise InvalidFidelity(f"epoch: an array of {epoch.dtype} is not of integers")
+        is_bad = (epoch < 1) | (epoch > MAX_EPOCH)
+        if is_bad.any():
+            first = int(is_bad.argmax())
+            more = f" (row {first}; {int(is_bad.sum())} such rows)"
+            raise InvalidFidelity(f"epoch={epoch[first]} is not an integer in 1..{MAX_EPOCH}{more}")
+        epochs = epoch.astype(np.int64)
+    else:
+        one = epoch[()] if isinstance(epoch, np.ndarray) and epoch.ndim == 0 else epoch
+        return np.full(n_configs, _read_epoch(one))
+    if len(epochs) != n_configs:
+        raise InvalidFidelity(f"epoch: {len(epochs)} epochs for {n_configs} configs; give one, or one for each config")
+    return epochs

@@ -1,0 +1,75 @@
+"""What a seed is, everywhere: an integer in 0..2**63-1, Python's or numpy's; no bool, no duration, nothing rounded.
+
+`Space.sample` alone takes one bit more, as samples of such seeds are frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from jahs.errors import InvalidArgument
+from jahs.spaces.masks import refuse_masked
+from jahs.spaces.parameters import is_integer, show
+
+__all__ = ["SEED_RANGE", "Seeds", "is_seed", "read_optional_seed", "read_seed", "read_seeds"]
+
+SEED_RANGE: Final = "0..2**63-1"
+_MOST_SEEDS: Final = 2**63
+
+Seeds: TypeAlias = "int | npt.NDArray[np.int64] | None"
+"""One seed for all configs, one for each, or None for the mean."""
+
+
+def is_seed(value: object, *, bits: int = 63) -> bool:
+    """Whether this is a seed."""
+    return is_integer(value) and bool(0 <= value < 2**bits)
+
+
+def read_seed(seed: object, *, name: str = "seed", or_else: str = "", bits: int = 63) -> int:
+    """Return a seed as a built-in integer; `or_else` is what else may be given, for the message.
+
+    Raises:
+        InvalidArgument: it is not an integer in 0..2**63-1.
+    """
+    if isinstance(seed, np.ndarray) and seed.ndim == 0:
+        seed = seed[()]
+    if not is_seed(seed, bits=bits):
+        raise InvalidArgument(f"{name}={show(seed)} is not an integer in 0..2**{bits}-1{or_else}")
+    return int(seed)  # type: ignore[call-overload,no-any-return]  # an integer, as was just checked
+
+
+def read_optional_seed(seed: object, *, or_else: str = ", or None") -> int | None:
+    """Return a seed as a built-in integer, or None; raises as `read_seed`."""
+    return None if seed is None else read_seed(seed, or_else=or_else)
+
+
+def read_seeds(seed: object, n_configs: int) -> Seeds:
+    """Return one seed for all configs, an array of one for each, or None.
+
+    One for each is an array, a list, or anything else that numpy takes for an array (a Series).
+
+    Raises:
+        InvalidArgument: a seed is not an integer in 0..2**63-1, or there are not as many as configs.
+    """
+    if isinstance(seed, Sequence) and not isinstance(seed, str | bytes):
+        if any(one is None for one in seed):
+            raise InvalidArgument(f"seed={show(seed)} holds None; leave the seed out for the mean of every config")
+        each = np.array(
+            [read_seed(one, or_else=", or None") for one in seed], dtype=np.int64
+        )  # numpy would take [1, True] for integers
+    elif hasattr(seed, "__array__") and np.ndim(seed):
+        refuse_masked("seed", seed)
+        each = np.asarray(seed)
+    else:
+        return read_optional_seed(seed, or_else=f", or None, or an array of one for each of {n_configs} configs")
+    if each.ndim != 1 or each.dtype.kind not in "iu" or len(each) != n_configs:
+        given = f"{each.dtype} of shape {each.shape}"
+        raise InvalidArgument(f"seed: {given}; give an integer, or an array of one for each of {n_configs} configs")
+    is_bad = (each < 0) | (each >= _MOST_SEEDS)
+    if is_bad.any():
+        read_seed(each[int(is_bad.argmax())], or_else=", or None")
+    return each.astype(np.int64)

@@ -1,0 +1,11 @@
+"""Tasks and what they measure: metrics, fidelities, objectives, fronts.
+
+>>> import jahs
+>>> jahs.tasks.task("cifar10").max_epoch
+200
+"""
+
+from jahs.tasks.definitions import TASKS, Task, task
+from jahs.tasks.metrics import METRICS, Metric, metric
+
+__all__ = ["METRICS", "TASKS", "Metric", "Task", "metric", "task"]

@@ -1,0 +1,105 @@
+"""Metrics as objectives: float64 columns of which less is always better.
+
+A metric that is minimised stands for itself. One that is maximised is taken from its upper bound (an accuracy becomes
+the error, 100 - accuracy), or changes its sign if it has no bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from jahs.errors import InvalidArgument, UnknownName
+from jahs.spaces.masks import refuse_masked
+from jahs.spaces.parameters import show
+from jahs.tasks.metrics import METRICS, Metric
+
+__all__ = ["Objective", "objective_matrix", "read_objectives"]
+
+_NAMES = {alias: name for name, metric in METRICS.items() for alias in (name, metric.published_name) if alias}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """A metric, turned so that less is better.
+
+    Attributes:
+        metric: what is measured, with its unit and its own direction.
+    """
+
+    metric: Metric
+
+    @property
+    def label(self) -> str:
+        """The objective in words, for tables and axes."""
+        if self.metric.direction == "min":
+            return f"{self.metric.name} ({self.metric.unit})"
+        top = "" if math.isinf(self.metric.upper) else f"{self.metric.upper:g} "
+        return f"{top}- {self.metric.name} ({self.metric.unit})"
+
+    @property
+    def upper(self) -> float:
+        """The largest value that the objective can have."""
+        return self.metric.upper if self.metric.direction == "min" else self._turned_at - self.metric.lower
+
+    def minimised(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return values of the metric as values of the objective.
+
+        Raises:
+            InvalidArgument: a value is masked, or is no number.
+
+        Example:
+            >>> read_objectives(["valid_acc"])[0].minimised([90, 95.5]).tolist()
+            [10.0, 4.5]
+        """
+        refuse_masked(self.metric.name, values)
+        given = np.asarray(values)
+        if given.size and given.dtype.kind not in "biuf":  # numpy would read the numbers in texts and in durations
+            raise InvalidArgument(f"{self.metric.name} holds {given.dtype}, not numbers")
+        given = given.astype(np.float64)
+        return given if self.metric.direction == "min" else self._turned_at - given
+
+    def measured(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return values of the objective as values of the metric, the way back from `minimised`."""
+        return self.minimised(values)  # a - (a - x)
+
+    @property
+    def _turned_at(self) -> float:
+        return 0.0 if math.isinf(self.metric.upper) else self.metric.upper
+
+
+def read_objectives(metrics: Iterable[str], *, known: Mapping[str, Metric] = METRICS) -> tuple[Objective, ...]:
+    """Return the objectives that are named, in their order.
+
+    Args:
+        metrics: names, our own or the published ones.
+        known: the metrics that there are; a release may lack some.
+
+    Raises:
+        UnknownName: a metric that `known` lacks; lists those that it has.
+        InvalidArgument: no metric, one that is named twice, or a single string.
+
+    Example:
+        >>> [objective.label for objective in read_objectives(("valid_acc", "latency"))]
+        ['100 - valid_acc (%)', 'latency (s)']
+    """
+    if isinstance(metrics, str) or not isinstance(metrics, Iterable):
+        raise InvalidArgument(f"metrics={show(metrics)} is not a list of names; for one metric give ({show(metrics)},)")
+    names = list(metrics)
+    if not names:
+        raise InvalidArgument(f"metrics is empty; give one or more of: {', '.join(known)}")
+    chosen = [_NAMES.get(name, name) if isinstance(name, str) else show(name) for name in names]
+    if unknown := [name for name, own in zip(names, chosen, strict=True) if own not in known]:
+        raise UnknownName("\n".join(str(UnknownName.of("metric", name, known)) for name in unknown))
+    if twice := sorted({name for name in chosen if chosen.count(name) > 1}):
+        raise InvalidArgument(f"metrics: {', '.join(twice)} is there more than once")
+    return tuple(Objective(metric=known[name]) for name in chosen)
+
+
+def objective_matrix(columns: Mapping[str, npt.ArrayLike], objectives: Iterable[Objective]) -> npt.NDArray[np.float64]:
+    """Return the answer of a query as a matrix with one column per objective, (..., n_objectives), all minimised."""
+    return np.stack([each.minimised(columns[each.metric.name]) for each in objectives], axis=-1)

@@ -1,0 +1,38 @@
+"""A noise law for tests, uneven in everything that it depends on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jahs.models.noise import NoiseModel
+from jahs.models.noise.spread import LEVELS, RATES, Correlation, Spread, TimeSpread
+
+ACCURACIES = ("train_acc", "valid_acc", "test_acc")
+
+
+def spread(factor: float = 1.0, *, max_epoch: int = 12) -> Spread:
+    level = np.interp(LEVELS, [0, 12, 30, 60, 80, 100], [0.03, 0.03, 0.35, 0.2, 0.06, 0.05])
+    return Spread(
+        level=tuple((factor * level).tolist()),
+        epoch=tuple(np.linspace(2, 1, max_epoch).tolist()),
+        N=(0.8, 1.0, 1.25),
+        W=(1.1, 1.0, 0.9),
+        Resolution=(1.05, 1.0, 0.95),
+        rate=tuple(np.linspace(0.7, 1.6, len(RATES)).tolist()),
+        tail=0.08,
+    )
+
+
+def noise_model(task: str = "made-up", *, max_epoch: int = 12) -> NoiseModel:
+    factors = dict(zip(ACCURACIES, (0.6, 1.0, 1.0), strict=True))
+    return NoiseModel(
+        task=task,
+        max_epoch=max_epoch,
+        accuracies={
+            name: {"seed": spread(f, max_epoch=max_epoch), "outcome": spread(2 * f, max_epoch=max_epoch)}
+            for name, f in factors.items()
+        },
+        runtime={"seed": TimeSpread(spread=0.06, tail=0.05), "outcome": TimeSpread(spread=0.1)},
+        correlation=Correlation(halving=0.8, train=(0.9, 0.98), evaluation=(0.2, 0.9), twins=(0.97, 0.97)),
+        counts={"configs": 3},
+    )

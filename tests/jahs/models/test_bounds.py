@@ -1,0 +1,162 @@
+"""The bounded transform: the contract of any transform, and its own formula."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from jahs.errors import InvalidArgument, UnknownFormat
+from jahs.models.bounds import BOUNDS_FORMAT, BoundedTransform
+from tests.contracts.transform import TransformContract
+
+finite = st.floats(-1e9, 1e9)
+slopes = st.floats(0.01, 100)
+margins = st.floats(1e-9, 0.25)
+
+
+class TestOfAnAccuracy(TransformContract):
+    @pytest.fixture
+    def transform(self):
+        return BoundedTransform(lower=0.0, upper=100.0)
+
+
+class TestOfASteepOne(TransformContract):
+    @pytest.fixture
+    def transform(self):
+        return BoundedTransform(lower=-3.5, upper=1e6, slope=7.25, margin=1e-3)
+
+
+class TestOfTinyNumbers(TransformContract):
+    @pytest.fixture
+    def transform(self):
+        return BoundedTransform.fit(np.geomspace(1e-9, 1e-7, 20), slope=0.01)
+
+
+@st.composite
+def transforms(draw, **kwargs):
+    lower, upper = sorted((draw(finite), draw(finite)))
+    assume(upper - lower > 1e-3 * max(abs(lower), abs(upper), 1e-6))
+    return BoundedTransform(lower=lower, upper=upper, slope=draw(slopes), margin=draw(margins), **kwargs)
+
+
+@given(transforms(), st.lists(st.floats(0, 1), min_size=1))
+def test_the_inverse_is_right_to_a_billionth_of_the_width(transform, parts):
+    width = transform.upper - transform.lower
+    y = np.clip(transform.lower + np.array(parts) * width, transform.lower, transform.upper)
+    assert np.abs(transform.inverse(transform.forward(y)) - y).max() <= 1e-9 * width
+
+
+@given(transforms(), st.lists(st.floats(allow_nan=False), min_size=1))
+def test_no_answer_whatever_leaves_the_bounds(transform, z):
+    y = transform.inverse(z)
+    assert (y >= transform.lower).all()
+    assert (y <= transform.upper).all()
+
+
+@given(transforms(), finite, finite)
+def test_a_larger_answer_is_never_a_smaller_metric(transform, a, b):
+    low, high = transform.inverse(sorted((a, b)))
+    assert low <= high + 1e-15 * max(abs(transform.lower), abs(transform.upper))
+
+
+@given(transforms(), st.floats(0, 1), st.floats(0, 1))
+def test_a_larger_target_is_never_a_smaller_number(transform, a, b):
+    parts = np.array(sorted((a, b)))
+    y = np.clip(transform.lower + parts * (transform.upper - transform.lower), transform.lower, transform.upper)
+    low, high = transform.forward(y)
+    assert low <= high + 1e-12 * max(abs(low), 1 / transform.slope)
+
+
+def test_the_formula_is_the_published_one():
+    y, low, high, k, d = 37.5, 10.0, 90.0, 1.7, 1e-6
+    s = d + (y - low) * (1 - 2 * d) / (high - low)
+    z = math.log(s / (1 - s)) / k
+    for published in (False, True):
+        transform = BoundedTransform(lower=low, upper=high, slope=k, margin=d, published=published)
+        assert transform.forward(y) == pytest.approx(z, rel=1e-12)
+        assert transform.inverse(z) == pytest.approx(y, rel=1e-12)
+        sigmoid = 1 / (1 + math.exp(-k * 2.0))
+        assert transform.inverse(2.0) == pytest.approx(low + (sigmoid - d) * (high - low) / (1 - 2 * d), rel=1e-12)
+
+
+def test_the_published_formula_leaves_the_bounds_by_a_millionth_and_ours_does_not():
+    published = BoundedTransform(lower=0.0, upper=100.0, published=True)
+    assert published.inverse([-np.inf, np.inf]).tolist() == pytest.approx([-1.000002e-4, 100.0001000002], rel=1e-9)
+    assert BoundedTransform(lower=0.0, upper=100.0).inverse([-np.inf, np.inf]).tolist() == [0.0, 100.0]
+
+
+@given(transforms(published=True), finite)
+def test_published_and_ours_agree_inside(transform, z):
+    ours = BoundedTransform(
+        lower=transform.lower, upper=transform.upper, slope=transform.slope, margin=transform.margin
+    )
+    assert ours.inverse(z) == np.clip(transform.inverse(z), transform.lower, transform.upper)
+    assert BoundedTransform.from_dict(transform.to_dict()) == transform
+
+
+def test_the_bounds_are_those_of_the_targets_or_those_given():
+    y = [3.0, 1.0, 2.0]
+    assert BoundedTransform.fit(y) == BoundedTransform(lower=1.0, upper=3.0)
+    assert BoundedTransform.fit(np.array(y, np.float32), lower=0, slope=2) == BoundedTransform(
+        lower=0.0, upper=3.0, slope=2.0
+    )
+    assert BoundedTransform.fit([5.0], lower=0, upper=10, published=True).published
+
+
+@pytest.mark.parametrize(
+    ("y", "kwargs", "message"),
+    [
+        ([], {}, "y is empty"),
+        ([1.0, math.nan], {}, "1 of 2 values are NaN or infinite; leave them out"),
+        ([1.0, math.inf], {"upper": 2.0}, "1 of 2 values are NaN or infinite"),
+        ([2.0, 2.0], {}, "every value is 2.0; give lower= and upper=, or predict this constant"),
+        ([1.0, 5.0], {"upper": 4.0}, r"1 of 2 values, the first 5.0, are NaN or outside \[1.0, 4.0\]"),
+        ([1.0, 5.0], {"lower": 7.0}, "upper must exceed lower"),
+        ([-1e308, 1e308], {}, "by a finite number"),
+        (["a"], {}, "y holds <U1, not numbers"),
+        ([True, False], {}, "y holds bool, not numbers"),
+        ([1.0, 2.0], {"slope": 0}, "slope=0.0 is outside"),
+        ([1.0, 2.0], {"slope": math.nan}, "slope=nan is not a finite number"),
+        ([1.0, 2.0], {"slope": -1}, "slope=-1.0 is outside"),
+        ([1.0, 2.0], {"margin": 0}, "margin=0.0 is outside"),
+        ([1.0, 2.0], {"margin": 0.5}, "margin=0.5 is outside"),
+        ([1.0, 2.0], {"lower": "0"}, "lower='0' is not a finite number"),
+        ([1.0, 2.0], {"published": 1}, "published=1 is not a bool"),
+    ],
+)
+def test_targets_and_settings_that_cannot_be_fitted_are_refused(y, kwargs, message):
+    with pytest.raises(InvalidArgument, match=message):
+        BoundedTransform.fit(y, **kwargs)
+
+
+def test_every_faulty_setting_is_named_at_once():
+    with pytest.raises(InvalidArgument) as caught:
+        BoundedTransform(lower=math.nan, upper=True, slope="1", margin=None)
+    assert [line.split("=")[0] for line in str(caught.value).splitlines()] == ["lower", "upper", "slope", "margin"]
+
+
+def test_the_dict_names_its_format_and_another_is_refused():
+    state = BoundedTransform(lower=0.0, upper=1.0).to_dict()
+    assert state == {
+        "format": BOUNDS_FORMAT,
+        "lower": 0.0,
+        "upper": 1.0,
+        "slope": 1.0,
+        "margin": 1e-6,
+        "published": False,
+    }
+    for version in (2, "1", None, True):
+        with pytest.raises(UnknownFormat, match="this version reads 1"):
+            BoundedTransform.from_dict({**state, "format": version})
+    with pytest.raises(UnknownFormat):
+        BoundedTransform.from_dict({})
+    with pytest.raises(InvalidArgument, match="scale is not a part"):
+        BoundedTransform.from_dict({**state, "scale": 2})
+    with pytest.raises(InvalidArgument, match="slope is missing"):
+        BoundedTransform.from_dict({key: value for key, value in state.items() if key != "slope"})
+    with pytest.raises(InvalidArgument, match="lower='x' is not a finite number"):
+        BoundedTransform.from_dict({**state, "lower": "x"})
+    with pytest.raises(InvalidArgument, match="not a mapping"):
+        BoundedTransform.from_dict([1])

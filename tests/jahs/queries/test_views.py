@@ -1,0 +1,340 @@
+"""Views: what is searched, fixed or a fidelity, and that a view answers what the benchmark answers."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity
+from jahs.queries.queryable import Queryable
+from jahs.queries.views import FIDELITIES, View
+from jahs.schema import CONFIG_KEYS, OPS
+from jahs.spaces.space import GROUPS
+from tests.fake_bench import FakeBench
+
+BENCH = FakeBench()
+SHARES = st.floats(0, 1, exclude_min=True)
+SUBSETS = st.lists(st.sampled_from(FIDELITIES), min_size=1, unique=True)
+
+
+def view(*, fidelities=("epoch", "Resolution"), fixed=None, search="all") -> View:
+    return View(BENCH, fidelities=fidelities, fixed={"N": 5, "W": 16} if fixed is None else fixed, search=search)
+
+
+def same(one: dict, other: dict) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_a_view_and_a_benchmark_are_both_queryable() -> None:
+    def best(bench: Queryable) -> float:
+        return float(bench.query_many(bench.sample(5, seed=0), at=bench.full)["valid_acc"].max())
+
+    assert best(view()) > 0
+    for name in ("space", "fidelities", "full", "max_epoch", "metrics", "sample", "query", "query_many", "trajectory"):
+        assert hasattr(View, name) or hasattr(view(), name)
+
+
+def test_what_is_neither_fixed_nor_a_fidelity_is_searched() -> None:
+    searched = set(view().space.searched)
+    assert searched == set(CONFIG_KEYS) - {"N", "W", "Resolution"}
+    assert view().space.fixed == {"N": 5, "W": 16, "Resolution": 1.0}
+    assert set(View(BENCH).space.searched) == set(CONFIG_KEYS)
+
+
+@pytest.mark.parametrize(
+    ("search", "searched"),
+    [
+        ("nas", OPS),
+        ("hpo", GROUPS["hyperparameters"]),
+        ("LearningRate", ("LearningRate",)),
+        (("W", "Op1"), ("Op1", "W")),
+        ((), ()),
+    ],
+    ids=["nas", "hpo", "one-key", "keys", "none"],
+)
+def test_the_rest_is_fixed_at_defaults_but_sizes_are_full(search: object, searched: tuple[str, ...]) -> None:
+    chosen = View(BENCH, search=search)
+    assert chosen.space.searched == tuple(sorted(searched, key=CONFIG_KEYS.index))
+    rest = {**BENCH.space.default(), "N": 5, "W": 16, "Resolution": 1.0}
+    assert chosen.space.fixed == {key: rest[key] for key in CONFIG_KEYS if key not in searched}
+
+
+def test_a_named_search_leaves_out_what_is_fixed() -> None:
+    assert View(BENCH, fixed={"Op1": 2}, search="nas").space.searched == OPS[1:]
+
+
+def test_fidelities_have_their_legal_values_in_order_and_the_full_one_is_the_highest() -> None:
+    chosen = view(fidelities=("Resolution", "epoch", "W"), fixed={})
+    assert dict(chosen.fidelities) == {"epoch": tuple(range(1, 13)), "W": (4, 8, 16), "Resolution": (0.25, 0.5, 1.0)}
+    assert dict(chosen.full) == {"epoch": 12, "W": 16, "Resolution": 1.0}
+    assert chosen.max_epoch == 12
+
+
+def test_every_contradiction_is_told_at_once() -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        View(
+            BENCH,
+            fidelities=("epoch", "N", "N", "width"),
+            fixed={"N": 3, "LearningRate": 7.0, "Op1": 2, "Depth": 1},
+            search=("Op1", "N", "Op9"),
+        )
+    lines = str(caught.value).splitlines()
+    assert lines == [
+        "fidelities: 'width' is not one of epoch, N, W, Resolution",
+        "fidelities: N is there more than once",
+        "fixed: N cannot be both fixed and a fidelity",
+        "fixed: LearningRate=7.0 is outside [0.001, 1.0] (nearest: 1.0)",
+        "fixed: Depth is not a key of a config (did you mean N?)",
+        "search: 'Op9' is not one of all, nas, hpo, " + ", ".join(CONFIG_KEYS),
+        "search: N cannot be both searched and a fidelity",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ({"fidelities": ()}, "fidelities is empty; give one or more of epoch, N, W, Resolution"),
+        ({"fidelities": None}, "fidelities: None is not one of"),
+        ({"fixed": {"epoch": 3}, "fidelities": "N"}, "fixed: epoch is no key of a config"),
+        ({"fixed": {"epoch": 3}}, "fixed: epoch cannot be both fixed and a fidelity"),
+        ({"fixed": [("N", 5)]}, "fixed=.* is not a mapping"),
+        ({"fixed": {"Op1": 2}, "search": ["Op1"]}, "search: Op1 cannot be both searched and fixed"),
+        ({"search": "everything"}, "search: 'everything' is not one of all, nas, hpo"),
+        ({"search": 3}, "search: 3 is not one of"),
+        ({"search": [["N"]]}, r"search: \['N'\] is not one of"),
+        ({"search": [np.array(["N", "W"])]}, "search: array.* is not one of"),
+    ],
+    ids=["none", "null", "fixed-epoch", "both", "list", "searched-and-fixed", "unknown", "number", "nested", "array"],
+)
+def test_a_view_that_makes_no_sense_is_refused(choice: dict, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        View(BENCH, **choice)
+
+
+def test_a_query_is_the_benchmarks_at_the_views_fidelity() -> None:
+    mf = view()
+    config = mf.sample(seed=1)
+    result = mf.query(config, at={"epoch": 3, "Resolution": 0.5}, seed=7)
+    assert result.values == BENCH.query({**config, "Resolution": 0.5}, at=3, seed=7).values
+    assert result.fidelity == {"epoch": 3, "Resolution": 0.5}
+    assert mf.query(config, at=result.fidelity, seed=7) == result
+    assert mf.query(config, at=3).values == BENCH.query(config, at=3).values
+    assert mf.query(config).values == BENCH.query(config, at=12).values
+    assert mf.query(config, at={"Resolution": 0.25}).fidelity == {"epoch": 12, "Resolution": 0.25}
+
+
+def test_many_queries_are_single_queries_in_every_form() -> None:
+    mf = view()
+    configs = mf.sample(6, seed=0)
+    there = [4, {"Resolution": 0.25}, {"epoch": 1, "Resolution": 0.5}]
+    wide = mf.query_many(configs, at=there, seed=1)
+    assert wide["valid_acc"].shape == (6, 3)
+    for j, at in enumerate(there):
+        single = [mf.query(config, at=at, seed=1).values for config in configs]
+        alone = mf.query_many(configs, at=at, seed=1)
+        each = mf.query_many(configs, each_at=[at] * 6, seed=1)
+        for name in mf.metrics:
+            expected = [values[name] for values in single]
+            assert wide[name][:, j].tolist() == alone[name].tolist() == each[name].tolist() == expected
+    columns = {key: np.array([config[key] for config in configs]) for key in mf.space.searched}
+    assert same(mf.query_many(columns, at=there, seed=1), wide)
+    assert same(mf.query_many(configs, metrics=["runtime"]), {"runtime": mf.query_many(configs)["runtime"]})
+
+
+def test_epochs_of_numpy_are_one_fidelity_for_each_config() -> None:
+    mf = view()
+    configs = mf.sample(3, seed=0)
+    answers = mf.query_many(configs, each_at=np.array([1, 5, 12]))
+    assert answers["runtime"].tolist() == [mf.query(c, at=e).runtime for c, e in zip(configs, (1, 5, 12), strict=True)]
+
+
+def test_no_configs_give_empty_columns() -> None:
+    no_rows = {key: values[:0] for key, values in view().space.sample_columns(1, seed=0).items()}
+    for empty in ([], no_rows):
+        assert view().query_many(empty)["valid_acc"].shape == (0,)
+        assert view().query_many(empty, at=[1, 2])["valid_acc"].shape == (0, 2)
+
+
+def test_one_config_or_a_number_is_not_many_configs() -> None:
+    mf = view()
+    whole = mf.sample(seed=0)
+    for one in (whole, {key: whole[key] for key in mf.space.searched}):
+        with pytest.raises(InvalidArgument, match="configs is one config, not columns; give a list of configs"):
+            mf.query_many(one)
+    with pytest.raises(InvalidArgument, match="configs=5 is not an iterable of configs"):
+        mf.query_many(5)
+
+
+def test_a_data_frame_is_told_how_to_become_columns() -> None:
+    pandas = pytest.importorskip("pandas")
+    mf = view()
+    frame = pandas.DataFrame(mf.space.sample_columns(3, seed=0))
+    with pytest.raises(InvalidArgument, match=r'configs is a DataFrame, not .*; give configs\.to_dict\("list"\)$'):
+        mf.query_many(frame)
+    assert mf.query_many(frame.to_dict("list"))["runtime"].shape == (3,)
+
+
+def test_a_list_is_a_column_whatever_it_holds() -> None:
+    mf = View(BENCH, fixed={"W": 16})
+    columns = {key: values.tolist() for key, values in mf.space.sample_columns(2, seed=0).items() if key != "W"}
+    first = next(iter(columns))
+    with pytest.raises(InvalidConfig, match=rf"{first}=\[1\] is a list.*\(row 0\)"):
+        mf.query_many({**columns, first: [[1], [1, 2]]})
+    assert same(mf.query_many(columns), mf.query_many({**columns, "W": [16, 16]}))
+
+
+def test_seeds_are_counted_against_the_configs_as_given() -> None:
+    mf = view()
+    with pytest.raises(
+        InvalidArgument, match=r"of shape \(3,\); give an integer, or an array of one for each of 2 conf"
+    ):
+        mf.query_many(mf.sample(2, seed=0), at=[1, 2], seed=np.array([1, 2, 3]))
+
+
+def test_a_trajectory_stays_at_one_size() -> None:
+    mf = view()
+    config = mf.sample(seed=1)
+    low = mf.trajectory(config, frm=2, to={"epoch": 8, "Resolution": 0.5}, step=3)
+    assert low["epoch"].tolist() == [2, 5, 8]
+    assert low["valid_acc"].tolist() == [
+        mf.query(config, at={"epoch": e, "Resolution": 0.5}).valid_acc for e in (2, 5, 8)
+    ]
+    assert same(mf.trajectory(config), BENCH.trajectory(config))
+    assert same(mf.trajectory(config, to=3), BENCH.trajectory(config, to=3))
+    assert same(mf.trajectory(config, to={"Resolution": 1.0}), BENCH.trajectory(config))
+    for last in (None, 0, 13, 2.5):
+        with pytest.raises(InvalidFidelity, match=r"to=.* is not an integer in 1\.\.12"):
+            mf.trajectory(config, to={"epoch": last})
+
+
+def test_objectives_are_minimised_in_the_order_asked() -> None:
+    mf = view()
+    configs = mf.sample(4, seed=0)
+    answers = mf.query_many(configs, at=2)
+    expected = np.stack([answers["n_macs"], 100 - answers["valid_acc"]], axis=1)
+    assert np.array_equal(mf.objectives(configs, at=2, metrics=("n_macs", "valid_acc")), expected)
+
+
+def test_fixed_keys_may_be_left_out_and_must_not_be_contradicted() -> None:
+    mf = view()
+    whole = mf.sample(seed=0)
+    part = {key: whole[key] for key in mf.space.searched}
+    assert mf.query(part).values == mf.query(whole).values
+    wrong = {**part, "N": 3, "Resolution": 0.5}
+    said = r"N=3 is fixed at 5 in this (space|view).*\n?.*Resolution=0.5 is fixed at 1.0 in this (space|view)"
+    with pytest.raises(InvalidConfig, match=said):
+        mf.query(wrong)
+    with pytest.raises(InvalidConfig, match=r"N=3 is fixed at 5 in this view \(row 1\)"):
+        mf.query_many([part, wrong])
+    with pytest.raises(InvalidConfig, match=r"N=1 is fixed at 5 in this view \(row 0\)"):
+        mf.query_many({**mf.space.sample_columns(2, seed=0), "N": np.array([1, 5])})
+    with pytest.raises(InvalidConfig, match=r"LearningRate=9.0 is outside \[0.001, 1.0\] .*\(config 1\)"):
+        mf.query_many([part, {**part, "LearningRate": 9.0}])
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        (0, r"epoch=0 is not an integer in 1\.\.12"),
+        (13, "epoch=13 is not"),
+        (1.5, r"epoch=1\.5 is not an integer in 1\.\.12; bench\.fidelity\(\) rounds"),
+        (True, "epoch=True is not"),
+        ("5", "epoch='5' is not"),
+        (float("nan"), "epoch=nan is not"),
+        ({"epoch": 2, "Resolution": 0.3}, r"Resolution=0\.3 is not one of"),
+        (
+            {"N": 3},
+            "N=3 is not a fidelity of this view, which fixes it at 5; the fidelities of this",
+        ),
+        ({"depth": 3}, "'depth' is not a fidelity; the fidelities of this view are epoch, Resolution"),
+        ({"epoch": 0, "Resolution": 2}, r"(?s)epoch=0 is.*Resolution=2 is"),
+    ],
+    ids=["zero", "beyond", "half", "bool", "text", "nan", "illegal", "fixed", "unknown", "two-faults"],
+)
+def test_a_fidelity_that_a_view_does_not_have_is_refused(at: object, said: str) -> None:
+    config = view().sample(seed=0)
+    for ask in (
+        lambda: view().query(config, at=at),
+        lambda: view().query_many([config], at=at),
+        lambda: view().query_many([config], at=[at]),
+        lambda: view().query_many([config], each_at=[at]),
+    ):
+        with pytest.raises(InvalidFidelity, match=said):
+            ask()
+
+
+def test_a_searched_size_stands_in_the_config_and_not_in_the_fidelity() -> None:
+    with pytest.raises(InvalidFidelity, match="N=3: N is searched in this view and stands in the config"):
+        View(BENCH).query(BENCH.sample(seed=0), at={"N": 3})
+
+
+def test_a_view_without_epochs_is_always_at_the_last_one() -> None:
+    sizes = view(fidelities="N", fixed={})
+    config = sizes.sample(seed=0)
+    assert sizes.query(config, at={"N": 1}).values == BENCH.query({**config, "N": 1}, at=12).values
+    assert sizes.query(config, at={"N": 1, "epoch": 12}).fidelity == {"epoch": 12, "N": 1}
+    with pytest.raises(InvalidFidelity, match="epoch=5: every query of this view is at epoch 12"):
+        sizes.query(config, at=5)
+
+
+def test_fidelities_must_be_as_many_as_configs_and_given_once() -> None:
+    configs = view().sample(2, seed=0)
+    with pytest.raises(InvalidFidelity, match="each_at: 1 fidelities for 2 configs"):
+        view().query_many(configs, each_at=[1])
+    with pytest.raises(InvalidFidelity, match="each_at=3 is not a list of fidelities"):
+        view().query_many(configs, each_at=3)
+    with pytest.raises(InvalidArgument, match="at and each_at are both given"):
+        view().query_many(configs, at=1, each_at=[1, 2])
+
+
+@given(SUBSETS, SHARES, SHARES)
+def test_along_the_path_every_fidelity_is_legal_and_grows(names: list[str], a: float, b: float) -> None:
+    chosen = View(BENCH, fidelities=names)
+    low, high = chosen.path(min(a, b)), chosen.path(max(a, b))
+    assert list(low) == list(chosen.fidelities)
+    assert all(low[name] in chosen.fidelities[name] and low[name] <= high[name] for name in low)
+    assert chosen.fidelity(low) == {"epoch": 12, **low}
+
+
+@given(SUBSETS)
+def test_the_path_ends_at_the_full_fidelity_and_begins_at_the_lowest(names: list[str]) -> None:
+    chosen = View(BENCH, fidelities=names)
+    assert chosen.path(1.0) == chosen.path(1) == dict(chosen.full)
+    assert chosen.path(1e-9) == {name: values[0] for name, values in chosen.fidelities.items()}
+
+
+def test_thirds_of_the_path_are_the_steps_of_the_published_diagonal() -> None:
+    diagonal = View(BENCH, fidelities=FIDELITIES)
+    assert diagonal.path(1 / 9) == {"epoch": 1, "N": 1, "W": 4, "Resolution": 0.25}
+    assert diagonal.path(1 / 3) == {"epoch": 4, "N": 3, "W": 8, "Resolution": 0.5}
+
+
+@pytest.mark.parametrize("s", [0, -0.1, 1.01, float("nan"), True, "1", None], ids=repr)
+def test_a_share_is_a_number_above_zero_up_to_one(s: object) -> None:
+    with pytest.raises(InvalidFidelity, match=r"s=.* is not a number in \(0, 1\]"):
+        view().path(s)
+
+
+def test_rounding_is_half_to_even_and_only_where_it_is_asked_for() -> None:
+    mf = view()
+    assert mf.fidelity({"epoch": 2.469}) == {"epoch": 2, "Resolution": 1.0}
+    assert [mf.fidelity(e)["epoch"] for e in (2.5, 3.5, np.float32(11.6))] == [2, 4, 12]
+    assert mf.fidelity() == dict(mf.full)
+    for wrong in (0.4, 12.6, float("nan"), float("inf")):
+        with pytest.raises(InvalidFidelity, match="epoch="):
+            mf.fidelity(wrong)
+
+
+def test_a_view_tells_what_it_is() -> None:
+    assert "11 keys searched; fidelities epoch, Resolution; fixed N=5, W=16" in repr(view())
+
+
+def test_a_view_survives_pickling() -> None:
+    again = pickle.loads(pickle.dumps(view()))
+    assert again.fidelities == view().fidelities
+    assert again.space == view().space
+    assert again.query(view().sample(seed=0)).values == view().query(view().sample(seed=0)).values

@@ -1,0 +1,99 @@
+"""Tasks: the protocols and what refuses a bad one."""
+
+import dataclasses
+
+import pytest
+
+from jahs.errors import InvalidArgument, UnknownName
+from jahs.tasks.definitions import PROSE, RESOLUTIONS, TASKS, caveats_of, task
+
+
+@pytest.mark.parametrize("found", TASKS.values(), ids=TASKS)
+def test_a_task_is_whole(found):
+    assert task(found.name) is found
+    assert found.citation
+    assert found.title
+    assert found.n_train >= 256
+    sides = [found.image_side(resolution) for resolution in RESOLUTIONS]
+    assert sides == [found.side // 4, found.side // 2, found.side]
+    for statistic in (found.mean, found.std):
+        assert statistic is None or len(statistic) == found.n_channels
+
+
+def test_the_published_tasks_are_as_published():
+    facts = {
+        name: (t.side, t.n_channels, t.n_classes, t.max_epoch, t.n_train + t.n_valid, t.n_test)
+        for name, t in TASKS.items()
+        if name in ("cifar10", "colorectal_histology", "fashion_mnist")
+    }
+    assert facts == {
+        "cifar10": (32, 3, 10, 200, 50_000, 10_000),
+        "colorectal_histology": (32, 3, 8, 200, 4_504, 496),
+        "fashion_mnist": (32, 1, 10, 200, 63_000, 7_000),
+    }
+
+
+def test_a_task_takes_no_more_images_than_there_are():
+    n_images = {
+        "digits": 1_797,
+        "fashion_mnist": 70_000,
+        "cifar10": 60_000,
+        "cifar10_first": 20_000,
+        "colorectal_histology": 5_000,
+    }
+    for found in TASKS.values():
+        assert found.n_train + found.n_valid + found.n_test <= n_images[found.data_set]
+
+
+def test_a_task_whose_network_runs_out_of_pixels_is_refused():
+    with pytest.raises(InvalidArgument, match="images of 2 pixels; the side must be a multiple of 16"):
+        dataclasses.replace(TASKS["digits"], side=8)
+    with pytest.raises(InvalidArgument, match="multiple of 16"):
+        dataclasses.replace(TASKS["digits"], side=20)
+
+
+def test_a_rate_is_trained_as_it_is_unless_the_task_says_otherwise():
+    found = TASKS["fashion_mnist_mini"]
+    assert (found.trained_rate(0.1), found.trained_rate(1.0)) == (0.1, 1.0)
+    factored = dataclasses.replace(found, learning_rate_factor=0.25, learning_rate_power=0.5)
+    assert factored.trained_rate(0.04) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("key", ["learning_rate_factor", "learning_rate_power"])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_factor_that_is_no_positive_number_is_refused(key, value):
+    with pytest.raises(InvalidArgument, match=f"{key}=.*must be a finite number above 0"):
+        dataclasses.replace(TASKS["digits"], **{key: value})
+
+
+def test_every_fault_of_a_task_is_named_at_once():
+    with pytest.raises(InvalidArgument) as caught:
+        dataclasses.replace(TASKS["digits"], side=8, n_train=0, max_epoch=-1)
+    lines = str(caught.value).splitlines()
+    assert [line.split(": ")[1].split("=")[0] for line in lines] == ["side", "n_train", "max_epoch"]
+
+
+def test_tasks_cannot_be_changed():
+    with pytest.raises(TypeError):
+        TASKS["new"] = TASKS["digits"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        TASKS["digits"].side = 32
+
+
+@pytest.mark.parametrize("name", ["cifar", "", None, 3, ["digits"], "CIFAR10"])
+def test_an_unknown_task_lists_those_that_exist(name):
+    with pytest.raises(UnknownName, match=r"task=.* does not exist.*digits, fashion_mnist_mini, cifar10"):
+        task(name)
+
+
+def test_each_caveat_is_given_once_and_tasks_without_one_add_nothing():
+    short, plain = (dataclasses.replace(TASKS["digits"], caveat=caveat) for caveat in ("Short.", None))
+    assert caveats_of([short, plain, short]) == ("Short.",)
+    assert caveats_of([plain]) == ()
+
+
+def test_the_embedded_task_says_that_it_is_short_training():
+    caveat = TASKS["fashion_mnist_mini"].caveat
+    assert caveat is not None
+    assert "384 SGD steps" in caveat
+    assert set(PROSE) <= {field.name for field in dataclasses.fields(TASKS["digits"])}
