@@ -26,6 +26,7 @@ from jahs.models.features import (
     joint_columns,
 )
 from jahs.models.features.cells import CELL_FEATURES, NO_PATH, cell_features
+from jahs.models.features.formulas import FORMULAS
 from jahs.schema import COLUMNS
 from jahs.spaces.cell import canonical_keys
 from jahs.tasks.definitions import TASKS
@@ -197,6 +198,12 @@ def test_every_column_of_the_table_of_cells_is_in_a_group_and_every_group_is_kno
     listed = [name for names in CELL_FEATURES.values() for name in names]
     assert set(cell_features(canonical=True)) == set(listed)
     assert sum(len(names) for names in GROUPS.values()) == len({name for names in GROUPS.values() for name in names})
+
+
+def test_every_formula_gives_columns_of_groups_alone() -> None:
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert set(FORMULAS) <= set(grouped)
+    assert not set(FORMULAS) & {name for names in CELL_FEATURES.values() for name in names}
 
 
 def test_a_set_without_a_group_lacks_its_columns_and_no_other() -> None:
