@@ -30,6 +30,7 @@ __all__ = [
     "Configs",
     "RowFaults",
     "codes",
+    "columns_of_codes",
     "config_ids",
     "ids_of_codes",
     "rows",
@@ -64,11 +65,15 @@ def validate_columns(columns: Mapping[str, npt.ArrayLike]) -> Columns:
     Raises:
         InvalidConfig: faults of the first faulty rows, each beginning with its key; how many there are in all.
     """
-    matrix = _codes_of_columns(columns)
-    clean: Columns = {}
-    for values, (name, parameter) in zip(matrix.T, PARAMETERS.items(), strict=True):
-        clean[name] = values.astype(COLUMN_DTYPES[name]) if parameter.kind == "float" else decoded(parameter, values)
-    return clean
+    return columns_of_codes(_codes_of_columns(columns))
+
+
+def columns_of_codes(found: npt.NDArray[np.float64]) -> Columns:
+    """Return the columns that the rows of `codes` stand for."""
+    return {
+        name: values.astype(COLUMN_DTYPES[name]) if parameter.kind == "float" else decoded(parameter, values)
+        for values, (name, parameter) in zip(found.T, PARAMETERS.items(), strict=True)
+    }
 
 
 def decoded(parameter: Parameter, values: npt.NDArray[np.floating]) -> npt.NDArray[np.generic]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from jahs.errors import UnknownName
+from jahs.errors import InvalidArgument, UnknownName
+from jahs.spaces.parameters import show
 
-__all__ = ["ACCURACIES", "LEARNED", "METRICS", "Metric", "metric"]
+__all__ = ["ACCURACIES", "LEARNED", "METRICS", "Metric", "metric", "read_metrics"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +133,7 @@ METRICS: Final[Mapping[str, Metric]] = MappingProxyType({m.name: m for m in _ALL
 LEARNED: Final = tuple(m.name for m in _ALL if m.kind == "learned")
 ACCURACIES: Final = ("train_acc", "valid_acc", "test_acc")
 
-_BY_ALIAS = {m.published_name: m for m in _ALL if m.published_name is not None}
+_NAMES = {alias: m.name for m in _ALL for alias in (m.name, m.published_name) if alias}
 
 
 def metric(name: str) -> Metric:
@@ -145,6 +146,24 @@ def metric(name: str) -> Metric:
         >>> metric("valid-acc").name
         'valid_acc'
     """
-    if isinstance(name, str) and (found := METRICS.get(name) or _BY_ALIAS.get(name)):
-        return found
-    raise UnknownName.of("metric", name, [*METRICS, *_BY_ALIAS])
+    if isinstance(name, str) and name in _NAMES:
+        return METRICS[_NAMES[name]]
+    raise UnknownName.of("metric", name, list(dict.fromkeys([*METRICS, *_NAMES])))
+
+
+def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS) -> tuple[str, ...]:
+    """Return our names of metrics that are given by ours or the published ones, each once.
+
+    Raises:
+        UnknownName: metrics that `known` lacks; lists those that it has.
+        InvalidArgument: `metrics` is not a list of names, or empty.
+    """
+    if isinstance(metrics, str) or not isinstance(metrics, Iterable):
+        raise InvalidArgument(f"metrics={show(metrics)} is not a list of names; for one metric give [{show(metrics)}]")
+    given = [name if isinstance(name, str) else show(name) for name in metrics]
+    if not given:
+        raise InvalidArgument(f"metrics is empty; give one or more of {', '.join(known)}")
+    names = [_NAMES.get(name, name) for name in given]
+    if unknown := [name for name, own in zip(given, names, strict=True) if own not in known]:
+        raise UnknownName("\n".join(str(UnknownName.of("metric", name, known)) for name in unknown))
+    return tuple(dict.fromkeys(names))
