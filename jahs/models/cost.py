@@ -42,7 +42,7 @@ _Floats = NDArray[np.float32] | NDArray[np.float64]
 
 
 def n_params(X: NDArray[np.float32], task: Task) -> _Ints:
-    """Trainable parameters, (n,), of encoded configs, (n, 15) float32 with the columns of `jahs.schema.COLUMNS`.
+    """Return the trainable parameters, (n,), of encoded configs, (n, 15) float32; see `jahs.schema.COLUMNS`.
 
     Raises:
         InvalidArgument: `X` has another shape or dtype, `task` is no Task, or no network has such values.
@@ -51,7 +51,7 @@ def n_params(X: NDArray[np.float32], task: Task) -> _Ints:
 
 
 def n_macs(X: NDArray[np.float32], task: Task) -> _Ints:
-    """Multiply-adds of one image, (n,), of encoded configs, (n, 15) float32 with the columns of `jahs.schema.COLUMNS`.
+    """Return the multiply-adds of one image, (n,), of encoded configs, (n, 15) float32; see `jahs.schema.COLUMNS`.
 
     Raises:
         InvalidArgument: `X` has another shape or dtype, `task` is no Task, or no network has such values.
@@ -60,7 +60,7 @@ def n_macs(X: NDArray[np.float32], task: Task) -> _Ints:
 
 
 def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
-    """Parameters and multiply-adds of one config; of its keys, only N, W, Resolution and Op1 .. Op6 are looked at.
+    """Return the parameters and multiply-adds of one config; only N, W, Resolution and Op1 .. Op6 are read.
 
     Example:
         >>> from jahs.tasks.definitions import TASKS
@@ -70,7 +70,7 @@ def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
 
     Raises:
         InvalidConfig: with a line for each key that is missing or has no network.
-        InvalidArgument: `task` is no Task.
+        InvalidArgument: `task` is not a Task.
     """
     _check_task(task)
     faults = [f"{key}: missing" for key in _COSTLY if key not in config]

@@ -84,20 +84,20 @@ class Benchmark(Forms):
 
         Args:
             task: name of a task, see `jahs.tasks.TASKS`.
-            kind: "surrogate" (models), "table" (recorded runs) or "live" (train now; takes a checkout).
+            kind: "surrogate" (models), "table" (recorded runs) or "live" (train now; requires a checkout).
             download: has no effect; `jahs download` is the only thing that downloads.
             save_dir: a folder in which a release is looked for before the usual places, see `jahs.releases`; one that
                 is not there yet, or holds none, is passed over with a logged warning.
-            metrics: what queries answer unless told otherwise, our names or the published ones; None: everything.
+            metrics: what queries answer by default, our names or the published ones; None: everything.
             lazy: has no effect; models are read once.
             release: the folder of a release, or one that holds it as `<task>/`; of recorded runs for kind="table".
-            sha256: digest that the release's manifest must have, which stands for every byte of it; None: any release.
+            sha256: required digest of the release's manifest, which covers every byte of it; None: any release.
                 `jahs verify --json` prints it, and `jahs.release.EMBEDDED` has that of the package's own.
             engine: "numpy" or "compiled" to insist; "auto" takes the compiled one if it can be had.
 
         Raises:
             UnknownName: a task, kind or metric does not exist.
-            MissingData: there is no release, or a folder is none or cannot be read; says where it was looked for.
+            MissingData: there is no release, or a folder is not one or cannot be read; says where it was looked for.
             CorruptFile, UnknownFormat: the release is damaged, or of another version.
             ProtocolMismatch: the release is of another task, or has another `sha256`.
             MissingDependency: the engine or the live oracle needs what is not installed.
@@ -128,10 +128,10 @@ class Benchmark(Forms):
         return _reopen, (asdict(self._asked) | {"metrics": self._names}, self._opened.sha256)
 
     def fidelity(self, at: object = None) -> dict[str, float]:
-        """Return the fidelity that a budget stands for: its epoch is rounded to the nearest integer, half to even.
+        """Return the fidelity of a budget: the epoch is rounded to the nearest integer, half to even.
 
         Raises:
-            InvalidFidelity: it is no number, NaN, or out of range.
+            InvalidFidelity: it is not a finite number, or out of range.
 
         Example:
             >>> bench.fidelity(2.469)  # doctest: +SKIP
@@ -255,7 +255,7 @@ class Benchmark(Forms):
         return front_of(configs, objective_matrix(self.query_many(configs, metrics=names), chosen), chosen, corner)
 
     def reference_point(self, metrics: Iterable[str]) -> NDArray[np.float64]:
-        """Return the frozen reference point of these metrics; names those that exist if there is none."""
+        """Return the frozen reference point of these metrics; an error lists those that exist."""
         return self._references.reference_point(metrics)
 
     def hypervolume(self, F: ArrayLike, metrics: Iterable[str]) -> float:
@@ -275,10 +275,10 @@ class Benchmark(Forms):
         return View(self, fidelities=fidelities, fixed=fixed, search=search)
 
     def quality(self) -> Mapping[str, Any]:  # Any: JSON
-        """Return how good the models are, as measured on configs that none of them has seen.
+        """Return how good the models are on held-out configs.
 
         Raises:
-            MissingData: the release says nothing about it, or there is none.
+            MissingData: there is no release, or it has no quality card.
         """
         release = self._opened.release
         if release is None or release.quality is None:
@@ -338,15 +338,15 @@ class Benchmark(Forms):
 
 
 def _reopen(asked: Mapping[str, Any], sha256: str | None) -> Benchmark:
-    """Open what a pickled benchmark refers to; what was reopened before and still stands there is not opened again.
+    """Open what a pickled benchmark refers to; what was opened before and has not changed is not opened again.
 
     Raises:
-        MissingData: nothing stands there now.
-        ProtocolMismatch: another release stands there now.
+        MissingData: it is gone.
+        ProtocolMismatch: another release is there now.
     """
     which = Asked(**{name: value for name, value in asked.items() if name != "metrics"})
-    still_stands = sha256 is not None and sha256_of(which) == sha256
-    return (_open_same if still_stands else _open_same.__wrapped__)(which, asked["metrics"], sha256)
+    is_same = sha256 is not None and sha256_of(which) == sha256
+    return (_open_same if is_same else _open_same.__wrapped__)(which, asked["metrics"], sha256)
 
 
 @lru_cache(maxsize=_MOST_REOPENED)

@@ -69,7 +69,7 @@ def validate_columns(columns: Mapping[str, npt.ArrayLike]) -> Columns:
 
 
 def columns_of_codes(found: npt.NDArray[np.float64]) -> Columns:
-    """Return the columns that the rows of `codes` stand for."""
+    """Return the columns of configs with these `codes`."""
     return {
         name: values.astype(COLUMN_DTYPES[name]) if parameter.kind == "float" else decoded(parameter, values)
         for values, (name, parameter) in zip(found.T, PARAMETERS.items(), strict=True)
@@ -77,7 +77,7 @@ def columns_of_codes(found: npt.NDArray[np.float64]) -> Columns:
 
 
 def decoded(parameter: Parameter, values: npt.NDArray[np.floating]) -> npt.NDArray[np.generic]:
-    """Return the choices that legal codes stand for."""
+    """Return the choices that have these codes, which must be legal."""
     choices = np.empty(len(values), dtype=COLUMN_DTYPES[parameter.name])
     for choice, code in zip(parameter.choices, parameter.codes, strict=True):
         choices[values == code] = choice
@@ -169,7 +169,7 @@ def _codes_of_columns(columns: Mapping[str, npt.ArrayLike]) -> npt.NDArray[np.fl
 
 
 def _as_array(values: object) -> npt.NDArray[np.generic]:
-    """An array as it is; a list as objects, since numpy would turn [1, True] into integers and say nothing."""
+    """Return an array unchanged, and a list as objects: numpy would silently turn [1, True] into integers."""
     if isinstance(values, list | tuple):
         column = np.empty(len(values), dtype=np.object_)
         for i, value in enumerate(values):

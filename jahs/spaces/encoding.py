@@ -26,7 +26,7 @@ from jahs.spaces.parameters import PARAMETERS, Parameter, is_integer, show
 __all__ = ["MAX_EPOCH", "decode", "decode_columns", "encode", "encode_one"]
 
 MAX_EPOCH: Final = 2**24
-"""Largest epoch that float32 tells from its neighbours. What a task allows is for the query to say."""
+"""Largest epoch that float32 tells from its neighbours. A query checks what a task allows."""
 
 
 def encode(configs: Configs, epoch: int | Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:

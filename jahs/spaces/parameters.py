@@ -105,7 +105,7 @@ class Parameter:
         return InvalidConfig([f"{self.name}={show(value)} {problem}{hint}"])
 
     def _nearest(self, value: object) -> Value | None:
-        """The legal value that was probably meant, or None where nothing suggests one."""
+        """Return the legal value that was probably meant, or None where nothing suggests one."""
         if isinstance(value, str):
             if isinstance(self.default, str):
                 lowered = {str(choice).lower(): choice for choice in self.choices}
@@ -150,7 +150,7 @@ PARAMETERS: Final[Mapping[str, Parameter]] = MappingProxyType({parameter.name: p
 
 
 def _to_builtin(value: object) -> object:
-    """The builtin that a numpy scalar, an array of no dimensions or a subclass holds; anything else as it is."""
+    """Return the builtin that a numpy scalar, a 0-d array or a subclass holds; anything else unchanged."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]  # of a masked array nothing: np.ma.masked stays what it is
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):  # item() of 5 ns is 5
@@ -205,7 +205,7 @@ def is_number(value: object) -> bool:
 
 
 def show(value: object) -> str:
-    """The value on one short line, also when its repr is long, has several lines or raises."""
+    """Show a value on one short line, also when its repr is long, has several lines or raises."""
     try:
         text = _SHORT.repr(_to_builtin(value))
     except ValueError:  # an int of more digits than Python agrees to print

@@ -31,11 +31,11 @@ class Metric:
 
     name: str
     unit: str
-    direction: Literal["min", "max"]
-    lower: float
-    upper: float
-    kind: Literal["exact", "learned", "recorded"]
-    by_epoch: bool
+    direction: Literal["min", "max"] = "min"
+    lower: float = 0.0
+    upper: float = math.inf
+    kind: Literal["exact", "learned", "recorded"] = "learned"
+    by_epoch: bool = True
     description: str
     published_name: str | None = None
     published_scale: float = 1.0
@@ -46,10 +46,7 @@ def _accuracy(part: str, description: str) -> Metric:
         name=f"{part}_acc",
         unit="%",
         direction="max",
-        lower=0.0,
         upper=100.0,
-        kind="learned",
-        by_epoch=True,
         published_name=f"{part}-acc",
         description=description,
     )
@@ -59,11 +56,7 @@ def _loss(part: str) -> Metric:
     return Metric(
         name=f"{part}_loss",
         unit="nat",
-        direction="min",
-        lower=0.0,
-        upper=math.inf,
         kind="recorded",
-        by_epoch=True,
         published_name=f"{part}-loss",
         description=f"Mean cross-entropy over the {part} images.",
     )
@@ -78,10 +71,6 @@ _ALL = (
     Metric(
         name="latency",
         unit="s",
-        direction="min",
-        lower=0.0,
-        upper=math.inf,
-        kind="learned",
         by_epoch=False,
         published_name="latency",
         description="CPU seconds of one core for an evaluation forward pass of one batch of 256 images.",
@@ -89,20 +78,12 @@ _ALL = (
     Metric(
         name="runtime",
         unit="s",
-        direction="min",
-        lower=0.0,
-        upper=math.inf,
-        kind="learned",
-        by_epoch=True,
         published_name="runtime",
         description="Cumulative CPU seconds of one core from the first to the queried epoch, training plus evaluation.",
     ),
     Metric(
         name="n_params",
         unit="parameters",
-        direction="min",
-        lower=0.0,
-        upper=math.inf,
         kind="exact",
         by_epoch=False,
         published_name="size_MB",
@@ -112,9 +93,6 @@ _ALL = (
     Metric(
         name="n_macs",
         unit="multiply-adds",
-        direction="min",
-        lower=0.0,
-        upper=math.inf,
         kind="exact",
         by_epoch=False,
         published_name="FLOPS",
@@ -128,7 +106,7 @@ _ALL = (
 )
 
 METRICS: Final[Mapping[str, Metric]] = MappingProxyType({m.name: m for m in _ALL})
-"""Every metric by its name."""
+"""Every metric by name."""
 
 LEARNED: Final = tuple(m.name for m in _ALL if m.kind == "learned")
 ACCURACIES: Final = ("train_acc", "valid_acc", "test_acc")
@@ -140,7 +118,7 @@ def metric(name: str) -> Metric:
     """Return the metric called `name`, its own name or the published one.
 
     Raises:
-        UnknownName: if there is no such metric; lists those that exist.
+        UnknownName: the metric does not exist; lists those that do.
 
     Example:
         >>> metric("valid-acc").name

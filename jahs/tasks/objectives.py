@@ -1,7 +1,7 @@
 """Metrics as objectives: float64 columns of which less is always better.
 
-A metric that is minimised stands for itself. One that is maximised is taken from its upper bound (an accuracy becomes
-the error, 100 - accuracy), or changes its sign if it has no bound.
+A metric that is minimised is its own objective. One that is maximised is taken from its upper bound (an accuracy
+becomes the error, 100 - accuracy), or changes its sign if it has no bound.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Objective:
         """Return values of the metric as values of the objective.
 
         Raises:
-            InvalidArgument: a value is masked, or is no number.
+            InvalidArgument: a value is masked, or is not a number.
 
         Example:
             >>> read_objectives(["valid_acc"])[0].minimised([90, 95.5]).tolist()

@@ -45,7 +45,7 @@ _CHUNK: Final = 2**12  # rows at a time, so that a formula's arrays stay in the 
 _OF_CELL: Final = frozenset(name for names in CELL_FEATURES.values() for name in names)
 _FACTS: Final = _OF_CELL | frozenset(SIGNAL_FEATURES)
 _OF_CLASS: Final = "_of_class"  # suffix of what is read from the cell that represents the class
-# What formulas may name. LearningRate and WeightDecay stand twice in a row of arguments: as given, and as the float32
+# What formulas may name. LearningRate and WeightDecay are there twice: as given, and as the float32
 # that the encoded matrix holds, which is what features are made of.
 _ARGUMENTS: Final = (
     *(f"given_{key}" if key in {"LearningRate", "WeightDecay"} else key for key in CONFIG_KEYS),
@@ -70,11 +70,11 @@ class Column(NamedTuple):
 
 
 Place: TypeAlias = tuple[int, int]
-"""Where a config stands in the look-up tables: its cell's number, and its (N, W, Resolution) among all 27."""
+"""The position of a config in the look-up tables: its cell's number, and its (N, W, Resolution) among all 27."""
 
 
 def joint_columns(sets: Sequence[FeatureSet]) -> tuple[tuple[Column, ...], list[list[int]]]:
-    """Return every distinct column of several feature sets, and for each set where its columns stand among them.
+    """Return every distinct column of several feature sets, and for each set the positions of its columns among them.
 
     One set keeps its order. Of several, what is looked up by the cell comes last, so that it is copied in one piece.
     """
@@ -87,7 +87,7 @@ def joint_columns(sets: Sequence[FeatureSet]) -> tuple[tuple[Column, ...], list[
 
 
 def _reads(name: str) -> tuple[str, ...]:
-    """What a column is computed from."""
+    """Return the names of what a column is computed from."""
     return parameters_of(FORMULAS[name]) if name in FORMULAS else (name,)
 
 
@@ -132,7 +132,7 @@ class RowBuilder:
         self._schedule = np.array([self._spent, self._now])  # (2, max_epoch + 1)
 
     def place(self, codes: Sequence[float]) -> Place:
-        """Return where a config stands, given its `jahs.spaces.configs.config_codes`."""
+        """Return the position of a config in the tables, given its `jahs.spaces.configs.config_codes`."""
         _, _, n, op1, op2, op3, op4, op5, op6, _, resolution, _, w, _ = codes
         cell = ((((op1 * 5 + op2) * 5 + op3) * 5 + op4) * 5 + op5) * 5 + op6
         return int(cell), self._size_of[n, w, resolution]
@@ -250,12 +250,13 @@ class FeatureBuilder:
                 is_wrong |= np.logical_and.reduce([values != code for code in known.codes])
         if is_wrong.any():
             raise InvalidArgument(
-                f"X: {int(is_wrong.sum())} of {len(X)} rows, the first {int(is_wrong.argmax())}, are no encoded config"
+                f"X: {int(is_wrong.sum())} of {len(X)} rows are not encoded configs, "
+                f"the first is {int(is_wrong.argmax())}"
             )
 
 
 def _places(X: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cell numbers, and places in `SIZES`, of encoded configs."""
+    """Return cell numbers, and positions in `SIZES`, of encoded configs."""
     sizes = np.zeros(len(X), np.int64)
     for key in SIZE_KEYS:
         _, middle, large = PARAMETERS[key].codes
@@ -265,17 +266,17 @@ def _places(X: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def _table(columns: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # Any: float32 or float64
-    """One row per cell, (15625, n_columns)."""
+    """Return one row per cell, (15625, n_columns)."""
     return np.column_stack(columns).astype(dtype, copy=False) if columns else np.empty((N_CELLS, 0), dtype)
 
 
 def _facts(column: Column) -> list[tuple[str, bool]]:
-    """What a computed column reads of the cell and of its signal, besides the costs."""
+    """Return what a computed column reads of the cell and of its signal, besides the costs."""
     return [(name, column.is_canonical) for name in _reads(column.name) if name in _FACTS]
 
 
 def _fact_table(facts: Sequence[tuple[str, bool]], n_cells: int) -> NDArray[np.float64]:
-    """Facts of networks with `n_cells` cells a stage, (15625, n_facts)."""
+    """Return facts of networks with `n_cells` cells a stage, (15625, n_facts)."""
     columns = [
         cell_features(canonical=flag)[name] if name in _OF_CELL else signal_features(n_cells, canonical=flag)[name]
         for name, flag in facts
@@ -309,7 +310,7 @@ def _formulas(columns: Sequence[Column], arguments: Sequence[str]) -> _Formulas:
 
 
 def _copied_run(columns: Sequence[Column]) -> tuple[int, int]:
-    """Where the longest run of columns that are looked up by the cell begins, and one past its end."""
+    """Return the start of the longest run of columns that are looked up by the cell, and one past its end."""
     best = start = 0, 0
     for i, column in enumerate(columns):
         start = (start[0] if column.name in _OF_CELL else i + 1, i + 1)
@@ -318,7 +319,7 @@ def _copied_run(columns: Sequence[Column]) -> tuple[int, int]:
 
 
 def _schedule(max_epoch: int) -> tuple[list[float], list[float]]:
-    """By epoch: the share of the schedule spent up to and with it, and its learning rate as a share of the initial one.
+    """Return by epoch the share of the schedule that is spent after it, and its learning rate relative to the first.
 
     The rate of epoch e is half of 1 + cos(pi (e - 1) / max_epoch), times the initial one. Rounded, so that cosines of
     different libraries give the same bits.

@@ -1,8 +1,8 @@
-"""The features that models read: what each is, in which group it stands, and the sets that models choose.
+"""The features that models read: what each is, its group, and the sets that models choose.
 
 A feature set is a list of columns with a name and a version. Trees see only the order of a column's values, so a
 logarithm or an epoch's share of the task says nothing that the plain value does not; what helps are products, which
-stand for sums of logarithms. `jahs.models.features` builds them.
+are sums of logarithms. `jahs.models.features` builds them.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class FeatureSet:
     is_canonical: bool
 
     def __post_init__(self) -> None:
-        """Refuse columns that do not exist, stand twice, or none at all."""
+        """Refuse columns that do not exist or are repeated, and an empty set."""
         if unknown := [name for name in self.columns if name not in _KNOWN]:
             raise UnknownName.of("feature", unknown[0], sorted(_KNOWN))
         if not self.columns or len(set(self.columns)) != len(self.columns):
@@ -178,7 +178,7 @@ def feature_set(name: str) -> FeatureSet:
     """Return the feature set called `name`.
 
     Raises:
-        UnknownName: if there is none; lists those that exist.
+        UnknownName: it does not exist; lists those that do.
     """
     if name in FEATURE_SETS:
         return FEATURE_SETS[name]

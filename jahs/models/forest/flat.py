@@ -38,7 +38,7 @@ class Forest:
 
     A row goes left at a split if `row[feature] < threshold`, in float32. The answer of a forest is its base score plus
     its trees' leaf values, added one by one in the order of the trees in float32, as XGBoost does on a CPU.
-    There is no direction for a missing value: rows must not contain NaN.
+    Missing values have no direction: rows must not contain NaN.
 
     Attributes:
         n_features: columns of a row.
@@ -109,7 +109,7 @@ def _tree_depths(forest: Forest, inner_before: Int32s) -> Int64s:
 
 
 def left_steps(forest: Forest) -> Int32s:
-    """(n_nodes,) how far each node's left child stands behind it, 0 for a leaf; the right child is the next one."""
+    """(n_nodes,) the distance from each node to its left child, 0 for a leaf; the right child is the next one."""
     return _left_steps(forest, _inner_before(forest))
 
 
@@ -124,7 +124,7 @@ def _left_steps(forest: Forest, inner_before: Int32s) -> Int32s:
 
 
 def _inner_before(forest: Forest) -> Int32s:
-    """(n_nodes + 1,) how many inner nodes stand before each node."""
+    """(n_nodes + 1,) the number of inner nodes before each node."""
     inner_before = np.zeros(forest.n_nodes + 1, np.int32)
     np.cumsum(forest.node_split < forest.n_splits, out=inner_before[1:])
     return inner_before
@@ -194,7 +194,7 @@ def _is_partition(start: Int64s, end: int, *, smallest: int) -> bool:
 
 
 def _shape_faults(forest: Forest) -> list[str]:
-    """A breadth-first tree: each node but the root has a parent before it, and each child that is promised is there."""
+    """Check that a tree is breadth-first: each node but the root has a parent before it, and no child is missing."""
     inner_before = _inner_before(forest)
     # A child that stands at or before its parent is one that the parent has not got: the tree ended before.
     backward = np.flatnonzero((_left_steps(forest, inner_before) <= 0) & (forest.node_split < forest.n_splits))

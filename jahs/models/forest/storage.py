@@ -66,7 +66,7 @@ def load_forest(path: Path) -> Forest:
     """Read and check the npz of `save_forest`.
 
     Raises:
-        MissingData: there is no such file.
+        MissingData: the file does not exist.
         CorruptFile: the bytes are not those of a forest.
         UnknownFormat: the file is of another format version.
     """
@@ -152,7 +152,7 @@ def _mapped(path: Path) -> mmap.mmap:
 
 
 def _row(name: str, data: bytes | mmap.mmap) -> Array:
-    """The row of numbers in the bytes of an npy file, which stay where they are."""
+    """Return the row of numbers in the bytes of an npy file, without a copy."""
     file = io.BytesIO(data) if isinstance(data, bytes) else data
     if npy.read_magic(file) != (1, 0):
         raise ValueError(f"{name} is of another npy version")

@@ -293,7 +293,7 @@ class NoiseModel:
 
 
 def _one_seed(seed: object) -> int | None:
-    """A seed for all rows; None if there is one for each."""
+    """Return the seed of all rows; None if each has its own."""
     if isinstance(seed, np.ndarray) and seed.ndim == 1 and seed.dtype.kind in "iu":
         return None
     return read_seed(seed, or_else=", nor an array of one for each row")

@@ -41,7 +41,7 @@ class View(Forms):
 
     Attributes:
         bench: what answers.
-        space: the joint space with every key that is not searched fixed; fidelities stand there at their full values.
+        space: the joint space with every key that is not searched fixed; fidelities have their full values there.
         fidelities: the legal values of each fidelity of this view, ascending, in the order of `FIDELITIES`.
         metrics, max_epoch: as those of `bench`.
     """
@@ -108,8 +108,8 @@ class View(Forms):
     def path(self, s: float) -> dict[str, float]:
         """Return the fidelity at the share `s` of the way to the full one, for tools that know one scalar alone.
 
-        Every fidelity grows with `s`: the epoch is the one nearest to `s * max_epoch`, and N, W and Resolution stand
-        at the nearest of their three values, so that a third of the way is (1/3 of the epochs, N=3, W=8,
+        Every fidelity grows with `s`: the epoch is the one nearest to `s * max_epoch`, and N, W and Resolution have
+        the nearest of their three values, so that a third of the way is (1/3 of the epochs, N=3, W=8,
         Resolution=0.5).
 
         Args:
@@ -173,7 +173,7 @@ class View(Forms):
         return f"the fidelities of this view are {', '.join(self.fidelities)}"
 
     def _whole(self, config: Mapping[str, object], there: Mapping[str, float]) -> Config:
-        """All 14 keys of a config at a fidelity."""
+        """Return all 14 keys of a config at a fidelity."""
         whole = self.space.validate({**self._fixed, **config} if isinstance(config, Mapping) else config)
         return cast("Config", {**whole, **_sizes(there)})
 
@@ -219,7 +219,7 @@ class View(Forms):
         return np.array([[one[name] for name in self._asked] for one in there]).reshape(len(there), len(self._asked))
 
     def _read(self, at: object, read: _ReadEpoch = read_epoch) -> dict[str, float]:
-        """A whole fidelity of this view; `read` reads the epoch."""
+        """Return a whole fidelity of this view; `read` reads the epoch."""
         there: dict[str, float] = {"epoch": self.max_epoch, **self.full}
         faults = []
         for name, value in _mapping(at).items():
@@ -233,7 +233,7 @@ class View(Forms):
             elif name not in SIZES:
                 fault = f"{show(name)} is not a fidelity; {self._own}"
             elif name in self.space.searched:
-                fault = f"{name}={show(value)}: {name} is searched in this view and stands in the config; {self._own}"
+                fault = f"{name}={show(value)}: {name} is searched in this view and belongs in the config; {self._own}"
             else:
                 size, fault = read_size(name, value)
                 if fault is None and name in self.fidelities:
@@ -248,7 +248,7 @@ class View(Forms):
 
 
 def _mapping(at: object) -> dict[str, object]:
-    """A fidelity in any form as a mapping; what is not said is missing."""
+    """Return a fidelity in any form as a mapping of what is given."""
     if isinstance(at, Mapping):
         return dict(at)
     return {} if at is None else {"epoch": at}

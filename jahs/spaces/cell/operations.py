@@ -87,7 +87,7 @@ def checked_ops(ops: ArrayLike) -> NDArray[np.int64]:
     """`ops` as an int64 array of shape (n, 6).
 
     Raises:
-        InvalidArgument: it has another shape, is not of integers, or holds values that are no operation.
+        InvalidArgument: it has another shape, is not of integers, or holds values that are not operations.
     """
     refuse_masked("ops", ops)
     array = np.asarray(ops)
@@ -104,7 +104,7 @@ def checked_ops(ops: ArrayLike) -> NDArray[np.int64]:
             for row, column in wrong[:_MAX_FAULTS]
         ]
         if len(wrong) > _MAX_FAULTS:
-            faults.append(f"and {len(wrong) - _MAX_FAULTS} more values that are no operation")
+            faults.append(f"and {len(wrong) - _MAX_FAULTS} more values that are not operations")
     if faults:
         raise InvalidArgument("\n".join(faults))
     return array.astype(np.int64, copy=False)

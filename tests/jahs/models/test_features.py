@@ -238,7 +238,7 @@ def test_an_epoch_outside_of_the_task_is_refused(epoch: float) -> None:
 def test_what_no_config_is_encoded_as_is_refused(key: str, value: float) -> None:
     X = encoded(3)
     X[2, COLUMNS.index(key)] = value
-    with pytest.raises(InvalidArgument, match="1 of 3 rows, the first 2, are no encoded config"):
+    with pytest.raises(InvalidArgument, match="1 of 3 rows are not encoded configs, the first is 2"):
         BUILDERS["latency"].build(X)
     with pytest.raises(InvalidArgument, match="not a float32 matrix of 15 columns"):
         BUILDERS["latency"].build(X.astype(np.float64))
