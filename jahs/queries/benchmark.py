@@ -32,10 +32,10 @@ from jahs.queries.result import Result
 from jahs.release.find import full_path
 from jahs.spaces.columns import Configs, codes
 from jahs.spaces.configs import Config, config_codes
+from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import is_integer, show
 from jahs.spaces.seeds import Seeds, read_optional_seed
 from jahs.spaces.space import Space
-from jahs.tasks.fidelities import read_budget, read_epoch, read_epochs
 from jahs.tasks.metrics import Metric, read_metrics
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
 from jahs.queries.queryable import At
 from jahs.spaces.columns import Configs
+from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import show
 from jahs.spaces.seeds import Seeds, read_seeds
 from jahs.spaces.space import Space
-from jahs.tasks.fidelities import is_list
 from jahs.tasks.metrics import Metric
 from jahs.tasks.objectives import objective_matrix, read_objectives
 

@@ -69,7 +69,7 @@ class Queryable(Protocol):
         *,
         at: At | Sequence[At] | None = None,
         each_at: Sequence[At] | npt.NDArray[np.integer] | None = None,
-        seed: int | Sequence[int] | npt.NDArray[np.integer] | None = None,
+        seed: int | npt.NDArray[np.integer] | None = None,
         metrics: Sequence[str] | None = None,
     ) -> dict[str, npt.NDArray[np.float64]]:
         """Return the metrics of many configs as columns."""

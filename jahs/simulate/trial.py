@@ -72,17 +72,7 @@ class Trial:
 
     def to_dict(self) -> dict[str, object]:
         """Return the trial as a line of a log holds it, with the keys `jahs.schema.TRIAL_KEYS`."""
-        return {
-            "trial": self.trial,
-            "config": self.config,
-            "fidelity": self.fidelity,
-            "seed": self.seed,
-            "metrics": self.metrics,
-            "start": self.start,
-            "end": self.end,
-            "worker": self.worker,
-            "status": self.status,
-        }
+        return {key: getattr(self, key) for key in TRIAL_KEYS}
 
     @classmethod
     def from_dict(cls, line: object) -> Trial:

@@ -226,12 +226,6 @@ class FeatureBuilder:
         self._check(X)
         return self._rows.build(X)
 
-    def build_one(self, row: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the features, (n_columns,), of one encoded row that is known to be valid."""
-        *codes, epoch = row.tolist()
-        found: NDArray[np.float32] = self._rows.build_one(codes, int(epoch), self._rows.place(codes))[0]
-        return found
-
     def _check(self, X: NDArray[np.float32]) -> None:
         if not isinstance(X, np.ndarray) or X.dtype != np.float32 or X.ndim != 2 or X.shape[1] != len(COLUMNS):
             given = f"{X.dtype} of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__

@@ -11,20 +11,32 @@ with each threshold once however many nodes use it, and a node fits 2 bytes with
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile
 
-__all__ = ["MAX_DEPTH", "Float32s", "Forest", "Int64s", "Splits", "left_steps", "tree_depths"]
+__all__ = ["ARRAY_DTYPES", "MAX_DEPTH", "Float32s", "Forest", "Int64s", "Splits", "left_steps", "tree_depths"]
 
 Float32s: TypeAlias = NDArray[np.float32]
 Int32s: TypeAlias = NDArray[np.int32]
 Int64s: TypeAlias = NDArray[np.int64]
 Splits: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]
+
+ARRAY_DTYPES: Final[Mapping[str, tuple[type[np.generic], ...]]] = {
+    "split_feature": (np.uint16,),
+    "split_threshold": (np.float32,),
+    "node_split": (np.uint16, np.uint32),
+    "node_value": (np.float32,),
+    "tree_start": (np.int64,),
+    "forest_start": (np.int64,),
+    "base_score": (np.float32,),
+}
+"""The arrays of a forest, and which dtypes each may have."""
 
 # XGBoost's default is 6 and JAHS-Bench-201 searched up to 15; a file that claims more than this is a trap.
 MAX_DEPTH = 64
@@ -133,16 +145,7 @@ def _inner_before(forest: Forest) -> Int32s:
 def _form_faults(forest: Forest) -> list[str]:
     """Dtypes and lengths, which the other checks rely on."""
     faults = []
-    dtypes: dict[str, tuple[type[np.generic], ...]] = {
-        "split_feature": (np.uint16,),
-        "split_threshold": (np.float32,),
-        "node_split": (np.uint16, np.uint32),
-        "node_value": (np.float32,),
-        "tree_start": (np.int64,),
-        "forest_start": (np.int64,),
-        "base_score": (np.float32,),
-    }
-    for name, allowed in dtypes.items():
+    for name, allowed in ARRAY_DTYPES.items():
         array = getattr(forest, name)
         if array.dtype not in [np.dtype(dtype) for dtype in allowed] or array.ndim != 1 or not array.flags.c_contiguous:
             names = " or ".join(dtype.__name__ for dtype in allowed)

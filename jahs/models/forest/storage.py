@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, UnknownFormat
 from jahs.files.atomic import write_beside
-from jahs.models.forest.flat import Forest
+from jahs.models.forest.flat import ARRAY_DTYPES, Forest
 
 __all__ = [
     "FORMAT_VERSION",
@@ -33,15 +33,7 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 1
-ARRAYS = (
-    "split_feature",
-    "split_threshold",
-    "node_split",
-    "node_value",
-    "tree_start",
-    "forest_start",
-    "base_score",
-)
+ARRAYS = tuple(ARRAY_DTYPES)
 # Format version and number of features.
 HEADER = "header"
 # Of one array in an npz: what a small file may make a reader allocate.

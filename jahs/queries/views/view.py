@@ -25,9 +25,9 @@ from jahs.queries.views.choices import SIZES, legal_values, read_choices, read_s
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Configs, RowFaults, codes, columns_of_codes
 from jahs.spaces.configs import Config, check_many
+from jahs.spaces.fidelities import read_budget, read_epoch
 from jahs.spaces.parameters import Value, is_real, show
 from jahs.spaces.seeds import Seeds
-from jahs.tasks.fidelities import read_budget, read_epoch
 
 __all__ = ["View"]
 
