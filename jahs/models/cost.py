@@ -15,7 +15,6 @@ million they are what JAHS-Bench-201 publishes as `FLOPS`; parameters divided by
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -26,7 +25,7 @@ from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.schema import COLUMNS, OPS
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, OPERATIONS, operation_faults
 from jahs.spaces.masks import refuse_masked
-from jahs.spaces.parameters import show
+from jahs.spaces.parameters import as_index, show
 from jahs.tasks.definitions import RESOLUTIONS, Task
 
 __all__ = ["cost", "n_macs", "n_params"]
@@ -86,15 +85,13 @@ def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
 
 def _number(key: str, value: object, faults: list[str]) -> float:
     """`value` as a number, or 1 (which is always allowed) and one more line in `faults`."""
-    try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        if key == "Resolution" and isinstance(value, (float, np.floating)):
-            return float(value)
-        return float(operator.index(value))  # type: ignore[arg-type]  # anything may be given: TypeError is the answer
-    except (TypeError, OverflowError):
-        faults.append(f"{key}={show(value)} must be {_allowed(key)}")
-        return 1.0
+    if key == "Resolution" and isinstance(value, float | np.floating):
+        return float(value)
+    number = as_index(value)
+    if number is not None and abs(number) < 2**53:
+        return float(number)
+    faults.append(f"{key}={show(value)} must be {_allowed(key)}")
+    return 1.0
 
 
 def _allowed(key: str) -> str:

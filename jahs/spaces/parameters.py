@@ -8,12 +8,13 @@ only: float32(1e-5) is 9.999999747378752e-06, just under WeightDecay's lower end
 from __future__ import annotations
 
 import math
+import operator
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias, TypeGuard, cast
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -187,6 +188,14 @@ def with_article(name: str) -> str:
 def is_integer(value: object) -> TypeGuard[int | np.integer]:
     """Whether this is an integer, Python's or numpy's: no bool, and no duration, which numpy derives from integers."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
+def as_index(value: Any) -> int | None:  # Any: whatever a user gives
+    """Return whatever counts as an integer as a builtin, or None: a bool does not, nor does 5.0."""
+    try:
+        return None if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        return None
 
 
 def is_real(value: object) -> TypeGuard[int | float | np.integer | np.floating]:

@@ -7,7 +7,6 @@ first use.
 
 from __future__ import annotations
 
-import operator
 import random
 import re
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from jahs.errors import InvalidArgument
 from jahs.spaces.cell.operations import EDGES, N_CELLS, OPERATIONS, cell_numbers
 from jahs.spaces.masks import refuse_masked
-from jahs.spaces.parameters import show
+from jahs.spaces.parameters import as_index, show
 
 __all__ = ["STRING_ORDER", "index_of_number", "nb201_indices", "ops_at", "ops_from_string", "string_from_ops"]
 
@@ -128,12 +127,8 @@ def index_of_number(index: object) -> int:
         InvalidArgument: it is not an integer, or outside the list.
     """
     allowed = f"allowed are the integers 0 to {N_CELLS - 1}"
-    try:
-        if isinstance(index, (bool, np.bool_)):
-            raise TypeError
-        number = operator.index(index)  # type: ignore[arg-type]  # anything may be given: TypeError is the answer
-    except TypeError:
-        raise InvalidArgument(f"NAS-Bench-201 index {show(index)} is a {type(index).__name__}; {allowed}") from None
+    if (number := as_index(index)) is None:
+        raise InvalidArgument(f"NAS-Bench-201 index {show(index)} is a {type(index).__name__}; {allowed}")
     if not 0 <= number < N_CELLS:
         raise InvalidArgument(f"NAS-Bench-201 index {show(number)} is out of range; {allowed}")
     return number

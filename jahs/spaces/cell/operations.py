@@ -7,7 +7,6 @@ its place among all 15,625 in lexicographic order, which is what tables over all
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from jahs.errors import InvalidArgument
 from jahs.schema import OPS
 from jahs.spaces.masks import refuse_masked
-from jahs.spaces.parameters import show
+from jahs.spaces.parameters import as_index, show
 
 __all__ = [
     "CONV1X1",
@@ -56,12 +55,7 @@ def operation_faults(values: Sequence[object]) -> tuple[list[int], list[str]]:
     """Six values as built-in codes, and one line per value that is not a code, beginning with its key."""
     codes, faults = [], []
     for key, value in zip(OPS, values, strict=True):
-        try:
-            if isinstance(value, (bool, np.bool_)):
-                raise TypeError
-            code = operator.index(value)  # type: ignore[arg-type]  # anything may be given: TypeError is the answer
-        except TypeError:
-            code = -1
+        code = -1 if (number := as_index(value)) is None else number
         codes.append(code)
         if not 0 <= code < len(OPERATIONS):
             allowed = ", ".join(f"{code} ({name})" for code, name in enumerate(OPERATIONS))
