@@ -157,7 +157,7 @@ def _links(forest: Forest) -> NDArray[np.uint16]:
 
 
 def _heaps(forest: Forest, root: Int64s, steps: Int64s) -> tuple[NDArray[np.uint16], Float32s]:
-    """Each tree padded to a full one; below a leaf that stands too high, all paths go left to its value."""
+    """Pad each tree to a full one; below a leaf above the last level, all paths go left to its value."""
     sizes = np.left_shift(1, steps)
     nodes = np.full(sizes.sum(), forest.n_splits, np.uint16)
     values = np.zeros(sizes.sum(), np.float32)

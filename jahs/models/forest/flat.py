@@ -1,10 +1,10 @@
 """Regression forests as arrays: the format that every engine reads.
 
 A `Forest` packs several forests (one per metric) that take the same rows. Its form is succinct: the nodes of a tree
-stand in breadth-first order, and only each node's split is stored. The children of the k-th inner node of a tree are
+are in breadth-first order, and only each node's split is stored. The children of the k-th inner node of a tree are
 then its nodes 2k + 1 and 2k + 2, so no pointer is stored, no file can contain a wrong one, and a walk always ends.
 
-Splits are shared: each distinct (feature, threshold) stands once in a table sorted by feature, then threshold, and a
+Splits are shared: each distinct (feature, threshold) is once in a table sorted by feature, then threshold, and a
 node names its row. XGBoost's hist offers at most 256 thresholds a feature, so the table is small, a row is compared
 with each threshold once however many nodes use it, and a node fits 2 bytes without loss.
 """
@@ -199,7 +199,7 @@ def _is_partition(start: Int64s, end: int, *, smallest: int) -> bool:
 def _shape_faults(forest: Forest) -> list[str]:
     """Check that a tree is breadth-first: each node but the root has a parent before it, and no child is missing."""
     inner_before = _inner_before(forest)
-    # A child that stands at or before its parent is one that the parent has not got: the tree ended before.
+    # A child at or before its parent is missing: the tree ended before it.
     backward = np.flatnonzero((_left_steps(forest, inner_before) <= 0) & (forest.node_split < forest.n_splits))
     broken = np.searchsorted(forest.tree_start, backward, side="right") - 1
     n_inner = np.diff(inner_before[forest.tree_start])

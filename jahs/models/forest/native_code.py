@@ -88,7 +88,7 @@ def _open() -> Native:
 
 
 def cache_file(llvm: Any) -> Path:
-    """Where this machine's code is kept."""
+    """Return where this machine's code is kept."""
     depends_on = (
         str(REVISION),
         Path(kernels.__file__).read_text(encoding="utf-8"),
@@ -147,7 +147,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _compile(llvm: Any) -> bytes:
-    """One object file with both kernels, for this machine's processor."""
+    """Compile one object file with both kernels, for this machine's processor."""
     from numba import cfunc, types  # type: ignore[import-untyped, unused-ignore]  # ships no types
 
     if not hasattr(llvm, "create_pass_builder"):
