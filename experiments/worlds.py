@@ -35,10 +35,10 @@ from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
 from jahs.spaces.columns import Configs
 from jahs.spaces.configs import Config
 from jahs.spaces.encoding import encode
+from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.space import Space
 from jahs.tasks.definitions import Task, task
-from jahs.tasks.fidelities import read_budget, read_epoch, read_epochs
 from jahs.tasks.metrics import METRICS, Metric
 from splits.folds import k_folds
 from surrogate.dataset import Measurements

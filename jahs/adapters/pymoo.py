@@ -41,7 +41,7 @@ def make_space(space: Space) -> dict[str, Any]:
 
 
 def to_config(x: Mapping[str, Any], space: Space) -> Config:
-    """Return the config, as builtins, that the variables' values stand for.
+    """Return the config, as builtins, for the variables' values.
 
     Raises:
         InvalidConfig: one line for every fault.
@@ -86,9 +86,7 @@ def make_problem(
 
     Args:
         bench: a benchmark or a view.
-        metrics: one, or several.
-        constraints: at most for a metric that is minimised, at least for one that is maximised.
-        seed: which draw of the training noise; None is the mean.
+        metrics, constraints, seed: as in `jahs.adapters.evaluating.make_evaluator`.
 
     Raises:
         MissingDependency: pymoo is not installed.
@@ -128,7 +126,7 @@ def _log_range(parameter: Parameter) -> tuple[float, float]:
 
 
 def _decode(parameter: Parameter, value: Any) -> object:
-    """What a variable's value stands for; None where it stands for nothing."""
+    """Return the key's value for a variable's value; None where there is none."""
     try:
         number = float(value)
     except (TypeError, ValueError):

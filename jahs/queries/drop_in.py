@@ -24,10 +24,10 @@ _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
 def read_task(given: object) -> Task:
-    """Return a task by its name in any case, or by a member of an enumeration that is named so.
+    """Return a task, given its name in any case or a member of an enumeration with that value.
 
     Raises:
-        UnknownName: there is no such task; lists those that exist.
+        UnknownName: the task does not exist; lists those that exist.
     """
     if isinstance(given, Task):
         return given
@@ -36,10 +36,10 @@ def read_task(given: object) -> Task:
 
 
 def read_kind(given: object) -> Kind:
-    """Return the kind of an oracle by its name in any case, or by a member of an enumeration.
+    """Return the kind of an oracle, given its name in any case or a member of an enumeration.
 
     Raises:
-        UnknownName: there is no such kind; lists those that exist.
+        UnknownName: the kind does not exist; lists those that exist.
     """
     name = given.value if isinstance(given, enum.Enum) else given
     for kind in _KINDS:
@@ -49,7 +49,7 @@ def read_kind(given: object) -> Kind:
 
 
 def seed_of(random_state: RandomState) -> int | None:
-    """Return the seed that a random state stands for; a generator gives its next number.
+    """Return the seed of a random state; a generator gives its next number.
 
     Raises:
         InvalidArgument: it is neither a seed nor one of numpy's two kinds of generator.

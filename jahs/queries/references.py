@@ -154,7 +154,7 @@ class References:
 
         Raises:
             UnknownName: the combination has no reference point; names those that do.
-            InvalidArgument: `F` is no such matrix.
+            InvalidArgument: `F` is not such a matrix.
         """
         corner = self.reference_point(metrics)
         return hypervolume(read_points(F, n_objectives=len(corner)), corner)
@@ -283,7 +283,7 @@ def _assemble(
     ordinary: _Floats,  # (n_objectives,): what half of all configs reach
     facts: Mapping[str, Any],  # Any: JSON
 ) -> References:
-    """The references that evaluated configs make up, of which only those on a front are kept."""
+    """Build references from evaluated configs; only those on a front are kept."""
     names = [objective.metric.name for objective in objectives]
     fronts = {}
     for own in _combinations_of(names):
@@ -320,12 +320,12 @@ def _compared(known: Iterable[str]) -> tuple[str, ...]:
 
 
 def _combinations_of(names: Sequence[str]) -> list[_Combination]:
-    """The first metric with each one, then with each two of the others."""
+    """Pair the first metric with each one, then with each two of the others."""
     return [(names[0], *costs) for n_costs in (1, 2) for costs in combinations(names[1:], n_costs)]
 
 
 def _front_rows(F: _Floats) -> _Rows:
-    """The rows on the front, sorted by their values; of rows with equal values the first."""
+    """Return the rows on the front, sorted by their values; of rows with equal values the first."""
     on_front = np.flatnonzero(is_non_dominated(F))
     _, first = np.unique(F[on_front], axis=0, return_index=True)
     return on_front[first]
@@ -338,7 +338,7 @@ def _reference_point(front: _Floats, ordinary: _Floats, objectives: Sequence[Obj
 
 
 def _round_up(value: float) -> float:
-    """The smallest number of three digits that is not below a positive one."""
+    """Round a positive number up to three digits."""
     power = math.floor(math.log10(value)) - _DIGITS + 1
     digits = math.floor(value / 10.0**power)
     while float(f"{digits}e{power}") < value:

@@ -30,6 +30,7 @@ __all__ = [
     "Configs",
     "RowFaults",
     "codes",
+    "columns_of_codes",
     "config_ids",
     "ids_of_codes",
     "rows",
@@ -64,15 +65,19 @@ def validate_columns(columns: Mapping[str, npt.ArrayLike]) -> Columns:
     Raises:
         InvalidConfig: faults of the first faulty rows, each beginning with its key; how many there are in all.
     """
-    matrix = _codes_of_columns(columns)
-    clean: Columns = {}
-    for values, (name, parameter) in zip(matrix.T, PARAMETERS.items(), strict=True):
-        clean[name] = values.astype(COLUMN_DTYPES[name]) if parameter.kind == "float" else decoded(parameter, values)
-    return clean
+    return columns_of_codes(_codes_of_columns(columns))
+
+
+def columns_of_codes(found: npt.NDArray[np.float64]) -> Columns:
+    """Return the columns of configs with these `codes`."""
+    return {
+        name: values.astype(COLUMN_DTYPES[name]) if parameter.kind == "float" else decoded(parameter, values)
+        for values, (name, parameter) in zip(found.T, PARAMETERS.items(), strict=True)
+    }
 
 
 def decoded(parameter: Parameter, values: npt.NDArray[np.floating]) -> npt.NDArray[np.generic]:
-    """Return the choices that legal codes stand for."""
+    """Return the choices that have these codes, which must be legal."""
     choices = np.empty(len(values), dtype=COLUMN_DTYPES[parameter.name])
     for choice, code in zip(parameter.choices, parameter.codes, strict=True):
         choices[values == code] = choice
@@ -164,7 +169,7 @@ def _codes_of_columns(columns: Mapping[str, npt.ArrayLike]) -> npt.NDArray[np.fl
 
 
 def _as_array(values: object) -> npt.NDArray[np.generic]:
-    """An array as it is; a list as objects, since numpy would turn [1, True] into integers and say nothing."""
+    """Return an array unchanged, and a list as objects: numpy would silently turn [1, True] into integers."""
     if isinstance(values, list | tuple):
         column = np.empty(len(values), dtype=np.object_)
         for i, value in enumerate(values):

@@ -224,7 +224,7 @@ _ALL = (
 )
 
 TASKS: Final[Mapping[str, Task]] = MappingProxyType({t.name: t for t in _ALL})
-"""Every task by its name."""
+"""Every task by name."""
 
 
 def caveats_of(tasks: Iterable[Task]) -> tuple[str, ...]:
@@ -236,7 +236,7 @@ def task(name: str) -> Task:
     """Return the task called `name`.
 
     Raises:
-        UnknownName: if there is no such task; lists those that exist.
+        UnknownName: the task does not exist; lists those that do.
 
     Example:
         >>> task("cifar10").max_epoch

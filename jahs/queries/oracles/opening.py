@@ -59,7 +59,7 @@ class Opened:
         description: where from, in a few words.
         folder: what was opened, if anything was.
         release: the same, if it is a release.
-        sha256: stands for every byte that answers come from; None where nothing does.
+        sha256: covers every byte that answers come from; None where nothing does.
     """
 
     oracle: Oracle
@@ -130,13 +130,13 @@ def sha256_of(asked: Asked) -> str | None:
 
 
 def _runs_folder(asked: Asked) -> Path | None:
-    """The folder of runs that a table is opened from, None if it is a release."""
+    """Return the folder of runs that a table is opened from, None if it is a release."""
     is_runs = asked.kind == "table" and asked.release is not None and (asked.release / "protocol.json").is_file()
     return asked.release if is_runs else None
 
 
 def _open_runs(folder: Path, task: str) -> Opened:
-    """A folder of runs in the format of `jahs.files.runs`, which takes pyarrow."""
+    """Open a folder of runs in the format of `jahs.files.runs`, which requires pyarrow."""
     protocol = read_protocol(folder)
     facts = protocol.facts.get("task")
     recorded = facts.get("name") if isinstance(facts, dict) else facts

@@ -55,7 +55,7 @@ def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:
 
 
 def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
-    """The names, and what is wrong with them."""
+    """Return the names, and what is wrong with them."""
     if isinstance(fidelities, str) or not isinstance(fidelities, Iterable):
         fidelities = [fidelities]
     names = list(fidelities)
@@ -70,13 +70,15 @@ def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
 
 
 def _read_fixed(fixed: object, fidelities: Sequence[str]) -> tuple[dict[str, Value], list[str]]:
-    """The fixed values, and what is wrong with them."""
+    """Return the fixed values, and what is wrong with them."""
     if fixed is not None and not isinstance(fixed, Mapping):
         return {}, [f"fixed={show(fixed)} is not a mapping of keys to values"]
     given = dict(fixed or {})
     faults = [f"fixed: {name} cannot be both fixed and a fidelity" for name in fidelities if name in given]
     if given.pop("epoch", None) is not None and "epoch" not in fidelities:
-        faults.append("fixed: epoch is no key of a config; without it in fidelities, every query is at the last epoch")
+        faults.append(
+            "fixed: epoch is not a key of a config; without it in fidelities, every query is at the last epoch"
+        )
     try:
         return Space().fix(given).fixed, faults
     except InvalidConfig as err:
@@ -86,7 +88,7 @@ def _read_fixed(fixed: object, fidelities: Sequence[str]) -> tuple[dict[str, Val
 def _read_search(
     search: object, fidelities: Sequence[str], fixed: Mapping[str, Value]
 ) -> tuple[tuple[str, ...], list[str]]:
-    """The keys that are searched, and what is wrong with them."""
+    """Return the keys that are searched, and what is wrong with them."""
     taken = [*fidelities, *fixed]
     if isinstance(search, str) and search in ("all", *_SEARCHES):
         return tuple(key for key in _SEARCHES.get(search, CONFIG_KEYS) if key not in taken), []

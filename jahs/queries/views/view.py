@@ -17,18 +17,17 @@ from typing import Any, Protocol, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
+from jahs.errors import InvalidFidelity
+from jahs.queries.forms import Forms
 from jahs.queries.queryable import At, Queryable
 from jahs.queries.result import Result
 from jahs.queries.views.choices import SIZES, legal_values, read_choices, read_size
 from jahs.schema import CONFIG_KEYS
-from jahs.spaces.columns import COLUMN_DTYPES, Columns, Configs, RowFaults, validate_columns
-from jahs.spaces.configs import Config, check_many, validate_many
+from jahs.spaces.columns import Configs, RowFaults, codes, columns_of_codes
+from jahs.spaces.configs import Config, check_many
+from jahs.spaces.fidelities import read_budget, read_epoch
 from jahs.spaces.parameters import Value, is_real, show
-from jahs.spaces.seeds import read_seeds
-from jahs.tasks.fidelities import is_list, read_budget, read_epoch
-from jahs.tasks.metrics import Metric
-from jahs.tasks.objectives import objective_matrix, read_objectives
+from jahs.spaces.seeds import Seeds
 
 __all__ = ["View"]
 
@@ -37,13 +36,14 @@ class _ReadEpoch(Protocol):
     def __call__(self, at: object, max_epoch: int, *, name: str) -> int: ...
 
 
-class View:
+class View(Forms):
     """A benchmark with some of N, W and Resolution as fidelities and some keys fixed. Made by `bench.view()`.
 
     Attributes:
         bench: what answers.
-        space: the joint space with every key that is not searched fixed; fidelities stand there at their full values.
+        space: the joint space with every key that is not searched fixed; fidelities have their full values there.
         fidelities: the legal values of each fidelity of this view, ascending, in the order of `FIDELITIES`.
+        metrics, max_epoch: as those of `bench`.
     """
 
     def __init__(
@@ -71,6 +71,9 @@ class View:
         names, self.space = read_choices(fidelities, fixed, search)
         self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
         self._fixed = self.space.fixed
+        self._asked = ("epoch", *(name for name in SIZES if name in names))
+        self.max_epoch = bench.max_epoch
+        self.metrics = dict(bench.metrics)
 
     def __repr__(self) -> str:
         fixed = ", ".join(
@@ -80,21 +83,6 @@ class View:
         return (
             f"<View of {self.bench!r}: {searched}; fidelities {', '.join(self.fidelities)}; fixed {fixed or 'no size'}>"
         )
-
-    @property
-    def full(self) -> Mapping[str, float]:
-        """The highest fidelity."""
-        return {name: values[-1] for name, values in self.fidelities.items()}
-
-    @property
-    def max_epoch(self) -> int:
-        """The last epoch."""
-        return self.bench.max_epoch
-
-    @property
-    def metrics(self) -> Mapping[str, Metric]:
-        """What a query answers, by name."""
-        return self.bench.metrics
 
     @overload
     def sample(self, n: None = None, *, seed: int | None) -> Config: ...
@@ -120,8 +108,8 @@ class View:
     def path(self, s: float) -> dict[str, float]:
         """Return the fidelity at the share `s` of the way to the full one, for tools that know one scalar alone.
 
-        Every fidelity grows with `s`: the epoch is the one nearest to `s * max_epoch`, and N, W and Resolution stand
-        at the nearest of their three values, so that a third of the way is (1/3 of the epochs, N=3, W=8,
+        Every fidelity grows with `s`: the epoch is the one nearest to `s * max_epoch`, and N, W and Resolution have
+        the nearest of their three values, so that a third of the way is (1/3 of the epochs, N=3, W=8,
         Resolution=0.5).
 
         Args:
@@ -152,8 +140,7 @@ class View:
         Args:
             config: the searched keys; the others may be left out, or must have the view's values.
             at: an epoch, or a mapping with some of the view's fidelities; what is not said is full.
-            seed: which draw of the training noise; None: the mean.
-            metrics: names, or None for all.
+            seed, metrics: as in `jahs.Benchmark.query`.
 
         Raises:
             InvalidConfig, InvalidFidelity, UnknownName: every fault at once.
@@ -161,47 +148,6 @@ class View:
         there = self._read(at)
         result = self.bench.query(self._whole(config, there), at=int(there["epoch"]), seed=seed, metrics=metrics)
         return replace(result, fidelity=there)
-
-    def query_many(
-        self,
-        configs: Configs,
-        *,
-        at: At | Sequence[At] | None = None,
-        each_at: Sequence[At] | npt.NDArray[np.integer] | None = None,
-        seed: int | Sequence[int] | npt.NDArray[np.integer] | None = None,
-        metrics: Sequence[str] | None = None,
-    ) -> dict[str, npt.NDArray[np.float64]]:
-        """Return the metrics of many configs as columns.
-
-        Args:
-            configs: mappings one by one, or columns; keys that the view fixes may be left out.
-            at: one fidelity for all, (n,), or a list of them, (n, n_fidelities).
-            each_at: in place of `at`, one fidelity for each config, (n,).
-            seed: which draw of the training noise, one for all or a list with one for each; None: the mean.
-            metrics: names, or None for all.
-        """
-        columns = self._columns(configs)
-        n_configs = len(columns["N"])
-        seeds = read_seeds(seed, n_configs)
-        if each_at is not None:
-            if at is not None:
-                raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")
-            if not is_list(each_at):
-                raise InvalidFidelity(f"each_at={show(each_at)} is not a list of fidelities")
-            there = [self._read(one) for one in each_at]
-            if len(there) != n_configs:
-                raise InvalidFidelity(f"each_at: {len(there)} fidelities for {n_configs} configs")
-            return self._ask(columns, there, seed=seeds, metrics=metrics)
-        if not is_list(at):
-            return self._ask(columns, [self._read(at)] * n_configs, seed=seeds, metrics=metrics)
-        there = [self._read(one) for one in at]
-        spread = {name: np.repeat(values, len(there)) for name, values in columns.items()}
-        repeated = np.repeat(seeds, len(there)) if isinstance(seeds, np.ndarray) else seeds
-        try:
-            answers = self._ask(spread, there * n_configs, seed=repeated, metrics=metrics)
-        except NotRecorded as err:
-            raise err.per_config(len(there)) from None
-        return {name: values.reshape(n_configs, len(there)) for name, values in answers.items()}
 
     def trajectory(
         self,
@@ -222,67 +168,58 @@ class View:
         whole = self._whole(config, self._read(given))
         return self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)
 
-    def objectives(
-        self,
-        configs: Configs,
-        *,
-        at: At | None = None,
-        metrics: Sequence[str] = ("valid_acc",),
-    ) -> npt.NDArray[np.float64]:
-        """Return metrics as objectives, (n_configs, n_metrics), all minimised; see `jahs.read_objectives`."""
-        # Not those of `self.metrics` alone: a benchmark may answer more than it does unasked, and refuses the rest.
-        objectives = read_objectives(metrics)
-        names = [objective.metric.name for objective in objectives]
-        return objective_matrix(self.query_many(configs, at=at, metrics=names), objectives)
-
     @property
     def _own(self) -> str:
         return f"the fidelities of this view are {', '.join(self.fidelities)}"
 
     def _whole(self, config: Mapping[str, object], there: Mapping[str, float]) -> Config:
-        """All 14 keys of a config at a fidelity."""
+        """Return all 14 keys of a config at a fidelity."""
         whole = self.space.validate({**self._fixed, **config} if isinstance(config, Mapping) else config)
         return cast("Config", {**whole, **_sizes(there)})
 
-    def _ask(
+    def _answer(
         self,
-        columns: Columns,
-        there: Sequence[Mapping[str, float]],
+        found: npt.NDArray[np.float64],
+        there: npt.NDArray[np.float64],
         *,
-        seed: int | npt.NDArray[np.integer] | None,
+        seed: Seeds,
         metrics: Sequence[str] | None,
     ) -> dict[str, npt.NDArray[np.float64]]:
-        """Query each config at its fidelity."""
-        epochs = np.array([one["epoch"] for one in there], dtype=np.int64)
-        sizes = {
-            name: np.array([one[name] for one in there], dtype=COLUMN_DTYPES[name])
-            for name in SIZES
-            if name in self.fidelities
-        }
-        return self.bench.query_many({**columns, **sizes}, each_at=epochs, seed=seed, metrics=metrics)
+        found = found.copy()
+        found[:, [CONFIG_KEYS.index(name) for name in self._asked[1:]]] = there[:, 1:]
+        return self.bench.query_many(
+            columns_of_codes(found), each_at=there[:, 0].astype(np.int64), seed=seed, metrics=metrics
+        )
 
-    def _columns(self, configs: Configs) -> Columns:
-        """Every config as columns, with the keys that the view fixes, none of them contradicted."""
+    def _read_configs(self, configs: Configs) -> npt.NDArray[np.float64]:
+        """Return every config as codes, with the keys that the view fixes, none of them contradicted."""
         fixed = self._fixed
         if isinstance(configs, Mapping):
             first: Any = next(iter(configs.values()), ())  # Any: whatever a user takes for a column
             # Of no dimensions: one config, which is refused. A list is long, whatever it holds.
             shape = (len(first),) if isinstance(first, list | tuple) else np.shape(first)[:1]
-            rest = {name: np.full(shape, value, COLUMN_DTYPES[name]) for name, value in fixed.items()}
-            columns = validate_columns({**rest, **configs})
+            found = codes({**{name: np.full(shape, value) for name, value in fixed.items()}, **configs})
         else:
             check_many(configs)
-            clean = validate_many([{**fixed, **one} if isinstance(one, Mapping) else one for one in configs])
-            columns = {name: np.array([one[name] for one in clean], COLUMN_DTYPES[name]) for name in CONFIG_KEYS}
-        faults = RowFaults(len(columns["N"]))
+            found = codes([{**fixed, **one} if isinstance(one, Mapping) else one for one in configs])
+        faults = RowFaults(len(found))
         for name, value in fixed.items():
-            is_other = columns[name] != np.array(value, COLUMN_DTYPES[name])
-            faults.note(is_other, partial(_contradiction, name, columns[name], value))
+            column = columns_of_codes(found)[name]
+            faults.note(column != np.array(value, column.dtype), partial(_contradiction, name, column, value))
         faults.raise_if_any()
-        return columns
+        return found
+
+    def _read_fidelities(
+        self,
+        at: Sequence[object] | npt.NDArray[np.integer],
+        *,
+        name: str,  # noqa: ARG002  # a fault names the fidelity
+    ) -> npt.NDArray[np.float64]:
+        there = [self._read(one) for one in at]
+        return np.array([[one[name] for name in self._asked] for one in there]).reshape(len(there), len(self._asked))
 
     def _read(self, at: object, read: _ReadEpoch = read_epoch) -> dict[str, float]:
-        """A whole fidelity of this view; `read` reads the epoch."""
+        """Return a whole fidelity of this view; `read` reads the epoch."""
         there: dict[str, float] = {"epoch": self.max_epoch, **self.full}
         faults = []
         for name, value in _mapping(at).items():
@@ -296,7 +233,7 @@ class View:
             elif name not in SIZES:
                 fault = f"{show(name)} is not a fidelity; {self._own}"
             elif name in self.space.searched:
-                fault = f"{name}={show(value)}: {name} is searched in this view and stands in the config; {self._own}"
+                fault = f"{name}={show(value)}: {name} is searched in this view and belongs in the config; {self._own}"
             else:
                 size, fault = read_size(name, value)
                 if fault is None and name in self.fidelities:
@@ -311,7 +248,7 @@ class View:
 
 
 def _mapping(at: object) -> dict[str, object]:
-    """A fidelity in any form as a mapping; what is not said is missing."""
+    """Return a fidelity in any form as a mapping of what is given."""
     if isinstance(at, Mapping):
         return dict(at)
     return {} if at is None else {"epoch": at}

@@ -99,7 +99,7 @@ def test_every_contradiction_is_told_at_once() -> None:
     [
         ({"fidelities": ()}, "fidelities is empty; give one or more of epoch, N, W, Resolution"),
         ({"fidelities": None}, "fidelities: None is not one of"),
-        ({"fixed": {"epoch": 3}, "fidelities": "N"}, "fixed: epoch is no key of a config"),
+        ({"fixed": {"epoch": 3}, "fidelities": "N"}, "fixed: epoch is not a key of a config"),
         ({"fixed": {"epoch": 3}}, "fixed: epoch cannot be both fixed and a fidelity"),
         ({"fixed": [("N", 5)]}, "fixed=.* is not a mapping"),
         ({"fixed": {"Op1": 2}, "search": ["Op1"]}, "search: Op1 cannot be both searched and fixed"),
@@ -268,7 +268,7 @@ def test_a_fidelity_that_a_view_does_not_have_is_refused(at: object, said: str) 
 
 
 def test_a_searched_size_stands_in_the_config_and_not_in_the_fidelity() -> None:
-    with pytest.raises(InvalidFidelity, match="N=3: N is searched in this view and stands in the config"):
+    with pytest.raises(InvalidFidelity, match="N=3: N is searched in this view and belongs in the config"):
         View(BENCH).query(BENCH.sample(seed=0), at={"N": 3})
 
 

@@ -26,7 +26,7 @@ def read_epoch(at: object, max_epoch: int, *, name: str = "at") -> int:
     """Return the epoch of a fidelity: an integer (numpy's too), or a mapping with the key "epoch".
 
     Raises:
-        InvalidFidelity: it is none, or out of range; nothing is rounded.
+        InvalidFidelity: it is not an integer, or out of range; nothing is rounded.
     """
     epoch = _epoch_of(at, name)
     if not is_integer(epoch) or not 1 <= epoch <= max_epoch:
@@ -57,10 +57,10 @@ def is_list(at: object) -> TypeGuard[Sequence[object]]:
 
 
 def read_budget(at: object, max_epoch: int, *, name: str = "at") -> int:
-    """Return the epoch that a budget stands for: the nearest integer, half to even.
+    """Return the epoch of a budget: the nearest integer, half to even.
 
     Raises:
-        InvalidFidelity: it is no finite number, or its nearest integer is out of range.
+        InvalidFidelity: it is not a finite number, or its nearest integer is out of range.
 
     Example:
         >>> read_budget(2.469, 12), read_budget(2.5, 12), read_budget(3.5, 12)
