@@ -21,8 +21,8 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import Metric
 from splits.folds import k_folds
 from splits.split import Split
-from surrogate.dataset import Measurements, Rows, assemble
-from surrogate.model import Settings, Surrogate, fit_surrogate
+from surrogate.data.rows import Measurements, Rows, assemble
+from surrogate.models.model import Settings, Surrogate, fit_surrogate
 
 __all__ = ["Refit", "every_row", "recorded_measurements", "refits"]
 

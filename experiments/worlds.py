@@ -41,8 +41,8 @@ from jahs.tasks.definitions import Task, task
 from jahs.tasks.fidelities import read_budget, read_epoch, read_epochs
 from jahs.tasks.metrics import METRICS, Metric
 from splits.folds import k_folds
-from surrogate.dataset import Measurements
-from surrogate.model import Settings, fit_surrogate
+from surrogate.data.rows import Measurements
+from surrogate.models.model import Settings, fit_surrogate
 
 __all__ = [
     "METRIC_NAMES",

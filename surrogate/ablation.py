@@ -28,10 +28,10 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, LEARNED
 from splits.split import Split, read_split
 from surrogate.command import runs_parser
-from surrogate.dataset import Measurements, Rows, assemble, assemble_cumulative, join_rows, read_measurements
-from surrogate.model import Settings, default_features, fit_surrogate
-from surrogate.predicted import FOLDED, held_out_rows
-from surrogate.scores import Scores, agreement, first_seed
+from surrogate.data.rows import Measurements, Rows, assemble, assemble_cumulative, join_rows, read_measurements
+from surrogate.judging.predicted import FOLDED, held_out_rows
+from surrogate.judging.scores import Scores, agreement, first_seed
+from surrogate.models.model import Settings, default_features, fit_surrogate
 from workshop.command import run_command
 from workshop.folders import write_json
 from workshop.ranks import kendall_tau
@@ -93,7 +93,7 @@ def ablate(
 
     Raises:
         InvalidArgument: no repeats, or fewer configs than folds.
-        InvalidTable, ProtocolMismatch: see `surrogate.dataset.assemble`.
+        InvalidTable, ProtocolMismatch: see `surrogate.data.rows.assemble`.
     """
     if repeats < 1:
         raise InvalidArgument(f"repeats={repeats} must be at least 1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from surrogate.dataset import FEWEST
+from surrogate.data.rows import FEWEST
 from workshop.command import new_parser
 
 __all__ = ["add_fewest", "add_workers", "runs_parser"]

@@ -18,8 +18,8 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import add_fewest, add_workers, runs_parser
-from surrogate.dataset import FEWEST, Measurements, Rows, assemble, check_groups, read_measurements
-from surrogate.model import Settings, Surrogate, fit_surrogate, write_surrogate
+from surrogate.data.rows import FEWEST, Measurements, Rows, assemble, check_groups, read_measurements
+from surrogate.models.model import Settings, Surrogate, fit_surrogate, write_surrogate
 from workshop.command import run_command
 from workshop.folders import new_folder, write_manifest
 from workshop.jobs import check_workers, in_processes
@@ -49,7 +49,7 @@ def fit_all(
 
     Raises:
         UnknownName: a metric is not learned.
-        InvalidTable, ProtocolMismatch: see `surrogate.dataset`.
+        InvalidTable, ProtocolMismatch: see `surrogate.data.rows`.
         InvalidArgument: `out` is there already or cannot be written.
     """
     if unknown := [name for name in metrics if name not in LEARNED]:

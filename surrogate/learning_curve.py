@@ -27,9 +27,9 @@ from jahs.tasks.definitions import Task
 from splits.folds import learning_curve_subsets
 from splits.split import read_split
 from surrogate.command import add_workers, runs_parser
-from surrogate.dataset import Measurements, Rows, assemble, read_measurements
-from surrogate.model import Settings, fit_surrogate
-from surrogate.scores import agreement, first_seed
+from surrogate.data.rows import Measurements, Rows, assemble, read_measurements
+from surrogate.judging.scores import agreement, first_seed
+from surrogate.models.model import Settings, fit_surrogate
 from workshop.command import run_command
 from workshop.folders import write_json
 from workshop.jobs import check_workers, in_processes

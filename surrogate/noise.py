@@ -3,7 +3,7 @@
 python -m surrogate.noise RUNS --split SPLIT [--part test] [--out noise.json]
 
 Without --part the repeats of the train and valid parts are held out fold by fold, in configs; with it the model is
-fitted on those parts and measured on another. What is measured is said in `surrogate.coverage`.
+fitted on those parts and measured on another. What is measured is said in `surrogate.judging.coverage`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from splits.split import read_split
 from surrogate.command import runs_parser
-from surrogate.coverage import Coverage, Realism, coverage, held, realism, report, summary
-from surrogate.dataset import read_measurements
+from surrogate.data.rows import read_measurements
 from surrogate.fit import read_params
-from surrogate.predicted import (
+from surrogate.judging.coverage import Coverage, Realism, coverage, held, realism, report, summary
+from surrogate.judging.predicted import (
     FOLDED,
     NOISY,
     Predicted,
@@ -36,7 +36,7 @@ from surrogate.predicted import (
     repeated_configs,
     seed_deviations,
 )
-from surrogate.spreads import fit_correlation, fit_spreads, fit_time_spread
+from surrogate.judging.spreads import fit_correlation, fit_spreads, fit_time_spread
 from workshop.command import run_command
 from workshop.folders import write_json
 

@@ -37,7 +37,7 @@ from splits.check import check_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
 from surrogate.command import add_fewest, add_workers, runs_parser
-from surrogate.dataset import (
+from surrogate.data.rows import (
     EXACT,
     FEWEST,
     FEWEST_TO_FIT,
@@ -55,9 +55,7 @@ from surrogate.dataset import (
     unmeasured,
 )
 from surrogate.fit import fit_each, read_params
-from surrogate.model import Settings, Surrogate
-from surrogate.numbering import FIRST, number_after, standing_release
-from surrogate.quality import (
+from surrogate.judging.quality import (
     QUALITY_FORMAT,
     Facts,
     compared_facts,
@@ -68,7 +66,9 @@ from surrogate.quality import (
     rounded,
     search_facts,
 )
-from surrogate.supplements import noise_of, references_of
+from surrogate.judging.supplements import noise_of, references_of
+from surrogate.models.model import Settings, Surrogate
+from surrogate.numbering import FIRST, number_after, standing_release
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command
 from workshop.folders import commit, package_versions
@@ -86,7 +86,7 @@ def read_checked(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
     """Read a folder of runs and its split, which must fit together.
 
     Raises:
-        JahsError: see `surrogate.dataset` and `splits.check`.
+        JahsError: see `surrogate.data.rows` and `splits.check`.
     """
     split, recorded = read_split(split_file), read_recorded(runs)
     check_split(recorded, split)
@@ -117,7 +117,7 @@ def make_release(
         workers: processes.
 
     Raises:
-        JahsError: see `surrogate.dataset`, `surrogate.fit.read_params` and `jahs.release`.
+        JahsError: see `surrogate.data.rows`, `surrogate.fit.read_params` and `jahs.release`.
         InvalidArgument: a number is out of range, `out` cannot be written or is something else, or the release is too
             large to be embedded.
     """

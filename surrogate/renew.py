@@ -26,12 +26,12 @@ from splits.make import Settings as SplitSettings
 from splits.make import make_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
-from surrogate.card import write_card
+from surrogate.card.page import write_card
 from surrogate.command import add_workers, runs_parser
-from surrogate.dataset import Measurements, assemble, digest_measurements, unmeasured
-from surrogate.quality import Facts
+from surrogate.data.rows import Measurements, assemble, digest_measurements, unmeasured
+from surrogate.judging.quality import Facts
+from surrogate.models.search import OPTIMIZERS
 from surrogate.release import check_numbers, make_release, read_checked
-from surrogate.search import OPTIMIZERS
 from surrogate.tune import tune_all, what_is_searched
 from workshop.command import run_command
 from workshop.folders import write_text

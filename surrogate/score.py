@@ -17,9 +17,8 @@ from jahs.files.strict_json import parse_json
 from jahs.tasks.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import runs_parser
-from surrogate.dataset import Measurements, Rows, assemble_answered, assemble_repeats, read_measurements
-from surrogate.model import Surrogate, read_surrogate
-from surrogate.scores import (
+from surrogate.data.rows import Measurements, Rows, assemble_answered, assemble_repeats, read_measurements
+from surrogate.judging.scores import (
     Scores,
     calibration,
     first_seed,
@@ -28,6 +27,7 @@ from surrogate.scores import (
     tau_interval,
     within_groups,
 )
+from surrogate.models.model import Surrogate, read_surrogate
 from workshop.command import run_command
 from workshop.folders import write_json
 

@@ -23,7 +23,7 @@ from jahs.models.features.timing import BACKWARD, FORWARD
 from jahs.tasks.definitions import Task
 from splits.split import Split, read_split
 from surrogate.command import runs_parser
-from surrogate.dataset import Measurements, Rows, assemble, read_measurements
+from surrogate.data.rows import Measurements, Rows, assemble, read_measurements
 from workshop.command import run_command
 from workshop.ranks import kendall_tau
 
@@ -50,7 +50,7 @@ def fit_times(measured: Measurements, split: Split) -> dict[str, TimeModel]:
     """Fit `forward_time` and `training_time` to the training part of the quiet profile.
 
     Raises:
-        InvalidTable: too few configs of a part are profiled; also see `surrogate.dataset.assemble`.
+        InvalidTable: too few configs of a part are profiled; also see `surrogate.data.rows.assemble`.
     """
     parts = assemble("latency", measured, split)
     is_split = split.parts_of(parts["train"].config_id) >= 0  # what is profiled alone may become a test config

@@ -2,9 +2,9 @@
 
 python -m surrogate.tune RUNS --split SPLIT --out DIR [--metrics ...] [--evaluations 20] [--workers 4]
 
-DIR holds a folder for each metric (see `surrogate.search`), `history.json` with every evaluation, and `params.json`
-with the settings of the smallest good forests, which `surrogate.fit --params` reads. Metrics that were searched there
-before, in the same measurements and split, stay in both.
+DIR holds a folder for each metric (see `surrogate.models.search`), `history.json` with every evaluation, and
+`params.json` with the settings of the smallest good forests, which `surrogate.fit --params` reads. Metrics that were
+searched there before, in the same measurements and split, stay in both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jahs.models.features import FEATURES_VERSION
 from jahs.tasks.metrics import LEARNED
 from splits.split import Split, read_split
 from surrogate.command import add_fewest, add_workers, runs_parser
-from surrogate.dataset import (
+from surrogate.data.rows import (
     FEWEST,
     Measurements,
     Rows,
@@ -36,8 +36,8 @@ from surrogate.dataset import (
     digest_measurements,
     read_measurements,
 )
-from surrogate.model import Settings, default_features
-from surrogate.search import (
+from surrogate.models.model import Settings, default_features
+from surrogate.models.search import (
     OPTIMIZERS,
     Evaluation,
     as_record,
@@ -48,7 +48,7 @@ from surrogate.search import (
     validation_tau,
     work,
 )
-from surrogate.sizing import sizes, smallest
+from surrogate.models.sizing import sizes, smallest
 from workshop.command import run_command
 from workshop.folders import write_text
 
@@ -90,7 +90,7 @@ def tune_all(
         UnknownName: a metric or optimizer does not exist.
         ProtocolMismatch: `out` holds a search of other rows.
         CorruptFile: its history cannot be read.
-        InvalidTable: see `surrogate.dataset`.
+        InvalidTable: see `surrogate.data.rows`.
     """
     _check(metrics, evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees)
     parts = {metric: assemble(metric, measured, split) for metric in dict.fromkeys(metrics)}
@@ -149,7 +149,7 @@ def data_of(measured: Measurements, split: Split) -> dict[str, object]:
 def what_is_searched(
     metric: str, measured: Measurements, split: Split, *, optimizer: str, n_trees: int
 ) -> dict[str, object]:
-    """What a metric's search is of, but for its rows; see `surrogate.search.start_search`."""
+    """What a metric's search is of, but for its rows; see `surrogate.models.search.start_search`."""
     return {
         "metric": metric,
         "task": measured.task.name,

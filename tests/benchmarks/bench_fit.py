@@ -22,10 +22,10 @@ import psutil
 import jahs
 from jahs.models.features import FeatureBuilder
 from jahs.tasks.definitions import TASKS
-from surrogate.dataset import Rows
+from surrogate.data.rows import Rows
 from surrogate.fit import fit_each
-from surrogate.model import Settings, default_features
-from surrogate.search import history, start_search
+from surrogate.models.model import Settings, default_features
+from surrogate.models.search import history, start_search
 from surrogate.tune import search_metric
 
 N_CONFIGS = 2_800

@@ -24,7 +24,7 @@ from experiments.run import main as run
 from experiments.worlds import build_worlds
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import TASKS
-from surrogate.model import Settings
+from surrogate.models.model import Settings
 from tests.experiments.conftest import TASK, recorded_table
 from workshop.pages.document import Document, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves

@@ -16,7 +16,7 @@ from jahs.release import RecordedTable, find_release, read_release
 from jahs.simulate import Simulation
 from jahs.spaces.encoding import decode_columns, encode
 from jahs.tasks.definitions import TASKS
-from surrogate.model import Settings
+from surrogate.models.model import Settings
 from tests.experiments.conftest import TASK, recorded_table
 
 QUICK = Settings(n_trees=15, max_depth=4)

@@ -17,7 +17,7 @@ from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from splits.split import Split, write_split
-from surrogate.dataset import Measurements
+from surrogate.data.rows import Measurements
 
 TASK = TASKS["digits"]
 EPOCHS = (1, 3, 6, TASK.max_epoch)

@@ -15,7 +15,7 @@ import pytest
 from jahs.errors import CorruptFile, MissingData, UnknownFormat
 from jahs.release import read_release, releases, write_release
 from jahs.tasks.definitions import TASKS
-from surrogate import card
+from surrogate.card import page as card
 from workshop.pages.document import Document, Table, Text, sections_of
 from workshop.pages.html import to_html
 from workshop.pages.markdown import to_markdown

@@ -15,7 +15,7 @@ from jahs.files.tables import Table, take
 from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.encoding import encode
-from surrogate.dataset import (
+from surrogate.data.rows import (
     Measurements,
     Rows,
     assemble,
@@ -29,7 +29,7 @@ from surrogate.dataset import (
     group_numbers,
     unmeasured,
 )
-from surrogate.scores import ceiling
+from surrogate.judging.scores import ceiling
 from tests.surrogate.landscape import EPOCHS, measurements, split_of
 
 MEASURED = measurements()

@@ -15,9 +15,9 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
 from jahs.models.features import FEATURE_SETS, FEATURES_VERSION
 from jahs.spaces.cell import canonical_keys
 from jahs.tasks.metrics import LEARNED
-from surrogate.dataset import assemble
-from surrogate.model import Settings, Surrogate, fit_surrogate, read_surrogate, write_surrogate
-from surrogate.scores import kendall_tau
+from surrogate.data.rows import assemble
+from surrogate.judging.scores import kendall_tau
+from surrogate.models.model import Settings, Surrogate, fit_surrogate, read_surrogate, write_surrogate
 from tests.surrogate.landscape import TASK, measurements, split_of
 
 MEASURED = measurements()

@@ -16,10 +16,10 @@ from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import ACCURACIES
 from surrogate import noise
-from surrogate.coverage import coverage, realism
-from surrogate.dataset import Rows
+from surrogate.data.rows import Rows
+from surrogate.judging.coverage import coverage, realism
+from surrogate.judging.predicted import NOISY, Predicted
 from surrogate.noise import cross_validated_coverage, fit_noise
-from surrogate.predicted import NOISY, Predicted
 from tests.jahs.models.noise_models import noise_model
 from tests.surrogate.landscape import measurements, write_folder
 

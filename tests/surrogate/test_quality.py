@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from jahs.errors import CorruptFile
-from surrogate import quality
-from surrogate.dataset import assemble
-from surrogate.model import Settings
-from surrogate.quality import curve_facts, data_facts, requirements, rounded, search_facts
-from surrogate.scores import agreement
+from surrogate.data.rows import assemble
+from surrogate.judging import quality
+from surrogate.judging.quality import curve_facts, data_facts, requirements, rounded, search_facts
+from surrogate.judging.scores import agreement
+from surrogate.models.model import Settings
 from surrogate.tune import data_of
 from tests.surrogate.landscape import measurements, split_of
 

@@ -17,7 +17,7 @@ from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from splits.split import write_split
 from surrogate import release
-from surrogate.dataset import Measurements, assemble, read_measurements
+from surrogate.data.rows import Measurements, assemble, read_measurements
 from surrogate.release import make_release, read_checked, release_answers
 from surrogate.tune import data_of
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder

@@ -14,9 +14,9 @@ from jahs.errors import InvalidArgument
 from jahs.release import read_release
 from splits.split import Split, read_split
 from surrogate import release, renew
-from surrogate.dataset import Measurements, digest_measurements, read_measurements
-from surrogate.model import Settings
-from surrogate.quality import rounded
+from surrogate.data.rows import Measurements, digest_measurements, read_measurements
+from surrogate.judging.quality import rounded
+from surrogate.models.model import Settings
 from surrogate.release import make_release
 from tests.surrogate.landscape import measurements, write_folder
 from tests.surrogate.test_release import SETTINGS, some_configs

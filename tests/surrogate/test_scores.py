@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from surrogate.dataset import Rows, assemble, group_numbers
-from surrogate.scores import (
+from surrogate.data.rows import Rows, assemble, group_numbers
+from surrogate.judging.scores import (
     agreement,
     best_tenth,
     calibration,

@@ -16,9 +16,9 @@ import pytest
 
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from surrogate import tune
-from surrogate.dataset import Measurements, assemble
-from surrogate.model import Settings
-from surrogate.search import (
+from surrogate.data.rows import Measurements, assemble
+from surrogate.models.model import Settings
+from surrogate.models.search import (
     history,
     settings_of,
     start_again,
@@ -27,7 +27,7 @@ from surrogate.search import (
     validation_tau,
     work,
 )
-from surrogate.sizing import Size, sizes, smallest
+from surrogate.models.sizing import Size, sizes, smallest
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from jahs.errors import InvalidArgument, JahsError
-from surrogate.dataset import assemble
+from surrogate.data.rows import assemble
 from surrogate.fit import fit_each
-from surrogate.model import Settings
+from surrogate.models.model import Settings
 from tests.surrogate.landscape import TASK, measurements, split_of
 from workshop.jobs import Where, in_processes, run_jobs
 

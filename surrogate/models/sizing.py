@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from jahs.tasks.definitions import Task
-from surrogate.dataset import Rows
-from surrogate.model import Settings, fit_surrogate
-from surrogate.scores import agreement
+from surrogate.data.rows import Rows
+from surrogate.judging.scores import agreement
+from surrogate.models.model import Settings, fit_surrogate
 
 __all__ = ["TOLERANCE", "Size", "sizes", "smallest"]
 

@@ -26,7 +26,7 @@ from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FEATURES_VERSION, FeatureBuilder, FeatureSet, feature_set
 from jahs.tasks.definitions import Task, task
 from jahs.tasks.metrics import ACCURACIES, METRICS
-from surrogate.dataset import Rows
+from surrogate.data.rows import Rows
 
 __all__ = [
     "MODEL_FORMAT",
@@ -162,7 +162,7 @@ def fit_surrogate(
 
     Args:
         metric: a learned or exact metric; the rows of `runtime` are seconds per epoch.
-        rows: see `surrogate.dataset.assemble`.
+        rows: see `surrogate.data.rows.assemble`.
         of_task: whose rows they are.
         settings: how the forest is grown.
         features, transform: instead of the metric's own.

@@ -17,7 +17,7 @@ from jahs.errors import CorruptFile, InvalidArgument
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import METRICS
 from splits.split import Split
-from surrogate.dataset import (
+from surrogate.data.rows import (
     FEWEST,
     GROUP_VALUES,
     Measurements,
@@ -27,10 +27,10 @@ from surrogate.dataset import (
     trained_configs,
 )
 from surrogate.fit import diverged_runs
+from surrogate.judging.scores import agreement, first_seed, score_rows
 from surrogate.learning_curve import curve, predictions, sizes_for
-from surrogate.model import Settings, Surrogate
+from surrogate.models.model import Settings, Surrogate
 from surrogate.score import score_surrogate
-from surrogate.scores import agreement, first_seed, score_rows
 
 __all__ = [
     "FULL_SIZE",
@@ -107,8 +107,8 @@ def metric_facts(
     Args:
         fitted: on the training part.
         refitted: on training and validation part, which is what ships.
-        answered: what answers are compared with, see `surrogate.dataset.assemble_answered`.
-        repeats: what the ceilings come from, see `surrogate.dataset.assemble_repeats`.
+        answered: what answers are compared with, see `surrogate.data.rows.assemble_answered`.
+        repeats: what the ceilings come from, see `surrogate.data.rows.assemble_repeats`.
         seed: of the bootstrap.
     """
     facts: Facts = {

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.tasks.metrics import ACCURACIES, METRICS
-from surrogate.dataset import Rows, group_name, group_numbers
+from surrogate.data.rows import Rows, group_name, group_numbers
 from workshop.ranks import kendall_tau, kendall_tau_within
 
 __all__ = [

@@ -6,7 +6,6 @@ python -m surrogate.card RELEASE --out DIR  # DIR/quality.md and DIR/quality.htm
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -19,8 +18,8 @@ from jahs.release import Release, read_release
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import caveats_of
 from jahs.tasks.metrics import METRICS
-from surrogate.plots import plots_of
-from surrogate.quality import FULL_SIZE, QUALITY_FORMAT
+from surrogate.card.plots import plots_of
+from surrogate.judging.quality import FULL_SIZE, QUALITY_FORMAT
 from workshop.command import new_parser, run_command
 from workshop.folders import write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
@@ -433,7 +432,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         return "\n".join(str(path) for path in write_card(release, given.out))
 
     return run_command("surrogate.card", work)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from jahs.models.noise import Kind, NoiseModel
 from jahs.models.noise.chance import quantile
-from surrogate.predicted import NOISY, Predicted, outcome_deviations, repeated_configs, seed_deviations
-from surrogate.spreads import Deviations, reach
+from surrogate.judging.predicted import NOISY, Predicted, outcome_deviations, repeated_configs, seed_deviations
+from surrogate.judging.spreads import Deviations, reach
 from workshop.ranks import kendall_tau
 
 __all__ = ["Coverage", "Held", "Realism", "coverage", "held", "realism", "report", "summary"]

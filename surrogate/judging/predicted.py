@@ -20,10 +20,10 @@ from jahs.schema import CONFIG_KEYS, SPLIT_PARTS
 from jahs.tasks.metrics import ACCURACIES
 from splits.folds import k_folds
 from splits.split import Split
-from surrogate.dataset import Measurements, Rows, assemble, join_rows
-from surrogate.model import Settings, fit_surrogate
-from surrogate.scores import first_seed
-from surrogate.spreads import Deviations
+from surrogate.data.rows import Measurements, Rows, assemble, join_rows
+from surrogate.judging.scores import first_seed
+from surrogate.judging.spreads import Deviations
+from surrogate.models.model import Settings, fit_surrogate
 
 __all__ = [
     "FOLDED",
@@ -74,7 +74,7 @@ def fold_predictions(
     The configs of the train and valid parts are divided into folds; a test config is predicted by all folds' models.
 
     Raises:
-        InvalidTable, ProtocolMismatch: see `surrogate.dataset.assemble`.
+        InvalidTable, ProtocolMismatch: see `surrogate.data.rows.assemble`.
         InvalidArgument: more folds than configs.
     """
     found: dict[str, dict[str, Predicted]] = {}

@@ -17,12 +17,12 @@ from jahs.files.runs import is_timed
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.references import build_references
 from splits.split import Split
-from surrogate.coverage import coverage, realism
-from surrogate.dataset import Measurements, unmeasured
-from surrogate.model import Settings
+from surrogate.data.rows import Measurements, unmeasured
+from surrogate.judging.coverage import coverage, realism
+from surrogate.judging.predicted import NOISY, Predicted, fold_predictions, join_predicted
+from surrogate.judging.scores import first_seed
+from surrogate.models.model import Settings
 from surrogate.noise import cross_validated_coverage, fit_noise
-from surrogate.predicted import NOISY, Predicted, fold_predictions, join_predicted
-from surrogate.scores import first_seed
 
 __all__ = ["noise_of", "references_of"]
 

@@ -34,8 +34,8 @@ from jahs.files.atomic import write_beside
 from jahs.files.hashing import digest_bytes, digest_facts
 from jahs.files.strict_json import parse_json
 from jahs.tasks.definitions import Task, task
-from surrogate.dataset import Rows
-from surrogate.model import Settings, fit_surrogate
+from surrogate.data.rows import Rows
+from surrogate.models.model import Settings, fit_surrogate
 from workshop.ranks import kendall_tau
 
 __all__ = [

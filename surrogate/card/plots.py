@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from jahs.tasks.metrics import METRICS
-from surrogate.dataset import GROUP_VALUES
+from surrogate.data.rows import GROUP_VALUES
 from workshop.pages.document import Figure
 from workshop.pages.drawing import new_drawing, set_scale
 from workshop.pages.style import LIGHT, series
