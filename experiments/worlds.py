@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.refits import every_row, recorded_measurements
+from experiments.refits import recorded_measurements
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.files.atomic import write_beside
 from jahs.files.runs import is_timed
@@ -41,7 +41,8 @@ from jahs.tasks.definitions import Task, task
 from jahs.tasks.fidelities import read_budget, read_epoch, read_epochs
 from jahs.tasks.metrics import METRICS, Metric
 from splits.folds import k_folds
-from surrogate.data.rows import Measurements
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import assemble
 from surrogate.models.model import Settings, fit_surrogate
 
 __all__ = [
@@ -213,7 +214,7 @@ def build_worlds(
     left_out = {name: np.empty_like(table[name]) for name in METRIC_NAMES}
     folds = list(k_folds(configs, n_folds, seed=seed))
     for name in METRIC_NAMES:
-        rows = every_row(name, measured)
+        rows = assemble(name, measured)
         for _, held_out in folds:
             kept = rows.take(~np.isin(rows.config_id, ids[held_out]))
             model = fit_surrogate(name, kept, of_task, settings=settings or _SETTINGS)

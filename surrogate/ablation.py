@@ -26,9 +26,10 @@ from jahs.models.features import FEATURE_SETS, GROUPS, FeatureSet
 from jahs.models.features.cells import CELL_FEATURES
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, LEARNED
-from splits.split import Split, read_split
+from splits.split import Split
 from surrogate.command import runs_parser
-from surrogate.data.rows import Measurements, Rows, assemble, assemble_cumulative, join_rows, read_measurements
+from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.rows import Rows, assemble, assemble_answered, by_part, join_rows
 from surrogate.judging.predicted import FOLDED, held_out_rows
 from surrogate.judging.scores import Scores, agreement, first_seed
 from surrogate.models.model import Settings, default_features, fit_surrogate
@@ -93,11 +94,11 @@ def ablate(
 
     Raises:
         InvalidArgument: no repeats, or fewer configs than folds.
-        InvalidTable, ProtocolMismatch: see `surrogate.data.rows.assemble`.
+        InvalidTable: see `surrogate.data.rows.assemble`.
     """
     if repeats < 1:
         raise InvalidArgument(f"repeats={repeats} must be at least 1")
-    parts = assemble(metric, measured, split)
+    parts = by_part(assemble(metric, measured), split)
     rows = join_rows([parts[part] for part in FOLDED])
     held_out = [
         is_held for repeat in range(repeats) for is_held in held_out_rows(measured, rows, _N_FOLDS, seed=seed + repeat)
@@ -137,7 +138,7 @@ def compare_runtime_models(
 
     Args:
         times: seconds per epoch, from `assemble`.
-        cumulative: from `assemble_cumulative`.
+        cumulative: cumulative seconds, from `assemble_answered`.
         of_task: whose rows they are.
         settings: of both forests.
     """
@@ -182,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def work() -> str:
         if unknown := [metric for metric in given.metrics if metric not in LEARNED]:
             raise UnknownName.of("metric", unknown[0], LEARNED)
-        measured, split = read_measurements(given.runs), read_split(given.split)
+        measured, split = read_with_split(given.runs, given.split)
         settings = Settings(n_trees=given.trees, learning_rate=given.learning_rate)
         found = {
             metric: ablate(metric, measured, split, settings=settings, repeats=given.repeats, seed=given.seed)
@@ -190,8 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         }
         models: dict[str, Scores] = {}
         if "runtime" in given.metrics:
-            cumulative = assemble_cumulative(measured, split)
-            times = assemble("runtime", measured, split)
+            times, cumulative = (by_part(f("runtime", measured), split) for f in (assemble, assemble_answered))
             models = compare_runtime_models(times, cumulative, measured.task, settings=settings)
         if given.out:
             content = {metric: [asdict(outcome) for outcome in outcomes] for metric, outcomes in found.items()}

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from jahs.errors import CorruptFile, InvalidArgument, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.sealed_json import read_sealed
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import LEARNED
-from splits.split import Split, read_split
+from splits.split import Split
 from surrogate.command import add_fewest, add_workers, runs_parser
-from surrogate.data.rows import FEWEST, Measurements, Rows, assemble, check_groups, read_measurements
+from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.rows import FEWEST, Rows, training_rows
 from surrogate.models.model import Settings, Surrogate, fit_surrogate, write_surrogate
 from workshop.command import run_command
 from workshop.folders import new_folder, write_manifest
@@ -49,17 +50,13 @@ def fit_all(
 
     Raises:
         UnknownName: a metric is not learned.
-        InvalidTable, ProtocolMismatch: see `surrogate.data.rows`.
+        InvalidTable: see `surrogate.data.rows`.
         InvalidArgument: `out` is there already or cannot be written.
     """
-    if unknown := [name for name in metrics if name not in LEARNED]:
-        raise UnknownName.of("metric", unknown[0], LEARNED)
     check_workers(workers)
+    parts = training_rows(metrics, measured, split, fewest=fewest)
+    training = {metric: rows["train"] for metric, rows in parts.items()}
     with new_folder(out) as folder:
-        training: dict[str, Rows] = {}
-        for metric in dict.fromkeys(metrics):
-            training[metric] = assemble(metric, measured, split)["train"]
-            check_groups(metric, training[metric], fewest=fewest)
         counts = {}
         for metric, fitted in fit_each(training, measured.task, settings or {}, workers=workers).items():
             write_surrogate(folder, fitted)
@@ -153,8 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> object:
         return fit_all(
-            read_measurements(given.runs),
-            read_split(given.split),
+            *read_with_split(given.runs, given.split),
             given.out,
             metrics=given.metrics,
             settings=read_params(given.params) if given.params else None,

@@ -25,9 +25,9 @@ from jahs.files.tables import Table, take
 from jahs.models.features import FeatureSet, feature_set
 from jahs.tasks.definitions import Task
 from splits.folds import learning_curve_subsets
-from splits.split import read_split
 from surrogate.command import add_workers, runs_parser
-from surrogate.data.rows import Measurements, Rows, assemble, read_measurements
+from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.rows import Rows, assemble, by_part
 from surrogate.judging.scores import agreement, first_seed
 from surrogate.models.model import Settings, fit_surrogate
 from workshop.command import run_command
@@ -231,11 +231,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> str:
-        measured, split = read_measurements(given.runs), read_split(given.split)
+        measured, split = read_with_split(given.runs, given.split)
         points = curve(
             given.metric,
             measured,
-            assemble(given.metric, measured, split),
+            by_part(assemble(given.metric, measured), split),
             sorted(set(given.sizes)),
             seeds=range(given.seeds),
             settings=Settings(n_trees=given.trees, learning_rate=given.learning_rate),

@@ -20,9 +20,8 @@ from jahs.errors import InvalidArgument, InvalidTable
 from jahs.models.noise import NoiseModel
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
-from splits.split import read_split
 from surrogate.command import runs_parser
-from surrogate.data.rows import read_measurements
+from surrogate.data.measurements import read_with_split
 from surrogate.fit import read_params
 from surrogate.judging.coverage import Coverage, Realism, coverage, held, realism, report, summary
 from surrogate.judging.predicted import (
@@ -116,11 +115,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> object:
-        measured = read_measurements(given.runs)
+        measured, split = read_with_split(given.runs, given.split)
         settings = read_params(given.params) if given.params else None
-        parts = fold_predictions(
-            measured, read_split(given.split), n_folds=given.folds, settings=settings, seed=given.seed
-        )
+        parts = fold_predictions(measured, split, n_folds=given.folds, settings=settings, seed=given.seed)
         folded = {metric: join_predicted([of[part] for part in FOLDED]) for metric, of in parts.items()}
         model = fit_noise(folded, measured.task)
         held_out = {metric: of["test"] for metric, of in parts.items()} if given.part else folded

@@ -15,9 +15,7 @@ import fcntl
 import json
 import logging
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -27,31 +25,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument
+from jahs.files.atomic import change_folder, out_of_space
 from jahs.files.tables import take
 from jahs.models.features import FeatureBuilder
 from jahs.models.forest import Forest, forest_from_xgboost
-from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release, write_release
-from jahs.release.writing import clear_leftovers
+from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release
+from jahs.release.writing import clear_leftovers, fill_release
 from jahs.tasks.metrics import LEARNED
-from splits.check import check_split
-from splits.recorded import read_recorded
-from splits.split import Split, read_split
+from splits.split import Split
 from surrogate.command import add_fewest, add_workers, runs_parser
+from surrogate.data.measurements import Measurements, digest_measurements, read_with_split, trained_configs
 from surrogate.data.rows import (
     EXACT,
     FEWEST,
     FEWEST_TO_FIT,
-    Measurements,
     Rows,
     assemble,
     assemble_answered,
-    assemble_exact,
     assemble_repeats,
-    check_groups,
-    digest_measurements,
+    by_part,
     join_rows,
-    read_measurements,
-    trained_configs,
+    training_rows,
     unmeasured,
 )
 from surrogate.fit import fit_each, read_params
@@ -74,23 +68,12 @@ from workshop.command import run_command
 from workshop.folders import commit, package_versions
 from workshop.jobs import check_workers
 
-__all__ = ["MOST_BYTES", "check_numbers", "main", "make_release", "pack_models", "read_checked"]
+__all__ = ["MOST_BYTES", "check_numbers", "main", "make_release", "pack_models"]
 
 MOST_BYTES: Final = 15_000_000
 """A release is embedded in the package, so it stays small."""
 
 _log = logging.getLogger(__name__)
-
-
-def read_checked(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
-    """Read a folder of runs and its split, which must fit together.
-
-    Raises:
-        JahsError: see `surrogate.data.rows` and `splits.check`.
-    """
-    split, recorded = read_split(split_file), read_recorded(runs)
-    check_split(recorded, split)
-    return read_measurements(runs), split
 
 
 def make_release(
@@ -108,7 +91,7 @@ def make_release(
 
     Args:
         measured: what was measured.
-        split: of its configs; see `read_checked`.
+        split: of its configs; see `read_with_split`.
         out: the release; one that is there is replaced.
         params: settings that `surrogate.tune` found, its history beside it; None: the default ones.
         fewest: training configs that every fidelity group needs.
@@ -127,20 +110,20 @@ def make_release(
         ({}, {}) if params is None else (read_params(params), read_history(params.with_name("history.json")))
     )
     missing = unmeasured(measured, split)
-    parts = {metric: assemble(metric, measured, split) for metric in LEARNED if metric not in missing}
-    _check_parts(parts, fewest=fewest)
+    parts = training_rows([m for m in LEARNED if m not in missing], measured, split, fewest=fewest)
+    _check_parts(parts)
     of_data = data_of(measured, split)
     searches = {m: search_facts(history, m, of_data=of_data, settings=settings.get(m, Settings())) for m in parts}
-    with _beside(out) as beside:
-        standing = standing_release(out)
+    with _beside(out) as folder:
+        replaced = standing_release(out)
         fitted, refitted = (
             fit_each(_training(parts, *more), measured.task, settings, workers=workers) for more in ((), ("valid",))
         )
         quality = _quality(measured, split, missing, workers=workers)
         for metric, rows in parts.items():
             _log.info("%s: scoring", metric)
-            answered = assemble_answered(metric, measured, split)
-            repeats = assemble_repeats(metric, measured, answered)
+            answered = by_part(assemble_answered(metric, measured), split)
+            repeats = assemble_repeats(metric, measured)
             facts = metric_facts(fitted[metric], refitted[metric], answered, repeats, seed=seed)
             facts["search"] = searches[metric]
             own = fitted[metric].settings
@@ -148,28 +131,21 @@ def make_release(
             quality["metrics"][metric] = facts
         quality["requirements"] = requirements(
             quality["metrics"],
-            n_configs={m: sum(len(np.unique(r.config_id)) for r in of.values()) for m, of in parts.items()},
+            n_configs={metric: sum(rows.n_configs for rows in of.values()) for metric, of in parts.items()},
         )
-        models, forests = pack_models(refitted)
         own_settings = {metric: model.settings for metric, model in fitted.items()}
         noise, quality["noise"] = noise_of(measured, split, own_settings, seed=seed)
         numbers = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds}
-        whole: dict[str, Any] = {  # Any: the parts of a release
-            "manifest_facts": _manifest_facts(measured, split, has_params=params is not None, numbers=numbers),
-            "models": models,
-            "forests": forests,
-            "noise": noise,
-            "table": _recorded_table(measured),
-        }
-        trial = beside / measured.task.name
-        write_release(trial, **whole)
-        _check_answers(trial, refitted, parts)
-        whole["references"], quality["references"] = references_of(trial, measured.task.name, seed=seed)
-        whole["quality"] = rounded(quality)
-        write_release(trial, **whole)
-        _check_size(trial)
-        whole["manifest_facts"]["version"] = number_after(standing, read_release(trial).manifest)
-        write_release(out, **whole)
+        facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)
+        models, forests = pack_models(refitted)
+        table = _recorded_table(measured)
+        fill_release(folder, manifest_facts=facts, models=models, forests=forests, noise=noise, table=table)
+        _check_answers(folder, refitted, parts)
+        references, quality["references"] = references_of(folder, measured.task.name, seed=seed)
+        fill_release(folder, manifest_facts=facts, references=references, quality=rounded(quality))
+        _check_size(folder)
+        facts["version"] = number_after(replaced, read_release(folder).manifest)
+        fill_release(folder, manifest_facts=facts)
     return quality
 
 
@@ -243,13 +219,12 @@ def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> ND
     return values * X[:, -1].astype(np.float64) if model.target == "per_epoch" else values
 
 
-def _check_parts(parts: Mapping[str, Mapping[str, Rows]], *, fewest: int) -> None:
-    faults = []
-    for metric, rows in parts.items():
-        check_groups(metric, rows["train"], fewest=fewest)
-        if (n := len(np.unique(rows["train"].config_id))) < FEWEST_TO_FIT:
-            faults.append(f"{metric}: {n} training configs; a model needs at least {FEWEST_TO_FIT}; collect more")
-    if faults:
+def _check_parts(parts: Mapping[str, Mapping[str, Rows]]) -> None:
+    if faults := [
+        f"{metric}: {rows['train'].n_configs} training configs; a model needs at least {FEWEST_TO_FIT}; collect more"
+        for metric, rows in parts.items()
+        if rows["train"].n_configs < FEWEST_TO_FIT
+    ]:
         raise InvalidArgument("\n".join(faults))
 
 
@@ -259,7 +234,7 @@ def _training(parts: Mapping[str, Mapping[str, Rows]], *more: str) -> dict[str, 
 
 def _compared(measured: Measurements, split: Split, *, workers: int) -> Facts:
     """Models of what is computed exactly, only to show how far a model would be off."""
-    parts = {metric: assemble_exact(metric, measured, split) for metric in EXACT}
+    parts = {metric: by_part(assemble(metric, measured), split) for metric in EXACT}
     fitted = fit_each(_training(parts), measured.task, {}, workers=workers)
     return {metric: compared_facts(model, parts[metric]["test"]) for metric, model in fitted.items()}
 
@@ -300,9 +275,9 @@ def _manifest_facts(
 
 @contextmanager
 def _beside(out: Path) -> Iterator[Path]:
-    """Yield an empty folder beside `out`, so that one that cannot be written is refused before anything is fitted.
+    """Yield an empty folder that replaces `out` on success; a path that cannot be written is refused at once.
 
-    What a killed process left there is cleared away, if no other one is making a release in the same folder.
+    Leftovers of a killed process are removed, unless another process is making a release in the same folder.
 
     Raises:
         InvalidArgument: nothing can be written there, or `out` is no release.
@@ -318,11 +293,11 @@ def _beside(out: Path) -> Iterator[Path]:
             fcntl.flock(handle, fcntl.LOCK_SH)
             if out.exists() and not (out / "manifest.json").is_file() and (not out.is_dir() or any(out.iterdir())):
                 raise InvalidArgument(f"{out} is there and is no release; choose another folder, or empty it")
-            beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part"))
+            folder = stack.enter_context(change_folder(out))
         except OSError as err:
             raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
-        stack.callback(shutil.rmtree, beside, ignore_errors=True)
-        yield beside
+        with out_of_space(out):
+            yield folder
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -342,7 +317,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> object:
         quality = make_release(
-            *read_checked(given.runs, given.split),
+            *read_with_split(given.runs, given.split),
             given.out,
             params=given.params,
             fewest=given.fewest,

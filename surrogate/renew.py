@@ -28,10 +28,11 @@ from splits.recorded import read_recorded
 from splits.split import Split, read_split
 from surrogate.card.page import write_card
 from surrogate.command import add_workers, runs_parser
-from surrogate.data.rows import Measurements, assemble, digest_measurements, unmeasured
+from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
+from surrogate.data.rows import assemble, by_part, unmeasured
 from surrogate.judging.quality import Facts
 from surrogate.models.search import OPTIMIZERS
-from surrogate.release import check_numbers, make_release, read_checked
+from surrogate.release import check_numbers, make_release
 from surrogate.tune import tune_all, what_is_searched
 from workshop.command import run_command
 from workshop.folders import write_text
@@ -83,7 +84,7 @@ def renew(settings: Settings) -> Facts:
     """
     check_numbers(seed=settings.seed)
     _renew_split(settings)
-    measured, split = read_checked(settings.runs, settings.split)
+    measured, split = read_with_split(settings.runs, settings.split)
     _log.info("split %s: %s", split.digest, ", ".join(f"{n} {part}" for part, n in split.counts.items()))
     if settings.evaluations:
         _search(settings, measured, split)
@@ -122,7 +123,7 @@ def _renew_split(settings: Settings) -> None:
 def _search(settings: Settings, measured: Measurements, split: Split) -> None:
     """Search the metrics that can be scored on validation rows, and record what was found."""
     missing = unmeasured(measured, split)
-    metrics = [m for m in LEARNED if m not in missing and len(assemble(m, measured, split)["valid"])]
+    metrics = [m for m in LEARNED if m not in missing and len(by_part(assemble(m, measured), split)["valid"])]
     if not metrics:
         _log.info("there are no validation rows, so nothing is searched")
         return

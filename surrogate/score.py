@@ -15,9 +15,10 @@ import numpy as np
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.strict_json import parse_json
 from jahs.tasks.metrics import LEARNED
-from splits.split import Split, read_split
+from splits.split import Split
 from surrogate.command import runs_parser
-from surrogate.data.rows import Measurements, Rows, assemble_answered, assemble_repeats, read_measurements
+from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.rows import Rows, assemble_answered, assemble_repeats, by_part
 from surrogate.judging.scores import (
     Scores,
     calibration,
@@ -37,21 +38,20 @@ SCORES_FORMAT: Final = 1
 _PARTS: Final = ("valid", "test")
 
 
-def score_surrogate(
-    fitted: Surrogate, parts: Mapping[str, Rows], part: str, repeats: Rows, *, seed: int = 0
-) -> dict[str, Any]:
-    """Score a model on a part: every cut, tau by epoch and within the groups, and a 90 % interval of tau at the end.
+def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int = 0) -> dict[str, Any]:
+    """Score a model: every cut, tau by epoch and within the groups, and a 90 % interval of tau at the last epoch.
 
     Args:
         fitted: the model.
-        parts: what its answers are compared with, as `assemble_answered` gives it.
-        part: which part.
-        repeats: what the ceilings come from, of all parts, as `assemble_repeats` gives it.
+        rows: held-out rows, as `assemble_answered` gives them.
+        repeats: rows that the ceilings come from, as `assemble_repeats` gives them.
         seed: of the bootstrap.
+
+    Raises:
+        InvalidArgument: there are no rows.
     """
-    rows = parts[part]
     if not len(rows):
-        raise InvalidArgument(f"{fitted.metric}: the part {part!r} has no rows")
+        raise InvalidArgument(f"{fitted.metric}: the part to score has no rows")
     predicted = fitted.predict(rows.X)
     is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
     last = rows.take(is_last)
@@ -93,9 +93,9 @@ def _score_all(measured: Measurements, split: Split, models: Path, part: str, *,
     _check_models(models, metrics, measured, split)
     scores = {}
     for metric in metrics:
-        answered = assemble_answered(metric, measured, split)
-        repeats = assemble_repeats(metric, measured, answered)
-        scores[metric] = score_surrogate(read_surrogate(models, metric), answered, part, repeats, seed=seed)
+        rows = by_part(assemble_answered(metric, measured), split)[part]
+        repeats = assemble_repeats(metric, measured)
+        scores[metric] = score_surrogate(read_surrogate(models, metric), rows, repeats, seed=seed)
     return scores
 
 
@@ -144,8 +144,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> str:
-        split = read_split(given.split)
-        scores = _score_all(read_measurements(given.runs), split, given.models, given.part, seed=given.seed)
+        measured, split = read_with_split(given.runs, given.split)
+        scores = _score_all(measured, split, given.models, given.part, seed=given.seed)
         if given.out:
             content = {"format": SCORES_FORMAT, "part": given.part, "split": split.digest, "scores": scores}
             write_json(given.out, content)

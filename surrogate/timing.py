@@ -21,9 +21,10 @@ from jahs.files.tables import Table
 from jahs.models.features import FeatureBuilder, FeatureSet
 from jahs.models.features.timing import BACKWARD, FORWARD
 from jahs.tasks.definitions import Task
-from splits.split import Split, read_split
+from splits.split import Split
 from surrogate.command import runs_parser
-from surrogate.data.rows import Measurements, Rows, assemble, read_measurements
+from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.rows import Rows, assemble, by_part
 from workshop.command import run_command
 from workshop.ranks import kendall_tau
 
@@ -52,9 +53,9 @@ def fit_times(measured: Measurements, split: Split) -> dict[str, TimeModel]:
     Raises:
         InvalidTable: too few configs of a part are profiled; also see `surrogate.data.rows.assemble`.
     """
-    parts = assemble("latency", measured, split)
-    is_split = split.parts_of(parts["train"].config_id) >= 0  # what is profiled alone may become a test config
-    train, valid = parts["train"].take(is_split), parts["valid"]
+    rows = assemble("latency", measured)
+    parts = by_part(rows.take(split.parts_of(rows.config_id) >= 0), split)  # the others may become test configs
+    train, valid = parts["train"], parts["valid"]
     if faults := [
         f"{name}: {len(rows)} configs are profiled, {fewest} are needed; python -m pipeline.profile measures them"
         for name, rows, fewest in (("train", train, 2 * len(FORWARD)), ("valid", valid, 2))
@@ -109,9 +110,7 @@ def _page(found: Mapping[str, TimeModel]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
     given = runs_parser("timing", __doc__, example="runs/ --split split.json").parse_args(argv)
-    return run_command(
-        "surrogate.timing", lambda: _page(fit_times(read_measurements(given.runs), read_split(given.split)))
-    )
+    return run_command("surrogate.timing", lambda: _page(fit_times(*read_with_split(given.runs, given.split))))
 
 
 if __name__ == "__main__":

@@ -25,17 +25,10 @@ from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownName
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.models.features import FEATURES_VERSION
 from jahs.tasks.metrics import LEARNED
-from splits.split import Split, read_split
+from splits.split import Split
 from surrogate.command import add_fewest, add_workers, runs_parser
-from surrogate.data.rows import (
-    FEWEST,
-    Measurements,
-    Rows,
-    assemble,
-    check_groups,
-    digest_measurements,
-    read_measurements,
-)
+from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
+from surrogate.data.rows import FEWEST, Rows, training_rows
 from surrogate.models.model import Settings, default_features
 from surrogate.models.search import (
     OPTIMIZERS,
@@ -92,10 +85,9 @@ def tune_all(
         CorruptFile: its history cannot be read.
         InvalidTable: see `surrogate.data.rows`.
     """
-    _check(metrics, evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees)
-    parts = {metric: assemble(metric, measured, split) for metric in dict.fromkeys(metrics)}
+    _check_settings(evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees)
+    parts = training_rows(metrics, measured, split, fewest=fewest)
     for metric, rows in parts.items():
-        check_groups(metric, rows["train"], fewest=fewest)
         if not len(rows["valid"]):
             raise InvalidArgument(f"{metric}: the validation part has no rows")
     of_data = data_of(measured, split)
@@ -224,9 +216,7 @@ def _found_before(out: Path, of_data: Mapping[str, object]) -> dict[str, Any]:  
     return dict(history["metrics"]) if is_same else {}
 
 
-def _check(metrics: Sequence[str], *, evaluations: int, workers: int, optimizer: str, n_trees: int) -> None:
-    if unknown := [metric for metric in metrics if metric not in LEARNED]:
-        raise UnknownName.of("metric", unknown[0], LEARNED)
+def _check_settings(*, evaluations: int, workers: int, optimizer: str, n_trees: int) -> None:
     if optimizer not in OPTIMIZERS:
         raise UnknownName.of("optimizer", optimizer, OPTIMIZERS)
     faults = [
@@ -253,8 +243,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> str:
         found = tune_all(
-            read_measurements(given.runs),
-            read_split(given.split),
+            *read_with_split(given.runs, given.split),
             given.out,
             metrics=given.metrics,
             evaluations=given.evaluations,

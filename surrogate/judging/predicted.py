@@ -20,7 +20,8 @@ from jahs.schema import CONFIG_KEYS, SPLIT_PARTS
 from jahs.tasks.metrics import ACCURACIES
 from splits.folds import k_folds
 from splits.split import Split
-from surrogate.data.rows import Measurements, Rows, assemble, join_rows
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import Rows, assemble, by_part, join_rows
 from surrogate.judging.scores import first_seed
 from surrogate.judging.spreads import Deviations
 from surrogate.models.model import Settings, fit_surrogate
@@ -74,12 +75,12 @@ def fold_predictions(
     The configs of the train and valid parts are divided into folds; a test config is predicted by all folds' models.
 
     Raises:
-        InvalidTable, ProtocolMismatch: see `surrogate.data.rows.assemble`.
+        InvalidTable: see `surrogate.data.rows.assemble`.
         InvalidArgument: more folds than configs.
     """
     found: dict[str, dict[str, Predicted]] = {}
     for metric in NOISY:
-        parts = assemble(metric, measured, split)
+        parts = by_part(assemble(metric, measured), split)
         rows = join_rows([parts[part] for part in FOLDED])
         mean, of_test = np.empty(len(rows)), np.zeros(len(parts["test"]))
         for number, is_out in enumerate(held_out_rows(measured, rows, n_folds, seed=seed), 1):

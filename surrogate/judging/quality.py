@@ -17,15 +17,8 @@ from jahs.errors import CorruptFile, InvalidArgument
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import METRICS
 from splits.split import Split
-from surrogate.data.rows import (
-    FEWEST,
-    GROUP_VALUES,
-    Measurements,
-    Rows,
-    configs_by_group,
-    group_numbers,
-    trained_configs,
-)
+from surrogate.data.measurements import Measurements, trained_configs
+from surrogate.data.rows import FEWEST, GROUP_VALUES, Rows, configs_by_group, group_numbers
 from surrogate.fit import diverged_runs
 from surrogate.judging.scores import agreement, first_seed, score_rows
 from surrogate.learning_curve import curve, predictions, sizes_for
@@ -123,7 +116,7 @@ def metric_facts(
     }
     test = answered["test"]
     if len(test):
-        facts["test"] = score_surrogate(fitted, answered, "test", repeats, seed=seed) | _pictures(fitted, test)
+        facts["test"] = score_surrogate(fitted, test, repeats, seed=seed) | _pictures(fitted, test)
         scored = score_rows(fitted.metric, test, refitted.predict(test.X), test.take(np.zeros(len(test), np.bool_)))
         facts["refitted_test"] = {name: {"model": scored[name]["model"]} for name in _REFITTED if name in scored}
     return facts
@@ -189,7 +182,7 @@ def curve_facts(
 
     Where the training configs are as many as those of the full size, the curve has been there and predicts nothing.
     """
-    sizes, seeds = sizes_for(len(np.unique(parts["train"].config_id))), range(n_seeds)
+    sizes, seeds = sizes_for(parts["train"].n_configs), range(n_seeds)
     if not sizes or not n_seeds or not len(parts["valid"]):
         return None
     points = curve(metric, measured, parts, sizes, seeds=seeds, settings=settings, workers=workers)

@@ -13,11 +13,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from jahs.errors import InvalidArgument, InvalidTable
-from jahs.files.runs import is_timed
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.references import build_references
 from splits.split import Split
-from surrogate.data.rows import Measurements, unmeasured
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import unmeasured
 from surrogate.judging.coverage import coverage, realism
 from surrogate.judging.predicted import NOISY, Predicted, fold_predictions, join_predicted
 from surrogate.judging.scores import first_seed
@@ -43,8 +43,8 @@ def noise_of(
     """
     if missing := sorted(set(NOISY) & unmeasured(measured, split).keys()):
         return None, {"reason": f"there are no measurements of {', '.join(missing)}"}
-    timed = measured.runs["config_id"][is_timed(measured.runs, measured.timing_machine)]  # no metric has fewer configs
-    n_configs = int(np.isin(split.parts_of(np.unique(timed)), (0, 1)).sum())
+    timed = np.unique(measured.timed_runs["config_id"])  # no metric has fewer configs
+    n_configs = int(np.isin(split.parts_of(timed), (0, 1)).sum())
     try:
         n_folds = min(_MOST_FOLDS, n_configs)
         parts = fold_predictions(measured, split, n_folds=n_folds, settings=settings, seed=seed)

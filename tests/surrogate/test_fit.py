@@ -128,25 +128,21 @@ def test_models_of_other_measurements_are_not_scored(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: replace(m, runs={**m.runs, "valid_acc": m.runs["valid_acc"] * np.nan}), "are not measurements"),
-        (lambda m: replace(m, configs=take(m.configs, m.configs["N"] < 5)), "are not in the config table"),
-        (lambda m: replace(m, profile={**m.profile, "protocol": np.full(270, "no")}), "rows of no: 270 of profile"),
+        (lambda m: {"runs": {**m.runs, "valid_acc": m.runs["valid_acc"] * np.nan}}, "values are invalid"),
+        (lambda m: {"configs": take(m.configs, m.configs["N"] < 5)}, "are not in the config table"),
+        (lambda m: {"profile": {**m.profile, "protocol": np.full(270, "no")}}, "rows of no: 270 of profile"),
     ],
 )  # fmt: skip
 def test_bad_tables_are_refused_with_counts_and_leave_nothing(
     change: object, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert callable(change)
-    folder = write_folder(tmp_path / "runs", MEASURED)
-    changed = change(MEASURED)
-    (tmp_path / "changed").mkdir()
-    broken = write_folder(tmp_path / "changed" / "runs", changed)
-    (broken / "split.json").write_bytes((folder / "split.json").read_bytes())
+    broken = write_folder(tmp_path / "runs", MEASURED, **change(MEASURED))
     assert fit.main(arguments(broken, tmp_path / "models")) == 2
     error = capsys.readouterr().err
     assert message in error
     assert any(digit in error for digit in "123456789")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["changed", "runs"]
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
 def test_too_few_configs_in_a_group_are_refused(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,14 +15,14 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
 from jahs.models.features import FEATURE_SETS, FEATURES_VERSION
 from jahs.spaces.cell import canonical_keys
 from jahs.tasks.metrics import LEARNED
-from surrogate.data.rows import assemble
+from surrogate.data.rows import assemble, by_part
 from surrogate.judging.scores import kendall_tau
 from surrogate.models.model import Settings, Surrogate, fit_surrogate, read_surrogate, write_surrogate
 from tests.surrogate.landscape import TASK, measurements, split_of
 
 MEASURED = measurements()
 SPLIT = split_of(MEASURED)
-PARTS = {metric: assemble(metric, MEASURED, SPLIT) for metric in LEARNED}
+PARTS = {metric: by_part(assemble(metric, MEASURED), SPLIT) for metric in LEARNED}
 SETTINGS = Settings(n_trees=60, max_depth=4)
 
 X = jahs.encode(

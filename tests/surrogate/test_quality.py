@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import CorruptFile
-from surrogate.data.rows import assemble
+from surrogate.data.rows import assemble, by_part
 from surrogate.judging import quality
 from surrogate.judging.quality import curve_facts, data_facts, requirements, rounded, search_facts
 from surrogate.judging.scores import agreement
@@ -86,7 +86,7 @@ def test_counts_are_those_of_the_tables() -> None:
 
 
 def test_no_curve_is_drawn_from_too_few_configs() -> None:
-    parts = assemble("runtime", MEASURED, SPLIT)
+    parts = by_part(assemble("runtime", MEASURED), SPLIT)
     few = parts["train"].take(np.isin(parts["train"].config_id, np.unique(parts["train"].config_id)[:3]))
     few_parts = {**parts, "train": few}
     assert curve_facts("runtime", MEASURED, few_parts, Settings(n_trees=5), n_seeds=2, workers=1) is None
@@ -98,7 +98,7 @@ def test_what_is_no_number_is_none_and_numbers_are_short() -> None:
 
 
 def test_a_size_that_was_reached_is_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = assemble("latency", MEASURED, SPLIT)
+    parts = by_part(assemble("latency", MEASURED), SPLIT)
     for full_size, is_reached in ((270, True), (300, False)):  # of which 189 and 210 train; 189 are there
         monkeypatch.setattr(quality, "FULL_SIZE", full_size)
         facts = curve_facts("latency", MEASURED, parts, Settings(n_trees=20), n_seeds=1, workers=1)

@@ -14,7 +14,7 @@ from jahs.errors import InvalidArgument
 from jahs.release import read_release
 from splits.split import Split, read_split
 from surrogate import release, renew
-from surrogate.data.rows import Measurements, digest_measurements, read_measurements
+from surrogate.data.measurements import Measurements, digest_measurements, read_measurements
 from surrogate.judging.quality import rounded
 from surrogate.models.model import Settings
 from surrogate.release import make_release

@@ -16,7 +16,8 @@ import pytest
 
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from surrogate import tune
-from surrogate.data.rows import Measurements, assemble
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import assemble, by_part
 from surrogate.models.model import Settings
 from surrogate.models.search import (
     history,
@@ -32,7 +33,7 @@ from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = measurements(8)
-PARTS = assemble("latency", MEASURED, split_of(MEASURED))
+PARTS = by_part(assemble("latency", MEASURED), split_of(MEASURED))
 FACTS = {"metric": "latency", "task": TASK.name, "n_trees": 10}
 POINT = {
     "max_depth": 3, "min_child_weight": 2, "colsample_bytree": 0.5, "colsample_bylevel": 1.0, "learning_rate": 0.2,
@@ -164,7 +165,7 @@ def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_p
     near = [size["tau"] for size in summary["sizes"] if size["r2"] >= enough_r2]
     assert max(near) - 0.002 <= summary["chosen"]["tau"]
     chosen = json.loads((out / "params.json").read_text())["metrics"]["valid_acc"]
-    parts = assemble("valid_acc", MEASURED, split_of(MEASURED))
+    parts = by_part(assemble("valid_acc", MEASURED), split_of(MEASURED))
     assert validation_tau("valid_acc", TASK, parts, Settings.from_dict(chosen)) == summary["chosen"]["tau"]
 
 
