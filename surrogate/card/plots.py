@@ -64,11 +64,14 @@ def _residuals(metric: str, test: Facts) -> Figure:
     label = f"predicted less measured, {unit}"
     figure, axes = _begin(metric, "errors", "Errors by group (configs)", label, "", height=1.2 + 0.2 * len(groups))
     axes.axvline(0, **_FAINT)
-    for row, group in enumerate(groups):
-        least, low, middle, high, most = (scale * value for value in group["quantiles"])
-        axes.plot([least, most], [row, row], color=series(0), linewidth=1)
-        axes.plot([low, high], [row, row], color=series(0), linewidth=5, alpha=0.4, solid_capstyle="butt")
-        axes.plot([middle], [row], color=series(0), marker="o", markersize=4)
+    least, low, middle, high, most = scale * np.array([group["quantiles"] for group in groups], dtype=np.float64).T
+    rows, gaps = np.arange(len(groups)), np.full(len(groups), np.nan)
+    for ends, shape in (
+        ((least, most), {"linewidth": 1}),
+        ((low, high), {"linewidth": 5, "alpha": 0.4, "solid_capstyle": "butt"}),
+    ):
+        axes.plot(np.column_stack([*ends, gaps]).ravel(), rows.repeat(3), color=series(0), **shape)
+    axes.plot(middle, rows, color=series(0), linestyle="", marker="o", markersize=4)
     axes.set_yticks(range(len(groups)), [f"{_short_name(group['group'])} ({group['n']})" for group in groups])
     axes.set_ylim(len(groups) - 0.4, -0.6)
     return figure

@@ -248,7 +248,7 @@ def test_the_caveat_of_a_task_is_the_first_paragraph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caveat: str | None
 ) -> None:
     found = dataclasses.replace(TASKS["digits"], caveat=caveat)
-    monkeypatch.setattr("jahs.tasks.TASKS", {**TASKS, "digits": found})
+    monkeypatch.setattr("jahs.tasks.definitions.TASKS", {**TASKS, "digits": found})
     text, page = (
         path.read_text(encoding="utf-8") for path in card.write_card(read_release(write(tmp_path, QUALITY)), tmp_path)
     )
