@@ -9,98 +9,26 @@ fitted on those parts and measured on another. What is measured is said in `surr
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
 
-import numpy as np
-
-from jahs.errors import InvalidArgument, InvalidTable
-from jahs.models.noise import NoiseModel
-from jahs.tasks.definitions import Task
-from jahs.tasks.metrics import ACCURACIES
+from jahs.errors import InvalidArgument
 from surrogate.command import runs_parser
 from surrogate.data.measurements import read_with_split
-from surrogate.fit import read_params
-from surrogate.judging.coverage import Coverage, Realism, coverage, held, realism, report, summary
+from surrogate.judging.coverage import coverage, realism, report
+from surrogate.judging.noise import cross_validated_coverage, fit_noise
 from surrogate.judging.predicted import (
     FOLDED,
-    NOISY,
-    Predicted,
-    choose_configs,
     fold_predictions,
     join_predicted,
-    outcome_deviations,
     repeated_configs,
-    seed_deviations,
 )
-from surrogate.judging.spreads import fit_correlation, fit_spreads, fit_time_spread
+from surrogate.models.fitting import read_params
 from workshop.command import run_command
 from workshop.folders import write_json
 
-__all__ = [
-    "NOISY",
-    "Coverage",
-    "Predicted",
-    "Realism",
-    "coverage",
-    "cross_validated_coverage",
-    "fit_noise",
-    "fold_predictions",
-    "join_predicted",
-    "main",
-    "realism",
-]
-
-_FEWEST: Final = 5
-
-
-def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
-    """Fit both spreads and the correlation.
-
-    Args:
-        predicted: every metric of `NOISY`, with predictions by models that have not seen the configs.
-        of_task: whose.
-
-    Raises:
-        InvalidTable: fewer than five configs have repeats.
-    """
-    between = {metric: seed_deviations(metric, predicted[metric]) for metric in NOISY}
-    around = {metric: outcome_deviations(metric, predicted[metric]) for metric in NOISY}
-    n_repeated = min(len(np.unique(between[metric].config_id)) for metric in ACCURACIES)
-    if n_repeated < _FEWEST:
-        raise InvalidTable(
-            f"{n_repeated} configs were trained with more than one seed; noise needs {_FEWEST} at least: collect more"
-        )
-    seeds, outcomes = (
-        fit_spreads({metric: of[metric] for metric in ACCURACIES}, of_task.max_epoch) for of in (between, around)
-    )
-    return NoiseModel(
-        task=of_task.name,
-        max_epoch=of_task.max_epoch,
-        accuracies={name: {"seed": seeds[name], "outcome": outcomes[name]} for name in ACCURACIES},
-        runtime={"seed": fit_time_spread(between["runtime"]), "outcome": fit_time_spread(around["runtime"])},
-        correlation=fit_correlation({name: between[name] for name in ACCURACIES}, seeds, of_task.max_epoch),
-        counts={
-            "configs": len(np.unique(around["valid_acc"].config_id)),
-            "repeated_configs": n_repeated,
-            "timed_repeated_configs": len(np.unique(between["runtime"].config_id)),
-        },
-    )
-
-
-def cross_validated_coverage(predicted: Mapping[str, Predicted], of_task: Task, *, n_folds: int = 5) -> list[Coverage]:
-    """Measure `coverage` with every config held out once; five configs with repeats must remain."""
-    repeated = repeated_configs(predicted)
-    others = np.setdiff1d(np.unique(predicted["valid_acc"].rows.config_id), repeated)
-    found = []
-    for number in range(n_folds):
-        held_out = np.concatenate([repeated[number::n_folds], others[number::n_folds]])
-        model = fit_noise(choose_configs(predicted, held_out, is_in=False), of_task)
-        here = choose_configs(predicted, held_out, is_in=True)
-        found += [part for metric in NOISY for part in held(model, metric, here[metric])]
-    return summary(found)
+__all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

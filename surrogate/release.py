@@ -29,6 +29,8 @@ from jahs.files.atomic import change_folder, out_of_space
 from jahs.files.tables import take
 from jahs.models.features import FeatureBuilder
 from jahs.models.forest import Forest, forest_from_xgboost
+from jahs.queries.benchmark import Benchmark
+from jahs.queries.references import build_references
 from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release
 from jahs.release.writing import clear_leftovers, fill_release
 from jahs.tasks.metrics import LEARNED
@@ -48,7 +50,7 @@ from surrogate.data.rows import (
     training_rows,
     unmeasured,
 )
-from surrogate.fit import fit_each, read_params
+from surrogate.judging.noise import noise_of
 from surrogate.judging.quality import (
     QUALITY_FORMAT,
     Facts,
@@ -60,7 +62,7 @@ from surrogate.judging.quality import (
     rounded,
     search_facts,
 )
-from surrogate.judging.supplements import noise_of, references_of
+from surrogate.models.fitting import fit_each, read_params
 from surrogate.models.model import Settings, Surrogate
 from surrogate.numbering import FIRST, number_after, standing_release
 from surrogate.tune import data_of, read_history
@@ -72,6 +74,8 @@ __all__ = ["MOST_BYTES", "check_numbers", "main", "make_release", "pack_models"]
 
 MOST_BYTES: Final = 15_000_000
 """A release is embedded in the package, so it stays small."""
+
+_N_REFERENCE_CONFIGS: Final = 20_000
 
 _log = logging.getLogger(__name__)
 
@@ -100,7 +104,7 @@ def make_release(
         workers: processes.
 
     Raises:
-        JahsError: see `surrogate.data.rows`, `surrogate.fit.read_params` and `jahs.release`.
+        JahsError: see `surrogate.data.rows`, `surrogate.models.fitting.read_params` and `jahs.release`.
         InvalidArgument: a number is out of range, `out` cannot be written or is something else, or the release is too
             large to be embedded.
     """
@@ -141,7 +145,7 @@ def make_release(
         table = _recorded_table(measured)
         fill_release(folder, manifest_facts=facts, models=models, forests=forests, noise=noise, table=table)
         _check_answers(folder, refitted, parts)
-        references, quality["references"] = references_of(folder, measured.task.name, seed=seed)
+        references, quality["references"] = _references_of(folder, measured.task.name, seed=seed)
         fill_release(folder, manifest_facts=facts, references=references, quality=rounded(quality))
         _check_size(folder)
         facts["version"] = number_after(replaced, read_release(folder).manifest)
@@ -237,6 +241,17 @@ def _compared(measured: Measurements, split: Split, *, workers: int) -> Facts:
     parts = {metric: by_part(assemble(metric, measured), split) for metric in EXACT}
     fitted = fit_each(_training(parts), measured.task, {}, workers=workers)
     return {metric: compared_facts(model, parts[metric]["test"]) for metric, model in fitted.items()}
+
+
+def _references_of(release: Path, task: str, *, seed: int) -> tuple[Facts | None, Facts]:
+    """Pareto fronts and reference points of a release that has its models already."""
+    bench = Benchmark(task, release=release)
+    try:
+        found = build_references(bench, n_configs=_N_REFERENCE_CONFIGS, seed=seed)
+    except InvalidArgument as err:
+        return None, {"reason": str(err)}
+    fronts = [{"metrics": list(names), "configs": len(found.front(names).F)} for names in found.combinations]
+    return found.to_dict(), {"fronts": fronts}
 
 
 def _check_size(folder: Path) -> None:

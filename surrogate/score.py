@@ -10,59 +10,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
+from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
 from jahs.files.strict_json import parse_json
 from jahs.tasks.metrics import LEARNED
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
-from surrogate.data.rows import Rows, assemble_answered, assemble_repeats, by_part
-from surrogate.judging.scores import (
-    Scores,
-    calibration,
-    first_seed,
-    score_rows,
-    tau_by_epoch,
-    tau_interval,
-    within_groups,
-)
-from surrogate.models.model import Surrogate, read_surrogate
+from surrogate.data.rows import assemble_answered, assemble_repeats, by_part
+from surrogate.judging.scores import Scores, score_surrogate
+from surrogate.models.model import read_surrogate
 from workshop.command import run_command
 from workshop.folders import write_json
 
-__all__ = ["SCORES_FORMAT", "main", "score_surrogate", "score_table"]
+__all__ = ["SCORES_FORMAT", "main", "score_table"]
 
 SCORES_FORMAT: Final = 1
 _PARTS: Final = ("valid", "test")
-
-
-def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int = 0) -> dict[str, Any]:
-    """Score a model: every cut, tau by epoch and within the groups, and a 90 % interval of tau at the last epoch.
-
-    Args:
-        fitted: the model.
-        rows: held-out rows, as `assemble_answered` gives them.
-        repeats: rows that the ceilings come from, as `assemble_repeats` gives them.
-        seed: of the bootstrap.
-
-    Raises:
-        InvalidArgument: there are no rows.
-    """
-    if not len(rows):
-        raise InvalidArgument(f"{fitted.metric}: the part to score has no rows")
-    predicted = fitted.predict(rows.X)
-    is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
-    last = rows.take(is_last)
-    return {  # Any: scores by cut, and some numbers beside them
-        "cuts": score_rows(fitted.metric, rows, predicted, repeats),
-        "tau_by_epoch": tau_by_epoch(fitted.metric, rows, predicted, repeats),
-        "calibration": calibration(rows, predicted),
-        "tau_within_groups": within_groups(last, predicted[is_last]),
-        "tau_interval": tau_interval(last, predicted[is_last], seed=seed),
-        "n_configs": len(np.unique(rows.config_id)),
-    }
 
 
 def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:

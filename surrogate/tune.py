@@ -29,6 +29,7 @@ from splits.split import Split
 from surrogate.command import add_fewest, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import FEWEST, Rows, training_rows
+from surrogate.judging.sizing import sizes, smallest
 from surrogate.models.model import Settings, default_features
 from surrogate.models.search import (
     OPTIMIZERS,
@@ -41,7 +42,6 @@ from surrogate.models.search import (
     validation_tau,
     work,
 )
-from surrogate.models.sizing import sizes, smallest
 from workshop.command import run_command
 from workshop.folders import write_text
 

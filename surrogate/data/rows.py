@@ -37,6 +37,7 @@ __all__ = [
     "by_part",
     "check_groups",
     "configs_by_group",
+    "diverged_runs",
     "group_name",
     "group_numbers",
     "join_rows",
@@ -187,6 +188,15 @@ def unmeasured(measured: Measurements, split: Split) -> dict[str, str]:
     if n_timed < FEWEST_TO_FIT:
         missing["runtime"] = f"{n_timed} training configs were timed on {machine}" if machine else "no run was on a CPU"
     return missing
+
+
+def diverged_runs(measured: Measurements, split: Split) -> dict[str, int]:
+    """Diverged runs of each part: they count although what follows their divergence is not fitted."""
+    is_diverged = measured.runs["status"] == "diverged"
+    ids, seeds = measured.runs["config_id"][is_diverged], measured.runs["seed"][is_diverged]
+    runs = sorted({*zip(ids.tolist(), seeds.tolist(), strict=True)})
+    parts = split.parts_of(np.array([i for i, _ in runs], dtype=np.uint64))
+    return {name: int((parts == number).sum()) for number, name in enumerate(("train", "valid", "test"))}
 
 
 def group_numbers(X: NDArray[np.float32]) -> NDArray[np.int64]:

@@ -18,12 +18,10 @@ from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import METRICS
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
-from surrogate.data.rows import FEWEST, GROUP_VALUES, Rows, configs_by_group, group_numbers
-from surrogate.fit import diverged_runs
-from surrogate.judging.scores import agreement, first_seed, score_rows
-from surrogate.learning_curve import curve, predictions, sizes_for
+from surrogate.data.rows import FEWEST, GROUP_VALUES, Rows, configs_by_group, diverged_runs, group_numbers
+from surrogate.judging.curve import curve, predictions, sizes_for
+from surrogate.judging.scores import agreement, first_seed, score_rows, score_surrogate
 from surrogate.models.model import Settings, Surrogate
-from surrogate.score import score_surrogate
 
 __all__ = [
     "FULL_SIZE",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import combinations, pairwise
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument
 from jahs.tasks.metrics import ACCURACIES, METRICS
 from surrogate.data.rows import Rows, group_name, group_numbers
+from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau, kendall_tau_within
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "first_seed",
     "kendall_tau",
     "score_rows",
+    "score_surrogate",
     "tau_by_epoch",
     "tau_interval",
     "within_groups",
@@ -45,6 +47,33 @@ SPARSE: Final = 0.001
 _FEWEST: Final = 3
 _FEWEST_PAIRS: Final = 20
 _Floats = NDArray[np.float64]
+
+
+def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int = 0) -> dict[str, Any]:
+    """Score a model: every cut, tau by epoch and within the groups, and a 90 % interval of tau at the last epoch.
+
+    Args:
+        fitted: the model.
+        rows: held-out rows, as `assemble_answered` gives them.
+        repeats: rows that the ceilings come from, as `assemble_repeats` gives them.
+        seed: of the bootstrap.
+
+    Raises:
+        InvalidArgument: there are no rows.
+    """
+    if not len(rows):
+        raise InvalidArgument(f"{fitted.metric}: the part to score has no rows")
+    predicted = fitted.predict(rows.X)
+    is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
+    last = rows.take(is_last)
+    return {  # Any: scores by cut, and some numbers beside them
+        "cuts": score_rows(fitted.metric, rows, predicted, repeats),
+        "tau_by_epoch": tau_by_epoch(fitted.metric, rows, predicted, repeats),
+        "calibration": calibration(rows, predicted),
+        "tau_within_groups": within_groups(last, predicted[is_last]),
+        "tau_interval": tau_interval(last, predicted[is_last], seed=seed),
+        "n_configs": len(np.unique(rows.config_id)),
+    }
 
 
 def agreement(metric: str, measured: _Floats, predicted: _Floats) -> Scores:

@@ -23,7 +23,7 @@ import jahs
 from jahs.models.features import FeatureBuilder
 from jahs.tasks.definitions import TASKS
 from surrogate.data.rows import Rows
-from surrogate.fit import fit_each
+from surrogate.models.fitting import fit_each
 from surrogate.models.model import Settings, default_features
 from surrogate.models.search import history, start_search
 from surrogate.tune import search_metric

@@ -14,6 +14,7 @@ import pytest
 from jahs.files.tables import take
 from splits.split import read_split, write_split
 from surrogate import ablation, fit, learning_curve, score, tune
+from surrogate.judging.curve import Point, extrapolate
 from tests.surrogate.landscape import measurements, write_folder
 
 MEASURED = measurements(10)
@@ -224,11 +225,11 @@ def test_a_power_law_is_found_again_and_its_interval_holds_the_truth() -> None:
     sizes, seeds = (100, 200, 400, 800, 1400), range(5)
     rng = np.random.default_rng(0)
     points = [
-        learning_curve.Point(n_configs=n, seed=s, tau=1 - 2 * n**-0.3 * float(np.exp(rng.normal(0, 0.02))), r2=0.9)
+        Point(n_configs=n, seed=s, tau=1 - 2 * n**-0.3 * float(np.exp(rng.normal(0, 0.02))), r2=0.9)
         for n in sizes
         for s in seeds
     ]
-    found = learning_curve.extrapolate(points, 5000)
+    found = extrapolate(points, 5000)
     assert found.exponent == pytest.approx(-0.3, abs=0.03)
     assert found.low < 1 - 2 * 5000**-0.3 < found.high
     assert found.high - found.low < 0.05

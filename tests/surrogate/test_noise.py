@@ -18,8 +18,8 @@ from jahs.tasks.metrics import ACCURACIES
 from surrogate import noise
 from surrogate.data.rows import Rows
 from surrogate.judging.coverage import coverage, realism
+from surrogate.judging.noise import cross_validated_coverage, fit_noise
 from surrogate.judging.predicted import NOISY, Predicted
-from surrogate.noise import cross_validated_coverage, fit_noise
 from tests.jahs.models.noise_models import noise_model
 from tests.surrogate.landscape import measurements, write_folder
 

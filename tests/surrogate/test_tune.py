@@ -18,6 +18,7 @@ from jahs.errors import InvalidArgument, ProtocolMismatch
 from surrogate import tune
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble, by_part
+from surrogate.judging.sizing import Size, sizes, smallest
 from surrogate.models.model import Settings
 from surrogate.models.search import (
     history,
@@ -28,7 +29,6 @@ from surrogate.models.search import (
     validation_tau,
     work,
 )
-from surrogate.models.sizing import Size, sizes, smallest
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ import pytest
 
 from jahs.errors import InvalidArgument, JahsError
 from surrogate.data.rows import assemble, by_part
-from surrogate.fit import fit_each
+from surrogate.models.fitting import fit_each
 from surrogate.models.model import Settings
 from tests.surrogate.landscape import TASK, measurements, split_of
 from workshop.jobs import Where, in_processes, run_jobs
