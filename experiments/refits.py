@@ -22,7 +22,7 @@ from jahs.tasks.metrics import Metric
 from splits.folds import k_folds
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
-from surrogate.models.model import Settings, Surrogate, fit_surrogate
+from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 
 __all__ = ["Refit", "recorded_measurements", "refits"]
 
@@ -51,7 +51,7 @@ def refits(bench: Benchmark, metric: str, *, n_folds: int, seed: int) -> Iterato
     recorded = read_release(bench.release).table if bench.release is not None else None
     if recorded is None:
         raise MissingData(f"{bench!r} has no recorded runs that a surrogate could be fitted to")
-    settings = Settings.from_dict(bench.quality()["metrics"][metric]["settings"])
+    settings = ForestSettings.from_dict(bench.quality()["metrics"][metric]["settings"])
     measured = recorded_measurements(recorded, bench.task)
     rows = assemble(metric, measured)
     for _, held_out in k_folds(measured.configs, n_folds, seed=seed):

@@ -43,7 +43,7 @@ from jahs.tasks.metrics import METRICS, Metric
 from splits.folds import k_folds
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
-from surrogate.models.model import Settings, fit_surrogate
+from surrogate.models.model import ForestSettings, fit_surrogate
 
 __all__ = [
     "METRIC_NAMES",
@@ -70,7 +70,7 @@ _UNREADABLE: Final = (
 
 _WORLDS_FORMAT: Final = 1
 _FEWEST: Final = 50
-_SETTINGS: Final = Settings(n_trees=300, learning_rate=0.1)
+_SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 _BLOCK: Final = 256  # proposals compared with every recorded config at once
 
 
@@ -188,7 +188,7 @@ class World:
 
 
 def build_worlds(
-    recorded: RecordedTable, of_task: Task, *, n_folds: int = 5, seed: int = 0, settings: Settings | None = None
+    recorded: RecordedTable, of_task: Task, *, n_folds: int = 5, seed: int = 0, settings: ForestSettings | None = None
 ) -> Worlds:
     """Fit the surrogates that leave out, and answer every recorded config in both worlds.
 

@@ -20,13 +20,13 @@ from splits.recorded import read_recorded
 from splits.split import Split, read_split, split_text, write_split
 from workshop.command import new_parser, run_command
 
-__all__ = ["Settings", "main", "make_split"]
+__all__ = ["SplitSettings", "main", "make_split"]
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SplitSettings:
     """What `make_split` does; one field per flag.
 
     Attributes:
@@ -44,7 +44,7 @@ class Settings:
     fewest: int = LEAST_PER_GROUP
 
 
-def make_split(settings: Settings) -> Split:
+def make_split(settings: SplitSettings) -> Split:
     """Make a split and write it.
 
     Raises:
@@ -62,7 +62,7 @@ def make_split(settings: Settings) -> Split:
     return split
 
 
-def _check_out(settings: Settings, split: Split) -> None:
+def _check_out(settings: SplitSettings, split: Split) -> None:
     """Refuse to replace another split than the one that is extended."""
     out = settings.out
     if not out.exists() or (settings.extend is not None and out.samefile(settings.extend)):
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = vars(parser.parse_args(argv))
     is_json = given.pop("json")
-    settings = Settings(**given)
+    settings = SplitSettings(**given)
 
     def work() -> object:
         split = make_split(settings)

@@ -30,9 +30,9 @@ from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, assemble, assemble_answered, by_part, join_rows
+from surrogate.judging.agreement import Scores, agreement, first_seed
 from surrogate.judging.predicted import FOLDED, held_out_rows
-from surrogate.judging.scores import Scores, agreement, first_seed
-from surrogate.models.model import Settings, default_features, fit_surrogate
+from surrogate.models.model import ForestSettings, default_features, fit_surrogate
 from workshop.command import run_command
 from workshop.folders import write_json
 from workshop.ranks import kendall_tau
@@ -62,7 +62,7 @@ class Outcome:
     error: float
 
 
-def variants(metric: str, of_task: Task, settings: Settings) -> Iterator[tuple[str, int, Fit]]:
+def variants(metric: str, of_task: Task, settings: ForestSettings) -> Iterator[tuple[str, int, Fit]]:
     """Yield name, number of columns and fit of every variant; the shipped one is the first."""
     own = default_features(metric)
 
@@ -88,7 +88,7 @@ def variants(metric: str, of_task: Task, settings: Settings) -> Iterator[tuple[s
 
 
 def ablate(
-    metric: str, measured: Measurements, split: Split, *, settings: Settings, repeats: int, seed: int
+    metric: str, measured: Measurements, split: Split, *, settings: ForestSettings, repeats: int, seed: int
 ) -> list[Outcome]:
     """Fit every variant on four folds of the training and validation configs and score it on the fifth, in turn.
 
@@ -132,7 +132,7 @@ def _taus(metric: str, rows: Rows, is_held: NDArray[np.bool_], fit: Fit) -> tupl
 
 
 def compare_runtime_models(
-    times: Mapping[str, Rows], cumulative: Mapping[str, Rows], of_task: Task, *, settings: Settings
+    times: Mapping[str, Rows], cumulative: Mapping[str, Rows], of_task: Task, *, settings: ForestSettings
 ) -> dict[str, Scores]:
     """Score both models of the cumulative runtime on every validation row of a first seed.
 
@@ -184,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if unknown := [metric for metric in given.metrics if metric not in LEARNED]:
             raise UnknownName.of("metric", unknown[0], LEARNED)
         measured, split = read_with_split(given.runs, given.split)
-        settings = Settings(n_trees=given.trees, learning_rate=given.learning_rate)
+        settings = ForestSettings(n_trees=given.trees, learning_rate=given.learning_rate)
         found = {
             metric: ablate(metric, measured, split, settings=settings, repeats=given.repeats, seed=given.seed)
             for metric in given.metrics

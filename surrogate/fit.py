@@ -16,7 +16,7 @@ from surrogate.command import add_fewest, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import FEWEST, Rows, diverged_runs, training_rows
 from surrogate.models.fitting import fit_each, read_params
-from surrogate.models.model import Settings, write_surrogate
+from surrogate.models.model import ForestSettings, write_surrogate
 from workshop.command import run_command
 from workshop.folders import new_folder, write_manifest
 from workshop.jobs import check_workers
@@ -32,7 +32,7 @@ def fit_all(
     out: Path,
     *,
     metrics: Sequence[str] = LEARNED,
-    settings: Mapping[str, Settings] | None = None,
+    settings: Mapping[str, ForestSettings] | None = None,
     fewest: int = FEWEST,
     workers: int = 1,
     command: Sequence[str] = (),

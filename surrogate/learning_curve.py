@@ -26,7 +26,7 @@ from surrogate.command import add_workers, runs_parser
 from surrogate.data.measurements import read_with_split
 from surrogate.data.rows import assemble, by_part
 from surrogate.judging.curve import Point, Prediction, curve, predictions
-from surrogate.models.model import Settings
+from surrogate.models.model import ForestSettings
 from workshop.command import run_command
 from workshop.folders import write_json
 
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             by_part(assemble(given.metric, measured), split),
             sorted(set(given.sizes)),
             seeds=range(given.seeds),
-            settings=Settings(n_trees=given.trees, learning_rate=given.learning_rate),
+            settings=ForestSettings(n_trees=given.trees, learning_rate=given.learning_rate),
             features=feature_set(given.features) if given.features else None,
             workers=given.workers,
         )

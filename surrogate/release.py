@@ -63,7 +63,7 @@ from surrogate.judging.quality import (
     search_facts,
 )
 from surrogate.models.fitting import fit_each, read_params
-from surrogate.models.model import Settings, Surrogate
+from surrogate.models.model import ForestSettings, Surrogate
 from surrogate.numbering import FIRST, number_after, standing_release
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command
@@ -117,7 +117,7 @@ def make_release(
     parts = training_rows([m for m in LEARNED if m not in missing], measured, split, fewest=fewest)
     _check_parts(parts)
     of_data = data_of(measured, split)
-    searches = {m: search_facts(history, m, of_data=of_data, settings=settings.get(m, Settings())) for m in parts}
+    searches = {m: search_facts(history, m, of_data=of_data, settings=settings.get(m, ForestSettings())) for m in parts}
     with _beside(out) as folder:
         replaced = standing_release(out)
         fitted, refitted = (

@@ -2,7 +2,7 @@
 
 python -m surrogate.renew RUNS --split SPLIT --recorded DIR --searches DIR --out RELEASE --card DIR
 
-SPLIT is made, or extended so that every old config keeps its side, and left alone if no config came. Settings are
+SPLIT is made, or extended so that every old config keeps its side, and left alone if no config came. RenewSettings are
 searched anew for the new rows, in a folder below --searches that belongs to them: stop it and give the same command
 again, and the search goes on. What the search found goes to --recorded (params.json, history.json), which
 `--evaluations 0` takes as it is. `make release` gives the folders of this repository.
@@ -22,8 +22,7 @@ import numpy as np
 from jahs.files.hashing import digest_facts
 from jahs.release import read_release
 from jahs.tasks.metrics import LEARNED
-from splits.make import Settings as SplitSettings
-from splits.make import make_split
+from splits.make import SplitSettings, make_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
 from surrogate.card.page import write_card
@@ -37,7 +36,7 @@ from surrogate.tune import tune_all, what_is_searched
 from workshop.command import run_command
 from workshop.folders import write_text
 
-__all__ = ["Settings", "main", "renew"]
+__all__ = ["RenewSettings", "main", "renew"]
 
 _FOUND: Final = ("history.json", "params.json")
 """In the order in which they are recorded: stopped between them, settings and history differ, and that is refused."""
@@ -46,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class RenewSettings:
     """What `renew` does; one field per flag.
 
     Attributes:
@@ -76,7 +75,7 @@ class Settings:
     workers: int = 2
 
 
-def renew(settings: Settings) -> Facts:
+def renew(settings: RenewSettings) -> Facts:
     """Do every step on what is recorded at the start, and return the release's quality.
 
     Raises:
@@ -102,7 +101,7 @@ def renew(settings: Settings) -> Facts:
     return quality
 
 
-def _renew_split(settings: Settings) -> None:
+def _renew_split(settings: RenewSettings) -> None:
     is_there = settings.split.exists()
     if is_there:
         old = read_split(settings.split)
@@ -120,7 +119,7 @@ def _renew_split(settings: Settings) -> None:
     )
 
 
-def _search(settings: Settings, measured: Measurements, split: Split) -> None:
+def _search(settings: RenewSettings, measured: Measurements, split: Split) -> None:
     """Search the metrics that can be scored on validation rows, and record what was found."""
     missing = unmeasured(measured, split)
     metrics = [m for m in LEARNED if m not in missing and len(by_part(assemble(m, measured), split)["valid"])]
@@ -164,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> str:
-        quality = renew(Settings(**vars(given)))
+        quality = renew(RenewSettings(**vars(given)))
         unmet = [f"{r['metric']} {r['score']}" for r in quality["requirements"] if r["is_met"] is False]
         state = f"; not reached: {', '.join(unmet)}" if unmet else ""
         digest = f'the line of jahs/release/embedded.py: "{quality["task"]}": "{read_release(given.out).sha256}",'

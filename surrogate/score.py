@@ -17,7 +17,7 @@ from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import assemble_answered, assemble_repeats, by_part
-from surrogate.judging.scores import Scores, score_surrogate
+from surrogate.judging.agreement import Scores, score_surrogate
 from surrogate.models.model import read_surrogate
 from workshop.command import run_command
 from workshop.folders import write_json

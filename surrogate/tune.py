@@ -30,7 +30,7 @@ from surrogate.command import add_fewest, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import FEWEST, Rows, training_rows
 from surrogate.judging.sizing import sizes, smallest
-from surrogate.models.model import Settings, default_features
+from surrogate.models.model import ForestSettings, default_features
 from surrogate.models.search import (
     OPTIMIZERS,
     Evaluation,
@@ -192,7 +192,7 @@ def _summary(
     metric: str, measured: Measurements, rows: Mapping[str, Rows], done: Sequence[Evaluation], *, n_trees: int
 ) -> dict[str, Any]:  # Any: JSON
     good = [evaluation for evaluation in done if evaluation.tau is not None]
-    default = Settings(n_trees=n_trees)
+    default = ForestSettings(n_trees=n_trees)
     default_tau = validation_tau(metric, measured.task, rows, default)
     best = max(good, key=lambda evaluation: evaluation.tau or -1.0, default=None)
     # A tau that is not defined, as of two rows, is beaten by none: then there is nothing to choose by.
@@ -226,7 +226,7 @@ def _check_settings(*, evaluations: int, workers: int, optimizer: str, n_trees: 
     ]
     if faults:
         raise InvalidArgument("\n".join(faults))
-    Settings(n_trees=n_trees)  # refuses what is no number of trees
+    ForestSettings(n_trees=n_trees)  # refuses what is no number of trees
 
 
 def main(argv: Sequence[str] | None = None) -> int:

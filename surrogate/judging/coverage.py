@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from jahs.models.noise import Kind, NoiseModel
 from jahs.models.noise.chance import quantile
 from surrogate.judging.predicted import NOISY, Predicted, outcome_deviations, repeated_configs, seed_deviations
-from surrogate.judging.spreads import Deviations, reach
+from surrogate.judging.spread_fit import Deviations, reach
 from workshop.ranks import kendall_tau
 
 __all__ = ["Coverage", "Held", "Realism", "coverage", "held", "realism", "report", "summary"]

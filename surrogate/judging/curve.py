@@ -16,8 +16,8 @@ from jahs.tasks.definitions import Task
 from splits.folds import learning_curve_subsets
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows
-from surrogate.judging.scores import agreement, first_seed
-from surrogate.models.model import Settings, fit_surrogate
+from surrogate.judging.agreement import agreement, first_seed
+from surrogate.models.model import ForestSettings, fit_surrogate
 from workshop.jobs import check_workers, in_processes
 from workshop.ranks import kendall_tau
 
@@ -60,7 +60,7 @@ def curve(
     sizes: Sequence[int],
     *,
     seeds: Sequence[int],
-    settings: Settings,
+    settings: ForestSettings,
     features: FeatureSet | None = None,
     workers: int = 1,
 ) -> list[Point]:
@@ -84,7 +84,7 @@ def curve(
 
 
 def _point(
-    *, metric: str, rows: Rows, valid: Rows, of_task: Task, settings: Settings, features: FeatureSet | None
+    *, metric: str, rows: Rows, valid: Rows, of_task: Task, settings: ForestSettings, features: FeatureSet | None
 ) -> Point:
     fitted = fit_surrogate(metric, rows, of_task, settings=settings, features=features)
     predicted = fitted.predict(valid.X)

@@ -26,8 +26,8 @@ from surrogate.judging.predicted import (
     repeated_configs,
     seed_deviations,
 )
-from surrogate.judging.spreads import fit_correlation, fit_spreads, fit_time_spread
-from surrogate.models.model import Settings
+from surrogate.judging.spread_fit import fit_correlation, fit_spreads, fit_time_spread
+from surrogate.models.model import ForestSettings
 
 __all__ = ["cross_validated_coverage", "fit_noise", "noise_of"]
 
@@ -39,7 +39,7 @@ _MOST_FOLDS: Final = 10
 
 
 def noise_of(
-    measured: Measurements, split: Split, settings: Mapping[str, Settings], *, seed: int
+    measured: Measurements, split: Split, settings: Mapping[str, ForestSettings], *, seed: int
 ) -> tuple[Facts | None, Facts]:
     """The model of the noise between trainings, from training and validation part.
 

@@ -22,9 +22,9 @@ from splits.folds import k_folds
 from splits.split import Split
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part, join_rows
-from surrogate.judging.scores import first_seed
-from surrogate.judging.spreads import Deviations
-from surrogate.models.model import Settings, fit_surrogate
+from surrogate.judging.agreement import first_seed
+from surrogate.judging.spread_fit import Deviations
+from surrogate.models.model import ForestSettings, fit_surrogate
 
 __all__ = [
     "FOLDED",
@@ -45,7 +45,7 @@ NOISY: Final = (*ACCURACIES, "runtime")
 FOLDED: Final = ("train", "valid")
 """The parts of a split that are divided into folds."""
 
-_SETTINGS: Final = Settings(n_trees=300, learning_rate=0.1)
+_SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 _log = logging.getLogger(__name__)
 _Floats = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def fold_predictions(
     split: Split,
     *,
     n_folds: int = 10,
-    settings: Mapping[str, Settings] | None = None,
+    settings: Mapping[str, ForestSettings] | None = None,
     seed: int = 0,
 ) -> dict[str, dict[str, Predicted]]:
     """Predict every accuracy and runtime by models that have not seen the config, for each part.

@@ -19,9 +19,9 @@ from jahs.tasks.metrics import METRICS
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
 from surrogate.data.rows import FEWEST, GROUP_VALUES, Rows, configs_by_group, diverged_runs, group_numbers
+from surrogate.judging.agreement import agreement, first_seed, score_rows, score_surrogate
 from surrogate.judging.curve import curve, predictions, sizes_for
-from surrogate.judging.scores import agreement, first_seed, score_rows, score_surrogate
-from surrogate.models.model import Settings, Surrogate
+from surrogate.models.model import ForestSettings, Surrogate
 
 __all__ = [
     "FULL_SIZE",
@@ -136,7 +136,7 @@ def search_facts(
     metric: str,
     *,
     of_data: Mapping[str, object],
-    settings: Settings,
+    settings: ForestSettings,
 ) -> Facts | None:
     """What the search for a metric's settings tried and chose, or None; `surrogate.tune` wrote the history.
 
@@ -157,7 +157,7 @@ def search_facts(
         summary = history["metrics"].get(metric)
         if summary is None:
             return None
-        chosen = Settings.from_dict(summary["chosen"]["settings"])
+        chosen = ForestSettings.from_dict(summary["chosen"]["settings"])
     except (KeyError, TypeError, AttributeError, InvalidArgument) as err:
         raise CorruptFile(f"history.json is no history of a search: {err!r}; tune again") from err
     if chosen != settings:
@@ -171,7 +171,7 @@ def curve_facts(
     metric: str,
     measured: Measurements,
     parts: Mapping[str, Rows],
-    settings: Settings,
+    settings: ForestSettings,
     *,
     n_seeds: int,
     workers: int,

@@ -11,8 +11,8 @@ from typing import Final
 
 from jahs.tasks.definitions import Task
 from surrogate.data.rows import Rows
-from surrogate.judging.scores import agreement
-from surrogate.models.model import Settings, fit_surrogate
+from surrogate.judging.agreement import agreement
+from surrogate.models.model import ForestSettings, fit_surrogate
 
 __all__ = ["TOLERANCE", "Size", "sizes", "smallest"]
 
@@ -29,14 +29,14 @@ _DEPTHS: Final = (4, 5, 6, 8, 10)
 class Size:
     """A forest's settings, its nodes, and its validation tau and R2; None where they are not defined."""
 
-    settings: Settings
+    settings: ForestSettings
     n_nodes: int
     tau: float | None
     r2: float | None
 
 
 def sizes(
-    metric: str, of_task: Task, parts: Mapping[str, Rows], best: Settings, *, depths: Sequence[int] = _DEPTHS
+    metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSettings, *, depths: Sequence[int] = _DEPTHS
 ) -> list[Size]:
     """Measure forests of the best settings' depth and of smaller ones, each cut short at several numbers of trees."""
     found = []

@@ -10,14 +10,14 @@ from jahs.files.sealed_json import read_sealed
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import LEARNED
 from surrogate.data.rows import Rows
-from surrogate.models.model import Settings, Surrogate, fit_surrogate
+from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 from workshop.jobs import in_processes
 
 __all__ = ["fit_each", "read_params"]
 
 
 def fit_each(
-    training: Mapping[str, Rows], of_task: Task, settings: Mapping[str, Settings], *, workers: int = 1
+    training: Mapping[str, Rows], of_task: Task, settings: Mapping[str, ForestSettings], *, workers: int = 1
 ) -> dict[str, Surrogate]:
     """Fit one model for each metric on its rows; a metric without settings has the default ones.
 
@@ -25,13 +25,14 @@ def fit_each(
     """
     by_size = sorted(training, key=lambda metric: -len(training[metric]))
     calls = [
-        {"metric": m, "rows": training[m], "of_task": of_task, "settings": settings.get(m, Settings())} for m in by_size
+        {"metric": m, "rows": training[m], "of_task": of_task, "settings": settings.get(m, ForestSettings())}
+        for m in by_size
     ]
     found = dict(zip(by_size, in_processes(fit_surrogate, calls, workers=workers), strict=True))
     return {metric: found[metric] for metric in training}
 
 
-def read_params(path: Path) -> dict[str, Settings]:
+def read_params(path: Path) -> dict[str, ForestSettings]:
     """Read the settings of some metrics, as `surrogate.tune` writes them.
 
     Raises:
@@ -48,7 +49,7 @@ def read_params(path: Path) -> dict[str, Settings]:
             faults.append(f"{metric!r} is not a learned metric")
             continue
         try:
-            settings[metric] = Settings.from_dict(given)
+            settings[metric] = ForestSettings.from_dict(given)
         except InvalidArgument as err:
             faults.append(f"{metric}: {err}")
     if faults:

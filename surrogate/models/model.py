@@ -30,7 +30,7 @@ from surrogate.data.rows import Rows
 
 __all__ = [
     "MODEL_FORMAT",
-    "Settings",
+    "ForestSettings",
     "Surrogate",
     "default_features",
     "fit_surrogate",
@@ -52,7 +52,7 @@ Target = Literal["value", "per_epoch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ForestSettings:
     """How a forest is grown. The defaults are those that JAHS-Bench-201's search starts from.
 
     Attributes:
@@ -92,7 +92,7 @@ class Settings:
             raise InvalidArgument("\n".join(faults))
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, object]) -> Settings:
+    def from_dict(cls, given: Mapping[str, object]) -> ForestSettings:
         """Return the settings that a mapping names; what it leaves out is the default.
 
         Raises:
@@ -124,7 +124,7 @@ class Surrogate:
     target: Target
     features: FeatureSet
     transform: BoundedTransform
-    settings: Settings
+    settings: ForestSettings
     counts: dict[str, int]
     booster: Any  # XGBoost's types are partial
 
@@ -153,7 +153,7 @@ def fit_surrogate(
     rows: Rows,
     of_task: Task,
     *,
-    settings: Settings,
+    settings: ForestSettings,
     features: FeatureSet | None = None,
     transform: BoundedTransform | None = None,
     constraints: Mapping[str, int] | None = None,
@@ -253,7 +253,7 @@ def read_surrogate(folder: Path, metric: str) -> Surrogate:
             target=facts["target"],
             features=FeatureSet(columns=tuple(facts["features"]["columns"]), **chosen),
             transform=BoundedTransform.from_dict(facts["transform"]),
-            settings=Settings.from_dict(facts["settings"]),
+            settings=ForestSettings.from_dict(facts["settings"]),
             counts=facts["counts"],
             booster=booster,
         )

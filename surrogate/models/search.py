@@ -35,7 +35,7 @@ from jahs.files.hashing import digest_bytes, digest_facts
 from jahs.files.strict_json import parse_json
 from jahs.tasks.definitions import Task, task
 from surrogate.data.rows import Rows
-from surrogate.models.model import Settings, fit_surrogate
+from surrogate.models.model import ForestSettings, fit_surrogate
 from workshop.ranks import kendall_tau
 
 __all__ = [
@@ -66,7 +66,7 @@ class Evaluation:
     """One setting that was tried; `tau` is None where the fit failed."""
 
     number: int
-    settings: Settings
+    settings: ForestSettings
     tau: float | None
     seconds: float | None
 
@@ -108,7 +108,7 @@ def read_rows(folder: Path) -> tuple[str, Task, dict[str, Rows]]:
     return facts["metric"], task(facts["task"]), parts
 
 
-def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settings: Settings) -> float:
+def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settings: ForestSettings) -> float:
     """Fit on the training rows; return Kendall's tau on all validation rows."""
     fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings)
     valid = parts["valid"]
@@ -116,9 +116,9 @@ def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settin
     return kendall_tau(measured, fitted.predict(valid.X))
 
 
-def settings_of(proposed: Mapping[str, Any], *, n_trees: int) -> Settings:  # Any: NePS's values
+def settings_of(proposed: Mapping[str, Any], *, n_trees: int) -> ForestSettings:  # Any: NePS's values
     """The settings that a point of the space stands for."""
-    return Settings(
+    return ForestSettings(
         n_trees=n_trees,
         max_depth=int(proposed["max_depth"]),
         min_child_weight=int(proposed["min_child_weight"]),

@@ -29,7 +29,7 @@ from surrogate.data.rows import (
     group_numbers,
     unmeasured,
 )
-from surrogate.judging.scores import ceiling
+from surrogate.judging.agreement import ceiling
 from tests.surrogate.landscape import EPOCHS, measurements, split_of, write_folder
 
 MEASURED = measurements()

@@ -12,7 +12,7 @@ import pytest
 from jahs.errors import InvalidArgument, JahsError
 from surrogate.data.rows import assemble, by_part
 from surrogate.models.fitting import fit_each
-from surrogate.models.model import Settings
+from surrogate.models.model import ForestSettings
 from tests.surrogate.landscape import TASK, measurements, split_of
 from workshop.jobs import Where, in_processes, run_jobs
 
@@ -48,7 +48,7 @@ def test_the_number_of_workers_does_not_change_a_byte() -> None:
     measured = measurements(3)
     split = split_of(measured)
     training = {m: by_part(assemble(m, measured), split)["train"] for m in ("latency", "valid_acc", "runtime")}
-    settings = dict.fromkeys(training, Settings(n_trees=5, colsample_bytree=0.5))
+    settings = dict.fromkeys(training, ForestSettings(n_trees=5, colsample_bytree=0.5))
     alone, together = (fit_each(training, TASK, settings, workers=n) for n in (1, 2))
     assert list(alone) == list(together) == list(training)
     for metric in training:

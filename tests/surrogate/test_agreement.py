@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from surrogate.data.rows import Rows, assemble, by_part, group_numbers
-from surrogate.judging.scores import (
+from surrogate.judging.agreement import (
     agreement,
     best_tenth,
     calibration,
