@@ -1,4 +1,4 @@
-"""Leaks: the same network on several sides, under whatever id, seed or cell."""
+"""Leaks: the same network in several parts, whatever its id, seed or cell."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_EXAMPLES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leak:
-    """Rows that should stand together and do not.
+    """Rows of the same network in several parts.
 
     Attributes:
         kind: one of `LEAKS`, the plainest that fits.
@@ -66,7 +66,7 @@ def find_leaks(table: ConfigColumns, parts: NDArray[np.integer]) -> list[Leak]:
 
 
 def leak_lines(leaks: list[Leak]) -> list[str]:
-    """Say how many leaks of each kind there are, with examples."""
+    """Return the number of leaks of each kind, with examples, as lines."""
     counts = Counter(leak.kind for leak in leaks)
     return [
         f"{counts[kind]} times {kind}: {'; '.join([str(leak) for leak in leaks if leak.kind == kind][:_MOST_EXAMPLES])}"
@@ -86,7 +86,7 @@ def refuse_leaks(table: ConfigColumns, parts: NDArray[np.integer]) -> None:
 
 
 def _torn(labels: NDArray[np.integer], parts: NDArray[np.integer]) -> NDArray[np.integer]:
-    """The labels that stand on more than one part."""
+    """Return the labels that are in more than one part."""
     values, codes = np.unique(labels, return_inverse=True)
     pairs = np.unique(np.column_stack([codes.reshape(-1), parts]), axis=0)
     found, n_parts = np.unique(pairs[:, 0], return_counts=True)

@@ -1,4 +1,4 @@
-"""The configs of a folder of runs that have been trained: what there is to split."""
+"""The trained configs of a folder of runs: what is split."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ def recorded_of(configs: Table, runs: Table, *, of: Path, task: str, protocol: s
 
 
 def hex_id(config_id: int) -> str:
-    """A config_id as 16 hex digits, as it is written everywhere."""
+    """Return a config_id as 16 hex digits."""
     return f"{config_id:016x}"
 
 
 def examples(ids: Iterable[int]) -> str:
-    """The first ids of many, for a message."""
+    """Return the first ids as text, for a message."""
     listed = [hex_id(int(i)) for i in ids]
     rest = f" and {len(listed) - _MOST_EXAMPLES} more" if len(listed) > _MOST_EXAMPLES else ""
     return ", ".join(listed[:_MOST_EXAMPLES]) + rest
@@ -107,7 +107,7 @@ def examples(ids: Iterable[int]) -> str:
 def _check_configs(path: Path, configs: Table) -> None:
     ids, counts = np.unique(configs["config_id"], return_counts=True)
     if (repeated := ids[counts > 1]).size:
-        raise InvalidTable(f"{path}: {len(repeated)} ids stand more than once in configs.parquet: {examples(repeated)}")
+        raise InvalidTable(f"{path}: {len(repeated)} ids occur more than once in configs.parquet: {examples(repeated)}")
     try:
         validate_columns({key: configs[key] for key in CONFIG_KEYS})
     except InvalidConfig as err:

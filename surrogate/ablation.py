@@ -1,11 +1,11 @@
-"""What each choice is worth: feature groups, canonical cell, transform, model of the runtime.
+"""Ablate the choices of the models: feature groups, canonical cell, transform, model of the runtime.
 
 python -m surrogate.ablation RUNS --split SPLIT [--metrics valid_acc] [--repeats 3] [--out FILE]
 
 Training and validation configs are divided into five folds, `--repeats` times; test configs stay unseen. Each variant
-is fitted and scored on the same folds, so a difference to the shipped choice is paired: its mean and standard error
-stand beside it. `compare_runtime_models` sets side by side, on the validation part, the two models of the cumulative
-runtime: seconds per epoch times the epoch, and a forest that may only rise with the epoch.
+is fitted and scored on the same folds, so differences to the shipped choice are paired; their mean and standard error
+are given. `compare_runtime_models` compares two models of the cumulative runtime on the validation part: seconds per
+epoch times the epoch, and a forest that is monotone in the epoch.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def variants(metric: str, of_task: Task, settings: ForestSettings) -> Iterator[t
 def ablate(
     metric: str, measured: Measurements, split: Split, *, settings: ForestSettings, repeats: int, seed: int
 ) -> list[Outcome]:
-    """Fit every variant on four folds of the training and validation configs and score it on the fifth, in turn.
+    """Cross-validate every variant over five folds of the training and validation configs.
 
     Raises:
         InvalidArgument: no repeats, or fewer configs than folds.
@@ -157,7 +157,7 @@ def compare_runtime_models(
 
 
 def ablation_table(metric: str, outcomes: Sequence[Outcome]) -> str:
-    """The outcomes as Markdown."""
+    """Return the outcomes as Markdown."""
     lines = [
         f"| {metric} | columns | tau | tau, last epoch | difference | standard error |",
         "| --- | --- | --- | --- | --- | --- |",

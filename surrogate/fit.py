@@ -77,7 +77,7 @@ def fit_all(
 
 
 def _only_profiled(training: Mapping[str, Rows], split: Split) -> int:
-    """How many configs train latency and have no part: once they are trained as well, they may get any."""
+    """Return how many configs train latency and are in no part; once they are trained, they may be in any."""
     return int((split.parts_of(training["latency"].config_id) < 0).sum()) if "latency" in training else 0
 
 

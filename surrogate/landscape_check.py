@@ -96,7 +96,7 @@ def _open(named: str) -> Benchmark:
 
 
 def _text(bench: Benchmark, facts: Mapping[str, Any]) -> str:  # Any: JSON
-    """The same for people."""
+    """Return the facts as text."""
     lines = [f"{bench.task.title} against CIFAR-10 (JAHS-Bench-201): {facts['n_configs']:,} uniform configs", ""]
     for epoch in map(str, EPOCHS):
         found = facts["epochs"][epoch]

@@ -1,4 +1,4 @@
-"""How scores grow with the number of training configs, and what they will be with more.
+"""Show how scores grow with the number of training configs, and extrapolate them.
 
 python -m surrogate.learning_curve RUNS --split SPLIT --metric valid_acc --sizes 100 200 400 800 1400 --target 1400
 
@@ -36,7 +36,7 @@ CURVE_FORMAT: Final = 1
 
 
 def curve_text(points: Sequence[Point], predictions: Mapping[str, Prediction]) -> str:
-    """The curve as Markdown, a size a row, with the predictions under it."""
+    """Return the curve as Markdown, one size per row, with the predictions below."""
     lines = [
         "| training configs | seeds | tau, last epoch | spread | R2, all epochs |",
         "| --- | --- | --- | --- | --- |",

@@ -1,9 +1,9 @@
-"""Fit the noise between trainings, and measure whether its 90 % intervals hold 90 % of repeats that it has not seen.
+"""Fit the noise between trainings, and measure the coverage of its 90 % intervals on held-out repeats.
 
 python -m surrogate.noise RUNS --split SPLIT [--part test] [--out noise.json]
 
-Without --part the repeats of the train and valid parts are held out fold by fold, in configs; with it the model is
-fitted on those parts and measured on another. What is measured is said in `surrogate.judging.coverage`.
+By default, coverage is cross-validated over the configs of the train and valid parts. With --part, the model is fitted
+to those parts and measured on another. See `surrogate.judging.coverage`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from jahs.errors import InvalidArgument
+from surrogate.card.page import noise_blocks
 from surrogate.command import runs_parser
 from surrogate.data.measurements import read_with_split
-from surrogate.judging.coverage import coverage, realism, report
+from surrogate.judging.coverage import coverage, realism
 from surrogate.judging.noise import cross_validated_coverage, fit_noise
 from surrogate.judging.predicted import (
     FOLDED,
@@ -27,6 +28,8 @@ from surrogate.judging.predicted import (
 from surrogate.models.fitting import read_params
 from workshop.command import run_command
 from workshop.folders import write_json
+from workshop.pages.document import Document, sections_of
+from workshop.pages.markdown import to_markdown
 
 __all__ = ["main"]
 
@@ -51,13 +54,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         held_out = {metric: of["test"] for metric, of in parts.items()} if given.part else folded
         if given.part and not len(repeated_configs(held_out)):
             raise InvalidArgument("part=test has no repeats; leave --part out")
-        found = coverage(model, held_out) if given.part else cross_validated_coverage(folded, measured.task)
-        compared = realism(model, held_out)
         if given.out:
             write_json(given.out, model.to_dict())
-        if not given.json:
-            return report(found, compared)
-        return {"coverage": [asdict(c) for c in found], "realism": [asdict(r) for r in compared]}
+        covered = coverage(model, held_out) if given.part else cross_validated_coverage(folded, measured.task)
+        found = {"coverage": [asdict(c) for c in covered], "realism": [asdict(r) for r in realism(model, held_out)]}
+        if given.json:
+            return found
+        shown = {"folds": [], "test": [], "test" if given.part else "folds": found["coverage"]}
+        blocks = noise_blocks({**found, **shown, "counts": model.counts})
+        return to_markdown(
+            Document(title="Noise between runs", subtitle="", sections=sections_of(["Coverage", *blocks]))
+        )
 
     return run_command("surrogate.noise", work)
 

@@ -154,13 +154,13 @@ def make_release(
 
 
 def check_numbers(**numbers: int) -> None:
-    """Refuse a seed or a number of seeds that is none, by its name.
+    """Refuse seeds and numbers of seeds that are invalid.
 
     Raises:
-        InvalidArgument: one is no integer of at least 0.
+        InvalidArgument: one is not an integer of at least 0.
     """
     faults = [
-        f"{name}={value!r} is not an integer of at least 0"
+        f"{name}={value!r} must be an integer of at least 0"
         for name, value in numbers.items()
         if type(value) is not int or value < 0
     ]
@@ -169,7 +169,7 @@ def check_numbers(**numbers: int) -> None:
 
 
 def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *, workers: int) -> Facts:
-    """What quality.json says before any metric is scored."""
+    """Return the content of quality.json without metrics."""
     return {
         "format": QUALITY_FORMAT,
         "task": measured.task.name,
@@ -183,14 +183,14 @@ def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *
 
 
 def _recorded_table(measured: Measurements) -> RecordedTable:
-    """The trained configs with all that was measured of them; a config that is only profiled is not among them."""
+    """Return the trained configs with their measurements; configs that are only profiled are left out."""
     configs, profile = trained_configs(measured), measured.profile
     profile = take(profile, np.isin(profile["config_id"], configs["config_id"]))
     return RecordedTable(configs=configs, runs=measured.runs, profile=profile)
 
 
 def pack_models(fitted: Mapping[str, Surrogate]) -> tuple[Models, list[Forest]]:
-    """Return what a release says of its models, and a forest for each set of features that they read."""
+    """Return the models of a release, and one forest for each set of features."""
     sets = list(dict.fromkeys(model.features for model in fitted.values()))
     members = {features: [m for m, model in fitted.items() if model.features == features] for features in sets}
     forests = [
@@ -215,7 +215,7 @@ def pack_models(fitted: Mapping[str, Surrogate]) -> tuple[Models, list[Forest]]:
 
 
 def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> NDArray[np.float64]:
-    """What a release's forest answers for encoded rows, by the numpy engine."""
+    """Return the answers of a release's forest for encoded rows, by the numpy engine."""
     model = release.models.metrics[metric]
     F = FeatureBuilder(release.models.packs[model.pack].features, release.task).build(X)
     assert model.transform is not None, "this room writes a transform for every model"
@@ -237,14 +237,14 @@ def _training(parts: Mapping[str, Mapping[str, Rows]], *more: str) -> dict[str, 
 
 
 def _compared(measured: Measurements, split: Split, *, workers: int) -> Facts:
-    """Models of what is computed exactly, only to show how far a model would be off."""
+    """Return the scores of models of the exact metrics, for comparison only."""
     parts = {metric: by_part(assemble(metric, measured), split) for metric in EXACT}
     fitted = fit_each(_training(parts), measured.task, {}, workers=workers)
     return {metric: compared_facts(model, parts[metric]["test"]) for metric, model in fitted.items()}
 
 
 def _references_of(release: Path, task: str, *, seed: int) -> tuple[Facts | None, Facts]:
-    """Pareto fronts and reference points of a release that has its models already."""
+    """Return Pareto fronts and reference points of a release that has its models already."""
     bench = Benchmark(task, release=release)
     try:
         found = build_references(bench, n_configs=_N_REFERENCE_CONFIGS, seed=seed)
@@ -260,18 +260,20 @@ def _check_size(folder: Path) -> None:
 
 
 def _check_answers(folder: Path, fitted: Mapping[str, Surrogate], parts: Mapping[str, Mapping[str, Rows]]) -> None:
-    """Refuse a release that does not answer as the models it was made of, bit for bit."""
+    """Refuse a release whose answers differ from its models', bit for bit."""
     release = read_release(folder)
     for metric, model in fitted.items():
         X = np.concatenate([rows.X for rows in parts[metric].values()])
         if not np.array_equal(release_answers(release, metric, X), model.predict(X)):
-            raise CorruptFile(f"{metric}: the forest of {folder.name} does not answer as its model; please report this")
+            raise CorruptFile(
+                f"{metric}: the forest of {folder.name} does not answer as its model; this is a bug, please report it"
+            )
 
 
 def _manifest_facts(
     measured: Measurements, split: Split, *, has_params: bool, numbers: Mapping[str, int]
 ) -> dict[str, Any]:  # Any: JSON
-    """What the release is. The command names no folder of this machine: digests say what was in them."""
+    """Return the manifest. Its command has placeholders for folders, whose content the digests identify."""
     options = [f"--{name.replace('_', '-')} {value}" for name, value in sorted(numbers.items())]
     given = ["--params PARAMS"] if has_params else []
     return {
@@ -307,7 +309,7 @@ def _beside(out: Path) -> Iterator[Path]:
                 clear_leftovers(out)
             fcntl.flock(handle, fcntl.LOCK_SH)
             if out.exists() and not (out / "manifest.json").is_file() and (not out.is_dir() or any(out.iterdir())):
-                raise InvalidArgument(f"{out} is there and is no release; choose another folder, or empty it")
+                raise InvalidArgument(f"{out} exists and is not a release; choose another folder, or empty it")
             folder = stack.enter_context(change_folder(out))
         except OSError as err:
             raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err

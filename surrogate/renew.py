@@ -1,4 +1,4 @@
-"""Renew a task's release from what is recorded: split, search, release and card, one after the other.
+"""Renew a task's release from its recorded runs: split, search, release and card.
 
 python -m surrogate.renew RUNS --split SPLIT --recorded DIR --searches DIR --out RELEASE --card DIR
 
@@ -39,7 +39,7 @@ from workshop.folders import write_text
 __all__ = ["RenewSettings", "main", "renew"]
 
 _FOUND: Final = ("history.json", "params.json")
-"""In the order in which they are recorded: stopped between them, settings and history differ, and that is refused."""
+"""In this order: if the copy is interrupted, settings and history differ, which surrogate.release refuses."""
 
 _log = logging.getLogger(__name__)
 
@@ -76,10 +76,10 @@ class RenewSettings:
 
 
 def renew(settings: RenewSettings) -> Facts:
-    """Do every step on what is recorded at the start, and return the release's quality.
+    """Do every step on the runs recorded at the start, and return the release's quality.
 
     Raises:
-        JahsError: see the steps. What earlier steps have written stays.
+        JahsError: see the steps. Files of earlier steps are kept.
     """
     check_numbers(seed=settings.seed)
     _renew_split(settings)
@@ -120,7 +120,7 @@ def _renew_split(settings: RenewSettings) -> None:
 
 
 def _search(settings: RenewSettings, measured: Measurements, split: Split) -> None:
-    """Search the metrics that can be scored on validation rows, and record what was found."""
+    """Search settings for the metrics with validation rows, and record them."""
     missing = unmeasured(measured, split)
     metrics = [m for m in LEARNED if m not in missing and len(by_part(assemble(m, measured), split)["valid"])]
     if not metrics:

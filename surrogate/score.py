@@ -29,7 +29,7 @@ _PARTS: Final = ("valid", "test")
 
 
 def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
-    """The scores of all rows and of the last epoch as lines of text, a metric and a cut each."""
+    """Return the scores of all rows, the last epoch and the best tenth as text."""
     lines = [
         f"{'metric':10} {'cut':11} {'n':>6} {'R2':>7} {'tau':>7} {'ceiling':>7} {'sparse':>7} {'RMSE':>9} {'MAE':>9}"
     ]
@@ -63,10 +63,10 @@ def _score_all(measured: Measurements, split: Split, models: Path, part: str, *,
 
 
 def _check_models(models: Path, metrics: Sequence[str], measured: Measurements, split: Split) -> None:
-    """Refuse models of other measurements, and of another split: what trained them may stand in the part scored.
+    """Refuse models of other measurements or another split, whose training configs may be in the part to score.
 
-    A split that extends theirs keeps every side, but configs that were only profiled had none: they train latency, and
-    may test once they are trained.
+    A split that extends theirs moves no config. But configs that were only profiled were in no part: they train
+    latency, and may be test configs now.
     """
     manifest = models / "manifest.json"
     try:

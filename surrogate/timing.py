@@ -1,10 +1,10 @@
-"""How long networks take, from how often they do what: the coefficients in `jahs.models.features.timing`.
+"""Fit linear models of the time of a network: the coefficients in `jahs.models.features.timing`.
 
 python -m surrogate.timing RUNS --split SPLIT
 
-Fits the time of an evaluation to the `latency` of the quiet profile, and what a step of training takes beyond its share
-of that to the `step_time_s`. Relative errors count, and no coefficient is below zero. Prints the coefficients in
-milliseconds, and how well they predict the validation part when they are fitted to the training part.
+The time of an evaluation is fitted to `latency`, and the time of a training step, as a share of that and a rest, to
+`step_time_s`: relative errors, non-negative coefficients. Prints the coefficients in milliseconds, and the scores on
+the validation part.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _SHARE: Final = "share of the time forwards"
 
 
 class TimeModel(NamedTuple):
-    """What a time is a sum of.
+    """A linear model of a time.
 
     Attributes:
-        coefficients: of each term, in milliseconds; the share is a plain number.
+        coefficients: milliseconds per term; the share has no unit.
         tau, error: Kendall's tau and the median relative error on the validation part.
     """
 

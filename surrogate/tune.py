@@ -114,7 +114,7 @@ def tune_all(
 
 
 def read_history(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Read what searches found; nothing where there is no such file.
+    """Read the history of searches; empty if there is no such file.
 
     Raises:
         CorruptFile, UnknownFormat: it was damaged or edited, or was written by another version.
@@ -123,12 +123,14 @@ def read_history(path: Path) -> dict[str, Any]:  # Any: JSON
         return {}
     history = read_sealed(path)
     if not isinstance(history.get("metrics"), dict):
-        raise CorruptFile(f"{path} is no history of a search: 'metrics' must be an object; tune again, or remove it")
+        raise CorruptFile(
+            f"{path} is not the history of a search: 'metrics' must be an object; tune again, or remove the file"
+        )
     return history
 
 
 def data_of(measured: Measurements, split: Split) -> dict[str, object]:
-    """What a history says of the data that were searched; settings for other data may be worse there."""
+    """Return the facts that identify the data of a search; its settings may be worse for other data."""
     return {
         "task": measured.task.name,
         "protocol": measured.protocol,
@@ -141,7 +143,7 @@ def data_of(measured: Measurements, split: Split) -> dict[str, object]:
 def what_is_searched(
     metric: str, measured: Measurements, split: Split, *, optimizer: str, n_trees: int
 ) -> dict[str, object]:
-    """What a metric's search is of, but for its rows; see `surrogate.models.search.start_search`."""
+    """Return the facts that identify a metric's search, without its rows; see `start_search`."""
     return {
         "metric": metric,
         "task": measured.task.name,
@@ -195,7 +197,7 @@ def _summary(
     default = ForestSettings(n_trees=n_trees)
     default_tau = validation_tau(metric, measured.task, rows, default)
     best = max(good, key=lambda evaluation: evaluation.tau or -1.0, default=None)
-    # A tau that is not defined, as of two rows, is beaten by none: then there is nothing to choose by.
+    # Nothing beats an undefined tau, as of two rows: then there is nothing to choose by.
     is_better = best is not None and best.tau is not None and best.tau > default_tau
     settings = best.settings if best is not None and is_better else default
     measured_sizes = sizes(metric, measured.task, rows, settings)
@@ -210,7 +212,7 @@ def _summary(
 
 
 def _found_before(out: Path, of_data: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON
-    """What earlier searches of the same data found in a folder, by metric."""
+    """Return the results of earlier searches of the same data, by metric."""
     history = read_history(out / "history.json")
     is_same = bool(history) and all(history.get(key) == value for key, value in of_data.items())
     return dict(history["metrics"]) if is_same else {}
@@ -220,13 +222,13 @@ def _check_settings(*, evaluations: int, workers: int, optimizer: str, n_trees: 
     if optimizer not in OPTIMIZERS:
         raise UnknownName.of("optimizer", optimizer, OPTIMIZERS)
     faults = [
-        f"{name}={value} is not an integer of at least 1"
+        f"{name}={value} must be an integer of at least 1"
         for name, value in (("evaluations", evaluations), ("workers", workers))
         if type(value) is not int or value < 1
     ]
     if faults:
         raise InvalidArgument("\n".join(faults))
-    ForestSettings(n_trees=n_trees)  # refuses what is no number of trees
+    ForestSettings(n_trees=n_trees)  # checks the number of trees
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -258,7 +260,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def tuning_text(found: Mapping[str, Any]) -> str:  # Any: JSON
-    """What was chosen for each metric, a line each."""
+    """Return the chosen settings as text, one line per metric."""
     lines = []
     for metric, summary in found.items():
         chosen, default = summary["chosen"], summary["default_tau"]

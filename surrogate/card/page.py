@@ -1,4 +1,4 @@
-"""Show the quality of a release: as Markdown, and as one HTML page with plots that needs no network.
+"""Show the quality of a release: as Markdown, or as one HTML page with plots that needs no network.
 
 python -m surrogate.card RELEASE            # Markdown, on the terminal
 python -m surrogate.card RELEASE --out DIR  # DIR/quality.md and DIR/quality.html
@@ -6,6 +6,7 @@ python -m surrogate.card RELEASE --out DIR  # DIR/quality.md and DIR/quality.htm
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -27,29 +28,26 @@ from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import style
 
-__all__ = ["card", "main", "write_card"]
+__all__ = ["card", "main", "noise_blocks", "write_card"]
 
 Facts: TypeAlias = Mapping[str, Any]
 """JSON."""
 
-_CUTS: Final = ("all", "last epoch", "best tenth")
 _ORDER: Final = ("valid_acc", "test_acc", "train_acc", "runtime", "latency")
-_SCORES: Final = (
-    "rows", "R2", "tau", "ceiling of tau", "sparse tau", "its ceiling", "RMSE", "ceiling", "MAE", "bias",
-    "rows of the ceilings",
-)  # fmt: skip
+_PROVENANCE: Final = ("protocol", "measurements", "split", "seed", "commit", "command")
+_AROUND: Final = {"seed": "earlier trainings", "outcome": "prediction"}
 
 
 def card(release: Release) -> Document:
-    """The card of a release, from its quality.json and manifest.
+    """Return the card of a release, made from its quality.json and manifest.
 
     Raises:
         MissingData: the release has no quality.json.
-        UnknownFormat, CorruptFile: it was written by another version, or is not one.
+        UnknownFormat, CorruptFile: its quality.json was written by another version, or lacks something.
     """
     quality = release.quality
     if quality is None:
-        raise MissingData(f"{release.path} has no quality.json; python -m surrogate.release writes releases that have")
+        raise MissingData(f"{release.path} has no quality.json; python -m surrogate.release writes it")
     if not isinstance(quality, dict) or quality.get("format") != QUALITY_FORMAT:
         found = quality.get("format") if isinstance(quality, dict) else None
         raise UnknownFormat(
@@ -83,54 +81,43 @@ def write_card(release: Release, out: Path) -> tuple[Path, Path]:
 
 
 def _subtitle(release: Release, quality: Facts) -> str:
-    data, task = quality["data"], release.task
+    data = quality["data"]
     parts = ", ".join(f"{data['parts'][part]} {part}" for part in SPLIT_PARTS)
     return (
-        f"**{data['configs']} configs** ({parts}) of {task.title} were trained: {data['runs']} trainings of up to "
-        f"{data['max_epoch']} epochs, {data['repeated_configs']} configs with more than one seed, "
-        f"{sum(data['diverged_runs'].values())} trainings that diverged. Runtime is fitted to those that were timed, "
-        "latency to those that were profiled, which can be fewer or more: see each metric's training configs. Scores "
-        "are on the test configs, by models that were fitted on the training configs alone; a config counts with its "
-        "first seed. What ships is fitted on training and validation configs together."
+        f"**{data['configs']} configs** ({parts}) of {release.task.title} were trained: {data['runs']} runs of up to "
+        f"{data['max_epoch']} epochs. {data['repeated_configs']} configs have more than one seed, and "
+        f"{sum(data['diverged_runs'].values())} runs diverged. Fewer or more "
+        "configs have a runtime or a latency: see their training configs. All scores are for test configs, first "
+        "seeds. The models that are scored were fitted to the training configs. The release ships models that were "
+        "fitted again, to training and validation configs."
     )
 
 
 def _opening(quality: Facts) -> Iterator[str | Block]:
     if warnings := [*_warnings(quality)]:
-        yield "Beware"
+        yield "Warnings"
         yield from (Text(line) for line in warnings)
     yield "At a glance"
-    yield _table(
-        (
-            "metric",
-            "training configs",
-            "test configs",
-            "R2, all epochs",
-            "R2",
-            "tau",
-            "90 % interval",
-            "ceiling",
-            "tau within groups",
-            "MAE",
-            "tau, as shipped",
-        ),
-        [_glance(metric, facts) for metric, facts in _of_metrics(quality)],
-    )
+    heads = (
+        "metric", "training configs", "test configs", "R2, all epochs", "R2, last epoch", "tau, last epoch",
+        "90 % interval of tau", "noise ceiling of tau", "tau within fidelity groups", "MAE, last epoch",
+        "tau, shipped model",
+    )  # fmt: skip
+    yield _table(heads, [_glance(metric, facts) for metric, facts in _of_metrics(quality)])
     yield Text(
-        "But for the first R2, scores are of the last epoch. The ceiling is Kendall's tau between two trainings of the "
-        "same config with different seeds, from all repeated configs in rows of the same kind; of latency it is that "
-        "between two halves of the visits to each config, less than all visits together can give. A model that knew "
-        "every mean could exceed it, since it has noise on one side only. “As shipped” is the model that was fitted "
-        "again, on the same test configs."
+        "Tau is Kendall's rank correlation of predictions and measurements, for one run of each test config. Its noise "
+        "ceiling is tau between two runs of the same config with different seeds; for latency, tau between two halves "
+        "of the visits to each config. A model can exceed the ceiling, because its predictions have no noise. The last "
+        "column is for the model that ships, on the same test configs."
     )
-    yield f"What is required at {FULL_SIZE:,} configs"
+    yield f"Requirements at {FULL_SIZE:,} configs"
     yield _table(
-        ("metric", "score", "cut", "test configs", "value", "ceiling", "reached", "required", ""),
+        ("metric", "score", "test rows", "test configs", "value", "noise ceiling", "reached", "required", "verdict"),
         [_required(entry) for entry in quality["requirements"]],
     )
     yield Text(
-        "Tau is required as a share of its ceiling, R2 as it is. The ceiling of R2 is what a model that knew every "
-        "mean could expect: half way from R2 between two trainings to 1."
+        "The requirement for tau is a share of its noise ceiling; for R2 it is the value itself. The noise ceiling of "
+        "R2 is halfway between 1 and R2 between two runs, since a perfect prediction has no noise of its own."
     )
 
 
@@ -138,8 +125,8 @@ def _warnings(quality: Facts) -> Iterator[str]:
     data = quality["data"]
     if data["configs"] < FULL_SIZE:
         yield (
-            f"{data['configs']} configs, not the {FULL_SIZE:,} that the requirements are for. Scores of so few test "
-            "configs are coarse; look at the intervals."
+            f"{data['configs']} configs, not the {FULL_SIZE:,} that the requirements are for. With so few test configs "
+            "the scores are uncertain; see the intervals."
         )
     of_trained = [group["train"] for group in data["groups"]]  # an older quality.json has no others
     by_counts: dict[tuple[int, ...], list[str]] = {}
@@ -149,17 +136,23 @@ def _warnings(quality: Facts) -> Iterator[str]:
         if n_small := sum(n < data["fewest"] for n in counts):
             yield (
                 f"{', '.join(metrics)}: {n_small} of {len(counts)} fidelity groups have fewer than {data['fewest']} "
-                f"training configs, {counts.count(0)} have none. Answers there are carried over from other groups."
+                f"training configs, {counts.count(0)} have none. Predictions there are extrapolated from other groups."
             )
     for metric, reason in quality["missing"].items():
-        yield f"there is no model of {metric}: {reason}."
-    searches = [(metric, facts["search"]) for metric, facts in _of_metrics(quality)]
-    if names := [metric for metric, search in searches if search is None]:
-        yield f"not tuned, with default settings: {', '.join(names)}."
-    if names := [metric for metric, search in searches if search is not None and not search["beats_default"]]:
-        yield f"the search found nothing better than the default settings, which ship, cut to size: {', '.join(names)}."
-    if names := [metric for metric, search in searches if search is not None and not search["is_of_this_split"]]:
-        yield f"settings searched on older data: {', '.join(names)}."
+        yield f"There is no model of {metric}: {reason}."
+    found = [(metric, facts["search"]) for metric, facts in _of_metrics(quality)]
+    untuned = [metric for metric, search in found if search is None]
+    searches = [(metric, search) for metric, search in found if search is not None]
+    for names, text in (
+        (untuned, "Default settings, not tuned"),
+        (
+            [m for m, s in searches if not s["beats_default"]],
+            "Default settings, because the search found no better ones",
+        ),
+        ([m for m, s in searches if not s["is_of_this_split"]], "Settings from a search on older data"),
+    ):
+        if names:
+            yield f"{text}: {', '.join(names)}."
 
 
 def _glance(metric: str, facts: Facts) -> list[str]:
@@ -185,28 +178,20 @@ def _glance(metric: str, facts: Facts) -> list[str]:
 
 
 def _required(entry: Facts) -> list[str]:
-    is_share = entry["score"] == "tau"
-    return [
-        entry["metric"],
-        f"{entry['score']} by ceiling" if is_share else entry["score"],
-        entry["cut"],
-        str(entry["n_configs"]),
-        _score(entry["value"]),
-        "none known" if entry["ceiling"] is None else _score(entry["ceiling"]),
-        _score(entry["reached"]),
-        f"{entry['required']:.2f}",
-        _mark(entry),
-    ]
+    score = "tau / noise ceiling" if entry["score"] == "tau" else "R2"
+    values = [_score(entry[key]) for key in ("value", "ceiling", "reached")]
+    required = f"{entry['required']:.2f}"
+    return [entry["metric"], score, entry["cut"], str(entry["n_configs"]), *values, required, _verdict(entry)]
 
 
-def _mark(entry: Facts) -> str:
+def _verdict(entry: Facts) -> str:
     if entry["is_met"] is None:
-        return "cannot be said yet"
+        return "too few data"
     if entry["is_met"]:
         return "reached"
     missed = "**not reached**" if entry["is_due"] else "not reached yet"
     is_beyond = entry["score"] == "r2" and entry["ceiling"] is not None and entry["ceiling"] < entry["required"]
-    return f"{missed}; even the ceiling is lower" if is_beyond else missed
+    return f"{missed}; the noise ceiling is lower, too" if is_beyond else missed
 
 
 def _of_metrics(quality: Facts) -> list[tuple[str, Facts]]:
@@ -223,189 +208,172 @@ def _metrics(quality: Facts) -> Iterator[str | Block]:
         if facts["test"] is not None:
             cuts = facts["test"]["cuts"]
             groups = [name for name in cuts if name.startswith("N=")]
-            heads = ("cut", *_SCORES)
-            rows = [_cut(metric, name, cut) for name, cut in cuts.items() if name not in groups]
-            yield _table(heads, rows, title="Scores by cut")
-            yield _table(heads, [_cut(metric, name, cuts[name]) for name in groups], title="Scores by fidelity group")
+            yield _cuts_table(metric, cuts, sorted(cuts.keys() - set(groups), key=_cut_order), "Scores by epochs")
+            yield _cuts_table(metric, cuts, groups, "Scores by fidelity group, last epoch")
 
 
 def _made(facts: Facts) -> str:
     settings, counts = facts["settings"], facts["refitted_on"]
     return (
-        f"A forest of {settings['n_trees']} trees of depth {settings['max_depth']} ({facts['nodes']:,} nodes) over "
-        f"{facts['features']['columns']} columns (“{facts['features']['name']}”), learning rate "
-        f"{settings['learning_rate']:.3g}, fitted to {counts['rows']:,} rows of {counts['configs']:,} configs."
+        f"The shipped model is a forest of {settings['n_trees']} trees of depth {settings['max_depth']} "
+        f"({facts['nodes']:,} nodes), learning rate {settings['learning_rate']:.3g}, with "
+        f"{facts['features']['columns']} features (set “{facts['features']['name']}”). It was fitted to "
+        f"{counts['rows']:,} rows of {counts['configs']:,} configs."
     )
 
 
-def _search(found: Facts | None) -> Iterator[str | Block]:
+def _search(found: Facts | None) -> Iterator[Block]:
     if found is None:
         return
     chosen, largest = found["chosen"], max(found["sizes"], key=lambda size: size["n_nodes"])
     verdict = "beats" if found["beats_default"] else "does not beat"
     yield Text(
-        f"Search: {len(found['evaluations'])} evaluations on {found['n_valid_configs']} validation configs. The best "
-        f"{verdict} the default's tau of {_score(found['default_tau'])}. Of its forests up to {largest['n_nodes']:,} "
-        f"nodes (tau {_score(largest['tau'])}) the smallest that does as well ships: "
-        f"{chosen['settings']['n_trees']} trees of depth {chosen['settings']['max_depth']}, tau "
+        f"Search for settings: {len(found['evaluations'])} evaluations on {found['n_valid_configs']} validation "
+        f"configs. The best {verdict} the default settings (tau {_score(found['default_tau'])}). Of forests with up to "
+        f"{largest['n_nodes']:,} nodes (tau {_score(largest['tau'])}), the smallest with practically the same score "
+        f"was chosen: {chosen['settings']['n_trees']} trees of depth {chosen['settings']['max_depth']}, tau "
         f"{_score(chosen['tau'])}."
     )
 
 
-def _curve(found: Facts | None) -> Iterator[str | Block]:
+def _curve(found: Facts | None) -> Iterator[Block]:
     if found is None:
         return
     sizes = sorted({point["n_configs"] for point in found["points"]})
-    known = sorted(
-        found["predictions"].items(), key=lambda item: ("tau", "r2").index(item[0]) if len(item[0]) < 4 else 9
-    )
+    known = sorted(found["predictions"].items(), key=lambda item: (item[0] != "tau", item[0] != "r2"))
     lines = [
-        f"{name}: {_score(p['value'])} extrapolated by a power law to {p['n_configs']:,}, {100 * p['level']:.0f} % "
-        f"interval {_score(p['low'])} to {_score(p['high'])}"
+        f"{name}: {_score(p['value'])} at {p['n_configs']:,} configs by a power law, {100 * p['level']:.0f} % interval "
+        f"{_score(p['low'])} to {_score(p['high'])}"
         for name, p in known
     ]
-    lines += [f"{name}: not predicted, {reason}" for name, reason in found["not_predicted"].items()]
+    lines += [f"{name}: not extrapolated, {reason}" for name, reason in found["not_predicted"].items()]
     yield Text(
         f"Learning curve: {len(found['points'])} fits to {sizes[0]:,} to {sizes[-1]:,} training configs, scored on the "
         f"validation configs; {'; '.join(lines)}."
     )
 
 
-def _cut(metric: str, name: str, cut: Facts) -> list[str]:
-    model, top = cut["model"], cut["ceiling"]
-    return [
-        name,
-        str(model["n"]),
-        _score(model["r2"]),
-        _score(model["tau"]),
-        _score(top["tau"]),
-        _score(model["sparse_tau"]),
-        _score(top["sparse_tau"]),
-        _amount(model["rmse"], metric),
-        _amount(top["rmse"], metric),
-        _amount(model["mae"], metric),
-        _amount(model["bias"], metric, is_signed=True),
-        str(top["n"]),
-    ]
+def _cut_order(name: str) -> tuple[int, int]:
+    first = re.match(r"epochs (\d+)", name)
+    return (3, int(first[1])) if first else (("all", "last epoch", "best tenth").index(name), 0)
+
+
+def _cuts_table(metric: str, cuts: Facts, names: Iterable[str], title: str) -> Table:
+    heads = (
+        "test rows", "number", "R2", "tau", "ceiling of tau", "sparse tau", "ceiling of sparse tau", "RMSE",
+        "ceiling of RMSE", "MAE", "bias", "rows of the ceilings",
+    )  # fmt: skip
+    rows = []
+    for name in names:
+        model, top = cuts[name]["model"], cuts[name]["ceiling"]
+        scores = [model["r2"], model["tau"], top["tau"], model["sparse_tau"], top["sparse_tau"]]
+        errors = [_amount(value, metric) for value in (model["rmse"], top["rmse"], model["mae"])]
+        bias = _amount(model["bias"], metric, is_signed=True)
+        rows.append([name, str(model["n"]), *map(_score, scores), *errors, bias, str(top["n"])])
+    return _table(heads, rows, title=title)
 
 
 def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
-    yield "What is computed, not learned"
+    yield "Parameters and multiply-adds"
     yield Text(
-        "Parameters and multiply-adds are exact functions of the config. Models of them, fitted as JAHS-Bench-201 does "
-        "it and used nowhere, show what learning them would cost."
+        "The release computes both exactly from the config. For comparison, this is how well models would predict "
+        "them, fitted as in JAHS-Bench-201; the release does not contain these models."
     )
     rows = []
     for metric, found in quality["compared"].items():
         error = found["relative_error"]
         shares = ["–", "–"] if error is None else [f"{100 * error[key]:.2f} %" for key in ("mean", "most")]
         rows.append([metric, str(found["n"]), _score(found["r2"]), _score(found["tau"]), *shares])
-    yield _table(("metric", "test configs", "R2", "tau", "mean error", "largest error"), rows)
-    yield from _noise(quality["noise"])
+    yield _table(("metric", "test configs", "R2", "tau", "mean relative error", "largest relative error"), rows)
+    yield "Noise between runs"
+    yield from noise_blocks(quality["noise"])
     references = quality["references"]
-    yield "References in several objectives"
+    yield "Pareto fronts and reference points"
     if "reason" in references:
         yield Text(f"There are none: {references['reason']}.")
     else:
-        yield Text(
-            "The best known trade-offs of this release, each with a frozen reference point for the hypervolume: "
-            + "; ".join(f"{', '.join(front['metrics'])} ({front['configs']} configs)" for front in references["fronts"])
-            + "."
+        fronts = "; ".join(
+            f"{', '.join(front['metrics'])} ({front['configs']} configs)" for front in references["fronts"]
         )
-    data = quality["data"]
-    yield "Where the data are"
-    yield _table(
-        ("N", "W", "Resolution", "train", "valid", "test"),
-        [[f"{group[key]:g}" for key in ("N", "W", "Resolution", "train", "valid", "test")] for group in data["groups"]],
-        title="Configs in each fidelity group",
-    )
-    yield _table(
-        ("machine", "trainings"),
-        [[name, str(n)] for name, n in data["machines"].items()],
-        title="Where runs were trained",
-    )
+        yield Text(f"The best known Pareto fronts, each with a fixed reference point for the hypervolume: {fronts}.")
+    yield from _data(quality["data"])
+    yield from _provenance(release)
+
+
+def _data(data: Facts) -> Iterator[str | Block]:
+    yield "Configs and machines"
+    heads = ("N", "W", "Resolution", *SPLIT_PARTS)
+    rows = [[f"{group[key]:g}" for key in heads] for group in data["groups"]]
+    yield _table(heads, rows, title="Configs in each fidelity group")
+    rows = [[name, str(n)] for name, n in data["machines"].items()]
+    yield _table(("machine", "runs"), rows, title="Machines that trained")
     if (timed_on := data.get("timing_machine")) is not None:
-        profiled_on = data["profile_machine"]
+        latencies = f", latencies on {data['profile_machine']}" if data["profile_machine"] else ""
         yield Text(
-            "Accuracies are those of all. One processor's seconds do not compare with another's: runtimes are those of "
-            f"the trainings on {timed_on}{f', latencies those of {profiled_on}' if profiled_on else ''}."
+            "Accuracies come from all machines. Times do not compare between processors: runtimes were measured on "
+            f"{timed_on}{latencies}."
         )
+
+
+def _provenance(release: Release) -> Iterator[str | Block]:
     facts = release.manifest.facts
-    yield "Where this comes from"
+    yield "Provenance"
     yield Text(
-        "RUNS and SPLIT are the recorded runs and their split as they were at this commit; runs that were recorded "
-        "later are not in this release."
+        "RUNS and SPLIT are the recorded runs and their split at this commit; later runs are not in this release."
     )
     versions = ", ".join(f"{name} {version}" for name, version in sorted(facts.get("versions", {}).items()))
-    named = ("version", "protocol", "measurements", "split", "seed", "commit", "command")
-    listed = [
-        ["release" if name == "version" else name, f"`{facts[name]}`"] for name in named if facts.get(name) is not None
-    ]
-    yield _table(("what", "value"), [*listed, ["versions", versions]])
+    named = {"version": "release", **{name: name for name in _PROVENANCE}}
+    listed = [[shown, f"`{facts[name]}`"] for name, shown in named.items() if facts.get(name) is not None]
+    yield _table(("fact", "value"), [*listed, ["versions", versions]])
 
 
-def _noise(noise: Facts) -> Iterator[str | Block]:
-    yield "Noise between trainings"
+def noise_blocks(noise: Facts) -> Iterator[Block]:
+    """Yield the text and tables about a noise model, from what `surrogate.judging.noise.noise_of` found."""
     if "reason" in noise:
-        yield Text(f"There is no model of it, so queries with a seed are refused: {noise['reason']}.")
+        yield Text(f"There is no noise model, so queries with a seed are refused: {noise['reason']}.")
         return
     n_repeated = noise["counts"]["repeated_configs"]
     n_timed = noise["counts"].get("timed_repeated_configs", n_repeated)
     yield Text(
-        f"Fitted to {n_repeated} configs with several seeds, runtime to {n_timed}. The shares say how many held-out "
-        "measurements the 90 % intervals hold: around earlier trainings of the same config (what a query with a seed "
-        "draws), and around the prediction (the model's error included)."
+        f"The noise model was fitted to {n_repeated} configs with several seeds; for runtime, {n_timed}. Coverage is "
+        "the share of held-out measurements inside the 90 % intervals. An interval around earlier trainings of a "
+        "config holds the noise that a query with a seed draws; one around the prediction holds the error of the "
+        "model, too."
     )
     if "not_held_out" in noise:
-        yield Text(f"**Beware:** no share was measured fold by fold: {noise['not_held_out']}.")
-    rows = [
-        [
-            found["metric"],
-            {"seed": "earlier trainings", "outcome": "prediction"}[found["kind"]],
-            found["epochs"],
-            part,
-            str(found["n_configs"]),
-            f"{100 * found['share']:.1f} %",
-            f"{100 * found['low']:.0f} to {100 * found['high']:.0f} %",
-            f"{100 * found['width']:.1f} %" if found["metric"] == "runtime" else f"{found['width']:.2f} points",
-        ]
-        for part in ("folds", "test")
-        for found in noise[part]
-    ]
+        yield Text(f"**Warning:** there is no cross-validated coverage: {noise['not_held_out']}.")
     heads = (
-        "metric",
-        "around",
-        "epochs",
-        "held out",
-        "configs",
-        "inside 90 %",
-        "interval of the share",
-        "median width",
-    )
-    yield _table(heads, rows)
-    yield _table(
-        ("metric, last epoch", "configs", "tau of two trainings", "of two draws", "mean difference", "of two draws"),
-        [
-            [
-                found["metric"],
-                str(found["n_configs"]),
-                *(_score(found[key]) for key in ("measured_tau", "drawn_tau")),
-                *(_difference(found[key], found["metric"]) for key in ("measured_difference", "drawn_difference")),
-            ]
-            for found in noise["realism"]
-        ],
-    )
+        "metric", "interval around", "epochs", "held out", "configs", "coverage of 90 %",
+        "90 % interval of the coverage", "median width",
+    )  # fmt: skip
+    yield _table(heads, [_coverage(part, found) for part in ("folds", "test") for found in noise[part]])
+    two = (
+        "metric, last epoch", "configs", "tau of two runs", "tau of two draws", "mean difference of two runs",
+        "mean difference of two draws",
+    )  # fmt: skip
+    rows = []
+    for found in noise["realism"]:
+        taus = [_score(found[key]) for key in ("measured_tau", "drawn_tau")]
+        differences = [_width(found[key], found["metric"], 2) for key in ("measured_difference", "drawn_difference")]
+        rows.append([found["metric"], str(found["n_configs"]), *taus, *differences])
+    yield _table(two, rows)
+
+
+def _coverage(part: str, found: Facts) -> list[str]:
+    about = [found["metric"], _AROUND[found["kind"]], found["epochs"], part, str(found["n_configs"])]
+    interval = f"{100 * found['low']:.0f} to {100 * found['high']:.0f} %"
+    return [*about, f"{100 * found['share']:.1f} %", interval, _width(found["width"], found["metric"], 1)]
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> Table:
-    """A table; one with a title is folded up."""
+    """Return a table; one with a title is folded up."""
     n_labels = 2 if len(columns) == 2 else 1
     cells = tuple(tuple(row) for row in rows)
     return Table(caption=title, columns=tuple(columns), rows=cells, n_labels=n_labels, is_folded=bool(title))
 
 
-def _difference(value: float, metric: str) -> str:
-    return f"{100 * value:.2f} %" if metric == "runtime" else f"{value:.2f} points"
+def _width(value: float, metric: str, digits: int) -> str:
+    return f"{100 * value:.{digits}f} %" if metric == "runtime" else f"{value:.2f} points"
 
 
 def _score(value: float | None) -> str:

@@ -191,7 +191,7 @@ def unmeasured(measured: Measurements, split: Split) -> dict[str, str]:
 
 
 def diverged_runs(measured: Measurements, split: Split) -> dict[str, int]:
-    """Diverged runs of each part: they count although what follows their divergence is not fitted."""
+    """Return the number of diverged runs in each part."""
     is_diverged = measured.runs["status"] == "diverged"
     ids, seeds = measured.runs["config_id"][is_diverged], measured.runs["seed"][is_diverged]
     runs = sorted({*zip(ids.tolist(), seeds.tolist(), strict=True)})

@@ -43,7 +43,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What the power law says for a size; `low` and `high` hold one more fit with probability `level`."""
+    """An extrapolation by the power law; one more fit is between `low` and `high` with probability `level`."""
 
     n_configs: int
     value: float

@@ -41,10 +41,10 @@ _MOST_FOLDS: Final = 10
 def noise_of(
     measured: Measurements, split: Split, settings: Mapping[str, ForestSettings], *, seed: int
 ) -> tuple[Facts | None, Facts]:
-    """The model of the noise between trainings, from training and validation part.
+    """Return a noise model fitted to the train and valid parts, and facts about it; None and the reason if impossible.
 
-    Its facts say which share of repeats its 90 % intervals hold, of configs that were held out: fold by fold, and of
-    the test part where that has repeats.
+    The facts are the coverage of its 90 % intervals on held-out repeats: cross-validated, and on the test part if that
+    has repeats.
     """
     if missing := sorted(set(NOISY) & unmeasured(measured, split).keys()):
         return None, {"reason": f"there are no measurements of {', '.join(missing)}"}
@@ -69,10 +69,10 @@ def noise_of(
 
 
 def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
-    """Fit both spreads and the correlation.
+    """Fit the spreads of repeats and of outcomes, and their correlation.
 
     Args:
-        predicted: every metric of `NOISY`, with predictions by models that have not seen the configs.
+        predicted: out-of-fold predictions of every metric of `NOISY`.
         of_task: whose.
 
     Raises:
@@ -83,7 +83,7 @@ def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
     n_repeated = min(len(np.unique(between[metric].config_id)) for metric in ACCURACIES)
     if n_repeated < _FEWEST:
         raise InvalidTable(
-            f"{n_repeated} configs were trained with more than one seed; noise needs {_FEWEST} at least: collect more"
+            f"{n_repeated} configs were trained with more than one seed; noise needs {_FEWEST}; collect more"
         )
     seeds, outcomes = (
         fit_spreads({metric: of[metric] for metric in ACCURACIES}, of_task.max_epoch) for of in (between, around)

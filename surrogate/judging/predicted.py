@@ -1,7 +1,7 @@
-"""Trainings beside what models that have not seen their configs predict, and how far the two are apart.
+"""Out-of-fold predictions, and the deviations of trainings from them and from each other.
 
-The models are an ensemble over folds (NAS-Bench-301, section 4.3): each config is predicted by the one that was fitted
-without it, a config outside of the folds by the mean of them all.
+The models are an ensemble over folds (NAS-Bench-301, section 4.3). Each config is predicted by the model that was
+fitted without it; a test config by the mean of all.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Predicted:
-    """Rows of a metric and what models that have not seen their configs predict; `runtime` in seconds per epoch."""
+    """Rows of a metric and their out-of-fold predictions; `runtime` in seconds per epoch."""
 
     rows: Rows
     mean: _Floats
@@ -70,9 +70,9 @@ def fold_predictions(
     settings: Mapping[str, ForestSettings] | None = None,
     seed: int = 0,
 ) -> dict[str, dict[str, Predicted]]:
-    """Predict every accuracy and runtime by models that have not seen the config, for each part.
+    """Return out-of-fold predictions of every accuracy and runtime, by part.
 
-    The configs of the train and valid parts are divided into folds; a test config is predicted by all folds' models.
+    The train and valid parts are divided into folds; a test config is predicted by the mean of all models.
 
     Raises:
         InvalidTable: see `surrogate.data.rows.assemble`.
@@ -154,7 +154,7 @@ def outcome_deviations(metric: str, predicted: Predicted) -> Deviations:
 
 
 def repeated_configs(predicted: Mapping[str, Predicted]) -> NDArray[np.uint64]:
-    """The configs with more than one seed, in order."""
+    """Return the configs with more than one seed, in order."""
     rows = predicted["valid_acc"].rows
     return np.unique(rows.config_id[~first_seed(rows)])
 

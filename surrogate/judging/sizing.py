@@ -1,6 +1,6 @@
-"""The smallest forest that does as well: fewer trees and less depth, until validation tau or R2 would fall too far.
+"""The smallest forest with practically the same validation tau and R2: fewer trees, less depth.
 
-Tau alone would be blind: a few trees with a small learning rate may have the order and be nowhere near the values.
+Tau alone is not enough: a few trees with a small learning rate may rank well and still be far from the values.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def sizes(
 
 
 def smallest(found: Sequence[Size], *, tolerance: float = TOLERANCE) -> Size:
-    """Return the one with the fewest nodes that does as well as any; the largest without any tau.
+    """Return the forest with the fewest nodes and practically the best scores; the largest if no tau is defined.
 
     Of those whose R2 is within 0.01 of the best, it is the smallest whose tau is within `tolerance` of the best.
     """

@@ -19,7 +19,7 @@ __all__ = ["fit_each", "read_params"]
 def fit_each(
     training: Mapping[str, Rows], of_task: Task, settings: Mapping[str, ForestSettings], *, workers: int = 1
 ) -> dict[str, Surrogate]:
-    """Fit one model for each metric on its rows; a metric without settings has the default ones.
+    """Fit one model for each metric, with default settings for metrics without any.
 
     Fits are spread over processes, the largest first. The number of workers does not change a byte.
     """
@@ -42,7 +42,7 @@ def read_params(path: Path) -> dict[str, ForestSettings]:
     """
     content = read_sealed(path)
     if not isinstance(metrics := content.get("metrics"), dict):
-        raise CorruptFile(f"{path} holds no settings: 'metrics' must be an object with those of each metric")
+        raise CorruptFile(f"{path}: 'metrics' must be an object with the settings of each metric")
     settings, faults = {}, []
     for metric, given in metrics.items():
         if metric not in LEARNED:

@@ -230,7 +230,7 @@ def forget_task(folder):
         (drop_column, "lacks the columns W"),
         (mix_protocols, "has rows of ffffffffffffffff"),
         (forget_configs, "5 configs of the runs are not in configs.parquet: "),
-        (double_configs, "2 ids stand more than once in configs.parquet: "),
+        (double_configs, "2 ids occur more than once in configs.parquet: "),
         (spoil_configs, "LearningRate=nan"),
         (forget_task, "names no task"),
         (lambda folder: (folder / "runs-0001.parquet").unlink(), "has no runs yet"),

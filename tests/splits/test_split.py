@@ -143,7 +143,7 @@ def test_every_fault_is_told_at_once(file):
 def test_a_config_moved_by_hand_is_noticed(file):
     text = file.read_text()
     file.write_text(text.replace('01": "train"', '01": "valid"').replace('ff": "valid"', 'ff": "train"', 1))
-    with pytest.raises(CorruptFile, match="it was changed"):
+    with pytest.raises(CorruptFile, match="restore the file"):
         read_split(file)
 
 

@@ -179,11 +179,11 @@ def test_unknown_metrics_optimizers_settings_and_numbers_are_refused(
     out = tmp_path / "out"
     for main, extra, message in (
         (fit.main, ["--metrics", "valid-acc"], "metric='valid-acc' does not exist (did you mean 'valid_acc'?)"),
-        (fit.main, ["--params", str(params)], "max_depth=99 is not an integer in 1..15"),
+        (fit.main, ["--params", str(params)], "max_depth=99 must be an integer in 1..15"),
         (fit.main, ["--params", str(params)], "'speed' is not a learned metric"),
         (fit.main, ["--params", str(tmp_path / "none.json")], "none.json does not exist"),
         (tune.main, ["--optimizer", "pico"], "optimizer='pico' does not exist (did you mean 'pibo'?)"),
-        (tune.main, ["--trees", "0"], "n_trees=0 is not an integer in 1..10000"),
+        (tune.main, ["--trees", "0"], "n_trees=0 must be an integer in 1..10000"),
         (tune.main, ["--workers", "0", "--evaluations", "-1"], "at least 1\nsurrogate.tune: workers=0 is not"),
     ):  # fmt: skip
         assert main([*arguments(runs, out), *extra]) == 2
@@ -240,4 +240,4 @@ def test_too_few_sizes_and_too_large_ones_are_refused(runs: Path, capsys: pytest
     assert learning_curve.main([*shared, "--sizes", "27", "54", "81"]) == 2
     assert "3 sizes; a curve and its spread need at least 4" in capsys.readouterr().err
     assert learning_curve.main([*shared, "--sizes", "27", "5000"]) == 2
-    assert "sizes [5000] are not integers in 1..189" in capsys.readouterr().err
+    assert "sizes [5000] must be integers in 1..189" in capsys.readouterr().err

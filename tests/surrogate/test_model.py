@@ -120,8 +120,8 @@ def test_a_constraint_makes_the_answer_rise_with_its_column() -> None:
 
 def test_every_bad_setting_is_named() -> None:
     with pytest.raises(
-        InvalidArgument, match=r"max_depth=0 is not an integer in 1\.\.15\nlearning_rate=nan is not a nu"
+        InvalidArgument, match=r"max_depth=0 must be an integer in 1\.\.15\nlearning_rate=nan must be a nu"
     ):
         ForestSettings(max_depth=0, learning_rate=float("nan"))
-    with pytest.raises(InvalidArgument, match=r"'depth' is no setting; there are n_trees, max_depth"):
+    with pytest.raises(InvalidArgument, match=r"'depth' is not a setting; the settings are n_trees, max_depth"):
         ForestSettings.from_dict({"depth": 3})

@@ -170,4 +170,4 @@ def test_the_command_prints_coverage_and_writes_the_model(
 
 def test_more_folds_than_configs_end_with_a_message(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert noise.main(arguments(folder, "--folds", "9999")) == 2
-    assert "surrogate.noise: n_folds=9999 is not an integer in 2.." in capsys.readouterr().err
+    assert "surrogate.noise: n_folds=9999 must be an integer in 2.." in capsys.readouterr().err

@@ -129,5 +129,5 @@ def test_a_history_belongs_to_its_data_or_says_so() -> None:
     assert search_facts({}, "latency", **told) is None
     with pytest.raises(CorruptFile, match="no history of a search"):
         search_facts({"format": 1}, "runtime", **told)
-    with pytest.raises(CorruptFile, match=r"runtime: params.json has not what the search .* tune again"):
+    with pytest.raises(CorruptFile, match=r"runtime: params.json differs from the settings .* tune again"):
         search_facts(history, "runtime", of_data=of_data, settings=ForestSettings())

@@ -268,7 +268,7 @@ def test_what_is_no_release_is_not_replaced(runs: Path, tmp_path: Path, capsys: 
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("1")
     (tmp_path / "file").write_text("")
-    for name, message in (("thesis", "is there and is no release"), ("file/below", "cannot be written")):
+    for name, message in (("thesis", "exists and is not a release"), ("file/below", "cannot be written")):
         assert release.main([*arguments(runs, tmp_path / name), *OPTIONS]) == 2
         assert message in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["chapter.txt", "file", "thesis"]
@@ -304,7 +304,7 @@ def test_settings_are_not_shipped_with_the_search_for_others(
     params = write_params(tmp_path / "tuned")
     params.write_text(json.dumps({"format": 1, "metrics": {**SETTINGS, "runtime": {"n_trees": 13}}}))
     assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS, "--params", str(params)]) == 2
-    assert "runtime: params.json has not what the search in history.json chose; tune again" in capsys.readouterr().err
+    assert "runtime: params.json differs from the settings chosen in history.json; tune again" in capsys.readouterr().err
     assert not (tmp_path / "release").exists()
 
 
@@ -319,7 +319,7 @@ def test_what_is_no_seed_is_refused_before_anything_is_fitted(
 ) -> None:
     monkeypatch.setattr(release, "fit_each", lambda *_, **__: pytest.fail("something was fitted"))
     assert release.main([*arguments(runs, tmp_path / "release"), flag, "-1"]) == 2
-    assert f"{name}=-1 is not an integer of at least 0" in capsys.readouterr().err
+    assert f"{name}=-1 must be an integer of at least 0" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
