@@ -1,7 +1,7 @@
 """Other ways to divide rows: by held-out group, by held-out fidelity value, into k folds, and nested subsets.
 
 Each takes a table of rows with the 14 keys and `config_id` (`ConfigColumns`; a config may have many rows) and yields
-row numbers only. All rows of a config, and of its kin, are on one side. Row order decides nothing but the numbers.
+row numbers only. All rows of a config, and of its kin, are in one part. Row order decides nothing but the numbers.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def learning_curve_subsets(table: ConfigColumns, sizes: Sequence[int], *, seed: 
     """Yield all rows of `size` configs, for each size; a smaller subset of the same seed is part of a larger one.
 
     Configs are taken from the fidelity groups in turn, so that the groups of a subset differ by one config at most, as
-    long as none is used up. For the training side: kin may be in different subsets.
+    long as none is used up. For the training part: kin may be in different subsets.
 
     Raises:
         InvalidArgument: a size is not between 1 and the number of configs, or `seed` is invalid.

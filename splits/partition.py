@@ -36,7 +36,7 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
     Args:
         recorded: what there is to split.
         seed: decides which configs go where, and not how many.
-        old: a split whose every side is kept; new configs fill the quotas.
+        old: a split whose configs stay in their parts; new configs fill the quotas.
         fewest: configs that every recorded group needs. With fewer than `LEAST_PER_GROUP` the promises still hold, but
             a group may have no config in a part; the totals are balanced as well as the promises allow.
 
@@ -44,7 +44,7 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
         InvalidArgument: the seed is not an integer in 0..2**64-1.
         InvalidTable: a fidelity group has too few configs, or a config of `old` is gone.
         ProtocolMismatch: `old` is of another protocol.
-        Leakage: `old` has kin on several sides.
+        Leakage: `old` has kin in several parts.
     """
     check_seed(seed)
     group, groups = fidelity_groups(recorded.configs)
@@ -105,7 +105,7 @@ def _keep_old(parts: NDArray[np.int8], recorded: Recorded, family: NDArray[np.in
     if (torn := families[n_sides > 1]).size:
         ids = recorded.config_ids[np.isin(family, torn) & is_old]
         raise Leakage(
-            f"the old split has {len(torn)} families of equal configs on several sides: {examples(ids)}; "
+            f"the old split has {len(torn)} families of equal configs in several parts: {examples(ids)}; "
             "see python -m splits.check, and make a new split"
         )
     side_of = dict(sides.tolist())
@@ -116,7 +116,7 @@ def _keep_old(parts: NDArray[np.int8], recorded: Recorded, family: NDArray[np.in
 def _place_kin(
     parts: NDArray[np.int8], group: NDArray[np.int64], family: NDArray[np.int64], ranks: NDArray[np.uint64]
 ) -> None:
-    """Place the families of several configs that have no side yet, the largest first.
+    """Place the families of several configs that are in no part yet, the largest first.
 
     Each goes to a part where all of it fits, drawn in proportion to what the parts still lack; to the part that lacks
     most if it fits nowhere. Families are rare, and what they take is made up for by the configs placed after them.
@@ -156,7 +156,7 @@ def _fill(
     ranks: NDArray[np.uint64],
     seed: int,
 ) -> None:
-    """Give every config without a side the one that its stratum's quota says, in order of their ranks."""
+    """Give every config without a part the one that its stratum's quota gives, in order of their ranks."""
     n_parts = len(SPLIT_PARTS)
     stratum = 2 * group + recorded.is_repeated  # a group's configs with one seed, then those with several
     kept = np.zeros((2 * len(groups), n_parts), dtype=np.int64)

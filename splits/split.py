@@ -35,7 +35,7 @@ class Split:
         seed: what it was made from.
         task: name of the task.
         protocol: digest of the runs' protocol.
-        extends: digest of the split whose sides it kept; None if it was made from nothing.
+        extends: digest of the split whose parts it kept; None if it was made from nothing.
     """
 
     config_ids: NDArray[np.uint64]

@@ -2,7 +2,7 @@
 
 python -m surrogate.renew RUNS --split SPLIT --recorded DIR --searches DIR --out RELEASE --card DIR
 
-SPLIT is made, or extended so that every old config keeps its side, and left alone if no config came. RenewSettings are
+SPLIT is made, or extended so that every old config stays in its part, or kept if there is no new config. Settings are
 searched anew for the new rows, in a folder below --searches that belongs to them: stop it and give the same command
 again, and the search goes on. What the search found goes to --recorded (params.json, history.json), which
 `--evaluations 0` takes as it is. `make release` gives the folders of this repository.
@@ -22,7 +22,7 @@ import numpy as np
 from jahs.files.hashing import digest_facts
 from jahs.release import read_release
 from jahs.tasks.metrics import LEARNED
-from splits.make import SplitSettings, make_split
+from splits.make import make_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
 from surrogate.card.page import write_card
@@ -108,15 +108,8 @@ def _renew_split(settings: RenewSettings) -> None:
         if np.array_equal(old.config_ids, read_recorded(settings.runs).config_ids):
             return
     settings.split.parent.mkdir(parents=True, exist_ok=True)
-    make_split(
-        SplitSettings(
-            runs=settings.runs,
-            out=settings.split,
-            seed=None if is_there else settings.seed,
-            extend=settings.split if is_there else None,
-            fewest=settings.fewest,
-        )
-    )
+    how = {"extend": settings.split} if is_there else {"seed": settings.seed}
+    make_split(settings.runs, settings.split, fewest=settings.fewest, **how)
 
 
 def _search(settings: RenewSettings, measured: Measurements, split: Split) -> None:

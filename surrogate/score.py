@@ -88,7 +88,7 @@ def _check_models(models: Path, metrics: Sequence[str], measured: Measurements, 
     if fitted_with not in {split.digest, split.extends}:
         raise ProtocolMismatch(
             f"{models} was fitted with split {fitted_with}, this one is {split.digest}, and a config may have "
-            "changed sides; give the split of the fit, or fit again"
+            "changed parts; give the split of the fit, or fit again"
         )
     if fitted_with != split.digest and "latency" in metrics and facts.get("only_profiled") != 0:
         raise ProtocolMismatch(

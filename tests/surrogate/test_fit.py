@@ -70,7 +70,7 @@ def test_scores_stand_beside_their_ceiling(
 def test_models_of_another_split_are_not_scored(
     runs: Path, models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A config that trained them may stand in the part that is scored; a split that extends theirs keeps every side."""
+    """A config that trained them may stand in the part that is scored; a split that extends theirs moves no config."""
     split = read_split(runs / "split.json")
     for name, other in (
         ("moved", replace(split, parts=np.roll(split.parts, 1))),
@@ -79,7 +79,7 @@ def test_models_of_another_split_are_not_scored(
         write_split(tmp_path / name, other)
     given = [str(runs), "--models", str(models / "one"), "--split"]
     assert score.main([*given, str(tmp_path / "moved")]) == 2
-    assert "a config may have changed sides; give the split of the fit, or fit again" in capsys.readouterr().err
+    assert "a config may have changed parts; give the split of the fit, or fit again" in capsys.readouterr().err
     assert score.main([*given, str(tmp_path / "extended")]) == 0
     nowhere = tmp_path / "nowhere"
     shutil.copytree(models / "one", nowhere)
@@ -184,7 +184,7 @@ def test_unknown_metrics_optimizers_settings_and_numbers_are_refused(
         (fit.main, ["--params", str(tmp_path / "none.json")], "none.json does not exist"),
         (tune.main, ["--optimizer", "pico"], "optimizer='pico' does not exist (did you mean 'pibo'?)"),
         (tune.main, ["--trees", "0"], "n_trees=0 must be an integer in 1..10000"),
-        (tune.main, ["--workers", "0", "--evaluations", "-1"], "at least 1\nsurrogate.tune: workers=0 is not"),
+        (tune.main, ["--workers", "0", "--evaluations", "-1"], "at least 1\nsurrogate.tune: workers=0 must be"),
     ):  # fmt: skip
         assert main([*arguments(runs, out), *extra]) == 2
         assert message in capsys.readouterr().err

@@ -127,7 +127,7 @@ def test_a_history_belongs_to_its_data_or_says_so() -> None:
         assert search_facts(history, "runtime", **told) == {**chosen, "is_of_this_split": is_same}
         assert search_facts(history, "latency", **told) is None
     assert search_facts({}, "latency", **told) is None
-    with pytest.raises(CorruptFile, match="no history of a search"):
+    with pytest.raises(CorruptFile, match="lacks what a search records"):
         search_facts({"format": 1}, "runtime", **told)
     with pytest.raises(CorruptFile, match=r"runtime: params.json differs from the settings .* tune again"):
         search_facts(history, "runtime", of_data=of_data, settings=ForestSettings())

@@ -260,7 +260,7 @@ def test_a_config_on_both_sides_is_refused(tmp_path: Path, capsys: pytest.Captur
         configs[name][b] = configs[name][a]
     runs = write_folder(tmp_path / "runs", replace(MEASURED, configs=configs))
     assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS]) == 2
-    assert "several sides" in capsys.readouterr().err
+    assert "several parts" in capsys.readouterr().err
     assert not (tmp_path / "release").exists()
 
 
@@ -304,7 +304,9 @@ def test_settings_are_not_shipped_with_the_search_for_others(
     params = write_params(tmp_path / "tuned")
     params.write_text(json.dumps({"format": 1, "metrics": {**SETTINGS, "runtime": {"n_trees": 13}}}))
     assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS, "--params", str(params)]) == 2
-    assert "runtime: params.json differs from the settings chosen in history.json; tune again" in capsys.readouterr().err
+    assert (
+        "runtime: params.json differs from the settings chosen in history.json; tune again" in capsys.readouterr().err
+    )
     assert not (tmp_path / "release").exists()
 
 
