@@ -266,7 +266,7 @@ def _check_answers(folder: Path, fitted: Mapping[str, Surrogate], parts: Mapping
         X = np.concatenate([rows.X for rows in parts[metric].values()])
         if not np.array_equal(release_answers(release, metric, X), model.predict(X)):
             raise CorruptFile(
-                f"{metric}: the forest of {folder.name} does not answer as its model; this is a bug, please report it"
+                f"{metric}: the new release does not answer as its model; this is a bug, please report it"
             )
 
 
