@@ -20,11 +20,11 @@ from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import Metric
 from splits.folds import k_folds
-from splits.split import Split
-from surrogate.dataset import Measurements, Rows, assemble
-from surrogate.model import Settings, Surrogate, fit_surrogate
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import assemble
+from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 
-__all__ = ["Refit", "every_row", "recorded_measurements", "refits"]
+__all__ = ["Refit", "recorded_measurements", "refits"]
 
 
 class Refit:
@@ -51,9 +51,9 @@ def refits(bench: Benchmark, metric: str, *, n_folds: int, seed: int) -> Iterato
     recorded = read_release(bench.release).table if bench.release is not None else None
     if recorded is None:
         raise MissingData(f"{bench!r} has no recorded runs that a surrogate could be fitted to")
-    settings = Settings.from_dict(bench.quality()["metrics"][metric]["settings"])
+    settings = ForestSettings.from_dict(bench.quality()["metrics"][metric]["settings"])
     measured = recorded_measurements(recorded, bench.task)
-    rows = every_row(metric, measured)
+    rows = assemble(metric, measured)
     for _, held_out in k_folds(measured.configs, n_folds, seed=seed):
         kept = rows.take(~np.isin(rows.config_id, measured.configs["config_id"][held_out]))
         yield Refit(bench, metric, fit_surrogate(metric, kept, bench.task, settings=settings))
@@ -64,16 +64,3 @@ def recorded_measurements(recorded: RecordedTable, of_task: Task) -> Measurement
     configs = take(recorded.configs, np.argsort(recorded.configs["config_id"], kind="stable"))
     protocol = str(recorded.runs["protocol"][0]) if len(recorded.runs["protocol"]) else ""
     return Measurements(task=of_task, protocol=protocol, configs=configs, runs=recorded.runs, profile=recorded.profile)
-
-
-def every_row(metric: str, measured: Measurements) -> Rows:
-    """Return every row that a model of this metric can be fitted to."""
-    ids = np.unique(measured.configs["config_id"]).astype(np.uint64)
-    nobody = Split(
-        config_ids=ids,
-        parts=np.zeros(len(ids), dtype=np.int8),
-        seed=0,
-        task=measured.task.name,
-        protocol=measured.protocol,
-    )
-    return assemble(metric, measured, nobody)["train"]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.refits import every_row, recorded_measurements
+from experiments.refits import recorded_measurements
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.files.atomic import write_beside
 from jahs.files.runs import is_timed
@@ -41,8 +41,9 @@ from jahs.spaces.space import Space
 from jahs.tasks.definitions import Task, task
 from jahs.tasks.metrics import METRICS, Metric
 from splits.folds import k_folds
-from surrogate.dataset import Measurements
-from surrogate.model import Settings, fit_surrogate
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import assemble
+from surrogate.models.model import ForestSettings, fit_surrogate
 
 __all__ = [
     "METRIC_NAMES",
@@ -69,7 +70,7 @@ _UNREADABLE: Final = (
 
 _WORLDS_FORMAT: Final = 1
 _FEWEST: Final = 50
-_SETTINGS: Final = Settings(n_trees=300, learning_rate=0.1)
+_SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 _BLOCK: Final = 256  # proposals compared with every recorded config at once
 
 
@@ -187,7 +188,7 @@ class World:
 
 
 def build_worlds(
-    recorded: RecordedTable, of_task: Task, *, n_folds: int = 5, seed: int = 0, settings: Settings | None = None
+    recorded: RecordedTable, of_task: Task, *, n_folds: int = 5, seed: int = 0, settings: ForestSettings | None = None
 ) -> Worlds:
     """Fit the surrogates that leave out, and answer every recorded config in both worlds.
 
@@ -213,7 +214,7 @@ def build_worlds(
     left_out = {name: np.empty_like(table[name]) for name in METRIC_NAMES}
     folds = list(k_folds(configs, n_folds, seed=seed))
     for name in METRIC_NAMES:
-        rows = every_row(name, measured)
+        rows = assemble(name, measured)
         for _, held_out in folds:
             kept = rows.take(~np.isin(rows.config_id, ids[held_out]))
             model = fit_surrogate(name, kept, of_task, settings=settings or _SETTINGS)

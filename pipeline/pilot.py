@@ -30,16 +30,20 @@ from jahs.files.runs import is_timed, last_rows, read_configs, read_profile, rea
 from jahs.files.tables import Table, take
 from jahs.queries.benchmark import Benchmark
 from jahs.schema import CONFIG_KEYS, OPS
-from jahs.spaces.cell import Cell
 from jahs.spaces.columns import Columns
-from jahs.spaces.configs import Config, validate
-from jahs.spaces.space import space
 from pipeline.candidates import CANDIDATES
 from pipeline.collect import Settings, collect
 from pipeline.sampling import N_GROUPS
 from workshop.command import new_parser, run_command
 from workshop.ranks import kendall_tau
-from workshop.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies
+from workshop.real_landscape import (
+    N_CELLS,
+    cell_configs,
+    compare_cells,
+    compare_with_landscape,
+    known,
+    read_cell_accuracies,
+)
 
 __all__ = ["GATE", "Measured", "main", "read_measured", "report", "seed_agreement", "write_cells"]
 
@@ -47,7 +51,6 @@ START: Final = 41_000 * N_GROUPS  # far beyond what is ever collected
 _SEEDS: Final = (0, 1)
 _CELL_KEY: Final = 201
 _CELLS: Final = "cells"  # the source of NAS-Bench-201 cells
-_FULL_SIZE: Final[Mapping[str, Any]] = {"N": 5, "W": 16, "Resolution": 1.0}  # Any: a config's values
 _N_RESAMPLES: Final = 2000
 
 GATE: Final = MappingProxyType({"rho": 0.85, "resolution": 0.5, "seed_tau": 0.82, "core_seconds": 60.0})
@@ -134,18 +137,17 @@ def seed_agreement(measured: Measured) -> dict[str, float | None]:
     low, high = (math.nan, math.nan) if np.isnan(taus).all() else np.nanquantile(taus, [0.025, 0.975]).tolist()
     return {
         "n_configs": len(pairs),
-        "tau": _known(_tau(pairs)),
-        "tau_low": _known(low),
-        "tau_high": _known(high),
+        "tau": known(_tau(pairs)),
+        "tau_low": known(low),
+        "tau_high": known(high),
         "mean_abs_difference": float(np.abs(pairs[:, 0] - pairs[:, 1]).mean()),
     }
 
 
 def write_cells(path: Path, n: int) -> None:
     """Write a list of `n` uniform cells, without repetition, at full size with default hyperparameters."""
-    words = np.random.Philox(key=_CELL_KEY).random_raw(4 * n + 16) % np.uint64(15_625)
-    cells = [Cell.from_nb201_index(int(index)) for index in dict.fromkeys(words.tolist())][:n]
-    configs: list[Config] = [validate({**space().default(), **cell.to_config(), **_FULL_SIZE}) for cell in cells]
+    words = np.random.Philox(key=_CELL_KEY).random_raw(4 * n + 16) % np.uint64(N_CELLS)
+    configs = cell_configs([int(index) for index in dict.fromkeys(words.tolist())][:n])
     path.write_text("".join(f"{json.dumps(config)}\n" for config in configs), encoding="utf-8")
 
 
@@ -188,7 +190,7 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
         facts["cells"] = compare_cells(
             np.stack([cells.configs[key] for key in OPS], axis=1), cells.valid_acc, published
         )
-        facts["cells"]["mean_cpu_time_s"] = _known(float(np.mean(cells.cpu_time_s)))
+        facts["cells"]["mean_cpu_time_s"] = known(float(np.mean(cells.cpu_time_s)))
     return facts
 
 
@@ -218,10 +220,6 @@ def _gate(facts: Mapping[str, Any]) -> dict[str, bool | None]:  # Any: JSON
 
 def _tau(pairs: NDArray[np.float64]) -> float:
     return float(kendall_tau(pairs[:, 0], pairs[:, 1]))
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 if __name__ == "__main__":

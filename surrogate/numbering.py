@@ -22,7 +22,7 @@ _SILENT: Final = frozenset({"quality.json"})  # no query reads it
 
 
 def standing_release(out: Path) -> Manifest | None:
-    """Return the manifest of the release that a new one will replace, None if there is none.
+    """Return the manifest of the release that will be replaced; None if there is none.
 
     Raises:
         CorruptFile, UnknownFormat, MissingData: it cannot be read, so its number is not known.
@@ -31,7 +31,7 @@ def standing_release(out: Path) -> Manifest | None:
 
 
 def number_after(old: Manifest | None, new: Manifest) -> str:
-    """Return the number of a release that replaces another one; the first number if that has none of ours."""
+    """Return the number of a release that replaces `old`; the first number if `old` has no valid one."""
     found = None if old is None else _NUMBER.fullmatch(str(old.facts.get("version")))
     if old is None or found is None:
         return FIRST

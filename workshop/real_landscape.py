@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,16 +20,31 @@ from scipy import stats
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.queries.benchmark import Benchmark
+from jahs.spaces.cell import Cell
 from jahs.spaces.cell.index import nb201_indices
 from jahs.spaces.columns import Columns
+from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.space import space
 from workshop.ranks import kendall_tau, kendall_tau_within, spearman
 
-__all__ = ["EPOCHS", "compare_cells", "compare_with_landscape", "read_cell_accuracies"]
+__all__ = [
+    "EPOCHS",
+    "N_CELLS",
+    "cell_configs",
+    "compare_cells",
+    "compare_with_landscape",
+    "known",
+    "read_cell_accuracies",
+]
 
 EPOCHS: Final = (200, 20, 3)
 """Epochs of the real task that are compared with; the first is the one that counts."""
 
+N_CELLS: Final = 15_625
+"""Cells of NAS-Bench-201."""
+
+_FULL_SIZE: Final[Mapping[str, Any]] = {"N": 5, "W": 16, "Resolution": 1.0}  # Any: a config's values
 _N_BINS: Final = 4
 _N_FINE_BINS: Final = 8  # quarters hide a tenth of what the learning rate explains
 _N_RESAMPLES: Final = 2000
@@ -83,6 +98,12 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
     }
 
 
+def cell_configs(indices: Iterable[int]) -> list[Config]:
+    """Return NAS-Bench-201 cells at full size with default hyperparameters."""
+    fixed = {**space().default(), **_FULL_SIZE}
+    return [validate({**fixed, **Cell.from_nb201_index(index).to_config()}) for index in indices]
+
+
 def compare_cells(
     ops: NDArray[np.integer], accuracies: _Floats, published: Mapping[int, Mapping[int, float]]
 ) -> dict[str, Any]:  # Any: JSON
@@ -98,8 +119,8 @@ def compare_cells(
         theirs = np.array([by_index[index] for index in nb201_indices(ops).tolist()])
         is_better = theirs >= np.median(theirs)
         facts[str(epoch)] = {
-            "rho": _known(spearman(accuracies, theirs)),
-            "rho_better_half": _known(spearman(accuracies[is_better], theirs[is_better])),
+            "rho": known(spearman(accuracies, theirs)),
+            "rho_better_half": known(spearman(accuracies[is_better], theirs[is_better])),
         }
     return facts
 
@@ -135,12 +156,12 @@ def _agreement(
         resampled.append(spearman(ours[drawn], real[drawn]))
     low, high = np.nanquantile(resampled, [0.025, 0.975]) if np.isfinite(resampled).any() else (math.nan, math.nan)
     return {
-        "rho": _known(spearman(ours, real)),
-        "rho_low": _known(float(low)),
-        "rho_high": _known(float(high)),
-        "tau": _known(kendall_tau(ours, real)),
-        "tau_within_groups": _known(kendall_tau_within(ours, real, groups)),
-        "rho_full_size": _known(spearman(ours[is_full], real[is_full])),
+        "rho": known(spearman(ours, real)),
+        "rho_low": known(float(low)),
+        "rho_high": known(float(high)),
+        "tau": known(kendall_tau(ours, real)),
+        "tau_within_groups": known(kendall_tau_within(ours, real, groups)),
+        "rho_full_size": known(spearman(ours[is_full], real[is_full])),
     }
 
 
@@ -177,7 +198,7 @@ def _shares(columns: Columns, accuracies: _Floats) -> dict[str, float | None]:
     one, other = _INTERACTION
     together = _explained(members[one] * _N_FINE_BINS + members[other], places)
     found[f"{one} x {other}"] = together - found[one] - found[other]
-    return {name: _known(share) for name, share in found.items()}
+    return {name: known(share) for name, share in found.items()}
 
 
 def _explained(groups: NDArray[np.intp], places: _Floats) -> float:
@@ -196,8 +217,9 @@ def _resolution(values: NDArray[Any], ours: _Floats, real: _Floats) -> dict[str,
     if not (low.any() and high.any()):
         return {"ours": None, "real": None, "ratio": None}
     gains = [float(found[high].mean() - found[low].mean()) for found in (ours, real)]
-    return {"ours": gains[0], "real": gains[1], "ratio": _known(gains[0] / gains[1]) if gains[1] else None}
+    return {"ours": gains[0], "real": gains[1], "ratio": known(gains[0] / gains[1]) if gains[1] else None}
 
 
-def _known(value: float) -> float | None:
+def known(value: float) -> float | None:
+    """Return a finite number as it is, and None for any other, for JSON."""
     return float(value) if math.isfinite(value) else None

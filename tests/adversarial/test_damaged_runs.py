@@ -18,7 +18,7 @@ from jahs.files.runs import committed_files, read_configs, read_profile, read_pr
 from pipeline.inspect_runs import main
 from pipeline.verify import verify
 from splits.split import read_split
-from surrogate.fit import read_params
+from surrogate.models.fitting import read_params
 from surrogate.tune import read_history
 from tests.pipeline.test_runs import FACTS, run_rows
 

@@ -24,7 +24,7 @@ from experiments.run import main as run
 from experiments.worlds import build_worlds
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import TASKS
-from surrogate.model import Settings
+from surrogate.models.model import ForestSettings
 from tests.experiments.conftest import TASK, recorded_table
 from workshop.pages.document import Document, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
@@ -59,7 +59,7 @@ def short_studies():
 def page(request, release, short_studies, tmp_path_factory):
     out = tmp_path_factory.mktemp("study") / request.param
     if request.param == "truth":
-        worlds = build_worlds(recorded_table(), TASKS[TASK], n_folds=2, settings=Settings(n_trees=5, max_depth=3))
+        worlds = build_worlds(recorded_table(), TASKS[TASK], n_folds=2, settings=ForestSettings(n_trees=5, max_depth=3))
     arms = [part for pattern in STUDIES[request.param] for part in ("--arms", pattern)]
     given = [
         *arms,
@@ -131,8 +131,9 @@ def test_a_page_needs_nothing_but_itself(page):
 
 def test_every_colour_of_a_figure_follows_the_readers_mode(page):
     text = page.read_text(encoding="utf-8")
-    body = text[text.index("<body>") :]
-    assert "var(--s0)" in body
+    rules = "".join(re.findall(r"^\.d\d+\{.*\}$", text, re.MULTILINE))
+    body = text[text.index("<body>") :] + rules
+    assert "var(--s0)" in rules
     assert not [color for color in LIGHT.values() if color in body]
 
 

@@ -11,6 +11,7 @@ from typing import Final
 import matplotlib as mpl
 
 from workshop.pages.document import Block, Document, Figure, Section, Table, Text
+from workshop.pages.inlined import compact, share_styles
 from workshop.pages.markdown import caveat_text
 from workshop.pages.style import DARK, LIGHT, css_colors, style
 
@@ -64,7 +65,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
     caveats = "".join(f'<p class="answer">{_rich(caveat_text(caveat))}</p>\n' for caveat in document.caveats)
     facts = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in document.facts)
     last = f'<h2 id="how">How to get these numbers again</h2><dl>{facts}</dl>' if facts else ""
-    body = "\n".join(_section(section, drawings) for section in document.sections)
+    body, rules = share_styles("\n".join(_section(section, drawings) for section in document.sections))
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -78,7 +79,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
 @media(prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}
 @media print{{:root{{{_variables(LIGHT)}}}}}
 {_STYLE.strip()}
-</style>
+{rules}</style>
 </head>
 <body>
 <main>
@@ -128,15 +129,10 @@ def _block(block: Block, drawings: Mapping[str, str]) -> str:
 
 def _inline(figure: Figure, svg: str) -> str:
     """The drawing inside the page: its ids are its own, its colours are the page's, its size is the column's."""
-    svg = css_colors(svg[svg.index("<svg") :])
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{figure.name}-\1"', svg)
-    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{figure.name}-\1)", svg)
-    svg = re.sub(r'(xlink:)?href="#([^"]+)"', rf'href="#{figure.name}-\2"', svg)
-    head = f'<svg role="img" aria-label="{_text(figure.alt)}"'
+    svg = compact(css_colors(svg[svg.index("<svg") :]), figure.name)
     opening, rest = svg.split(">", 1)
-    opening = re.sub(r' (width|height)="[^"]*"', "", opening.replace("<svg", head, 1))
-    return f"{opening}>{rest}"
+    opening = re.sub(r' (width|height)="[^"]*"', "", opening.removeprefix("<svg"))
+    return f'<svg role="img" aria-label="{_text(figure.alt)}"{opening}>{rest}'
 
 
 def _table(table: Table) -> str:

@@ -1,4 +1,4 @@
-"""The plots of a card, each from the facts of one metric in quality.json; none where there is nothing to show."""
+"""The plots of a card, each from the facts about one metric in quality.json."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from jahs.tasks.metrics import METRICS
-from surrogate.dataset import GROUP_VALUES
+from surrogate.data.rows import GROUP_VALUES
 from workshop.pages.document import Figure
 from workshop.pages.drawing import new_drawing, set_scale
 from workshop.pages.style import LIGHT, series
@@ -26,7 +26,7 @@ _FAINT: Final[dict[str, Any]] = {"color": LIGHT["muted"], "linestyle": "--", "li
 
 
 def plots_of(metric: str, facts: Facts) -> Iterator[Figure]:
-    """Yield what there is to show of a metric, in the order in which it is read."""
+    """Yield the figures of a metric, in the order of the card."""
     test, search = facts["test"], facts["search"]
     if test is not None:
         yield _predicted_against_measured(metric, test)
@@ -45,7 +45,7 @@ def plots_of(metric: str, facts: Facts) -> Iterator[Figure]:
 
 
 def _predicted_against_measured(metric: str, test: Facts) -> Figure:
-    """A dot for each test config at the last epoch; the colour is its Resolution."""
+    """Draw a dot for each test config at the last epoch, coloured by Resolution."""
     figure, axes = _begin(metric, "predicted", "Predicted and measured", f"measured, {_unit(metric)}", "predicted")
     x, y, group = np.array(test["points"], dtype=np.float64).T
     _diagonal(axes, np.concatenate([x, y]))
@@ -58,24 +58,27 @@ def _predicted_against_measured(metric: str, test: Facts) -> Figure:
 
 
 def _residuals(metric: str, test: Facts) -> Figure:
-    """Errors at the last epoch for each fidelity group: all, the middle half, the median."""
+    """Draw range, interquartile range and median of the errors at the last epoch, for each fidelity group."""
     scale, unit = (100, "%") if test["is_relative"] else (1, "points")
     groups = test["residuals"]
-    label = f"predicted less measured, {unit}"
+    label = f"predicted minus measured, {unit}"
     figure, axes = _begin(metric, "errors", "Errors by group (configs)", label, "", height=1.2 + 0.2 * len(groups))
     axes.axvline(0, **_FAINT)
-    for row, group in enumerate(groups):
-        least, low, middle, high, most = (scale * value for value in group["quantiles"])
-        axes.plot([least, most], [row, row], color=series(0), linewidth=1)
-        axes.plot([low, high], [row, row], color=series(0), linewidth=5, alpha=0.4, solid_capstyle="butt")
-        axes.plot([middle], [row], color=series(0), marker="o", markersize=4)
+    least, low, middle, high, most = scale * np.array([group["quantiles"] for group in groups], dtype=np.float64).T
+    rows, gaps = np.arange(len(groups)), np.full(len(groups), np.nan)
+    for ends, shape in (
+        ((least, most), {"linewidth": 1}),
+        ((low, high), {"linewidth": 5, "alpha": 0.4, "solid_capstyle": "butt"}),
+    ):
+        axes.plot(np.column_stack([*ends, gaps]).ravel(), rows.repeat(3), color=series(0), **shape)
+    axes.plot(middle, rows, color=series(0), linestyle="", marker="o", markersize=4)
     axes.set_yticks(range(len(groups)), [f"{_short_name(group['group'])} ({group['n']})" for group in groups])
     axes.set_ylim(len(groups) - 0.4, -0.6)
     return figure
 
 
 def _calibration(metric: str, bins: Sequence[Facts]) -> Figure:
-    """Means of measurements by decile of the prediction, with two standard errors."""
+    """Draw mean measurements by decile of the prediction, with two standard errors."""
     title, label = "Calibration, means by decile", f"predicted, {_unit(metric)}"
     figure, axes = _begin(metric, "calibration", title, label, "measured")
     x, y = (np.array([found[key] for found in bins], dtype=np.float64) for key in ("predicted", "measured"))
@@ -87,7 +90,7 @@ def _calibration(metric: str, bins: Sequence[Facts]) -> Figure:
 
 
 def _tau_by_epoch(metric: str, rows: Sequence[Facts]) -> Figure:
-    """Kendall's tau of every epoch beside its ceiling."""
+    """Draw Kendall's tau at every epoch beside its noise ceiling."""
     figure, axes = _begin(metric, "epochs", "Kendall's tau by epoch", "epoch", "tau")
     for number, (key, label) in enumerate((("tau", "model"), ("ceiling", "two seeds"))):
         known = [(row["epoch"], row[key]) for row in rows if row[key] is not None]
@@ -100,7 +103,7 @@ def _tau_by_epoch(metric: str, rows: Sequence[Facts]) -> Figure:
 
 
 def _learning_curve(metric: str, points: Sequence[tuple[float, float]], predicted: Facts | None) -> Figure:
-    """Validation tau by training configs, and what the power law says for the full collection."""
+    """Draw validation tau by training configs, and its extrapolation to the full size."""
     title = "Learning curve, validation tau"
     figure, axes = _begin(metric, "curve", title, "training configs", "tau")
     axes.plot(*zip(*points, strict=True), color=series(0), label="measured", **_DOTS)
@@ -117,7 +120,7 @@ def _learning_curve(metric: str, points: Sequence[tuple[float, float]], predicte
 
 
 def _search(metric: str, tried: Sequence[tuple[float, float]], default: float | None) -> Figure:
-    """Validation tau of each evaluation of the search, the best so far, and the default."""
+    """Draw validation tau of each evaluation of the search, the best so far, and the default."""
     figure, axes = _begin(metric, "search", "Search, validation tau", "evaluation", "tau")
     numbers, taus = zip(*tried, strict=True)
     axes.plot(numbers, taus, color=series(0), label="tried", **_DOTS)
@@ -132,7 +135,7 @@ def _search(metric: str, tried: Sequence[tuple[float, float]], default: float | 
 
 
 def _sizes(metric: str, sizes: Sequence[tuple[float, float]], chosen: Facts) -> Figure:
-    """Validation tau by the size of the forest; the ring is the one that ships."""
+    """Draw validation tau by the size of the forest; a ring marks the one that was chosen."""
     figure, axes = _begin(metric, "sizes", "Size of the forest, validation tau", "nodes", "tau")
     axes.plot(*zip(*sizes, strict=True), color=series(0), label="measured", **_DOTS)
     if chosen["tau"] is not None:
@@ -141,7 +144,7 @@ def _sizes(metric: str, sizes: Sequence[tuple[float, float]], chosen: Facts) -> 
             [chosen["tau"]],
             **{**_DOTS, "markersize": 9},
             color=series(1),
-            label="ships",
+            label="chosen",
             fillstyle="none",
         )
     set_scale(axes, "x", "log")

@@ -1,9 +1,8 @@
-"""How well predictions agree with measurements, and how well two measurements agree with each other.
+"""How well predictions agree with measurements, and two measurements with each other.
 
-Every score is of single runs, one per config: where a config was trained with several seeds, the first one counts. The
-noise ceiling is the same number between two seeds of the repeated configs, of which the earlier is of the same kind,
-averaged over the pairs of seeds. It is what a second training would reach as a prediction of the first. A perfect
-predictor of the mean can exceed it, since it has noise on one side only.
+A score uses one run of each config, the one with the first seed. The noise ceiling is the same score between two seeds
+of the repeated configs, averaged over the pairs of seeds: a second training as a prediction of the first. A model can
+exceed it, because its predictions have no noise.
 """
 
 from __future__ import annotations
@@ -11,14 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import combinations, pairwise
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.tasks.metrics import ACCURACIES, METRICS
-from surrogate.dataset import Rows, group_name, group_numbers
+from surrogate.data.rows import Rows, group_name, group_numbers
+from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau, kendall_tau_within
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "first_seed",
     "kendall_tau",
     "score_rows",
+    "score_surrogate",
     "tau_by_epoch",
     "tau_interval",
     "within_groups",
@@ -40,18 +41,45 @@ Scores: TypeAlias = dict[str, float | int | None]
 """Scores by name; None where a score is not defined, as Kendall's tau of constant values."""
 
 SPARSE: Final = 0.001
-"""Values closer than this are equal to the sparse tau: 0.1 points of accuracy, or 0.1 % of a time."""
+"""The sparse tau rounds predictions to this: 0.1 points of accuracy, or 0.1 % of a time."""
 
 _FEWEST: Final = 3
 _FEWEST_PAIRS: Final = 20
 _Floats = NDArray[np.float64]
 
 
+def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int = 0) -> dict[str, Any]:
+    """Score a model: every cut, tau by epoch and within the groups, and a 90 % interval of tau at the last epoch.
+
+    Args:
+        fitted: the model.
+        rows: held-out rows, as `assemble_answered` gives them.
+        repeats: rows that the ceilings come from, as `assemble_repeats` gives them.
+        seed: of the bootstrap.
+
+    Raises:
+        InvalidArgument: there are no rows.
+    """
+    if not len(rows):
+        raise InvalidArgument(f"{fitted.metric}: the part to score has no rows")
+    predicted = fitted.predict(rows.X)
+    is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
+    last = rows.take(is_last)
+    return {  # Any: scores by cut, and some numbers beside them
+        "cuts": score_rows(fitted.metric, rows, predicted, repeats),
+        "tau_by_epoch": tau_by_epoch(fitted.metric, rows, predicted, repeats),
+        "calibration": calibration(rows, predicted),
+        "tau_within_groups": within_groups(last, predicted[is_last]),
+        "tau_interval": tau_interval(last, predicted[is_last], seed=seed),
+        "n_configs": len(np.unique(rows.config_id)),
+    }
+
+
 def agreement(metric: str, measured: _Floats, predicted: _Floats) -> Scores:
     """Return R2, Kendall's tau, sparse tau, RMSE, MAE, bias and calibration slope of `predicted`.
 
-    The bias is the mean of predicted less measured; the slope is that of the line which best gives the measurements
-    from the predictions, so 1 says that differences are predicted neither too large nor too small.
+    The bias is the mean of predicted minus measured. The slope is that of the regression of measurements on
+    predictions; it is 1 if differences are predicted neither too large nor too small.
     """
     error = predicted - measured
     total = float(((measured - measured.mean()) ** 2).sum()) if len(measured) else 0.0
@@ -70,7 +98,7 @@ def agreement(metric: str, measured: _Floats, predicted: _Floats) -> Scores:
 
 
 def first_seed(rows: Rows) -> NDArray[np.bool_]:
-    """Which rows are of the first seed of their config."""
+    """Return which rows have the first seed of their config."""
     _, place = np.unique(rows.config_id, return_inverse=True)
     least = np.full(int(place.max(initial=-1)) + 1, np.iinfo(np.int64).max)
     np.minimum.at(least, place, rows.seed)
@@ -86,8 +114,8 @@ def ceiling(metric: str, rows: Rows, is_in: NDArray[np.bool_] | None = None) -> 
     Args:
         metric: whose rows these are.
         rows: what was measured, of every seed.
-        is_in: which rows count as the earlier training of two, where a cut depends on what was measured. The later one
-            may be any: a cut of both would hide how far it falls out.
+        is_in: which rows count as the earlier training of two, where a cut depends on the measurements. The later one
+            is not restricted: that would hide regression to the mean.
     """
     key = np.column_stack([rows.config_id, rows.X[:, -1].astype(np.uint64)])
     _, place = np.unique(key, axis=0, return_inverse=True)
@@ -142,10 +170,9 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
 
 
 def calibration(rows: Rows, predicted: _Floats, *, n_bins: int = 10) -> list[Scores]:
-    """Means of predictions and measurements by decile of the prediction, first seeds; fewer bins for few rows.
+    """Return mean predictions and measurements by decile of the prediction, first seeds; fewer bins for few rows.
 
-    A calibrated model's means agree in every bin. `spread` is the standard error of the difference, as if rows were
-    independent, which epochs of one config are not.
+    `spread` is the standard error of the difference. It takes rows as independent, which epochs of a config are not.
     """
     is_first = first_seed(rows)
     y, predicted = rows.y[is_first], predicted[is_first]
@@ -167,7 +194,7 @@ def calibration(rows: Rows, predicted: _Floats, *, n_bins: int = 10) -> list[Sco
 
 
 def tau_by_epoch(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> list[Scores]:
-    """Kendall's tau of every epoch's rows, first seeds, beside its ceiling."""
+    """Return Kendall's tau at every epoch, first seeds, beside its noise ceiling."""
     is_first = first_seed(rows)
     found: list[Scores] = []
     for epoch in np.unique(rows.epoch).tolist():
@@ -192,7 +219,7 @@ def within_groups(rows: Rows, predicted: _Floats) -> float | None:
 def tau_interval(
     rows: Rows, predicted: _Floats, *, seed: int, level: float = 0.9, n_resamples: int = 200
 ) -> tuple[float, float] | None:
-    """Bootstrap interval of Kendall's tau: whole configs are drawn again, with all their rows; None if undefined."""
+    """Return a bootstrap interval of Kendall's tau that resamples configs with all their rows; None if undefined."""
     if not len(rows):
         return None
     rng = np.random.default_rng(seed)
@@ -210,13 +237,13 @@ def tau_interval(
 
 
 def epoch_bands(max_epoch: int) -> list[tuple[int, int]]:
-    """The first epoch, then quarters of the rest, as (first, last)."""
+    """Return the first epoch, then quarters of the rest, as (first, last)."""
     edges = np.unique(np.rint(np.linspace(1, max_epoch, 5)).astype(int)).tolist()
     return [(1, 1), *((low + 1, high) for low, high in pairwise(edges))]
 
 
 def best_tenth(metric: str, rows: Rows) -> NDArray[np.bool_]:
-    """Which rows are among the best tenth of the measurements."""
+    """Return which rows are among the best tenth of the measurements."""
     y = rows.y if METRICS[metric].direction == "max" else -rows.y
     return np.asarray(y >= np.quantile(y, 0.9), dtype=np.bool_) if len(y) else np.zeros(0, np.bool_)
 

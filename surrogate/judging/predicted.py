@@ -1,7 +1,7 @@
-"""Trainings beside what models that have not seen their configs predict, and how far the two are apart.
+"""Out-of-fold predictions, and the deviations of trainings from them and from each other.
 
-The models are an ensemble over folds (NAS-Bench-301, section 4.3): each config is predicted by the one that was fitted
-without it, a config outside of the folds by the mean of them all.
+The models are an ensemble over folds (NAS-Bench-301, section 4.3). Each config is predicted by the model that was
+fitted without it; a test config by the mean of all.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from jahs.schema import CONFIG_KEYS, SPLIT_PARTS
 from jahs.tasks.metrics import ACCURACIES
 from splits.folds import k_folds
 from splits.split import Split
-from surrogate.dataset import Measurements, Rows, assemble, join_rows
-from surrogate.model import Settings, fit_surrogate
-from surrogate.scores import first_seed
-from surrogate.spreads import Deviations
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import Rows, assemble, by_part, join_rows
+from surrogate.judging.agreement import first_seed
+from surrogate.judging.spread_fit import Deviations
+from surrogate.models.model import ForestSettings, fit_surrogate
 
 __all__ = [
     "FOLDED",
@@ -44,14 +45,14 @@ NOISY: Final = (*ACCURACIES, "runtime")
 FOLDED: Final = ("train", "valid")
 """The parts of a split that are divided into folds."""
 
-_SETTINGS: Final = Settings(n_trees=300, learning_rate=0.1)
+_SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 _log = logging.getLogger(__name__)
 _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Predicted:
-    """Rows of a metric and what models that have not seen their configs predict; `runtime` in seconds per epoch."""
+    """Rows of a metric and their out-of-fold predictions; `runtime` in seconds per epoch."""
 
     rows: Rows
     mean: _Floats
@@ -66,20 +67,20 @@ def fold_predictions(
     split: Split,
     *,
     n_folds: int = 10,
-    settings: Mapping[str, Settings] | None = None,
+    settings: Mapping[str, ForestSettings] | None = None,
     seed: int = 0,
 ) -> dict[str, dict[str, Predicted]]:
-    """Predict every accuracy and runtime by models that have not seen the config, for each part.
+    """Return out-of-fold predictions of every accuracy and runtime, by part.
 
-    The configs of the train and valid parts are divided into folds; a test config is predicted by all folds' models.
+    The train and valid parts are divided into folds; a test config is predicted by the mean of all models.
 
     Raises:
-        InvalidTable, ProtocolMismatch: see `surrogate.dataset.assemble`.
+        InvalidTable: see `surrogate.data.rows.assemble`.
         InvalidArgument: more folds than configs.
     """
     found: dict[str, dict[str, Predicted]] = {}
     for metric in NOISY:
-        parts = assemble(metric, measured, split)
+        parts = by_part(assemble(metric, measured), split)
         rows = join_rows([parts[part] for part in FOLDED])
         mean, of_test = np.empty(len(rows)), np.zeros(len(parts["test"]))
         for number, is_out in enumerate(held_out_rows(measured, rows, n_folds, seed=seed), 1):
@@ -153,7 +154,7 @@ def outcome_deviations(metric: str, predicted: Predicted) -> Deviations:
 
 
 def repeated_configs(predicted: Mapping[str, Predicted]) -> NDArray[np.uint64]:
-    """The configs with more than one seed, in order."""
+    """Return the configs with more than one seed, in order."""
     rows = predicted["valid_acc"].rows
     return np.unique(rows.config_id[~first_seed(rows)])
 

@@ -1,11 +1,11 @@
-"""One fitted model for one metric of one task: what it reads, how it is fitted, how it answers, and its two files.
+"""One fitted model for one metric of one task: settings, fit, predictions, and its two files.
 
     FOLDER/<metric>.ubj    the forest, in XGBoost's own binary form
     FOLDER/<metric>.json   what else an answer needs: features, transform, target; and how it was fitted
 
-`runtime` is learned as CPU seconds per epoch and multiplied by the epoch, so it strictly increases. Everything that is
-not an accuracy keeps half of the smallest and twice the largest training value as bounds, so that it is positive and an
-unseen network may be faster or slower than every one that was measured.
+`runtime` is learned as CPU seconds per epoch and multiplied by the epoch, so it strictly increases. Metrics other than
+accuracies are bounded by half the smallest and twice the largest training value: they stay positive, and an unseen
+network may be faster or slower than all measured ones.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FEATURES_VERSION, FeatureBuilder, FeatureSet, feature_set
 from jahs.tasks.definitions import Task, task
 from jahs.tasks.metrics import ACCURACIES, METRICS
-from surrogate.dataset import Rows
+from surrogate.data.rows import Rows
 
 __all__ = [
     "MODEL_FORMAT",
-    "Settings",
+    "ForestSettings",
     "Surrogate",
     "default_features",
     "fit_surrogate",
@@ -52,7 +52,7 @@ Target = Literal["value", "per_epoch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ForestSettings:
     """How a forest is grown. The defaults are those that JAHS-Bench-201's search starts from.
 
     Attributes:
@@ -72,7 +72,7 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what XGBoost would refuse later or take for something else, every fault at once."""
+        """Refuse values that XGBoost refuses later or misreads, every fault at once."""
         faults = []
         for name, least, most in (
             ("n_trees", 1, 10_000),
@@ -82,25 +82,27 @@ class Settings:
         ):
             value = getattr(self, name)
             if type(value) is not int or not least <= value <= most:
-                faults.append(f"{name}={value!r} is not an integer in {least}..{most}")
+                faults.append(f"{name}={value!r} must be an integer in {least}..{most}")
         for name in ("colsample_bytree", "colsample_bylevel", "learning_rate", "slope"):
             limit = 100.0 if name == "slope" else 1.0
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= limit:
-                faults.append(f"{name}={value!r} is not a number in (0, {limit:g}]")
+                faults.append(f"{name}={value!r} must be a number in (0, {limit:g}]")
         if faults:
             raise InvalidArgument("\n".join(faults))
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, object]) -> Settings:
-        """Return the settings that a mapping names; what it leaves out is the default.
+    def from_dict(cls, given: Mapping[str, object]) -> ForestSettings:
+        """Return the settings of a mapping, the defaults where it has none.
 
         Raises:
             InvalidArgument: a name does not exist or a value is out of range.
         """
         names = [field.name for field in fields(cls)]
         if unknown := [name for name in given if name not in names]:
-            raise InvalidArgument(f"{', '.join(map(repr, unknown))} is no setting; there are {', '.join(names)}")
+            raise InvalidArgument(
+                f"{', '.join(map(repr, unknown))} is not a setting; the settings are {', '.join(names)}"
+            )
         return cls(**given)  # type: ignore[arg-type]  # __post_init__ checks them
 
 
@@ -109,13 +111,12 @@ class Surrogate:
     """A fitted model.
 
     Attributes:
-        metric: what it answers.
-        task: of what.
-        target: "value", or "per_epoch" where the model's answer is multiplied by the epoch.
-        features: what it reads.
-        transform: from the model's answers to the target.
+        metric, task: what it predicts.
+        target: "value", or "per_epoch" where the forest's answer is multiplied by the epoch.
+        features: its input.
+        transform: from the forest's answers to the target.
         settings: how it was fitted.
-        counts: how many rows and configs it was fitted on.
+        counts: rows and configs that it was fitted to.
         booster: the forest, XGBoost's `Booster`.
     """
 
@@ -124,12 +125,13 @@ class Surrogate:
     target: Target
     features: FeatureSet
     transform: BoundedTransform
-    settings: Settings
+    settings: ForestSettings
     counts: dict[str, int]
     booster: Any  # XGBoost's types are partial
 
     def predict(self, X: NDArray[np.float32], *, n_trees: int = 0) -> NDArray[np.float64]:
-        """Return the metric for encoded configs and epochs, (n,); `n_trees` cuts the forest short, 0 is all of it."""
+        """Return the metric for encoded configs and epochs, (n,); `n_trees` uses the first trees only, 0 all of "
+        "them."""
         F = FeatureBuilder(self.features, self.task).build(X)
         answers = self.booster.inplace_predict(F, iteration_range=(0, n_trees))
         values = self.transform.inverse(answers)
@@ -137,12 +139,12 @@ class Surrogate:
 
 
 def default_features(metric: str) -> FeatureSet:
-    """The features that a metric's model reads unless told otherwise."""
+    """Return the default features of a metric's model."""
     return feature_set(_DEFAULT_FEATURES.get(metric, "accuracy"))
 
 
 def fit_transform(metric: str, y: NDArray[np.float64], *, slope: float = 1.0) -> BoundedTransform:
-    """The transform of a metric's training values: an accuracy's own bounds, or the values' with headroom."""
+    """Return the transform of a metric's training values: within an accuracy's bounds, or the values' with headroom."""
     if metric in ACCURACIES:
         return BoundedTransform.fit(y, lower=METRICS[metric].lower, upper=METRICS[metric].upper, slope=slope)
     return BoundedTransform.fit(y, lower=y.min() / _HEADROOM, upper=y.max() * _HEADROOM, slope=slope)
@@ -153,7 +155,7 @@ def fit_surrogate(
     rows: Rows,
     of_task: Task,
     *,
-    settings: Settings,
+    settings: ForestSettings,
     features: FeatureSet | None = None,
     transform: BoundedTransform | None = None,
     constraints: Mapping[str, int] | None = None,
@@ -162,7 +164,7 @@ def fit_surrogate(
 
     Args:
         metric: a learned or exact metric; the rows of `runtime` are seconds per epoch.
-        rows: see `surrogate.dataset.assemble`.
+        rows: see `surrogate.data.rows.assemble`.
         of_task: whose rows they are.
         settings: how the forest is grown.
         features, transform: instead of the metric's own.
@@ -253,7 +255,7 @@ def read_surrogate(folder: Path, metric: str) -> Surrogate:
             target=facts["target"],
             features=FeatureSet(columns=tuple(facts["features"]["columns"]), **chosen),
             transform=BoundedTransform.from_dict(facts["transform"]),
-            settings=Settings.from_dict(facts["settings"]),
+            settings=ForestSettings.from_dict(facts["settings"]),
             counts=facts["counts"],
             booster=booster,
         )

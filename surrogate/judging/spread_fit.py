@@ -1,9 +1,9 @@
 """Fit the spread of trainings (`jahs.models.noise.spread`) to deviations of repeats and of outcomes from predictions.
 
-Repeats are few, so what is estimated is small and shrunk. The logarithm of the spread is a sum of an intercept for
+Repeats are few, so the model is small and shrunk. The logarithm of the spread is a sum of an intercept for
 training accuracy and one for the two others, a smooth curve of the predicted accuracy, a curve of the epoch, slopes for
 N, W and Resolution, and a curve of the learning rate; each is pulled towards flat by a normal prior. Scale and tail are
-then set by deviations of configs that had no part in the curves, since those that had are fitted too closely.
+then set by cross-validated deviations, since the curves fit their own configs too closely.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Deviations:
-    """Deviations of one metric, each of which should be distributed like the deviation of a training from its mean.
+    """Deviations of one metric, each distributed like the deviation of a training from its mean.
 
     Attributes:
         metric: whose.
         size: the deviations, (n,), on the line of `jahs.models.noise.spread`; of times, of their logarithm.
         predicted: what a query would answer there, (n,).
         X: encoded configs and epochs, (n, 15).
-        unit: (n,), what is one observation: a config and a place among its repeats.
+        unit: (n,), numbers of independent observations: a config and a position among its repeats.
         config_id: (n,).
     """
 
@@ -110,7 +110,7 @@ def fit_spreads(found: Mapping[str, Deviations], max_epoch: int) -> dict[str, Sp
 
 
 def fit_time_spread(deviations: Deviations) -> TimeSpread:
-    """Fit the spread of a factor of times: one number for all, with a prior of 5 % that is worth three configs."""
+    """Fit the spread of a factor of times: one number, with a prior of 5 % worth three configs."""
     n = len(deviations.size)
     if not n:
         return TimeSpread(spread=_TIME_PRIOR)
@@ -121,7 +121,7 @@ def fit_time_spread(deviations: Deviations) -> TimeSpread:
 
 
 def fit_correlation(found: Mapping[str, Deviations], spreads: Mapping[str, Spread], max_epoch: int) -> Correlation:
-    """Fit what epochs and accuracies of one training share, by least squares on their correlations."""
+    """Fit the correlation between epochs and accuracies of one training, by least squares."""
     from scipy.optimize import least_squares
 
     epochs = np.unique(np.rint(np.linspace(1, max_epoch, min(max_epoch, 12))).astype(int))
@@ -140,7 +140,7 @@ def fit_correlation(found: Mapping[str, Deviations], spreads: Mapping[str, Sprea
 
 
 def reach(spread: Spread | TimeSpread, level: float) -> float:
-    """Return how many standard deviations hold a share `level` of all."""
+    """Return the half-width, in standard deviations, of the interval with probability `level`."""
     g = quantile((1 + level) / 2)
     return g * (1 + spread.tail * g * g) * tail_scale(spread.tail)
 
@@ -178,7 +178,7 @@ _BASE: Final = -2.0  # logarithm of the spread where nothing is known
 
 
 def _design(metric: str, predicted: _Floats, X: NDArray[np.float32], max_epoch: int) -> _Floats:
-    """Which parameters each deviation reads, (n, n_parameters), without `_BASE`."""
+    """Return the design matrix of the parameters, (n, n_parameters), without `_BASE`."""
     n, is_train = len(predicted), metric == "train_acc"
     F = np.zeros((n, _N_PARAMETERS))
     F[:, 0 if is_train else 1] = 1
@@ -192,7 +192,7 @@ def _design(metric: str, predicted: _Floats, X: NDArray[np.float32], max_epoch: 
 
 
 def _penalty() -> _Floats:
-    """The inverse covariance of the prior."""
+    """Return the inverse covariance of the prior."""
     P = np.zeros((_N_PARAMETERS, _N_PARAMETERS))
     for i in (0, 1):
         P[i, i] = 1 / 2.0**2
@@ -228,19 +228,19 @@ def _as_spread(metric: str, theta: _Floats, max_epoch: int) -> Spread:
 
 
 def _tents(knots: _Floats, x: NDArray[np.floating]) -> _Floats:
-    """Weights of the two neighbouring knots of each value, (n, n_knots); the outermost knots hold what is beyond."""
+    """Return linear interpolation weights of the knots, (n, n_knots), constant beyond the outermost knots."""
     place = np.interp(x, knots, np.arange(len(knots)))
     return np.asarray(np.maximum(0.0, 1.0 - np.abs(place[:, None] - np.arange(len(knots)))))
 
 
 def _unit_weights(deviations: Deviations) -> _Floats:
-    """Weights with which every unit counts as one."""
+    """Return weights with which every unit counts as one."""
     _, place, counts = np.unique(deviations.unit, return_inverse=True, return_counts=True)
     return np.asarray(1.0 / counts[place.reshape(-1)], dtype=np.float64)
 
 
 def _shape(u: _Floats, weights: _Floats, n_configs: int) -> tuple[float, float]:
-    """Standard deviation and tail whose quantiles are those of `u`; the tail is pulled towards a prior."""
+    """Return the standard deviation and the tail that fit the quantiles of `u`; the tail is shrunk to a prior."""
     points = np.log([_point(u, weights, share) for share in _SHARES])
     g = np.array([quantile((1 + share) / 2) for share in _SHARES])
     tails = np.linspace(0.0, 0.5, 101)[:, None]
@@ -251,7 +251,7 @@ def _shape(u: _Floats, weights: _Floats, n_configs: int) -> tuple[float, float]:
 
 
 def _scale(u: _Floats, weights: _Floats, tail: float) -> float:
-    """The standard deviation that gives `u` its outer quantiles, above all the one of 90 %."""
+    """Return the standard deviation that fits the outer quantiles of `u`, above all that of 90 %."""
     logs = [
         math.log(_point(u, weights, share) / (g * (1 + tail * g * g) * tail_scale(tail)))
         for share in _OUTER
@@ -261,7 +261,7 @@ def _scale(u: _Floats, weights: _Floats, tail: float) -> float:
 
 
 def _point(u: _Floats, weights: _Floats, share: float) -> float:
-    """The absolute value that exceeds a share of the others, by weight."""
+    """Return the weighted quantile of the absolute values."""
     order = np.argsort(np.abs(u), kind="stable")
     places = np.cumsum(weights[order]) - weights[order] / 2
     return max(float(np.interp(share * weights.sum(), places, np.abs(u)[order])), 1e-9)
@@ -291,7 +291,7 @@ def _pairs(correlation: Correlation) -> list[tuple[float, float]]:
 
 
 def _correlation(values: _Floats) -> Correlation:
-    """Read halving, the train pair, the evaluation pair as shares of the twins, and the twins."""
+    """Return the correlation of seven values: halving, train pair, evaluation pair as shares of the twins, twins."""
     halving, a, b, first, last, u, v = values.tolist()
     evaluation = min(round(first * u, _PLACES), u), min(round(last * v, _PLACES), v)
     return Correlation(halving=halving, train=(a, b), evaluation=evaluation, twins=(u, v))
@@ -300,7 +300,7 @@ def _correlation(values: _Floats) -> Correlation:
 def _correlations(
     found: Mapping[str, Deviations], spreads: Mapping[str, Spread], epochs: NDArray[np.integer]
 ) -> tuple[_Floats, int]:
-    """Correlations between all pairs of (accuracy, epoch), NaN where too few units have both; how many units."""
+    """Return correlations of all pairs of (accuracy, epoch), NaN where too few units have both; and how many units."""
     units = np.unique(np.concatenate([found[name].unit for name in ACCURACIES]))
     g = np.full((len(units), len(ACCURACIES), len(epochs)), np.nan)
     grid = np.linspace(-4.0, 4.0, 801)
@@ -322,7 +322,7 @@ def _correlations(
 
 
 def _model_correlations(model: Correlation, epochs: NDArray[np.integer], max_epoch: int) -> _Floats:
-    """The same correlations as `_correlations`, of a model."""
+    """Return the correlations of a model, arranged as by `_correlations`."""
     loadings = model.slow_loadings(max_epoch)
     L = np.zeros((len(epochs), max(map(len, loadings))))
     for i, epoch in enumerate(epochs.tolist()):

@@ -1,13 +1,11 @@
-"""Whether intervals hold what they promise, and whether draws differ as much as trainings do.
+"""Coverage of the intervals of a noise model on held-out configs; differences between trainings and between draws.
 
-Two spreads are measured on configs that a noise model has not seen:
+- "seed": an interval around the mean of a config's earlier trainings, which must hold the next one; widened for the
+  error of that mean. This is the noise that a query with a seed draws.
+- "outcome": an interval around the prediction (`NoiseModel.interval`), which must hold one training; it includes the
+  error of the surrogate.
 
-- "seed": trainings of one config against each other, from the repeats; this is what a query with a seed draws. A repeat
-  is held by the interval around the mean of its config's earlier trainings, widened as the mean of so few asks for.
-- "outcome": one training against its prediction, the surrogate's error included; this is `NoiseModel.interval`.
-
-The range beside a share is a 90 % interval that counts every config as one observation, for rows of a config are much
-alike.
+The 90 % interval of a coverage counts every config as one observation, since rows of a config are correlated.
 """
 
 from __future__ import annotations
@@ -23,11 +21,11 @@ from numpy.typing import NDArray
 
 from jahs.models.noise import Kind, NoiseModel
 from jahs.models.noise.chance import quantile
-from surrogate.predicted import NOISY, Predicted, outcome_deviations, repeated_configs, seed_deviations
-from surrogate.spreads import Deviations, reach
+from surrogate.judging.predicted import NOISY, Predicted, outcome_deviations, repeated_configs, seed_deviations
+from surrogate.judging.spread_fit import Deviations, reach
 from workshop.ranks import kendall_tau
 
-__all__ = ["Coverage", "Held", "Realism", "coverage", "held", "realism", "report", "summary"]
+__all__ = ["Coverage", "Held", "Realism", "coverage", "held", "realism", "summary"]
 
 _LEVEL: Final = 0.9
 _Floats = NDArray[np.float64]
@@ -35,12 +33,12 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How many measurements the 90 % intervals hold.
+    """The coverage of the 90 % intervals.
 
     Attributes:
-        metric, kind, epochs: of what; epochs are "all" or "last".
-        n_configs, n_rows: how many there are.
-        share: of the rows that are inside, each config with equal weight.
+        metric, kind, epochs: whose; epochs are "all" or "last".
+        n_configs, n_rows: sample size.
+        share: share of the rows inside their interval, each config with equal weight.
         low, high: 90 % interval of the share.
         width: median width of the intervals, in the metric's unit, or relative to the prediction for `runtime`.
     """
@@ -69,14 +67,14 @@ class Realism:
 
 
 def coverage(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Coverage]:
-    """Measure the shares of rows, of configs that the model has not seen, which its 90 % intervals hold."""
+    """Return the coverage of a model's 90 % intervals on configs that it has not seen."""
     return summary([part for metric in NOISY for part in held(model, metric, predicted[metric])])
 
 
 def realism(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Realism]:
     """Compare two trainings of the repeated configs, as measured and as drawn around their predictions.
 
-    Every pair of seeds counts, by the number of configs that have both.
+    The result is an average over pairs of seeds, weighted by the configs that have both.
     """
     found = []
     for metric in NOISY:
@@ -112,33 +110,6 @@ def realism(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Reali
     return found
 
 
-def report(coverages: Sequence[Coverage], comparisons: Sequence[Realism]) -> str:
-    """Both measurements as Markdown."""
-    lines = [
-        "| metric | around | epochs | configs | rows | inside 90 % | interval of that share | median width |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for c in coverages:
-        around = {"seed": "earlier trainings", "outcome": "prediction"}[c.kind]
-        width = f"{100 * c.width:.1f} %" if c.metric == "runtime" else f"{c.width:.2f} points"
-        lines.append(
-            f"| {c.metric} | {around} | {c.epochs} | {c.n_configs} | {c.n_rows} | {100 * c.share:.1f} % | "
-            f"{100 * c.low:.0f} to {100 * c.high:.0f} % | {width} |"
-        )
-    lines += [
-        "",
-        "| metric, last epoch | configs | tau of two trainings | of two draws | their mean difference | of two draws |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for r in comparisons:
-        factor, unit = (100, "%") if r.metric == "runtime" else (1, "points")
-        lines.append(
-            f"| {r.metric} | {r.n_configs} | {r.measured_tau:.3f} | {r.drawn_tau:.3f} | "
-            f"{factor * r.measured_difference:.2f} {unit} | {factor * r.drawn_difference:.2f} {unit} |"
-        )
-    return "\n".join(lines)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Held:
     """Which rows of a metric are inside their intervals, how wide those are, and whose rows they are."""
@@ -152,20 +123,19 @@ class Held:
 
 
 def held(model: NoiseModel, metric: str, predicted: Predicted) -> list[Held]:
-    """Say of each row, for both kinds, whether it is inside its 90 % interval; a first training has no "seed"."""
+    """Return, for both kinds, which rows are inside their 90 % interval; a first training has no "seed" interval."""
     low, high = model.interval({metric: predicted.mean}, predicted.rows.X, level=_LEVEL, of="outcome")[metric]
     y, around = predicted.rows.y, outcome_deviations(metric, predicted)
     order = np.lexsort((predicted.rows.seed, predicted.rows.epoch, predicted.rows.config_id))
     between = seed_deviations(metric, predicted)
-    spread = model.runtime["seed"] if metric == "runtime" else model.accuracies[metric]["seed"]
-    sigma = (
-        np.full(len(between.size), model.runtime["seed"].spread)
-        if metric == "runtime"
-        else model.accuracies[metric]["seed"].of_rows(between.predicted, between.X)
-    )
+    if metric == "runtime":
+        limit = np.full(len(between.size), model.runtime["seed"].spread * reach(model.runtime["seed"], _LEVEL))
+    else:
+        spread = model.accuracies[metric]["seed"]
+        limit = spread.of_rows(between.predicted, between.X) * reach(spread, _LEVEL)
     ends = model.interval({metric: between.predicted}, between.X, level=_LEVEL, of="seed")[metric]
     kinds: tuple[tuple[Kind, Deviations, NDArray[np.bool_], _Floats], ...] = (
-        ("seed", between, np.abs(between.size) <= sigma * reach(spread, _LEVEL), ends[1] - ends[0]),
+        ("seed", between, np.abs(between.size) <= limit, ends[1] - ends[0]),
         ("outcome", around, ((y >= low) & (y <= high))[order], (high - low)[order]),
     )
     return [
@@ -182,7 +152,7 @@ def held(model: NoiseModel, metric: str, predicted: Predicted) -> list[Held]:
 
 
 def summary(parts: Sequence[Held]) -> list[Coverage]:
-    """Return the shares that are inside, of each kind and metric, over all epochs and at the last one."""
+    """Return the coverage for each kind and metric, over all epochs and at the last one."""
     found = []
     kinds: tuple[Kind, ...] = ("seed", "outcome")
     for kind in kinds:
@@ -215,7 +185,7 @@ def summary(parts: Sequence[Held]) -> list[Coverage]:
 
 
 def _share_interval(share: float, n: int) -> tuple[float, float]:
-    """Wilson's 90 % interval of a share of n."""
+    """Return Wilson's 90 % interval of a share of n."""
     z = quantile(0.95)
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)

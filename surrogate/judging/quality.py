@@ -1,7 +1,7 @@
-"""What is measured about the models of a release: the content of its quality.json, which `surrogate.card` renders.
+"""The content of a release's quality.json, which `surrogate.card` renders.
 
-Every score is on the test part and of models that were fitted on the training part alone. The release ships models that
-were fitted again, on training and validation part together; their scores on the same test rows stand beside.
+Scores are for the test part. The scored models were fitted to the training part; those that ship were fitted again, to
+training and validation part, and their scores on the same test rows are given as well.
 """
 
 from __future__ import annotations
@@ -17,20 +17,11 @@ from jahs.errors import CorruptFile, InvalidArgument
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import METRICS
 from splits.split import Split
-from surrogate.dataset import (
-    FEWEST,
-    GROUP_VALUES,
-    Measurements,
-    Rows,
-    configs_by_group,
-    group_numbers,
-    trained_configs,
-)
-from surrogate.fit import diverged_runs
-from surrogate.learning_curve import curve, predictions, sizes_for
-from surrogate.model import Settings, Surrogate
-from surrogate.score import score_surrogate
-from surrogate.scores import agreement, first_seed, score_rows
+from surrogate.data.measurements import Measurements, trained_configs
+from surrogate.data.rows import FEWEST, GROUP_VALUES, Rows, configs_by_group, diverged_runs, group_numbers
+from surrogate.judging.agreement import agreement, first_seed, score_rows, score_surrogate
+from surrogate.judging.curve import curve, predictions, sizes_for
+from surrogate.models.model import ForestSettings, Surrogate
 
 __all__ = [
     "FULL_SIZE",
@@ -48,7 +39,7 @@ __all__ = [
 QUALITY_FORMAT: Final = 1
 
 FULL_SIZE: Final = 2000
-"""Configs of the collection that the requirements are for."""
+"""Number of collected configs that the requirements are for."""
 
 REQUIRED: Final = (
     ("valid_acc", "tau", "last epoch", 0.92),
@@ -56,7 +47,7 @@ REQUIRED: Final = (
     ("latency", "tau", "all", 0.90),
     ("valid_acc", "r2", "all", 0.95),
 )
-"""Metric, score, cut and the least value: of tau a share of the noise ceiling, of R2 the value itself."""
+"""Metric, score, cut and required value: for tau a share of the noise ceiling, for R2 the value itself."""
 
 _FEWEST_TO_JUDGE: Final = 20
 _TRAIN_SHARE: Final = 0.7
@@ -70,7 +61,7 @@ Facts: TypeAlias = dict[str, Any]
 
 
 def data_facts(measured: Measurements, split: Split) -> Facts:
-    """How much was measured, and how it is divided over parts and fidelity groups."""
+    """Return how much was measured, and its division into parts and fidelity groups."""
     configs, runs = trained_configs(measured), measured.runs
     parts = split.parts_of(configs["config_id"])
     pairs = np.unique(np.column_stack([runs["config_id"], runs["seed"].astype(np.uint64)]), axis=0)
@@ -102,14 +93,14 @@ def data_facts(measured: Measurements, split: Split) -> Facts:
 def metric_facts(
     fitted: Surrogate, refitted: Surrogate, answered: Mapping[str, Rows], repeats: Rows, *, seed: int
 ) -> Facts:
-    """What one metric's models read, how they were grown, of how many configs, and how they do on the test part.
+    """Return the features, settings, sizes and test scores of one metric's models.
 
     Args:
-        fitted: on the training part.
-        refitted: on training and validation part, which is what ships.
-        answered: what answers are compared with, see `surrogate.dataset.assemble_answered`.
-        repeats: what the ceilings come from, see `surrogate.dataset.assemble_repeats`.
-        seed: of the bootstrap.
+        fitted: the model of the training part.
+        refitted: the model of training and validation part, which ships.
+        answered: rows that answers are compared with, from `assemble_answered`, by part.
+        repeats: rows that noise ceilings come from, from `assemble_repeats`.
+        seed: seed of the bootstrap.
     """
     facts: Facts = {
         "features": {"name": fitted.features.name, "columns": len(fitted.features.columns)},
@@ -123,14 +114,14 @@ def metric_facts(
     }
     test = answered["test"]
     if len(test):
-        facts["test"] = score_surrogate(fitted, answered, "test", repeats, seed=seed) | _pictures(fitted, test)
+        facts["test"] = score_surrogate(fitted, test, repeats, seed=seed) | _pictures(fitted, test)
         scored = score_rows(fitted.metric, test, refitted.predict(test.X), test.take(np.zeros(len(test), np.bool_)))
         facts["refitted_test"] = {name: {"model": scored[name]["model"]} for name in _REFITTED if name in scored}
     return facts
 
 
 def compared_facts(fitted: Surrogate, test: Rows) -> Facts:
-    """How a model of something that is computed exactly does against the exact values of the test part."""
+    """Return the test scores of a model of a metric that is otherwise computed exactly."""
     predicted = fitted.predict(test.X)
     relative = np.abs(predicted / test.y - 1)
     return {
@@ -145,20 +136,20 @@ def search_facts(
     metric: str,
     *,
     of_data: Mapping[str, object],
-    settings: Settings,
+    settings: ForestSettings,
 ) -> Facts | None:
-    """What the search for a metric's settings tried and chose, or None; `surrogate.tune` wrote the history.
+    """Return what the search for a metric's settings tried and chose; None if there was no search.
 
-    `is_of_this_split` says whether it was a search of this split, of the same measurements with the same features.
+    `is_of_this_split` says whether split, measurements and features are those of the release.
 
     Args:
-        history: what was read.
-        metric: whose.
-        of_data: what `surrogate.tune.data_of` says of the data of the release.
-        settings: those of the release.
+        history: as `surrogate.tune` wrote it.
+        metric: whose settings.
+        of_data: `surrogate.tune.data_of` for the release.
+        settings: the settings of the release.
 
     Raises:
-        CorruptFile: it is no history of these settings.
+        CorruptFile: the history is damaged, or chose other settings.
     """
     if not history:
         return None
@@ -166,12 +157,13 @@ def search_facts(
         summary = history["metrics"].get(metric)
         if summary is None:
             return None
-        chosen = Settings.from_dict(summary["chosen"]["settings"])
+        chosen = ForestSettings.from_dict(summary["chosen"]["settings"])
     except (KeyError, TypeError, AttributeError, InvalidArgument) as err:
-        raise CorruptFile(f"history.json is no history of a search: {err!r}; tune again") from err
+        raise CorruptFile(f"history.json lacks what a search records: {err!r}; tune again") from err
     if chosen != settings:
         raise CorruptFile(
-            f"{metric}: params.json has not what the search in history.json chose; tune again, or remove history.json"
+            f"{metric}: params.json differs from the settings chosen in history.json; tune again, or remove "
+            "history.json"
         )
     return {**summary, "is_of_this_split": all(history.get(key) == value for key, value in of_data.items())}
 
@@ -180,16 +172,13 @@ def curve_facts(
     metric: str,
     measured: Measurements,
     parts: Mapping[str, Rows],
-    settings: Settings,
+    settings: ForestSettings,
     *,
     n_seeds: int,
     workers: int,
 ) -> Facts | None:
-    """How the scores on the validation part grow with the training configs, and what the full size would give.
-
-    Where the training configs are as many as those of the full size, the curve has been there and predicts nothing.
-    """
-    sizes, seeds = sizes_for(len(np.unique(parts["train"].config_id))), range(n_seeds)
+    """Return validation scores by the number of training configs, extrapolated to the full size if that is larger."""
+    sizes, seeds = sizes_for(parts["train"].n_configs), range(n_seeds)
     if not sizes or not n_seeds or not len(parts["valid"]):
         return None
     points = curve(metric, measured, parts, sizes, seeds=seeds, settings=settings, workers=workers)
@@ -207,17 +196,15 @@ def curve_facts(
 
 
 def requirements(metrics: Mapping[str, Facts], *, n_configs: Mapping[str, int]) -> list[Facts]:
-    """What is required of the full collection, and what was reached; `is_met` is None where it cannot be said.
+    """Return the requirements for the full size and whether they are met; `is_met` is None with too few data.
 
-    Tau is required as a share of its ceiling. Where nothing was repeated no ceiling is known and the share is of 1,
-    which no ceiling exceeds. R2 is required as it is. Its noise ceiling is half way
-    from the R2 between two seeds to 1, since a model that knows every mean has noise on one side only.
-
-    Nothing can be said of fewer than 20 test configs, nor by a ceiling of fewer repeated ones.
+    The requirement for tau is a share of its noise ceiling, or of 1 if no config was repeated; for R2 it is the value
+    itself. The noise ceiling of R2 is halfway between 1 and R2 between two seeds, since a prediction has no noise.
+    Fewer than 20 test configs, or a ceiling from fewer than 20 repeated configs, are too few.
 
     Args:
-        metrics: what `metric_facts` says of each.
-        n_configs: how many each metric was measured of.
+        metrics: `metric_facts` of each metric.
+        n_configs: the number of configs with a measurement, by metric.
     """
     found = []
     for metric, score, cut, least in REQUIRED:
@@ -245,7 +232,7 @@ def requirements(metrics: Mapping[str, Facts], *, n_configs: Mapping[str, int]) 
 
 
 def rounded(content: Any) -> Any:  # Any: JSON
-    """The same content with floats of six significant digits, and None for what is no number."""
+    """Return the content with floats rounded to six significant digits, and None for NaN and infinity."""
     if isinstance(content, dict):
         return {key: rounded(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -256,7 +243,7 @@ def rounded(content: Any) -> Any:  # Any: JSON
 
 
 def _pictures(fitted: Surrogate, test: Rows) -> Facts:
-    """What plots show: measured and predicted values at the last epoch, and the errors of every fidelity group."""
+    """Return the data of plots: measured and predicted values at the last epoch, and quantiles of errors by group."""
     last = test.take((test.epoch == test.epoch.max()) & first_seed(test))
     predicted, groups = fitted.predict(last.X), group_numbers(last.X)
     error = predicted - last.y

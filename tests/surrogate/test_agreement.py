@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from surrogate.dataset import Rows, assemble, group_numbers
-from surrogate.scores import (
+from surrogate.data.rows import Rows, assemble, by_part, group_numbers
+from surrogate.judging.agreement import (
     agreement,
     best_tenth,
     calibration,
@@ -25,7 +25,7 @@ from tests.surrogate.landscape import EPOCHS, measurements, split_of
 from workshop.ranks import kendall_tau
 
 MEASURED = measurements(8, noise=4.0)
-PARTS = assemble("valid_acc", MEASURED, split_of(MEASURED))
+PARTS = by_part(assemble("valid_acc", MEASURED), split_of(MEASURED))
 TRAIN = PARTS["train"]
 
 
@@ -82,7 +82,7 @@ def test_the_ceiling_is_the_agreement_of_two_seeds() -> None:
 
 def test_less_noise_raises_the_ceiling() -> None:
     quiet = measurements(8, noise=0.5)
-    rows = assemble("valid_acc", quiet, split_of(quiet))["train"]
+    rows = by_part(assemble("valid_acc", quiet), split_of(quiet))["train"]
     loud, calm = ceiling("valid_acc", TRAIN)["tau"], ceiling("valid_acc", rows)["tau"]
     assert loud is not None
     assert calm is not None

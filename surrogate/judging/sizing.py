@@ -1,6 +1,6 @@
-"""The smallest forest that does as well: fewer trees and less depth, until validation tau or R2 would fall too far.
+"""The smallest forest with practically the same validation tau and R2: fewer trees, less depth.
 
-Tau alone would be blind: a few trees with a small learning rate may have the order and be nowhere near the values.
+Tau alone is not enough: a few trees with a small learning rate may rank well and still be far from the values.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from jahs.tasks.definitions import Task
-from surrogate.dataset import Rows
-from surrogate.model import Settings, fit_surrogate
-from surrogate.scores import agreement
+from surrogate.data.rows import Rows
+from surrogate.judging.agreement import agreement
+from surrogate.models.model import ForestSettings, fit_surrogate
 
 __all__ = ["TOLERANCE", "Size", "sizes", "smallest"]
 
@@ -29,14 +29,14 @@ _DEPTHS: Final = (4, 5, 6, 8, 10)
 class Size:
     """A forest's settings, its nodes, and its validation tau and R2; None where they are not defined."""
 
-    settings: Settings
+    settings: ForestSettings
     n_nodes: int
     tau: float | None
     r2: float | None
 
 
 def sizes(
-    metric: str, of_task: Task, parts: Mapping[str, Rows], best: Settings, *, depths: Sequence[int] = _DEPTHS
+    metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSettings, *, depths: Sequence[int] = _DEPTHS
 ) -> list[Size]:
     """Measure forests of the best settings' depth and of smaller ones, each cut short at several numbers of trees."""
     found = []
@@ -54,7 +54,7 @@ def sizes(
 
 
 def smallest(found: Sequence[Size], *, tolerance: float = TOLERANCE) -> Size:
-    """Return the one with the fewest nodes that does as well as any; the largest without any tau.
+    """Return the forest with the fewest nodes and practically the best scores; the largest if no tau is defined.
 
     Of those whose R2 is within 0.01 of the best, it is the smallest whose tau is within `tolerance` of the best.
     """

@@ -5,9 +5,9 @@
     FOLDER/evaluations/  a file for each evaluation that has ended, whole or absent
     FOLDER/neps/         NePS's own records, through which workers agree; made anew from evaluations at each start
 
-Workers are processes on one folder; each may end at any moment, as by kill -9. NePS writes some of its records in
-place, so a killed worker can leave them half-written; they are never trusted across starts. What was cut off is
-gone, what had ended counts, and the same settings on the same rows always give the same score.
+Workers are processes on one folder, and any of them may be killed at any moment. NePS writes some of its records in
+place, so a killed worker can leave them half-written; they are made anew at each start. Finished evaluations count,
+interrupted ones are lost, and the same settings on the same rows always give the same score.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from jahs.files.atomic import write_beside
 from jahs.files.hashing import digest_bytes, digest_facts
 from jahs.files.strict_json import parse_json
 from jahs.tasks.definitions import Task, task
-from surrogate.dataset import Rows
-from surrogate.model import Settings, fit_surrogate
+from surrogate.data.rows import Rows
+from surrogate.models.model import ForestSettings, fit_surrogate
 from workshop.ranks import kendall_tau
 
 __all__ = [
@@ -66,7 +66,7 @@ class Evaluation:
     """One setting that was tried; `tau` is None where the fit failed."""
 
     number: int
-    settings: Settings
+    settings: ForestSettings
     tau: float | None
     seconds: float | None
 
@@ -108,7 +108,7 @@ def read_rows(folder: Path) -> tuple[str, Task, dict[str, Rows]]:
     return facts["metric"], task(facts["task"]), parts
 
 
-def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settings: Settings) -> float:
+def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settings: ForestSettings) -> float:
     """Fit on the training rows; return Kendall's tau on all validation rows."""
     fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings)
     valid = parts["valid"]
@@ -116,9 +116,9 @@ def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settin
     return kendall_tau(measured, fitted.predict(valid.X))
 
 
-def settings_of(proposed: Mapping[str, Any], *, n_trees: int) -> Settings:  # Any: NePS's values
-    """The settings that a point of the space stands for."""
-    return Settings(
+def settings_of(proposed: Mapping[str, Any], *, n_trees: int) -> ForestSettings:  # Any: NePS's values
+    """Return the settings of a point of the search space."""
+    return ForestSettings(
         n_trees=n_trees,
         max_depth=int(proposed["max_depth"]),
         min_child_weight=int(proposed["min_child_weight"]),
@@ -167,7 +167,7 @@ def work(folder: Path, *, evaluations: int, optimizer: str, n_trees: int, parent
 
 
 def history(folder: Path) -> list[Evaluation]:
-    """Every evaluation that has ended, in that order."""
+    """Return every finished evaluation, in order."""
     if not (folder / "search.json").exists():
         return []
     n_trees = _read_json(folder / "search.json")["n_trees"]
@@ -226,7 +226,7 @@ def _shared(folder: Path) -> Iterator[None]:
 
 
 def _space(*, has_priors: bool) -> Any:  # Any: NePS builds its space from a class
-    """The paper's space; NePS refuses priors where the optimiser would not look at them."""
+    """Return the paper's search space; NePS refuses priors with optimisers that ignore them."""
     import neps
 
     def prior(value: float) -> dict[str, Any]:  # Any: NePS's keywords
@@ -244,7 +244,7 @@ def _space(*, has_priors: bool) -> Any:  # Any: NePS builds its space from a cla
 
 
 def _objective(tau: float | None) -> float:
-    """What NePS minimises; a fit without a tau, as of constant answers, is worse than any with one."""
+    """Return what NePS minimises; a fit with an undefined tau, as of constant answers, is worse than any other."""
     return 1.0 if tau is None or math.isnan(tau) else -tau
 
 
@@ -269,7 +269,7 @@ def _record(folder: Path, content: dict[str, Any]) -> None:  # Any: JSON
 
 
 def as_record(evaluation: Evaluation) -> dict[str, Any]:  # Any: JSON
-    """An evaluation as JSON holds it."""
+    """Return an evaluation as JSON."""
     return {
         "number": evaluation.number,
         "settings": asdict(evaluation.settings),
