@@ -23,7 +23,7 @@ from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
 from jahs.simulate import Log, Trial
 from jahs.simulate.continuation import network_of
-from jahs.simulate.settings import Settings
+from jahs.simulate.settings import Settings as SimulationSettings
 from jahs.spaces.parameters import is_number
 
 __all__ = ["Claim", "Terms", "check_log", "claim_of", "settings_of", "view_of"]
@@ -296,15 +296,15 @@ def _fixed_by_hand(view: View) -> dict[str, object]:
     return {name: value for name, value in view.space.fixed.items() if value != usual[name]}
 
 
-def settings_of(header: Mapping[str, Any]) -> Settings:  # Any: JSON
+def settings_of(header: Mapping[str, Any]) -> SimulationSettings:  # Any: JSON
     """Return the settings that a header names.
 
     Raises:
         CorruptFile: they are none of a simulation.
     """
-    given: dict[str, Any] = {each.name: header.get(each.name) for each in fields(Settings)}  # Any: JSON
+    given: dict[str, Any] = {each.name: header.get(each.name) for each in fields(SimulationSettings)}  # Any: JSON
     try:
-        return Settings(**given)
+        return SimulationSettings(**given)
     except InvalidArgument as err:
         raise CorruptFile(f"the header says what no simulation does: {err}") from err
 

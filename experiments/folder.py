@@ -1,10 +1,10 @@
-"""The folder of a study: what was declared, with what it is run, and one log for each finished cell.
+"""The folder of a study: what was declared, with what it is run, and one log for each finished repetition.
 
     DIR/study.json                       the declaration, the releases by sha256, the budget of each task, every command
     DIR/<task>/<arm>/seed-0000.jsonl     one trial log each (`jahs.simulate`), whole or absent
     DIR/report/                          what `python -m experiments.report DIR` makes of them
 
-Tasks, arms and seeds may be added later; everything that decides what a cell does may not change.
+Tasks, arms and seeds may be added later; everything that decides what a repetition does may not change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import psutil
 
-from experiments.studies.study import Cell, Study
+from experiments.studies.study import Repetition, Study
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import parse_json
@@ -46,7 +46,7 @@ class TaskFacts:
         release: sha256 of the release's manifest.
         version, source: of the release, for people.
         mean_runtime_s: mean runtime of a full evaluation over random configs; the unit of time on every axis.
-        budget_s: simulated seconds of one cell.
+        budget_s: simulated seconds of one repetition.
     """
 
     release: str
@@ -66,7 +66,7 @@ class StudyFolder:
         tasks: by name.
         arms: names of those that were asked for, in the order of the study.
         n_seeds: the largest number of seeds that was asked for.
-        made_with: commit, versions and command of everything that ran cells here, in order.
+        made_with: commit, versions and command of everything that ran repetitions here, in order.
     """
 
     path: Path
@@ -91,7 +91,7 @@ def open_or_make(
     Args:
         path: the folder.
         study, tasks, arms, n_seeds: what is to be run now.
-        made_with: commit, versions and command; added where they are new and some of these cells are not finished.
+        made_with: commit, versions and command; added if new and if some of these repetitions are unfinished.
 
     Raises:
         ProtocolMismatch: it holds another study, or the same one with another release or budget.
@@ -101,8 +101,8 @@ def open_or_make(
     if (path / _FILE).exists():
         old = read_folder(path)
         _check_same(old, study, tasks)
-        asked = study.cells(tasks=[*tasks], arms=arms, n_seeds=n_seeds)
-        is_new = made_with not in old.made_with and not all(is_finished(path, cell) for cell in asked)
+        asked = study.repetitions(tasks=[*tasks], arms=arms, n_seeds=n_seeds)
+        is_new = made_with not in old.made_with and not all(is_finished(path, repetition) for repetition in asked)
         made = [*old.made_with, *([made_with] if is_new else [])]
         wanted |= set(old.arms)
         known = {**old.tasks, **tasks}
@@ -158,9 +158,9 @@ def read_folder(path: Path) -> StudyFolder:
         raise CorruptFile(f"{recorded} cannot be read: {err!r}") from err
 
 
-def is_finished(path: Path, cell: Cell) -> bool:
-    """Whether a cell's log is there; logs are renamed into their places when they are whole."""
-    return (path / cell.path).exists()
+def is_finished(path: Path, repetition: Repetition) -> bool:
+    """Whether a repetition's log is there; logs are renamed into their places when they are whole."""
+    return (path / repetition.path).exists()
 
 
 def remove_parts(path: Path) -> int:
@@ -193,7 +193,7 @@ def _check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts]) 
     for name, facts in tasks.items():
         before = old.tasks.get(name)
         if before is not None and before.release != facts.release:
-            faults.append(f"{name}: its cells asked release {before.release[:16]}, not {facts.release[:16]}")
+            faults.append(f"{name}: its repetitions asked release {before.release[:16]}, not {facts.release[:16]}")
         elif before is not None and before.budget_s != facts.budget_s:
             faults.append(f"{name}: its budget is {before.budget_s} s, not {facts.budget_s} s")
     if faults:

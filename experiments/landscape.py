@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Final
 
 import jahs
-from experiments.analysis.landscape import Landscape, measure_landscape, with_errors_of_fit
+from experiments.analysis.landscape_measures import Landscape, measure_landscape, with_errors_of_fit
 from experiments.benches import open_benchmark, release_facts
 from experiments.refits import refits
 from experiments.report.build import check_target, write_document, written
-from experiments.report.landscape import landscape_document
+from experiments.report.landscape_page import landscape_document
 from jahs.errors import MissingData
 from workshop.command import new_parser, run_command
 from workshop.folders import commit, package_versions
 
-__all__ = ["Settings", "draw_landscape", "main"]
+__all__ = ["LandscapeSettings", "draw_landscape", "main"]
 
 _log = logging.getLogger(__name__)
 _N_FOLDS: Final = 10
@@ -34,7 +34,7 @@ _N_REFITTED: Final = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class LandscapeSettings:
     """What `draw_landscape` does; one field per flag.
 
     Attributes:
@@ -56,7 +56,7 @@ class Settings:
     docs: bool
 
 
-def draw_landscape(settings: Settings) -> Path:
+def draw_landscape(settings: LandscapeSettings) -> Path:
     """Measure the landscape and write its page, which is returned.
 
     Raises:
@@ -81,7 +81,7 @@ def draw_landscape(settings: Settings) -> Path:
     return write_document(document, target, is_for_docs=settings.docs)
 
 
-def _refitted(bench: jahs.Benchmark, settings: Settings) -> Iterator[Landscape]:
+def _refitted(bench: jahs.Benchmark, settings: LandscapeSettings) -> Iterator[Landscape]:
     """The same landscape by surrogates that leave out a tenth of the recorded configs each; none of exact metrics."""
     if bench.metrics[settings.metric].kind == "exact":
         return
@@ -126,7 +126,7 @@ def _fit(bench: jahs.Benchmark, metric: str, n_refitted: int) -> Iterator[str]:
         yield "Intervals are of the draw of configs alone: what other trainings to fit to would change is not in them."
 
 
-def _command(settings: Settings) -> list[str]:
+def _command(settings: LandscapeSettings) -> list[str]:
     return [
         *("python", "-m", "experiments.landscape", "--task", settings.task, "--metric", settings.metric),
         *("--n", str(settings.n), "--seed", str(settings.seed), "--out", "DIR"),
@@ -139,7 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command("experiments.landscape", lambda: written(draw_landscape(settings)))
 
 
-def _parse(argv: Sequence[str] | None) -> Settings:
+def _parse(argv: Sequence[str] | None) -> LandscapeSettings:
     about = "Draw which keys decide, how far neighbours are alike, and how steep the space is at the top."
     parser = new_parser("experiments.landscape", about, example="--task fashion_mnist_mini --out out/landscape")
     parser.add_argument("--task", default="fashion_mnist_mini", help="of the benchmark (default: %(default)s)")
@@ -149,7 +149,7 @@ def _parse(argv: Sequence[str] | None) -> Settings:
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or that of a page")
     parser.add_argument("--docs", action="store_true", help="write Markdown with SVG figures alone, as in docs/studies")
-    return Settings(**vars(parser.parse_args(argv)))
+    return LandscapeSettings(**vars(parser.parse_args(argv)))
 
 
 if __name__ == "__main__":

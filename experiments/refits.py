@@ -22,7 +22,8 @@ from jahs.tasks.metrics import Metric
 from splits.folds import k_folds
 from splits.split import Split
 from surrogate.dataset import Measurements, Rows, assemble
-from surrogate.model import Settings, Surrogate, fit_surrogate
+from surrogate.model import Settings as ModelSettings
+from surrogate.model import Surrogate, fit_surrogate
 
 __all__ = ["Refit", "every_row", "recorded_measurements", "refits"]
 
@@ -51,7 +52,7 @@ def refits(bench: Benchmark, metric: str, *, n_folds: int, seed: int) -> Iterato
     recorded = read_release(bench.release).table if bench.release is not None else None
     if recorded is None:
         raise MissingData(f"{bench!r} has no recorded runs that a surrogate could be fitted to")
-    settings = Settings.from_dict(bench.quality()["metrics"][metric]["settings"])
+    settings = ModelSettings.from_dict(bench.quality()["metrics"][metric]["settings"])
     measured = recorded_measurements(recorded, bench.task)
     rows = every_row(metric, measured)
     for _, held_out in k_folds(measured.configs, n_folds, seed=seed):

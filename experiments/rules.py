@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from jahs.simulate import Log, Trial
-from jahs.simulate.settings import Settings
+from jahs.simulate.settings import Settings as SimulationSettings
 
 __all__ = ["rule_faults"]
 
 
-def rule_faults(log: Log, settings: Settings) -> list[str]:
+def rule_faults(log: Log, settings: SimulationSettings) -> list[str]:
     """Return everything in which the trials and the ending of a log are not those of a simulation of its header."""
     return [
         *_seed_faults(log.trials, settings),
@@ -21,7 +21,7 @@ def rule_faults(log: Log, settings: Settings) -> list[str]:
     ]
 
 
-def _seed_faults(trials: Sequence[Trial], settings: Settings) -> Iterator[str]:
+def _seed_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
     """Noise that was chosen: one seed is given, and the noise of every trial follows from it."""
     if settings.evaluation_seed not in {None, settings.seed}:
         yield (
@@ -50,7 +50,7 @@ def _number_faults(trials: Sequence[Trial]) -> Iterator[str]:
             yield f"trial {after.trial}: stands after trial {before.trial}, which ended later"
 
 
-def _status_faults(trials: Sequence[Trial], settings: Settings) -> Iterator[str]:
+def _status_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
     for trial in trials:
         if trial.status == "failed" and settings.fails_at(trial.trial) is None:
             yield f"trial {trial.trial}: failed, but with seed={settings.seed} it does not"
@@ -58,7 +58,9 @@ def _status_faults(trials: Sequence[Trial], settings: Settings) -> Iterator[str]
             yield f"trial {trial.trial}: unfinished at {trial.end} s, but the budget ends at {settings.budget} s"
 
 
-def _ending_faults(trials: Sequence[Trial], ending: Mapping[str, object], settings: Settings) -> Iterator[str]:
+def _ending_faults(
+    trials: Sequence[Trial], ending: Mapping[str, object], settings: SimulationSettings
+) -> Iterator[str]:
     """What the last line says, worked out again from the trials."""
     if not ending:
         return

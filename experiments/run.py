@@ -1,11 +1,11 @@
-"""Run a study: every arm on every task with every seed, in parallel, into a folder that survives anything.
+"""Run a study: every arm on every task with every seed, in parallel.
 
     python -m experiments.run joint --seeds 30 --workers 2 --out out/joint
     python -m experiments.run joint --family model-free --out out/joint
     python -m experiments.run --list
 
-Stopped at any moment, by Ctrl-C or kill -9, it goes on where it was when started again: a finished cell is one log,
-written beside and renamed. More seeds, tasks or arms may be asked for later. Then `python -m experiments.report DIR`.
+A run may be stopped at any moment, by Ctrl-C or kill -9; the same command continues it. A finished repetition is one
+complete log. Seeds, tasks and arms may be added later. `python -m experiments.report DIR` writes the page.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Final, Literal
 
 from experiments.benches import mean_runtime, open_benchmark, release_facts
-from experiments.cells import Job, Outcome, run_cell
 from experiments.folder import StudyFolder, TaskFacts, is_finished, open_or_make, remove_parts
 from experiments.optimizers import OPTIMIZERS
+from experiments.repetitions import Outcome, RepetitionJob, run_repetition
 from experiments.studies import STUDIES, find_study
 from experiments.studies.study import Arm, Study
 from experiments.worlds import build_worlds, worlds_path, write_worlds
@@ -35,14 +35,14 @@ from workshop.folders import commit, package_versions
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.progress import Progress
 
-__all__ = ["Settings", "main", "run"]
+__all__ = ["StudySettings", "main", "run"]
 
 _log = logging.getLogger(__name__)
 _MOST_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class StudySettings:
     """What `run` does; one field per flag.
 
     Attributes:
@@ -71,7 +71,7 @@ class Settings:
 
     @property
     def where(self) -> Where:
-        """Where cells are run."""
+        """Where repetitions are run."""
         return Where(workers=self.workers, backend=self.backend, scheduler=self.scheduler)
 
     def check(self) -> Study:
@@ -113,8 +113,8 @@ class Settings:
         return tuple(chosen)
 
 
-def run(settings: Settings) -> int:
-    """Run every cell that is not there yet; return how many.
+def run(settings: StudySettings) -> int:
+    """Run every repetition that is not there yet; return how many.
 
     Raises:
         JahsError: bad settings, no release, a folder of another study; nothing was run.
@@ -138,8 +138,8 @@ def run(settings: Settings) -> int:
     jobs = list(_jobs(settings, study, folder, arms=arms, tasks=tasks))
     failed = _run_all(settings, jobs)
     if failed:
-        shown = "\n".join(f"{outcome.cell.path}: {outcome.fault}" for outcome in failed[:_MOST_SHOWN])
-        raise JahsError(f"{len(failed)} of {len(jobs)} cells failed; run again to try them again\n{shown}")
+        shown = "\n".join(f"{outcome.repetition.path}: {outcome.fault}" for outcome in failed[:_MOST_SHOWN])
+        raise JahsError(f"{len(failed)} of {len(jobs)} repetitions failed; run again to try them again\n{shown}")
     return len(jobs)
 
 
@@ -180,33 +180,35 @@ def _prepare_worlds(path: Path, tasks: Iterable[str], release: Path | None) -> N
 
 
 def _jobs(
-    settings: Settings, study: Study, folder: StudyFolder, *, arms: Sequence[Arm], tasks: dict[str, TaskFacts]
-) -> Iterator[Job]:
-    """Yield every cell that is not finished."""
+    settings: StudySettings, study: Study, folder: StudyFolder, *, arms: Sequence[Arm], tasks: dict[str, TaskFacts]
+) -> Iterator[RepetitionJob]:
+    """Yield every repetition that is not finished."""
     digests = {arm.name: study.digest_of(arm.name) for arm in arms}
-    for cell in study.cells(tasks=[*tasks], arms=[arm.name for arm in arms], n_seeds=settings.seeds or study.n_seeds):
-        if not is_finished(folder.path, cell):
-            yield Job(
-                cell=cell,
-                arm=study.arm(cell.arm),
+    for repetition in study.repetitions(
+        tasks=[*tasks], arms=[arm.name for arm in arms], n_seeds=settings.seeds or study.n_seeds
+    ):
+        if not is_finished(folder.path, repetition):
+            yield RepetitionJob(
+                repetition=repetition,
+                arm=study.arm(repetition.arm),
                 out=folder.path.absolute(),
                 release=settings.release and settings.release.absolute(),
-                budget_s=folder.tasks[cell.task].budget_s,
+                budget_s=folder.tasks[repetition.task].budget_s,
                 workers=study.workers,
                 is_noisy=study.noise == "seeded",
                 facts={
-                    "release": tasks[cell.task].release,
+                    "release": tasks[repetition.task].release,
                     "study": study.name,
-                    "arm_digest": digests[cell.arm],
+                    "arm_digest": digests[repetition.arm],
                 },
             )
 
 
-def _run_all(settings: Settings, jobs: Sequence[Job]) -> list[Outcome]:
+def _run_all(settings: StudySettings, jobs: Sequence[RepetitionJob]) -> list[Outcome]:
     """Run every job; return what failed."""
     progress = Progress(len(jobs), settings.study)
     failed = []
-    for n_done, done in enumerate(run_jobs(run_cell, jobs, where=settings.where), 1):
+    for n_done, done in enumerate(run_jobs(run_repetition, jobs, where=settings.where), 1):
         failed += [done.result] if done.result.fault else []
         progress.update(n_done, done.result.line, spent_s=done.spent_s)
     progress.close()
@@ -221,9 +223,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = _parse(arguments)
 
     def work() -> object:
-        return {"study": settings.study, "out": str(settings.out), "cells_run": run(settings)}
+        return {"study": settings.study, "out": str(settings.out), "repetitions_run": run(settings)}
 
-    return run_command("experiments.run", work, stopped="every finished cell is kept, start again to go on")
+    return run_command("experiments.run", work, stopped="every finished repetition is kept, start again to go on")
 
 
 def _listing() -> str:
@@ -234,7 +236,7 @@ def _listing() -> str:
     return "\n".join(lines)
 
 
-def _command(settings: Settings) -> list[str]:
+def _command(settings: StudySettings) -> list[str]:
     """The command line that these settings are, without paths and processes: they decide nothing."""
     flags = ["python", "-m", "experiments.run", settings.study]
     flags += ["--seeds", str(settings.seeds)] if settings.seeds else []
@@ -243,7 +245,7 @@ def _command(settings: Settings) -> list[str]:
     return flags + (["--family", settings.family] if settings.family else [])
 
 
-def _parse(arguments: Sequence[str]) -> Settings:
+def _parse(arguments: Sequence[str]) -> StudySettings:
     parser = new_parser(
         "experiments.run",
         "Run a study, or go on with one.",
@@ -259,7 +261,7 @@ def _parse(arguments: Sequence[str]) -> Settings:
     parser.add_argument("--family", choices=("model-free", "model-based"), help="only arms of this family")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     given = vars(parser.parse_args(arguments))
-    return Settings(**{**given, "task": tuple(given["task"]), "arms": tuple(given["arms"])})
+    return StudySettings(**{**given, "task": tuple(given["task"]), "arms": tuple(given["arms"])})
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ from jahs.tasks.fidelities import read_budget, read_epoch, read_epochs
 from jahs.tasks.metrics import METRICS, Metric
 from splits.folds import k_folds
 from surrogate.dataset import Measurements
-from surrogate.model import Settings, fit_surrogate
+from surrogate.model import Settings as ModelSettings
+from surrogate.model import fit_surrogate
 
 __all__ = [
     "METRIC_NAMES",
@@ -69,7 +70,7 @@ _UNREADABLE: Final = (
 
 _WORLDS_FORMAT: Final = 1
 _FEWEST: Final = 50
-_SETTINGS: Final = Settings(n_trees=300, learning_rate=0.1)
+_SETTINGS: Final = ModelSettings(n_trees=300, learning_rate=0.1)
 _BLOCK: Final = 256  # proposals compared with every recorded config at once
 
 
@@ -187,7 +188,7 @@ class World:
 
 
 def build_worlds(
-    recorded: RecordedTable, of_task: Task, *, n_folds: int = 5, seed: int = 0, settings: Settings | None = None
+    recorded: RecordedTable, of_task: Task, *, n_folds: int = 5, seed: int = 0, settings: ModelSettings | None = None
 ) -> Worlds:
     """Fit the surrogates that leave out, and answer every recorded config in both worlds.
 

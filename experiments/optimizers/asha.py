@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from experiments.optimizers.baseline import Baseline, Result
+from experiments.optimizers.baseline import Baseline, TrialResult
 from experiments.optimizers.ranking import order
 from experiments.optimizers.rungs import RungSettings, rungs
 from jahs.spaces.configs import Config
@@ -21,7 +21,7 @@ class AshaSettings(RungSettings):
 class _Rung:
     """The results at one fidelity."""
 
-    results: list[Result] = field(default_factory=list)
+    results: list[TrialResult] = field(default_factory=list)
     is_promoted: list[bool] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)  # positions of results to promote, the best first
 
@@ -46,7 +46,7 @@ class Asha(Baseline[AshaSettings]):
                 return rung.results[i].config, self._fidelities[k + 1], k + 1
         return self.random_config(), self._fidelities[0], 0
 
-    def learn(self, result: Result) -> None:
+    def learn(self, result: TrialResult) -> None:
         """Update which configs of this rung are to be promoted."""
         rung = self._rungs[result.memo]
         rung.results.append(result)

@@ -16,7 +16,7 @@ from jahs.simulate.trial import AskedFidelity
 from jahs.spaces.configs import Config
 from jahs.tasks.objectives import read_objectives
 
-__all__ = ["Baseline", "Losses", "Result", "S"]
+__all__ = ["Baseline", "Losses", "S", "TrialResult"]
 
 Losses: TypeAlias = npt.NDArray[np.float64]
 """One number for each objective; less is better."""
@@ -27,7 +27,7 @@ _LARGEST_BLOCK: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TrialResult:
     """The result of a proposal.
 
     Attributes:
@@ -82,7 +82,7 @@ class Baseline(ABC, Generic[S]):
         """Return the next config, its fidelity and a memo for `learn`; None: wait for results."""
 
     @abstractmethod
-    def learn(self, result: Result) -> None:
+    def learn(self, result: TrialResult) -> None:
         """Learn the result of a proposal."""
 
     def random_config(self) -> Config:
@@ -107,7 +107,7 @@ class Baseline(ABC, Generic[S]):
         """
         if trial.tag not in self._open:
             raise InvalidArgument(f"{self.name} was told of trial {trial.trial}, which it does not wait for")
-        self.learn(Result(trial.config, self._losses(trial), self._open.pop(trial.tag)))
+        self.learn(TrialResult(trial.config, self._losses(trial), self._open.pop(trial.tag)))
 
     def _losses(self, trial: Trial) -> Losses:
         values = trial.metrics if trial.status == "finished" else {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from experiments.optimizers.baseline import Baseline, Result
+from experiments.optimizers.baseline import Baseline, TrialResult
 from experiments.optimizers.moves import movable, mutated
 from experiments.optimizers.settings import OptimizerSettings, Within, require
 from jahs.spaces.configs import Config
@@ -65,7 +65,7 @@ class Evolution(Baseline[EvolutionSettings]):
         child = mutated(self.view.space, parent, self.rng, keys=keys, decades=self._settings.decades)
         return child, None, None
 
-    def learn(self, result: Result) -> None:
+    def learn(self, result: TrialResult) -> None:
         """Add a trained config to the population."""
         if not result.is_known:
             return

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal
 
-from experiments.optimizers.baseline import Baseline, Result
+from experiments.optimizers.baseline import Baseline, TrialResult
 from experiments.optimizers.ranking import order
 from experiments.optimizers.rungs import RungSettings, rungs
 from jahs.spaces.configs import Config
@@ -47,7 +47,7 @@ class _Bracket:
     n_random: int
     queue: list[Config] = field(default_factory=list)
     n_open: int = 0
-    results: list[Result] = field(default_factory=list)
+    results: list[TrialResult] = field(default_factory=list)
 
 
 class Halving(Baseline[HalvingSettings]):
@@ -71,7 +71,7 @@ class Halving(Baseline[HalvingSettings]):
         bracket.n_open += 1
         return config, self._rungs[bracket.rung], bracket
 
-    def learn(self, result: Result) -> None:
+    def learn(self, result: TrialResult) -> None:
         """Promote the best of a rung once it is complete."""
         bracket: _Bracket = result.memo
         bracket.n_open -= 1

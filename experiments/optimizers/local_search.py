@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
-from experiments.optimizers.baseline import Baseline, Result
+from experiments.optimizers.baseline import Baseline, TrialResult
 from experiments.optimizers.moves import values_of
 from experiments.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
@@ -61,7 +61,7 @@ class LocalSearch(Baseline[LocalSearchSettings]):
         self._seen.add(values_of(config))
         return config, None, self._climb
 
-    def learn(self, result: Result) -> None:
+    def learn(self, result: TrialResult) -> None:
         """Move to a config that is better than the best one of this climb."""
         assert result.memo == self._climb  # a climb ends when nothing is open
         self._n_open -= 1

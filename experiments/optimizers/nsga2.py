@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from experiments.optimizers.baseline import Baseline, Result
+from experiments.optimizers.baseline import Baseline, TrialResult
 from experiments.optimizers.moves import crossed, movable, mutated
 from experiments.optimizers.ranking import order
 from experiments.optimizers.settings import OptimizerSettings, Within
@@ -38,8 +38,8 @@ class Nsga2(Baseline[Nsga2Settings]):
         """Set up an empty search."""
         self._keys = movable(self.view.space)
         self._n_random = self._settings.population_size
-        self._parents: list[Result] = []  # the best first
-        self._children: list[Result] = []
+        self._parents: list[TrialResult] = []  # the best first
+        self._children: list[TrialResult] = []
 
     def propose(self) -> tuple[Config, None, None]:
         """Return a random config at first, then a child."""
@@ -53,7 +53,7 @@ class Nsga2(Baseline[Nsga2Settings]):
         keys = [key for key, is_chosen in zip(self._keys, is_mutated, strict=True) if is_chosen]
         return mutated(self.view.space, child, self.rng, keys=keys, decades=self._settings.decades), None, None
 
-    def learn(self, result: Result) -> None:
+    def learn(self, result: TrialResult) -> None:
         """Select the next parents once a generation is complete."""
         self._children.append(result)
         if len(self._children) < self._settings.population_size:

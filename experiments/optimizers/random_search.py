@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.optimizers.baseline import Baseline, Result
+from experiments.optimizers.baseline import Baseline, TrialResult
 from experiments.optimizers.settings import OptimizerSettings
 from jahs.spaces.configs import Config
 
@@ -26,5 +26,5 @@ class RandomSearch(Baseline[RandomSearchSettings]):
         """Draw a config."""
         return self.random_config(), None, None
 
-    def learn(self, result: Result) -> None:
+    def learn(self, result: TrialResult) -> None:
         """Learn nothing."""

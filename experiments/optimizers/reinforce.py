@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from experiments.optimizers.baseline import Baseline, Result
+from experiments.optimizers.baseline import Baseline, TrialResult
 from experiments.optimizers.moves import movable
 from experiments.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
@@ -59,7 +59,7 @@ class Reinforce(Baseline[ReinforceSettings]):
             values[parameter.name] = self._in_bin(parameter, i) if parameter.kind == "float" else parameter.choices[i]
         return cast("Config", values), None, drawn
 
-    def learn(self, result: Result) -> None:
+    def learn(self, result: TrialResult) -> None:
         """Follow the policy gradient; the baseline is the moving mean of the loss."""
         if not result.is_known:
             return

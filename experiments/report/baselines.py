@@ -11,7 +11,7 @@ from experiments.analysis.logs import Floats
 from experiments.analysis.regrets import ecdf, regret
 from experiments.analysis.steps import Steps, on_grid
 from experiments.analysis.summaries import summarize
-from experiments.report.results import CellResult, Results
+from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import TIME_LABEL, arm_curves, error_limits, number_text, overview, time_grid
 from experiments.studies.study import FULL_SIZES, Arm
 from jahs.queries.benchmark import Benchmark
@@ -68,7 +68,7 @@ def regret_steps(tests: Sequence[Steps], best: float) -> list[Steps]:
     return [Steps(times=s.times, values=regret(s.values, best=best)) for s in tests]
 
 
-def _test_steps(result: CellResult, answers: Floats) -> Steps:
+def _test_steps(result: RepetitionResult, answers: Floats) -> Steps:
     return Steps(times=result.incumbents.times, values=answers)
 
 

@@ -50,7 +50,7 @@ def build_document(results: Results) -> Document:
         is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
         standings = (leaderboard_section(results),) if is_ranked else ()
         sections = (*chapters, *standings, _settings_section(results))
-    counts = [len(found) for found in results.cells.values()]
+    counts = [len(found) for found in results.by_arm.values()]
     seeds = f"{max(counts)} seeds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} seeds"
     titles = ", ".join(TASKS[task].title for task in results.tasks)
     return Document(
@@ -197,7 +197,7 @@ def _settings_section(results: Results) -> Section:
 def _facts(results: Results) -> tuple[tuple[str, str], ...]:
     made = results.folder.made_with
     commands = [f"{each.get('command')} --out DIR" for each in made]
-    seeds = [result.cell.seed for found in results.cells.values() for result in found]
+    seeds = [result.repetition.seed for found in results.by_arm.values() for result in found]
     releases = ", ".join(
         f"{task}: {facts.version} ({facts.source}, {facts.release[:16]})"
         for task, facts in results.folder.tasks.items()

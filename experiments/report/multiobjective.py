@@ -13,7 +13,7 @@ from experiments.analysis.ranks import compare
 from experiments.analysis.steps import Steps, on_grid
 from experiments.analysis.summaries import summarize
 from experiments.report.comparison import draw_comparison
-from experiments.report.results import CellResult, Results
+from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import FEWEST_TO_COMPARE, TIME_LABEL, arm_curves, no_common_seed, number_text, time_grid
 from experiments.studies.study import Arm
 from jahs.errors import MissingData, UnknownName
@@ -164,7 +164,7 @@ def _error_at(surface: Floats, costs: Floats) -> Floats:
     return np.where(np.isfinite(found), found, np.nan)
 
 
-def _points(result: CellResult, names: Sequence[str]) -> tuple[Floats, Floats]:
+def _points(result: RepetitionResult, names: Sequence[str]) -> tuple[Floats, Floats]:
     """When each point was known, and the points (n, m), without those that lack a metric."""
     F = (
         np.stack([result.full_metrics[name] for name in names], axis=1)
@@ -175,7 +175,7 @@ def _points(result: CellResult, names: Sequence[str]) -> tuple[Floats, Floats]:
     return result.full_times[is_known], F[is_known]
 
 
-def _volume(result: CellResult, names: Sequence[str], front: Front) -> Steps:
+def _volume(result: RepetitionResult, names: Sequence[str], front: Front) -> Steps:
     times, F = _points(result, names)
     found = hypervolume_over_time(times, F, reference=front.reference_point)
     return Steps(times=found.times, values=found.values / front.hypervolume)

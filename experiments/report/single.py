@@ -193,9 +193,9 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
     rows = []
     for arm, values in zip(arms, final, strict=True):
         known = values[np.isfinite(values)]
-        cells = results.of(task, arm, seeds)
+        n_trials = _mean_text([result.n_trials for result in results.of(task, arm, seeds)])
         if not known.size:
-            rows.append((arm.title, *("–",) * 5, f"0/{len(values)}", _mean_text([c.n_trials for c in cells])))
+            rows.append((arm.title, *("–",) * 5, f"0/{len(values)}", n_trials))
             continue
         found = summarize(known)
         low_high = bootstrap_interval(known, lambda picks: picks.mean(axis=1))
@@ -211,7 +211,7 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
                 f"{found.q25:.2f} to {found.q75:.2f}",
                 f"{tested.mean:.2f} ± {number_text(float(tested.se))}" if tested else "–",
                 f"{known.size}/{len(values)}",
-                _mean_text([cell.n_trials for cell in cells]),
+                n_trials,
             )
         )
     return Table(

@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.analysis.logs import Floats
 from experiments.analysis.summaries import summarize
-from experiments.report.results import CellResult, Results
+from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import number_text, test_errors
 from experiments.studies.study import Arm
 from jahs.errors import CorruptFile
@@ -40,7 +40,7 @@ def leaderboard_section(results: Results) -> Section:
             Table(
                 caption=f"{task}: error of the final incumbents in %, mean ± standard error over seeds",
                 columns=("", "arm", "", "validation", "test", "seeds"),
-                rows=tuple((str(place), *cells) for place, (_, cells) in enumerate(rows, start=1)),
+                rows=tuple((str(place), *texts) for place, (_, texts) in enumerate(rows, start=1)),
                 n_labels=3,
             )
         )
@@ -51,23 +51,23 @@ def _row(results: Results, task: str, arm: Arm) -> tuple[float, tuple[str, ...]]
     found = [result for result in results.of(task, arm) if result.configs]
     if not found:
         return None
-    seeds = [result.cell.seed for result in found]
+    seeds = [result.repetition.seed for result in found]
     said = np.array([result.incumbents.values[-1] for result in found])
     _check(said, _asked(results.bench[task], found, is_noisy=results.study.noise == "seeded"), task, arm, seeds)
     valid, test = summarize(said), summarize(test_errors(results, task, arm, seeds))
-    cells = (
+    texts = (
         f"{arm.chapter}: {arm.title}" if arm.chapter else arm.title,
         arm.optimizer,
         f"{valid.mean:.3f} ± {number_text(float(valid.se), 3)}",
         f"{test.mean:.3f} ± {number_text(float(test.se), 3)}",
         f"{len(found)}/{len(results.of(task, arm))}",
     )
-    return float(valid.mean), cells
+    return float(valid.mean), texts
 
 
-def _asked(bench: Benchmark, found: Sequence[CellResult], *, is_noisy: bool) -> Floats:
+def _asked(bench: Benchmark, found: Sequence[RepetitionResult], *, is_noisy: bool) -> Floats:
     configs = [result.configs[-1] for result in found]
-    seeds = np.array([result.cell.seed for result in found]) if is_noisy else None
+    seeds = np.array([result.repetition.seed for result in found]) if is_noisy else None
     return np.asarray(100.0 - bench.query_many(configs, seed=seeds, metrics=("valid_acc",))["valid_acc"])
 
 

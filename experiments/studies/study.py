@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.files.hashing import digest_facts
 
-__all__ = ["FULL_SIZES", "Arm", "Cell", "Family", "Study", "ViewChoice"]
+__all__ = ["FULL_SIZES", "Arm", "Family", "Repetition", "Study", "ViewChoice"]
 
 FULL_SIZES: Final = {"N": 5, "W": 16, "Resolution": 1.0}
 """Where a view holds the sizes that it neither searches nor uses as fidelities, as in JAHS-Bench-201."""
@@ -61,8 +61,8 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One run: an arm on a task with a seed."""
+class Repetition:
+    """One arm on one task with one seed: one trial log."""
 
     task: str
     arm: str
@@ -125,12 +125,12 @@ class Study:
                 return arm
         raise UnknownName.of("arm", name, [arm.name for arm in self.arms])
 
-    def cells(self, *, tasks: Sequence[str], arms: Sequence[str], n_seeds: int) -> Iterator[Cell]:
+    def repetitions(self, *, tasks: Sequence[str], arms: Sequence[str], n_seeds: int) -> Iterator[Repetition]:
         """Yield every run, seed after seed, so that what is there after a while compares all arms."""
         for seed in range(n_seeds):
             for task in tasks:
                 for arm in arms:
-                    yield Cell(task=task, arm=arm, seed=seed)
+                    yield Repetition(task=task, arm=arm, seed=seed)
 
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
         """The declaration as JSON has it."""
@@ -148,7 +148,7 @@ class Study:
         return cls(**{**given, **lists, "combinations": combinations, "arms": tuple(map(_read_arm, given["arms"]))})
 
     def digest_of(self, name: str) -> str:
-        """16 hex digits that stand for everything that is declared of what the cells of an arm do, its name included.
+        """Return 16 hex digits of everything declared that decides an arm's repetitions, its name included.
 
         Tasks, seeds and other arms may be added to a folder; titles may be reworded. Settings that an arm leaves to its
         optimiser are not in it: each log names them all, and a page refuses logs of one arm that differ in them.

@@ -10,8 +10,8 @@ import pytest
 import jahs
 from experiments import landscape as command
 from experiments.analysis import landscape
-from experiments.analysis.landscape import measure_landscape, with_errors_of_fit
-from experiments.report.landscape import landscape_document
+from experiments.analysis.landscape_measures import measure_landscape, with_errors_of_fit
+from experiments.report.landscape_page import landscape_document
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import METRICS

@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from experiments.cells import open_view
 from experiments.leaderboard import find_logs, leaderboard, main
 from experiments.optimizers import make
+from experiments.repetitions import open_view
 from experiments.studies.study import ViewChoice
 from jahs.errors import InvalidArgument
 from jahs.queries.views import View

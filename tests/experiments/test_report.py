@@ -189,7 +189,7 @@ def test_an_arm_that_has_not_been_run_on_a_task_is_left_out_there(page, bench):
     two = replace(
         results,
         tasks=(TASK, "cifar10"),
-        cells={**results.cells, ("cifar10", first.name): results.of(TASK, first)[:1]},
+        by_arm={**results.by_arm, ("cifar10", first.name): results.of(TASK, first)[:1]},
         bench={TASK: bench, "cifar10": bench},
     )
     document = build_document(two)
@@ -268,7 +268,7 @@ def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_
     assert "do not match their release" in caplog.text
     log.unlink()
     assert main([str(out), "--release", str(release)]) == 2
-    assert "has no finished cell" in caplog.text
+    assert "has no finished repetition" in caplog.text
     assert not (out / "report").exists()
 
 

@@ -44,7 +44,7 @@ def reference(release, tmp_path_factory):
     return out
 
 
-def test_a_run_leaves_one_whole_log_for_each_cell(reference, release, bench):
+def test_a_run_leaves_one_whole_log_for_each_repetition(reference, release, bench):
     found = logs(reference)
     assert list(found) == [f"fashion_mnist_mini/{ARM}/seed-{seed:04d}.jsonl" for seed in range(4)]
     assert len(set(found.values())) == 4
@@ -63,13 +63,13 @@ def test_a_run_leaves_one_whole_log_for_each_cell(reference, release, bench):
     assert facts.mean_runtime_s == pytest.approx(mean["runtime"].mean())
 
 
-def test_finished_cells_are_skipped_and_seeds_and_arms_may_be_added(reference, release, tmp_path, capsys):
+def test_finished_repetitions_are_skipped_and_seeds_and_arms_may_be_added(reference, release, tmp_path, capsys):
     out = tmp_path / "joint"
     assert run(out, release, seeds=1) == 0
     stamps = {path: path.stat().st_mtime_ns for path in out.rglob("*.jsonl")}
     assert run(out, release, seeds=3) == 0
     assert run(out, release, arms="random_search-nas_default", seeds=1) == 0
-    counts = list(map(int, re.findall(r'"cells_run": (\d+)', capsys.readouterr().out)))
+    counts = list(map(int, re.findall(r'"repetitions_run": (\d+)', capsys.readouterr().out)))
     assert counts == [1, 2, 1]
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
     assert read_folder(out).n_seeds == 3
@@ -132,7 +132,7 @@ def test_ctrl_c_stops_cleanly(release, tmp_path):
             os.killpg(running.pid, signal.SIGKILL)
             running.communicate()
     assert running.returncode == 130, text
-    assert "every finished cell is kept" in text
+    assert "every finished repetition is kept" in text
     assert "Traceback" not in text
 
 
@@ -146,7 +146,7 @@ def test_a_cluster_writes_the_same(reference, release, tmp_path):
     assert logs(tmp_path / "joint") == logs(reference)
 
 
-def test_progress_is_one_line_for_each_cell(release, tmp_path, caplog):
+def test_progress_is_one_line_for_each_repetition(release, tmp_path, caplog):
     caplog.set_level("INFO")
     run(tmp_path / "joint", release, seeds=2)
     lines = [line for line in caplog.messages if line.startswith(("1/2", "2/2"))]
@@ -155,7 +155,7 @@ def test_progress_is_one_line_for_each_cell(release, tmp_path, caplog):
 
 
 def test_an_optimiser_that_fails_costs_its_own_cell_alone(release, tmp_path, caplog, monkeypatch):
-    import experiments.cells
+    import experiments.repetitions
 
     class Broken:
         name = "broken"
@@ -166,15 +166,15 @@ def test_an_optimiser_that_fails_costs_its_own_cell_alone(release, tmp_path, cap
         def tell(self, trial):
             pass
 
-    make = experiments.cells.make
+    make = experiments.repetitions.make
 
     def break_one(name, view, *, seed, **more):
         return Broken() if seed == 1 else make(name, view, seed=seed, **more)
 
-    monkeypatch.setattr(experiments.cells, "make", break_one)
+    monkeypatch.setattr(experiments.repetitions, "make", break_one)
     out = tmp_path / "joint"
     assert run(out, release, seeds=3) == 2
-    assert "1 of 3 cells failed" in caplog.text
+    assert "1 of 3 repetitions failed" in caplog.text
     assert "lost" in caplog.text
     assert [name[-9:-6] for name in logs(out)] == ["000", "002"]
     assert not list(out.rglob(".*.part"))
@@ -188,7 +188,7 @@ def test_a_full_disk_costs_the_cell_that_it_cut_and_no_other(reference, release,
     assert run(out, release, seeds=1) == 0
     with full_disk(len((out / "study.json").read_bytes()) + 1000):
         assert run(out, release, seeds=2) == 2
-    assert "1 of 1 cells failed" in caplog.text
+    assert "1 of 1 repetitions failed" in caplog.text
     assert "could not be written: the disk is full" in caplog.text
     assert [name[-9:-6] for name in logs(out)] == ["000"]
     assert not list(out.rglob(".*.part"))
@@ -196,7 +196,7 @@ def test_a_full_disk_costs_the_cell_that_it_cut_and_no_other(reference, release,
     assert logs(out) == logs(reference)
 
 
-def test_every_command_that_ran_cells_is_kept(release, tmp_path, monkeypatch):
+def test_every_command_that_ran_repetitions_is_kept(release, tmp_path, monkeypatch):
     out = tmp_path / "joint"
     for commit, seeds in (("a", 1), ("a", 1), ("b", 1), ("b", 2), ("c", 2)):
         monkeypatch.setattr("experiments.run.commit", lambda commit=commit: commit)
@@ -313,7 +313,7 @@ def test_a_folder_of_another_study_or_release_is_refused(reference, release, tmp
     assert run(out, release, study="fidelity", arms="random_search") == 2
     assert "it holds the study 'joint', not 'fidelity'" in caplog.text
     assert run(out, release.parent / "plain") == 2
-    assert "its cells asked release" in caplog.text
+    assert "its repetitions asked release" in caplog.text
     assert logs(out) == before
     other = tmp_path / "notes"
     other.mkdir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from experiments.optimizers.baseline import Result
+from experiments.optimizers.baseline import TrialResult
 from experiments.optimizers.settings import OptimizerSettings, Within
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import dehb as adapter
@@ -64,6 +64,6 @@ class Dehb(Tool[DehbSettings]):
         """Return a job's config and fidelity."""
         return adapter.to_config(trial["config"], self.view.space), trial["fidelity"]
 
-    def tell_tool(self, trial: Any, result: Result) -> None:
+    def tell_tool(self, trial: Any, result: TrialResult) -> None:
         """Tell the loss."""
         self._dehb.tell(trial, {"fitness": self.told_losses(result)[0], "cost": 0.0})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from experiments.optimizers.baseline import Result
+from experiments.optimizers.baseline import TrialResult
 from experiments.optimizers.settings import OptimizerSettings, Within
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import neps as adapter
@@ -80,7 +80,7 @@ class Neps(Tool[NepsSettings]):
         _, budget = adapter.split_budget(trial.config, self.view.space)
         return adapter.to_config(trial.config, self.view.space), budget
 
-    def tell_tool(self, trial: Any, result: Result) -> None:
+    def tell_tool(self, trial: Any, result: TrialResult) -> None:
         """Tell the loss."""
         with self._chance:
             self._neps.tell(trial, self.told_losses(result)[0])

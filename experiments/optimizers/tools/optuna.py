@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from experiments.optimizers.baseline import Result
+from experiments.optimizers.baseline import TrialResult
 from experiments.optimizers.settings import OptimizerSettings, Within
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import optuna as adapter
@@ -58,7 +58,7 @@ class Optuna(Tool[OptunaSettings]):
         """Return a trial's config."""
         return adapter.to_config(trial.params, self.view.space), None
 
-    def tell_tool(self, trial: Any, result: Result) -> None:
+    def tell_tool(self, trial: Any, result: TrialResult) -> None:
         """Tell the losses, or that the trial failed."""
         if result.is_known:
             self._study.tell(trial, result.losses.tolist())

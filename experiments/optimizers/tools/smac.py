@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from experiments.optimizers.baseline import Result
+from experiments.optimizers.baseline import TrialResult
 from experiments.optimizers.settings import OptimizerSettings, Within
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import smac as adapter
@@ -72,7 +72,7 @@ class Smac(Tool[SmacSettings]):
         """Return a trial's config and budget."""
         return adapter.to_config(trial.config, self.view.space), trial.budget
 
-    def tell_tool(self, trial: Any, result: Result) -> None:
+    def tell_tool(self, trial: Any, result: TrialResult) -> None:
         """Tell the losses, or that the trial crashed."""
         status = self._value.StatusType
         losses = self.told_losses(result)

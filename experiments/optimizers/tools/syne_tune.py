@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, cast
 
-from experiments.optimizers.baseline import Result
+from experiments.optimizers.baseline import TrialResult
 from experiments.optimizers.settings import OptimizerSettings, Within
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import syne_tune as adapter
@@ -97,7 +97,7 @@ class Bohb(Tool[BohbSettings]):
         """Return a trial's config; it starts at the full fidelity."""
         return adapter.to_config(trial.config, self.view.space), None
 
-    def tell_tool(self, trial: Any, result: Result) -> None:
+    def tell_tool(self, trial: Any, result: TrialResult) -> None:
         """Tell that the trial is complete, or remove it: it was stopped at a rung, or failed."""
         if result.is_known:
             told = {_LOSS: self.told_losses(result)[0], _EPOCH: self.view.max_epoch}

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.optimizers.baseline import Baseline, Result, S
+from experiments.optimizers.baseline import Baseline, S, TrialResult
 from jahs.adapters.budgets import Budgets
 from jahs.simulate.trial import AskedFidelity
 from jahs.spaces.configs import Config
@@ -53,10 +53,10 @@ class Tool(Baseline[S]):
         """Return the config and the budget of a tool's trial; None: the full budget."""
 
     @abstractmethod
-    def tell_tool(self, trial: Any, result: Result) -> None:
+    def tell_tool(self, trial: Any, result: TrialResult) -> None:
         """Tell the tool the result of its trial; `result.is_known` is false for a failed one."""
 
-    def told_losses(self, result: Result) -> list[float]:
+    def told_losses(self, result: TrialResult) -> list[float]:
         """Return finite losses; those of a failed trial are no better than any loss told before."""
         if result.is_known:
             self._largest = np.maximum(self._largest, result.losses)
@@ -72,6 +72,6 @@ class Tool(Baseline[S]):
         config, budget = self.read_trial(trial)
         return config, None if budget is None else self.budgets.fidelity(budget), trial
 
-    def learn(self, result: Result) -> None:
+    def learn(self, result: TrialResult) -> None:
         """Tell the tool."""
         self.tell_tool(result.memo, result)

@@ -8,7 +8,7 @@ from typing import Final
 import matplotlib as mpl
 import numpy as np
 
-from experiments.analysis.landscape import N_BEST, N_RANDOM, Landscape, Scale, Variance
+from experiments.analysis.landscape_measures import N_BEST, N_RANDOM, Landscape, Scale, Variance
 from experiments.analysis.summaries import Interval
 from experiments.analysis.variance import INTERPLAY
 from jahs.tasks.definitions import Task, caveats_of
