@@ -84,12 +84,12 @@ _entry_bohb = partial(_entry, "tools.syne_tune:Bohb", needs=("syne-tune", "huggi
 
 OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
     {
-        "random_search": _entry("random_search:RandomSearch", "Random search", "many"),
-        "local_search": _entry("local_search:LocalSearch", "Local search"),
-        "evolution": _entry("evolution:Evolution", "Evolution", removes="worst"),
-        "regularized_evolution": _entry("evolution:Evolution", "Regularized evolution", removes="oldest"),
+        "random_search": _entry("random_search:RandomSearch", "random search", "many"),
+        "local_search": _entry("local_search:LocalSearch", "local search"),
+        "evolution": _entry("evolution:Evolution", "non-regularized evolution", removes="worst"),
+        "regularized_evolution": _entry("evolution:Evolution", "regularized evolution", removes="oldest"),
         "reinforce": _entry("reinforce:Reinforce", "REINFORCE"),
-        "successive_halving": _entry("halving:Halving", "Successive halving", "many", "cheap", brackets="deepest"),
+        "successive_halving": _entry("halving:Halving", "successive halving", "many", "cheap", brackets="deepest"),
         "hyperband": _entry("halving:Halving", "Hyperband", "many", "cheap", brackets="all"),
         "asha": _entry("asha:Asha", "ASHA", "many", "cheap"),
         "nsga2": _entry("nsga2:Nsga2", "NSGA-II", "many"),
@@ -99,7 +99,7 @@ OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
         "smac_multi_fidelity": _entry_smac("SMAC (multi-fidelity)", "many", "cheap", "model", facade="multi_fidelity"),
         "dehb": _entry_dehb("DEHB", "cheap"),
         "syne_tune_bohb": _entry_bohb("BOHB (Syne Tune)", "cheap", "model"),
-        "neps_random_search": _entry_neps("Random search (NePS)", algorithm="random_search"),
+        "neps_random_search": _entry_neps("random search (NePS)", algorithm="random_search"),
         "neps_hyperband": _entry_neps("Hyperband (NePS)", "cheap", algorithm="hyperband"),
         "neps_priorband": _entry_neps("PriorBand (NePS)", "cheap", algorithm="priorband"),
         "neps_pibo": _entry_neps("πBO (NePS)", "model", algorithm="pibo"),

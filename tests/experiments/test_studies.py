@@ -93,7 +93,7 @@ def test_a_digest_stands_for_what_decides_about_a_cell_and_for_nothing_else():
 
 def test_a_name_is_one_arm():
     study = STUDIES["joint"]
-    with pytest.raises(InvalidArgument, match="arms of the same name: random_search-jahs"):
+    with pytest.raises(InvalidArgument, match="several arms have the name random_search-jahs"):
         replace(study, arms=(study.arms[0], study.arms[0]))
     with pytest.raises(UnknownName, match="did you mean 'random_search-jahs'"):
         study.arm("random_search-jah")
