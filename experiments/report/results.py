@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from experiments.analysis.logs import FINISHED, Floats, trial_log
 from experiments.analysis.steps import Steps, incumbents
 from experiments.benches import release_facts
@@ -174,7 +172,7 @@ def read_repetition(
         full_times=found.end[found.is_full] / unit,
         full_metrics={name: found.minimised(name)[found.is_full] for name in metrics if name in found.metrics},
         n_trials=len(found),
-        n_finished=int(np.sum(found.status == FINISHED)),
+        n_finished=sum(trial.status == FINISHED for trial in found.trials),
         busy=spent / available if available else 0.0,
         settings={k: v for k, v in settings.items() if k != "seed"} if isinstance(settings, Mapping) else {},
     )

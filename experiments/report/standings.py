@@ -1,4 +1,4 @@
-"""The leaderboard of a study: who has the best networks in the end, asked again from the release."""
+"""The leaderboard of a study: the final incumbents, recomputed from the release."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from experiments.analysis.logs import Floats
 from experiments.analysis.summaries import summarize
 from experiments.report.results import RepetitionResult, Results
-from experiments.report.single import number_text, test_errors
+from experiments.report.single import estimate_text, test_errors
 from experiments.studies.study import Arm
 from jahs.errors import CorruptFile
 from jahs.queries.benchmark import Benchmark
@@ -22,15 +22,15 @@ _RELATIVE: Final = 1e-5
 
 
 def leaderboard_section(results: Results) -> Section:
-    """A table for each task; every incumbent's accuracy is asked again, and must be the one in its log.
+    """Return a table for each task. The accuracy of every incumbent must equal the one in its log.
 
     Raises:
-        CorruptFile: a log says something else than its release.
+        CorruptFile: a log contradicts its release.
     """
     blocks: list[Block] = [
         Text(
-            text="Recomputed from the logs: every final incumbent was asked again from the release, and is what its "
-            "log says. python -m experiments.leaderboard checks every trial, and takes other people's logs as well."
+            text="The errors of all final incumbents were queried again from the release and match the logs. "
+            "`python -m experiments.leaderboard` checks every trial, also of other people's logs."
         )
     ]
     for task in results.tasks:
@@ -38,8 +38,8 @@ def leaderboard_section(results: Results) -> Section:
         rows = sorted(found, key=lambda row: row[0])
         blocks.append(
             Table(
-                caption=f"{task}: error of the final incumbents in %, mean ± standard error over seeds",
-                columns=("", "arm", "", "validation", "test", "seeds"),
+                caption=f"{task}: errors of the final incumbents, mean ± standard error over seeds",
+                columns=("place", "arm", "optimiser", "validation error (%)", "test error (%)", "seeds with a result"),
                 rows=tuple((str(place), *texts) for place, (_, texts) in enumerate(rows, start=1)),
                 n_labels=3,
             )
@@ -58,8 +58,8 @@ def _row(results: Results, task: str, arm: Arm) -> tuple[float, tuple[str, ...]]
     texts = (
         f"{arm.chapter}: {arm.title}" if arm.chapter else arm.title,
         arm.optimizer,
-        f"{valid.mean:.3f} ± {number_text(float(valid.se), 3)}",
-        f"{test.mean:.3f} ± {number_text(float(test.se), 3)}",
+        estimate_text(valid, 3),
+        estimate_text(test, 3),
         f"{len(found)}/{len(results.of(task, arm))}",
     )
     return float(valid.mean), texts

@@ -20,7 +20,7 @@ _OPTIMIZERS: Final = ("random_search", "nsga2", "hyperband", "asha", "optuna_tpe
 MULTIOBJECTIVE: Final = Study(
     name="multiobjective",
     title="Accuracy against cost",
-    question="Which optimiser finds the best trade-offs of accuracy with latency, multiply-adds, parameters or runtime?",
+    question="Which optimisers find the trade-offs of accuracy with latency, multiply-adds, parameters and runtime?",
     protocol=(
         "Hypervolume and IGD+ of all evaluations at the highest fidelity, with the reference points and fronts that "
         "are frozen in the release. (JAHS-Bench-201 uses the worst values of each method's own runs as the reference "
