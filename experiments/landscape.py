@@ -18,7 +18,7 @@ from typing import Final
 
 import jahs
 from experiments.analysis.landscape_measures import Landscape, measure_landscape, with_errors_of_fit
-from experiments.benches import open_benchmark, release_facts
+from experiments.benches import open_benchmark, release_of
 from experiments.refits import refits
 from experiments.report.build import check_target, write_document, written
 from experiments.report.landscape_page import landscape_document
@@ -66,7 +66,8 @@ def draw_landscape(settings: LandscapeSettings) -> Path:
     bench = open_benchmark(settings.task, settings.release)
     found = measure_landscape(bench, settings.metric, n=settings.n, seed=settings.seed)
     refitted = list(_refitted(bench, settings))
-    facts = release_facts(bench)
+    release = release_of(bench)
+    origin = f"{release.facts.get('version')} ({release.facts.get('source')}"
     document = landscape_document(
         with_errors_of_fit(found, refitted),
         bench.task,
@@ -74,7 +75,7 @@ def draw_landscape(settings: LandscapeSettings) -> Path:
         facts=(
             ("command", shlex.join(_command(settings))),
             ("commit", str(commit())),
-            ("release", f"{settings.task}: {facts.version} ({facts.source}, {facts.sha256[:16]})"),
+            ("release", f"{settings.task}: {origin}, {release.sha256[:16]})"),
             ("versions", ", ".join(f"{name} {version}" for name, version in package_versions().items())),
         ),
     )

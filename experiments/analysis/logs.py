@@ -29,13 +29,12 @@ class TrialLog:
 
     Attributes:
         trials: the trials, (n,).
-        start, end: simulated seconds, (n,); a result is known from `end` on.
+        end: simulated seconds, (n,); a result is known from then on.
         is_full: whether the trial finished at the highest fidelity, (n,).
         metrics: one array for each metric, NaN for missing values.
     """
 
     trials: Sequence[Trial]
-    start: Floats
     end: Floats
     is_full: NDArray[np.bool_]
     metrics: dict[str, Floats]
@@ -70,13 +69,13 @@ def trial_log(header: Mapping[str, Any], trials: Iterable[Trial]) -> TrialLog:
     except (KeyError, TypeError, AttributeError, ValueError) as err:
         raise InvalidTable("the header of the log does not name the fidelities of its view") from err
     given = sorted(trials, key=lambda t: (t.end, t.trial))
-    start, end = (np.array([getattr(t, key) for t in given], dtype=np.float64) for key in ("start", "end"))
+    end = np.array([t.end for t in given], dtype=np.float64)
     is_full = np.array([t.status == FINISHED for t in given], dtype=np.bool_)
     for name, highest in full.items():
         is_full &= _column([t.fidelity for t in given], name) == highest
     names = sorted({name for t in given for name in t.metrics})
     metrics = {name: _column([t.metrics for t in given], name) for name in names}
-    return TrialLog(trials=given, start=start, end=end, is_full=is_full, metrics=metrics)
+    return TrialLog(trials=given, end=end, is_full=is_full, metrics=metrics)
 
 
 def _column(mappings: Sequence[Mapping[str, Any]], name: str) -> Floats:

@@ -1,4 +1,4 @@
-"""A study's logs, reduced to what its page shows. Time is in mean full evaluations from here on."""
+"""A study's logs, reduced to the content of its page. Time is in mean full evaluations."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from experiments.analysis.logs import FINISHED, Floats, trial_log
+from experiments.analysis.logs import Floats, trial_log
 from experiments.analysis.steps import Steps, incumbents
-from experiments.benches import release_facts
+from experiments.benches import release_of
 from experiments.folder import StudyFolder, TaskFacts, read_folder
 from experiments.studies.study import Arm, Repetition, Study
 from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
@@ -20,7 +20,7 @@ from workshop.jobs import in_processes
 
 __all__ = ["RepetitionResult", "Results", "read_repetition", "read_results"]
 
-_FEW: Final = 64  # logs; more are worth starting processes for
+_FEW: Final = 64  # logs; more are worth starting processes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,14 +28,13 @@ class RepetitionResult:
     """One log, reduced.
 
     Attributes:
-        repetition: which.
-        incumbents: validation error over time, in mean full evaluations.
-        configs: of each incumbent.
-        full_times: when each trial at the highest fidelity was known, (n,).
-        full_metrics: what it measured, minimised; only the metrics that were asked for.
-        n_trials, n_finished: how many there were, and how many ended as they should.
-        busy: share of the workers' time that was spent on trials.
-        settings: all of the optimiser's but for its seed.
+        repetition: its repetition.
+        incumbents: the incumbent's validation error over time.
+        configs: the config of each incumbent.
+        full_times: ends of the trials at the highest fidelity, (n,).
+        full_metrics: the requested metrics of these trials, to be minimised.
+        n_trials: number of trials.
+        settings: the optimiser's settings except its seed.
     """
 
     repetition: Repetition
@@ -44,21 +43,19 @@ class RepetitionResult:
     full_times: Floats
     full_metrics: Mapping[str, Floats]
     n_trials: int
-    n_finished: int
-    busy: float
     settings: Mapping[str, Any]  # Any: JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Results:
-    """A folder of a study with everything that was read from it.
+    """The content of a study's folder.
 
     Attributes:
-        folder: where, and with what it was run.
+        folder: the folder.
         study: its declaration.
         tasks, arms: those with at least one result, in order.
         by_arm: results by task and arm, in order of seeds.
-        bench: by task, to ask for test accuracies and reference points.
+        bench: benchmarks by task, for test accuracies and reference points.
     """
 
     folder: StudyFolder
@@ -69,23 +66,23 @@ class Results:
     bench: Mapping[str, Benchmark]
 
     def arms_of(self, chapter: str, task: str | None = None) -> tuple[Arm, ...]:
-        """The arms of a chapter with at least one result: on this task, or on any."""
+        """Return the arms of a chapter with at least one result on this task, or on any."""
         return tuple(
             arm for arm in self.arms if arm.chapter == chapter and (task is None or (task, arm.name) in self.by_arm)
         )
 
     def seeds(self, task: str, arms: Sequence[Arm]) -> list[int]:
-        """The seeds that every one of the arms has finished on a task: what can be compared in pairs."""
+        """Return the seeds that all these arms have finished on a task."""
         sets = [{result.repetition.seed for result in self.by_arm.get((task, arm.name), ())} for arm in arms]
         return sorted(set.intersection(*sets)) if sets else []
 
     def of(self, task: str, arm: Arm, seeds: Sequence[int] | None = None) -> list[RepetitionResult]:
-        """Results of an arm on a task, of some seeds or all, in order of seeds."""
+        """Return the results of an arm on a task in order of seeds; `seeds` selects some."""
         found = self.by_arm.get((task, arm.name), ())
         return [result for result in found if seeds is None or result.repetition.seed in seeds]
 
     def steps(self, task: str, arm: Arm, seeds: Sequence[int] | None = None) -> list[Steps]:
-        """Validation error over time for each seed."""
+        """Return validation error over time for each seed."""
         return [result.incumbents for result in self.of(task, arm, seeds)]
 
 
@@ -94,23 +91,23 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
 
     Args:
         path: the folder.
-        bench: what answers for each task.
+        bench: the benchmark of each task.
         workers: processes that read.
 
     Raises:
-        MissingData: it is no study, or has no finished repetition.
-        ProtocolMismatch: a benchmark is of another release than the logs, or logs of one arm are of other settings.
-        CorruptFile: a log cannot be read, or is of another study.
+        MissingData: the folder is not a study, or has no finished repetition.
+        ProtocolMismatch: a benchmark has another release than the logs, or settings differ between logs of one arm.
+        CorruptFile: a log cannot be read, or belongs to another study.
     """
     folder = read_folder(path)
     study = folder.study
     for task, facts in folder.tasks.items():
-        if (found := release_facts(bench[task]).sha256) != facts.release:
-            raise ProtocolMismatch(f"{task}: the logs asked release {facts.release[:16]}, this one is {found[:16]}")
+        if (found := release_of(bench[task]).sha256) != facts.release:
+            raise ProtocolMismatch(f"{task}: the logs used release {facts.release[:16]}, this one is {found[:16]}")
     wanted = study.repetitions(tasks=[*folder.tasks], arms=folder.arms, n_seeds=folder.n_seeds)
     repetitions = [repetition for repetition in wanted if (path / repetition.path).exists()]
     if not repetitions:
-        raise MissingData(f"{path} has no finished repetition; python -m experiments.run goes on with it")
+        raise MissingData(f"{path} has no finished repetition; python -m experiments.run continues it")
     metrics = tuple(dict.fromkeys(name for names in study.combinations for name in names))
     digests = {name: study.digest_of(name) for name in folder.arms}
     calls = [
@@ -144,7 +141,7 @@ def read_repetition(
     """Read and reduce one log.
 
     Raises:
-        CorruptFile: the log was cut short, or its header says that it is of another repetition.
+        CorruptFile: the log was cut short, or belongs to another repetition.
     """
     source = path / repetition.path
     log = read_log(source)
@@ -157,14 +154,12 @@ def read_repetition(
         "arm_digest": digest,
     }
     if wrong := [f"{key}={said[key]!r} instead of {expected[key]!r}" for key in said if said[key] != expected[key]]:
-        raise CorruptFile(f"{source} is not the log of its place: {', '.join(wrong)}; remove it and run again")
+        raise CorruptFile(f"{source} belongs to another repetition: {', '.join(wrong)}; remove it and run again")
     if log.ending is None:
         raise CorruptFile(f"{source} was cut short; remove it and run again")
     found = trial_log(log.header, log.trials)
     best, unit = incumbents(found), facts.mean_runtime_s
     settings = log.header.get("optimizer_settings")
-    spent = float((found.end - found.start).sum())
-    available = float(log.header["workers"]) * float(log.ending["clock"])  # type: ignore[arg-type]  # JSON numbers
     return RepetitionResult(
         repetition=repetition,
         incumbents=best.steps.scaled(unit),
@@ -172,8 +167,6 @@ def read_repetition(
         full_times=found.end[found.is_full] / unit,
         full_metrics={name: found.minimised(name)[found.is_full] for name in metrics if name in found.metrics},
         n_trials=len(found),
-        n_finished=sum(trial.status == FINISHED for trial in found.trials),
-        busy=spent / available if available else 0.0,
         settings={k: v for k, v in settings.items() if k != "seed"} if isinstance(settings, Mapping) else {},
     )
 
