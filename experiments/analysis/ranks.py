@@ -34,7 +34,6 @@ class Comparison:
 
     Attributes:
         mean_ranks: 1 is best, (n_arms,).
-        friedman_p: p-value of Friedman's test; NaN with fewer than three arms.
         pairs: every pair of arms.
         cliques: maximal groups of two or more arms, adjacent in rank, without a significant pair; best first.
         alpha: significance level.
@@ -42,7 +41,6 @@ class Comparison:
     """
 
     mean_ranks: Floats
-    friedman_p: float
     pairs: tuple[Pair, ...]
     cliques: tuple[tuple[int, ...], ...]
     alpha: float
@@ -90,8 +88,7 @@ def compare(values: Floats, *, alpha: float = 0.05) -> Comparison:
     n_arms, n_blocks = values.shape
     if n_arms < 2 or n_blocks < _FEWEST_BLOCKS:
         raise InvalidArgument(f"values has {n_arms} arms and {n_blocks} blocks; a comparison requires two of each")
-    block_ranks = ranks(values)
-    of_arm = block_ranks.mean(axis=1)
+    of_arm = mean_ranks(values)
     # An arm without a result gets the worst result of all.
     worst = np.nanmax(values) if not np.all(np.isnan(values)) else 0.0
     filled = np.where(np.isnan(values), worst, values)
@@ -103,7 +100,6 @@ def compare(values: Floats, *, alpha: float = 0.05) -> Comparison:
     )
     return Comparison(
         mean_ranks=of_arm,
-        friedman_p=_friedman_p(block_ranks),
         pairs=pairs,
         cliques=_cliques(of_arm, {(pair.one, pair.other) for pair in pairs if pair.p_holm < alpha}),
         alpha=alpha,
@@ -143,15 +139,6 @@ def _tau(one: Floats, other: Floats) -> Floats:
     signs = [np.sign(world[:, i] - world[:, j]) for world in (one, other)]
     n_ordered = np.sqrt(np.prod([np.abs(sign).sum(axis=1) for sign in signs], axis=0))
     return np.asarray((signs[0] * signs[1]).sum(axis=1) / np.maximum(n_ordered, 1.0))
-
-
-def _friedman_p(block_ranks: Floats) -> float:
-    n_arms = len(block_ranks)
-    if n_arms < 3:
-        return float("nan")
-    if np.all(block_ranks == block_ranks[0]):
-        return 1.0
-    return float(stats.friedmanchisquare(*block_ranks).pvalue)
 
 
 def _cliques(of_arm: Floats, differ: set[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:

@@ -43,7 +43,6 @@ class Entry:
         factory, settings: "module:name" of the factory and of its `OptimizerSettings`.
         preset: settings that select this optimiser where a factory makes several.
         has_many_objectives: whether it takes more than one objective.
-        uses_fidelities: whether it trains at lower fidelities.
         family: whether it fits a model.
         needs: requirements for `pip install`.
     """
@@ -53,13 +52,12 @@ class Entry:
     settings: str
     preset: Mapping[str, object] = field(default_factory=dict)
     has_many_objectives: bool = False
-    uses_fidelities: bool = False
     family: Literal["model-free", "model-based"] = "model-free"
     needs: tuple[str, ...] = ()
 
 
-_Trait: TypeAlias = Literal["many", "cheap", "model"]
-"""Takes several objectives; trains at lower fidelities; fits a model."""
+_Trait: TypeAlias = Literal["many", "model"]
+"""Takes several objectives; fits a model."""
 
 
 def _entry(path: str, title: str, *traits: _Trait, needs: tuple[str, ...] = (), **preset: object) -> Entry:
@@ -70,7 +68,6 @@ def _entry(path: str, title: str, *traits: _Trait, needs: tuple[str, ...] = (), 
         settings=f"{factory}Settings",
         preset=preset,
         has_many_objectives="many" in traits,
-        uses_fidelities="cheap" in traits,
         family="model-based" if "model" in traits else "model-free",
         needs=needs,
     )
@@ -89,19 +86,19 @@ OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
         "evolution": _entry("evolution:Evolution", "non-regularized evolution", removes="worst"),
         "regularized_evolution": _entry("evolution:Evolution", "regularized evolution", removes="oldest"),
         "reinforce": _entry("reinforce:Reinforce", "REINFORCE"),
-        "successive_halving": _entry("halving:Halving", "successive halving", "many", "cheap", brackets="deepest"),
-        "hyperband": _entry("halving:Halving", "Hyperband", "many", "cheap", brackets="all"),
-        "asha": _entry("asha:Asha", "ASHA", "many", "cheap"),
+        "successive_halving": _entry("halving:Halving", "successive halving", "many", brackets="deepest"),
+        "hyperband": _entry("halving:Halving", "Hyperband", "many", brackets="all"),
+        "asha": _entry("asha:Asha", "ASHA", "many"),
         "nsga2": _entry("nsga2:Nsga2", "NSGA-II", "many"),
         "optuna_tpe": _entry_optuna("TPE (Optuna)", "many", "model", sampler="tpe"),
         "optuna_nsga2": _entry_optuna("NSGA-II (Optuna)", "many", sampler="nsga2"),
         "smac_black_box": _entry_smac("SMAC (black box)", "many", "model", facade="black_box"),
-        "smac_multi_fidelity": _entry_smac("SMAC (multi-fidelity)", "many", "cheap", "model", facade="multi_fidelity"),
-        "dehb": _entry_dehb("DEHB", "cheap"),
-        "syne_tune_bohb": _entry_bohb("BOHB (Syne Tune)", "cheap", "model"),
+        "smac_multi_fidelity": _entry_smac("SMAC (multi-fidelity)", "many", "model", facade="multi_fidelity"),
+        "dehb": _entry_dehb("DEHB"),
+        "syne_tune_bohb": _entry_bohb("BOHB (Syne Tune)", "model"),
         "neps_random_search": _entry_neps("random search (NePS)", algorithm="random_search"),
-        "neps_hyperband": _entry_neps("Hyperband (NePS)", "cheap", algorithm="hyperband"),
-        "neps_priorband": _entry_neps("PriorBand (NePS)", "cheap", algorithm="priorband"),
+        "neps_hyperband": _entry_neps("Hyperband (NePS)", algorithm="hyperband"),
+        "neps_priorband": _entry_neps("PriorBand (NePS)", algorithm="priorband"),
         "neps_pibo": _entry_neps("πBO (NePS)", "model", algorithm="pibo"),
     }
 )
