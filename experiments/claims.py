@@ -156,7 +156,7 @@ def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
         raise ProtocolMismatch(f"the view in the header is invalid: {err}") from err
     if searched != view.space.searched or said["fidelities"] != dict(view.full):
         raise ProtocolMismatch(
-            f"the header says that {', '.join(map(str, searched))} are searched up to {said['fidelities']}; the "
+            f"the header says that {', '.join(map(str, searched))} are searched up to {said['fidelities']}, but the "
             f"view that fixes {fixed} searches {', '.join(view.space.searched)} up to {dict(view.full)}"
         )
     return view

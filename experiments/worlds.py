@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, overload
+from typing import Final, Literal, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,7 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.files.atomic import write_beside
 from jahs.files.runs import is_timed
 from jahs.files.tables import take
-from jahs.queries.queryable import At
-from jahs.queries.result import Result
+from jahs.queries.queryable import At, Queryable
 from jahs.release import RecordedTable
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
 from jahs.spaces.columns import Configs
@@ -98,7 +97,7 @@ class Worlds:
 
 
 class World:
-    """A benchmark that answers with the nearest recorded config; for `jahs.View`."""
+    """The part of a benchmark that simulations use, answered with the nearest recorded config."""
 
     def __init__(self, worlds: Worlds, name: WorldName) -> None:
         self.task = worlds.task
@@ -157,33 +156,6 @@ class World:
         one = last if at is None else read_epoch(at, last)
         epochs = np.full(len(rows), one) if each_at is None else read_epochs(each_at, last)
         return {name: self._answers[name][rows, epochs - 1] for name in metrics or METRIC_NAMES}
-
-    def query(
-        self,
-        config: Mapping[str, object],
-        *,
-        at: At | None = None,
-        seed: int | None = None,
-        metrics: Sequence[str] | None = None,
-    ) -> Result:
-        """Return the metrics of one config."""
-        found = self.query_many([config], at=at, seed=seed, metrics=metrics)
-        return Result({name: float(values[0]) for name, values in found.items()}, self.fidelity(at), None, "exact")
-
-    def trajectory(
-        self,
-        config: Mapping[str, object],
-        *,
-        frm: int = 1,
-        to: int | None = None,
-        step: int = 1,
-        seed: int | None = None,
-        metrics: Sequence[str] | None = None,
-    ) -> dict[str, NDArray[Any]]:
-        """Return the metrics of one config, epoch by epoch."""
-        epochs = np.arange(frm, (to or self.max_epoch) + 1, step)
-        answers = self.query_many([config] * len(epochs), each_at=epochs, seed=seed, metrics=metrics)
-        return {"epoch": epochs, **answers}
 
 
 def build_worlds(
@@ -260,9 +232,9 @@ def worlds_path(study: Path, task_name: str) -> Path:
 
 
 @functools.lru_cache(maxsize=8)
-def open_world(path: Path, task_name: str, name: WorldName) -> World:
+def open_world(path: Path, task_name: str, name: WorldName) -> Queryable:
     """Return a world; it is read once per process."""
-    return World(read_worlds(path, task_name), name)
+    return cast("Queryable", World(read_worlds(path, task_name), name))  # simulations use `query_many` alone
 
 
 def _recorded_means(measured: Measurements, max_epoch: int) -> tuple[NDArray[np.uint64], dict[str, Floats]]:

@@ -106,7 +106,9 @@ class Baseline(ABC, Generic[S]):
             InvalidArgument: it did not propose this trial, or has its result already.
         """
         if trial.tag not in self._open:
-            raise InvalidArgument(f"{self.name} was told of trial {trial.trial}, which it does not wait for")
+            raise InvalidArgument(
+                f"{self.name} does not wait for the result of trial {trial.trial}; tell each proposed trial once"
+            )
         self.learn(TrialResult(trial.config, self._losses(trial), self._open.pop(trial.tag)))
 
     def _losses(self, trial: Trial) -> Losses:

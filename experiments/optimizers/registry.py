@@ -23,7 +23,7 @@ __all__ = ["OPTIMIZERS", "Entry", "Optimizer", "make"]
 
 
 class Optimizer(Driven, Protocol):
-    """An optimiser with a name and settings, asked and told by a `jahs.simulate.Simulation`."""
+    """An optimiser of a `jahs.simulate.Simulation` with a name and settings."""
 
     @property
     def name(self) -> str:

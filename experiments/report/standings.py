@@ -76,6 +76,6 @@ def _check(said: Floats, asked: Floats, task: str, arm: Arm, seeds: Sequence[int
     if wrong.size:
         i = int(wrong[0])
         raise CorruptFile(
-            f"{task}/{arm.name}/seed-{seeds[i]:04d}.jsonl says {said[i]} % validation error for its incumbent, but the "
-            f"release answers {asked[i]} %; {wrong.size} logs of this arm do not match their release"
+            f"{task}/{arm.name}/seed-{seeds[i]:04d}.jsonl has an incumbent with {said[i]} % validation error, but the "
+            f"release has {asked[i]} %; {wrong.size} logs of this arm do not match their release"
         )

@@ -41,7 +41,7 @@ class Dehb(Tool[DehbSettings]):
         super().prepare()
         settings = self._settings
         self._dehb = import_tool("dehb", needs="dehb").DEHB(
-            f=lambda *_, **__: None,  # never called: it is asked and told
+            f=lambda *_, **__: None,  # never called: ask and tell are used instead
             cs=adapter.make_space(self.view.space),
             dimensions=len(shown_parameters(self.view.space)),
             min_fidelity=1,
