@@ -146,7 +146,7 @@ def _speedup_blocks(results: Results, task: str, plain: str, names: list[str]) -
             parts.append(f"{arm.title} {speedup_text([found])}")
     said = "Speed-up to the final mean validation error of random search, with 95 % bootstrap intervals: "
     bounds = (
-        " (≤ marks an upper bound: the target is not reached within the budget, or not in more than 2.5 % of resamples)"
+        " (≤ marks an upper bound: the arm, or more than 2.5 % of its resamples, does not reach it within the budget)"
         if "≤" in "".join(parts)
         else ""
     )

@@ -23,9 +23,11 @@ JOINT: Final = Study(
     title="Joint search against architecture or hyperparameters alone",
     question="How much sooner does joint search reach the final result of searching only one part?",
     protocol=(
-        "The best validation error so far is plotted over simulated runtime, in units of the mean runtime of a full "
-        "evaluation; the budget is 100. N=5, W=16 and Resolution=1.0 are fixed. The part that is not searched is "
-        "either the default of the space or a random sample for each seed, as in the scripts of JAHS-Bench-201."
+        "JAHS searches the architecture and the hyperparameters jointly, NAS the architecture only, HPO the "
+        "hyperparameters only. The best validation error so far is plotted over simulated runtime, in units of the "
+        "mean runtime of a full evaluation; the budget is 100. N=5, W=16 and Resolution=1.0 are fixed. The part that "
+        "is not searched is either the default of the space or a random sample for each seed, as in the scripts of "
+        "JAHS-Bench-201."
     ),
     arms=tuple(
         arm_of(optimizer, view, title=title, view=choice, chapter=OPTIMIZERS[optimizer].title)
