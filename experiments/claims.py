@@ -1,7 +1,7 @@
-"""What a trial log claims, worked out again from the release that it names.
+"""Check a trial log against the release that it names.
 
-Nothing that a log says about results is believed: every metric of every trial is asked again, times are checked against
-the costs that the release answers, and test accuracies are asked only here.
+Every metric of every trial is queried again, and times are checked against the release's training costs. Test
+accuracies are queried only here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from experiments.analysis.logs import FINISHED, trial_log
 from experiments.analysis.steps import incumbents
-from experiments.benches import release_facts
+from experiments.benches import release_of
 from experiments.rules import rule_faults
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, ProtocolMismatch
 from jahs.files.hashing import digest_facts
@@ -23,8 +23,7 @@ from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
 from jahs.simulate import Log, Trial
 from jahs.simulate.continuation import network_of
-from jahs.simulate.settings import Settings
-from jahs.spaces.parameters import is_number
+from jahs.simulate.settings import Settings as SimulationSettings
 
 __all__ = ["Claim", "Terms", "check_log", "claim_of", "settings_of", "view_of"]
 
@@ -34,15 +33,16 @@ _MOST_SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What logs must have in common to be compared.
+    """The terms that logs must share to be compared.
 
     Attributes:
-        task, release: what was asked.
-        searched, fidelities: of the view.
-        workers, budget_s: simulated; no budget: None.
-        n_trials: how many trials might start; None: as many as the budget allows.
-        mode, continuation, failure_rate, thinking: of the simulation.
-        is_noisy: whether answers were draws of training noise.
+        task, release: the task, and the sha256 of the release's manifest.
+        searched, fidelities: searched keys and fidelities of the view.
+        workers: simulated workers.
+        budget_s: simulated seconds; None: unlimited.
+        n_trials: largest number of trials; None: unlimited.
+        mode, continuation, failure_rate, thinking: settings of the simulation.
+        is_noisy: whether answers contained training noise.
     """
 
     task: str
@@ -61,18 +61,18 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a log is worth.
+    """The result of a checked log.
 
     Attributes:
-        terms: with what it may be compared.
-        name: of the optimiser, or of the arm of a study.
-        settings: of the optimiser but for its seed, as text.
-        fixed: values that the view fixes, where a view that was given none would fix other ones.
-        seed: of the run.
-        valid_error: of the incumbent at the end, as the release answers it; NaN without one.
-        test_error: its mean test error, which no optimiser sees; NaN where the release has none.
-        n_trials: how many there were.
-        digest: of the trials: two logs with the same one are the same run.
+        terms: the terms of the log.
+        name: name of the optimiser, or of the arm of a study.
+        settings: the optimiser's settings except its seed, as text.
+        fixed: values that the view fixes and that differ from its defaults.
+        seed: seed of the simulation.
+        valid_error: the final incumbent's validation error (%) by the release; NaN without an incumbent.
+        test_error: its mean test error (%); NaN if the release has none.
+        n_trials: number of trials.
+        digest: digest of the trials; equal digests mean the same run.
     """
 
     terms: Terms
@@ -87,17 +87,17 @@ class Claim:
 
 
 def claim_of(log: Log, bench: Benchmark) -> Claim:
-    """Check a log and return what it is worth.
+    """Check a log and return its result.
 
     Raises:
-        ProtocolMismatch: it is of another release, or its results or times are not those of this one; every fault.
-        CorruptFile: it holds trials or a header that cannot be.
+        ProtocolMismatch: the release, a result or a time differs; lists the first faults.
+        CorruptFile: the header or a trial is invalid.
     """
     view = view_of(log.header, bench)
     try:
         faults = check_log(log, view)
     except (InvalidConfig, InvalidFidelity, InvalidArgument, OverflowError) as err:
-        raise CorruptFile(f"there are trials that this view cannot ask for: {err}") from err
+        raise CorruptFile(f"some trials are invalid in this view: {err}") from err
     if faults:
         more = [f"and {len(faults) - _MOST_SHOWN} more"] if len(faults) > _MOST_SHOWN else []
         raise ProtocolMismatch("\n".join([*faults[:_MOST_SHOWN], *more]))
@@ -110,12 +110,12 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
     return Claim(
         terms=Terms(
             task=str(header["task"]),
-            release=release_facts(bench).sha256,
+            release=release_of(bench).sha256,
             searched=tuple(view.space.searched),
             fidelities=tuple(view.fidelities),
-            workers=_integer(header, "workers"),
-            budget_s=_budget(header),
-            n_trials=_n_trials(header),
+            workers=settings.workers,
+            budget_s=settings.budget,
+            n_trials=settings.n_trials,
             mode=settings.mode,
             continuation=settings.continuation,
             failure_rate=settings.failure_rate,
@@ -125,7 +125,7 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         name=str(header.get("arm") or header.get("optimizer")),
         settings=", ".join(f"{name}={value}" for name, value in shown.items()),
         fixed=_fixed_by_hand(view),
-        seed=_integer(header, "seed"),
+        seed=settings.seed,
         valid_error=valid,
         test_error=test,
         n_trials=len(log.trials),
@@ -137,12 +137,12 @@ def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
     """Return the view that a log's header describes.
 
     Raises:
-        ProtocolMismatch: the log is of another task or release, or describes no view of this one.
+        ProtocolMismatch: the log has another task or release, or its view is invalid.
     """
     faults = []
     if header.get("task") != bench.task.name:
-        faults.append(f"task={header.get('task')!r}, but this release answers for {bench.task.name!r}")
-    pinned = release_facts(bench).sha256
+        faults.append(f"task={header.get('task')!r}, but the task of this release is {bench.task.name!r}")
+    pinned = release_of(bench).sha256
     if header.get("release") != pinned:
         faults.append(f"release={header.get('release')!r}, but the pinned release is {pinned!r}")
     if faults:
@@ -153,40 +153,37 @@ def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
         fixed = {key: value for key, value in said["fixed"].items() if key not in fidelities}
         view = View(bench, fidelities=fidelities, fixed=fixed)
     except (KeyError, TypeError, AttributeError, JahsError) as err:
-        raise ProtocolMismatch(f"the header describes no view of this benchmark: {err}") from err
+        raise ProtocolMismatch(f"the view in the header is invalid: {err}") from err
     if searched != view.space.searched or said["fidelities"] != dict(view.full):
         raise ProtocolMismatch(
-            f"the header says that {', '.join(map(str, searched))} are searched up to {said['fidelities']}; the "
+            f"the header says that {', '.join(map(str, searched))} are searched up to {said['fidelities']}, but the "
             f"view that fixes {fixed} searches {', '.join(view.space.searched)} up to {dict(view.full)}"
         )
     return view
 
 
 def check_log(log: Log, view: View) -> list[str]:
-    """Return everything in which a log is not what the release and the rules of a simulation allow."""
+    """Return every contradiction of a log to the release and to the rules of a simulation."""
+    settings, trials = settings_of(log.header), log.trials
     faults = []
     if log.ending is None:
-        faults.append("the log was cut short: its last line does not say how it ended")
-    if log.header.get("speeds") is not None:
-        faults.append(f"speeds={log.header['speeds']}: workers of other speeds cannot be compared")
-    trials = log.trials
+        faults.append("the log was cut short: its last line must state how it ended")
+    if settings.speeds is not None:
+        faults.append(f"speeds={log.header['speeds']} must be None: workers of other speeds cannot be compared")
     if len({trial.trial for trial in trials}) != len(trials):
-        faults.append("some trials stand in the log twice")
-    n_trials = _n_trials(log.header)
-    if n_trials is not None and len(trials) > n_trials:
-        faults.append(f"there are {len(trials)} trials, but n_trials={n_trials}")
-    if n_trials is None and _budget(log.header) is None:
-        faults.append("the header says neither a budget nor n_trials")
-    found = [*_time_faults(log), *_metric_faults(trials, view), *_cost_faults(trials, view)]
-    return [*faults, *found, *rule_faults(log, settings_of(log.header))]
+        faults.append("some trials are in the log twice")
+    if settings.n_trials is not None and len(trials) > settings.n_trials:
+        faults.append(f"there are {len(trials)} trials, but n_trials={settings.n_trials}")
+    found = [*_time_faults(trials, settings), *_metric_faults(trials, view), *_cost_faults(trials, view)]
+    return [*faults, *found, *rule_faults(log, settings)]
 
 
-def _time_faults(log: Log) -> list[str]:
-    """Workers that do two things at once or are not there, and results after the budget."""
-    n_workers, budget = _integer(log.header, "workers"), _budget(log.header)
+def _time_faults(trials: Sequence[Trial], settings: SimulationSettings) -> list[str]:
+    """Return overlapping trials of a worker, unknown workers, and results after the budget."""
+    n_workers, budget = settings.workers, settings.budget
     faults = []
     busy_until: dict[int, float] = {}
-    for trial in sorted(log.trials, key=lambda t: (t.start, t.end, t.trial)):
+    for trial in sorted(trials, key=lambda t: (t.start, t.end, t.trial)):
         if trial.worker >= n_workers:
             faults.append(f"trial {trial.trial}: worker={trial.worker}, but there are {n_workers}")
         elif trial.start < busy_until.get(trial.worker, 0.0):
@@ -202,14 +199,14 @@ def _time_faults(log: Log) -> list[str]:
 
 
 def _metric_faults(trials: Sequence[Trial], view: View) -> list[str]:
-    """Metrics that the release does not answer, and finished trials that do not say what it answers."""
+    """Return metrics that differ from the release's, and finished trials without them."""
     told = [trial for trial in trials if trial.metrics or trial.status == FINISHED]
     answers = _ask(view, told)
     faults = []
     for i, trial in enumerate(told):
         for name, said in trial.metrics.items():
             if name not in answers:
-                faults.append(f"trial {trial.trial}: {name}={said}, which the release does not answer")
+                faults.append(f"trial {trial.trial}: {name}={said}, but the release has no such metric")
             elif not abs(said - answers[name][i]) <= _RELATIVE * max(1.0, abs(answers[name][i])):
                 faults.append(f"trial {trial.trial}: {name}={said}, but the release answers {answers[name][i]}")
         if trial.status == FINISHED and "valid_acc" not in trial.metrics and np.isfinite(answers["valid_acc"][i]):
@@ -218,10 +215,10 @@ def _metric_faults(trials: Sequence[Trial], view: View) -> list[str]:
 
 
 def _cost_faults(trials: Sequence[Trial], view: View) -> list[str]:
-    """Trials that took less time than training takes, after all that the same network had been trained by their start.
+    """Return trials that are shorter than their training, given all earlier training of the same network.
 
-    A log does not say which epochs were reported. So whatever a training had passed by then, running or not, counts as
-    a checkpoint: no honest log is refused, and no second of training is believed that no trial of the log has spent.
+    A log does not state the epochs of reports. So every epoch that a training has passed by then, running or not,
+    counts as a checkpoint. No honest log is refused, and every second of training must have been spent by a trial.
     """
     told = sorted((trial for trial in trials if trial.metrics), key=lambda t: (t.start, t.trial))
     runtimes = _runtimes(told, view)
@@ -242,7 +239,7 @@ def _cost_faults(trials: Sequence[Trial], view: View) -> list[str]:
 
 
 def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], NDArray[np.float64]]:
-    """Runtime of each network at each epoch, (max_epoch,): up to its last one; that one alone if it has one trial."""
+    """Return each network's runtimes up to its last epoch, (max_epoch,); only that epoch's if it has one trial."""
     by_network: dict[tuple[object, ...], list[Trial]] = {}
     for trial in trials:
         by_network.setdefault(network_of(trial), []).append(trial)
@@ -262,14 +259,14 @@ def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], N
 def _ask(
     view: View, trials: Sequence[Trial], *, metrics: Sequence[str] | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """Ask the benchmark for metrics (None: all) of every trial, (n,) each."""
+    """Query metrics (None: all) of every trial, (n,) each."""
     configs, epochs = [], []
     for trial in trials:
         sizes = {name: value for name, value in trial.fidelity.items() if name != "epoch"}
         epoch = int(trial.fidelity["epoch"])
-        asked = sizes if epoch == view.max_epoch else trial.fidelity  # the last epoch needs no fidelity
+        asked = sizes if epoch == view.max_epoch else trial.fidelity  # the last epoch need not be a fidelity
         if strange := [name for name in asked if name not in view.fidelities]:
-            raise CorruptFile(f"trial {trial.trial}: {', '.join(strange)} is no fidelity of its view")
+            raise CorruptFile(f"trial {trial.trial}: {', '.join(strange)} must be a fidelity of its view")
         configs.append({**view.space.validate(trial.config), **sizes})
         epochs.append(epoch)
     found = {name: np.full(len(trials), np.nan) for name in metrics or view.metrics}
@@ -296,34 +293,14 @@ def _fixed_by_hand(view: View) -> dict[str, object]:
     return {name: value for name, value in view.space.fixed.items() if value != usual[name]}
 
 
-def settings_of(header: Mapping[str, Any]) -> Settings:  # Any: JSON
-    """Return the settings that a header names.
+def settings_of(header: Mapping[str, Any]) -> SimulationSettings:  # Any: JSON
+    """Return the simulation's settings in a header.
 
     Raises:
-        CorruptFile: they are none of a simulation.
+        CorruptFile: they are invalid.
     """
-    given: dict[str, Any] = {each.name: header.get(each.name) for each in fields(Settings)}  # Any: JSON
+    given: dict[str, Any] = {each.name: header.get(each.name) for each in fields(SimulationSettings)}  # Any: JSON
     try:
-        return Settings(**given)
+        return SimulationSettings(**given)
     except InvalidArgument as err:
-        raise CorruptFile(f"the header says what no simulation does: {err}") from err
-
-
-def _integer(header: Mapping[str, Any], name: str) -> int:
-    value = header.get(name)
-    if type(value) is not int:
-        raise CorruptFile(f"the header says {name}={value!r}, which is no integer")
-    return value
-
-
-def _n_trials(header: Mapping[str, Any]) -> int | None:
-    return None if header.get("n_trials") is None else _integer(header, "n_trials")
-
-
-def _budget(header: Mapping[str, Any]) -> float | None:
-    value = header.get("budget")
-    if value is None:
-        return None
-    if not is_number(value) or value <= 0:
-        raise CorruptFile(f"the header says budget={value!r}, which is no positive number of seconds")
-    return float(value)
+        raise CorruptFile(f"the settings in the header are invalid: {err}") from err

@@ -1,18 +1,17 @@
-"""A leaderboard from trial logs, ours and other people's, with every claim worked out again.
+"""Check trial logs, ours and other people's, and make a leaderboard of them.
 
     python -m experiments.leaderboard LOGS... [--release DIR]
     python -m experiments.leaderboard --rerun mine.py:Climber LOGS...
 
-Logs (files, or folders of *.jsonl) are checked against the release that they name: every metric of every trial is asked
-again, and no trial may take less time than its training costs. A log that does not match is refused, and why is said.
-Those that are left are compared where they have the same terms: task, release, searched keys, fidelities, workers,
-budget, number of trials, mode, continuation, failure rate, thinking and noise. An optimiser's settings, and values that
-a view fixes otherwise than by default, stand beside it. The first log that counts has the season's terms; every other
-board says in which terms it differs. Seeds are 0, 1, 2 and so on: a line of other seeds, which could have been chosen,
-comes after those.
+Logs (files, or folders of *.jsonl) are checked against the release that they name: every metric of every trial is
+queried again, and no trial may take less time than its training costs. A log that does not match is refused with the
+reason. Logs are compared if they have the same terms: task, release, searched keys, fidelities, workers, budget, number
+of trials, mode, continuation, failure rate, thinking and noise. The table shows the optimiser's settings and fixed
+values that differ from the default. The first valid log sets the terms of the season; every other board states how its
+terms differ. Seeds are 0, 1, 2 and so on; lines with other seeds, which could have been selected, rank last.
 
-A search that was done off-line and replayed cannot be seen in a log. `--rerun` finds it: it makes the optimiser from
-its code, runs it under the log's terms and seed, and refuses the log if a trial differs.
+A log does not reveal a search that was done off-line and replayed. `--rerun` makes the optimiser from its code, runs it
+with the log's terms and seed, and refuses the log if a trial differs.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ from workshop.command import Failed, new_parser, run_command
 __all__ = ["Board", "Line", "Refusal", "find_logs", "leaderboard", "main"]
 
 _log = logging.getLogger(__name__)
-_FEW_SEEDS = 10  # as many as JAHS-Bench-201's leaderboards ask for
+_FEW_SEEDS = 10  # JAHS-Bench-201's leaderboards require as many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A log that does not count, and why."""
+    """A refused log and the reason."""
 
     path: str
     fault: str
@@ -51,9 +50,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One optimiser on a board: errors in percent, mean and standard error over seeds (NaN for a single one).
+    """One optimiser on a board: errors in percent, mean and standard error over seeds (NaN for a single seed).
 
-    `fixed` names the values that its views fix otherwise than by default, and those that vary from seed to seed.
+    `fixed` lists fixed values that differ from the default, and those that vary between seeds.
     """
 
     name: str
@@ -69,12 +68,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Lines that may be compared, the best first.
+    """Comparable lines, the best first.
 
     Attributes:
-        terms: of all its logs.
+        terms: the common terms of its logs.
         lines: one for each optimiser.
-        differs: the terms that are not the season's, by name: this board's and the season's; none on the season's own.
+        differs: by name, the terms that differ from the season's: this board's value and the season's.
     """
 
     terms: Terms
@@ -83,10 +82,10 @@ class Board:
 
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:
-    """Return the logs that are named, and those in the folders that are named.
+    """Return the given logs, and those in the given folders.
 
     Raises:
-        InvalidArgument: a path does not exist, or there is no log at all.
+        InvalidArgument: a path does not exist, or there are no logs.
     """
     found: list[Path] = []
     faults = []
@@ -98,7 +97,7 @@ def find_logs(paths: Iterable[Path]) -> list[Path]:
         else:
             faults.append(f"{path} does not exist")
     if faults or not found:
-        raise InvalidArgument("\n".join(faults or ["there is no *.jsonl in these folders"]))
+        raise InvalidArgument("\n".join(faults or ["the folders must contain *.jsonl; there is no *.jsonl"]))
     return found
 
 
@@ -108,12 +107,12 @@ def leaderboard(
     opened: Callable[[str], Any],
     factory: Factory | None = None,
 ) -> tuple[list[Board], list[Refusal]]:
-    """Return the boards of all logs, and the logs that were refused.
+    """Return the boards of all logs, and the refused logs.
 
     Args:
         logs: files.
-        opened: returns what answers for a task; Any: a Benchmark, or what answers like one.
-        factory: makes the optimiser that is to be run again for every log; None: logs are checked alone.
+        opened: returns the benchmark of a task. Any: a Benchmark, or an object with the same methods.
+        factory: makes the optimiser that is run again for every log; None: nothing is run again.
     """
     claims: list[Claim] = []
     refused: list[Refusal] = []
@@ -199,11 +198,11 @@ def _text(board: Board) -> str:
         f"{terms.task}, release {terms.release[:16]}; {len(terms.searched)} keys searched; fidelities "
         f"{', '.join(terms.fidelities)}; {terms.workers} workers, {rules}; {budget}; {n_trials}; {noise}"
     )
-    differs = [f"{name}={mine!r}, the season's {season!r}" for name, (mine, season) in board.differs.items()]
+    differs = [f"{name}={mine!r} (season: {season!r})" for name, (mine, season) in board.differs.items()]
     return "\n".join(
         [
             head,
-            *([f"another board than the season's: {'; '.join(differs)}"] if differs else []),
+            *([f"terms that differ from the season's: {'; '.join(differs)}"] if differs else []),
             *("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows),
         ]
     )
@@ -219,19 +218,19 @@ def _board_facts(board: Board) -> dict[str, object]:
 
 
 def _facts(line: Line) -> dict[str, object]:
-    """A line as JSON has it: null for what is not a number."""
+    """Return a line as JSON, with null for NaN."""
     facts = asdict(line)
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status: 1 if some logs were refused."""
-    about = "Check trial logs against the release that they name, and compare those that match."
+    about = "Check trial logs against the release that they name, and compare the valid ones."
     parser = new_parser("experiments.leaderboard", about, example="out/joint my-optimiser.jsonl")
-    parser.add_argument("logs", type=Path, nargs="+", help="trial logs, or folders of them")
+    parser.add_argument("logs", type=Path, nargs="+", help="trial logs, or folders with logs")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     parser.add_argument(
-        "--rerun", metavar="FILE.py:NAME", help="run the optimiser that NAME makes again, and compare trial by trial"
+        "--rerun", metavar="FILE.py:NAME", help="run the optimiser made by NAME again, and compare trial by trial"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(argv)

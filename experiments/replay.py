@@ -1,6 +1,6 @@
-"""Runs an optimiser again from its code, under the terms and the seed of a log, and compares trial by trial.
+"""Run an optimiser again from its code, with the terms and the seed of a log, and compare trial by trial.
 
-A log alone does not show a search that was done before, elsewhere, and then played back. Its code does.
+A log alone does not reveal a search that was done off-line and replayed. The code does.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _EXACT: Final = ("trial", "config", "fidelity", "seed", "worker", "status")
 
 
 def read_factory(named: str) -> Factory:
-    """Return what `FILE.py:NAME` names: a class or function that is called as those of `experiments.optimizers`.
+    """Return the class or function in `FILE.py:NAME`, a factory as in `experiments.optimizers`.
 
     Raises:
-        InvalidArgument: there is no such file or name, the file raises, or the name cannot be called.
+        InvalidArgument: there is no such file or name, the file raises, or the object is not callable.
     """
     path, _, name = named.rpartition(":")
     if not path.endswith(".py") or not name.isidentifier():
-        raise InvalidArgument(f"rerun={named!r} is not FILE.py:NAME, as in mine.py:Climber")
+        raise InvalidArgument(f"rerun={named!r} must be FILE.py:NAME, as in mine.py:Climber")
     file = Path(path).resolve()
     spec = importlib.util.spec_from_file_location(f"rerun_{file.stem}", file)
     if not file.is_file() or spec is None or spec.loader is None:
-        raise InvalidArgument(f"rerun={named}: {path} is no file")
+        raise InvalidArgument(f"rerun={named}: {path} is not a file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # as dataclasses want
+    sys.modules[spec.name] = module  # dataclasses look their module up
     sys.path.insert(0, str(file.parent))
     try:
         spec.loader.exec_module(module)
@@ -55,15 +55,15 @@ def read_factory(named: str) -> Factory:
 
 
 def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
-    """Run the optimiser again and return how many trials were the same: all.
+    """Run the optimiser again and return the number of trials, which are all equal.
 
     Raises:
-        ProtocolMismatch: a trial is another one; names the first and what differs.
-        OptimizerFailed: the factory or the optimiser raised, or proposed what is not legal.
+        ProtocolMismatch: a trial differs; names the first and the difference.
+        OptimizerFailed: the factory or the optimiser raised, or proposed an invalid config.
     """
     view, settings = view_of(log.header, bench), settings_of(log.header)
     if settings.thinking == "measured":
-        raise ProtocolMismatch("thinking='measured' is that of one machine's clock; such a run cannot be replayed")
+        raise ProtocolMismatch("thinking='measured' depends on a machine's clock; such a run cannot be replayed")
     terms = {name: value for name, value in settings.facts().items() if name != "workers"}
     again: list[Trial] = []
     simulation = Simulation(view, settings.workers, **terms, metrics=_metrics(log.header))  # type: ignore[arg-type]  # as checked
@@ -80,7 +80,7 @@ def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
 
 
 def _make(factory: Factory, header: Mapping[str, Any], view: Any, seed: int) -> Any:  # Any: JSON; an optimiser
-    """Make the optimiser with the settings that the log names; a factory takes those that its signature has."""
+    """Make the optimiser with the log's settings; a factory gets the arguments that its signature has."""
     said = header.get("optimizer_settings")
     given = dict(said) if isinstance(said, Mapping) else {}
     offered: dict[str, Any] = {"objectives": tuple(given.pop("objectives", ()) or ("valid_acc",))}

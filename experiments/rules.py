@@ -1,4 +1,4 @@
-"""What every simulation does, so that a log that does otherwise is forged: seeds, numbers, order, ending."""
+"""Rules that every log of a simulation obeys: its seeds, numbers, order and ending."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from jahs.simulate import Log, Trial
-from jahs.simulate.settings import Settings
+from jahs.simulate.settings import Settings as SimulationSettings
 
 __all__ = ["rule_faults"]
 
 
-def rule_faults(log: Log, settings: Settings) -> list[str]:
-    """Return everything in which the trials and the ending of a log are not those of a simulation of its header."""
+def rule_faults(log: Log, settings: SimulationSettings) -> list[str]:
+    """Return every violation of these rules by the trials and the ending of a log."""
     return [
         *_seed_faults(log.trials, settings),
         *_number_faults(log.trials),
@@ -21,12 +21,12 @@ def rule_faults(log: Log, settings: Settings) -> list[str]:
     ]
 
 
-def _seed_faults(trials: Sequence[Trial], settings: Settings) -> Iterator[str]:
-    """Noise that was chosen: one seed is given, and the noise of every trial follows from it."""
+def _seed_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
+    """Yield trials whose noise has another seed than the simulation."""
     if settings.evaluation_seed not in {None, settings.seed}:
         yield (
-            f"evaluation_seed={settings.evaluation_seed}, but seed={settings.seed}: the noise of a run on a "
-            "leaderboard is that of its seed, or none"
+            f"evaluation_seed={settings.evaluation_seed} must be None or seed={settings.seed}: a run on a leaderboard "
+            "cannot choose its noise"
         )
     yield from (
         f"trial {trial.trial}: seed={trial.seed}, but the header says evaluation_seed={settings.evaluation_seed}"
@@ -36,7 +36,7 @@ def _seed_faults(trials: Sequence[Trial], settings: Settings) -> Iterator[str]:
 
 
 def _number_faults(trials: Sequence[Trial]) -> Iterator[str]:
-    """Trials that are left out, or in another order than that in which they started and ended."""
+    """Yield missing trials, and trials out of the order of their starts or ends."""
     by_number = sorted(trials, key=lambda trial: trial.trial)
     numbers = [trial.trial for trial in by_number]
     if len(set(numbers)) == len(numbers) and numbers != list(range(len(numbers))):
@@ -47,19 +47,21 @@ def _number_faults(trials: Sequence[Trial]) -> Iterator[str]:
             yield f"trial {after.trial}: starts at {after.start} s, before trial {before.trial} at {before.start} s"
     for before, after in pairwise(trials):
         if after.end < before.end:
-            yield f"trial {after.trial}: stands after trial {before.trial}, which ended later"
+            yield f"trial {after.trial}: is logged after trial {before.trial}, which ended later"
 
 
-def _status_faults(trials: Sequence[Trial], settings: Settings) -> Iterator[str]:
+def _status_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
     for trial in trials:
         if trial.status == "failed" and settings.fails_at(trial.trial) is None:
-            yield f"trial {trial.trial}: failed, but with seed={settings.seed} it does not"
+            yield f"trial {trial.trial}: failed, but it must not fail with seed={settings.seed}"
         if trial.status == "unfinished" and trial.end != settings.budget:
             yield f"trial {trial.trial}: unfinished at {trial.end} s, but the budget ends at {settings.budget} s"
 
 
-def _ending_faults(trials: Sequence[Trial], ending: Mapping[str, object], settings: Settings) -> Iterator[str]:
-    """What the last line says, worked out again from the trials."""
+def _ending_faults(
+    trials: Sequence[Trial], ending: Mapping[str, object], settings: SimulationSettings
+) -> Iterator[str]:
+    """Yield differences between the last line and the trials."""
     if not ending:
         return
     clock = max((trial.end for trial in trials), default=0.0)
@@ -74,4 +76,4 @@ def _ending_faults(trials: Sequence[Trial], ending: Mapping[str, object], settin
         if isinstance(ending.get(name), bool) or ending.get(name) != wanted:
             yield f"the last line says {name}={ending.get(name)!r}, but the trials say {wanted!r}"
     if more := sorted(set(ending) - {"n_trials", "clock", "ended"}):
-        yield f"the last line says {', '.join(more)}, which no simulation does"
+        yield f"the last line has {', '.join(more)}, which no simulation writes"

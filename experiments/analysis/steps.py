@@ -1,7 +1,6 @@
-"""What was known when: step functions that are filled forward from the time at which a result is known.
+"""Step functions of time: a result counts from the end of its trial, and there is NaN before the first result.
 
-JAHS-Bench-201's scripts fill backward first, which credits every improvement one evaluation too early. Here a value
-holds from the end of its trial on, never before; before the first result there is NaN.
+JAHS-Bench-201's scripts fill backward first, which credits every improvement one evaluation too early.
 """
 
 from __future__ import annotations
@@ -30,30 +29,29 @@ class Steps:
     values: Floats
 
     def at(self, times: Floats) -> Floats:
-        """The value at each time, NaN before the first."""
+        """Return the value at each time, NaN before the first step."""
         if not len(self.times):
             return np.full(np.shape(times), np.nan)
         place = np.searchsorted(self.times, times, side="right") - 1
         return np.where(place < 0, np.nan, self.values[np.maximum(place, 0)])
 
     def scaled(self, by: float) -> Steps:
-        """The same function of time divided by `by`."""
+        """Return the function with time divided by `by`."""
         return Steps(times=self.times / by, values=self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Incumbents:
-    """Which trials were the best so far: `rows[i]` of the log from `steps.times[i]` on."""
+    """The incumbents: trial `rows[i]` of the log from `steps.times[i]` on."""
 
     steps: Steps
     rows: NDArray[np.intp]
 
 
 def incumbents(log: TrialLog, *, objective: str = "valid_acc") -> Incumbents:
-    """The best result so far by validation, among trials that finished at the highest fidelity.
+    """Return the best results so far among trials that finished at the highest fidelity and have this metric.
 
-    A lucky epoch or a smaller network never counts, nor does a trial without this metric, which diverged. Of equal
-    results the one that was known first stays; of results known at the same time, only the best is a step.
+    Of equal results, the first stays. Of results known at the same time, only the best is a step.
     """
     known = log.minimised(objective) if log.is_full.any() else np.full(len(log), np.nan)
     rows = np.flatnonzero(log.is_full & ~np.isnan(known))
@@ -69,12 +67,12 @@ def incumbents(log: TrialLog, *, objective: str = "valid_acc") -> Incumbents:
 
 
 def on_grid(functions: Sequence[Steps], grid: Floats) -> Floats:
-    """All functions at the times of a grid, (n_functions, n_times)."""
+    """Return the values of all functions at the times of a grid, (n_functions, n_times)."""
     return np.stack([function.at(grid) for function in functions]) if functions else np.empty((0, len(grid)))
 
 
 def union_grid(*groups: Sequence[Steps], until: float) -> Floats:
-    """Every time at which any function steps, up to and including `until`, which is always the last one."""
+    """Return the times of all steps before `until`, and `until`."""
     times = [function.times for group in groups for function in group]
     found = np.unique(np.concatenate([*times, [until]]))
     return found[found <= until]

@@ -1,4 +1,4 @@
-"""Optimisers by name, asked and told by a simulation; see `registry` for how another one enters."""
+"""Optimisers by name, for simulations; `registry` lists them."""
 
 from experiments.optimizers.registry import OPTIMIZERS, Entry, Optimizer, make
 

@@ -1,11 +1,11 @@
-"""What all own optimisers share: random numbers, losses, and remembering what was asked."""
+"""The base class of every optimiser: random numbers, losses, and the proposals that wait for their results."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,22 +16,24 @@ from jahs.simulate.trial import AskedFidelity
 from jahs.spaces.configs import Config
 from jahs.tasks.objectives import read_objectives
 
-__all__ = ["Baseline", "Losses", "Result"]
+__all__ = ["Baseline", "Losses", "S", "TrialResult"]
 
 Losses: TypeAlias = npt.NDArray[np.float64]
 """One number for each objective; less is better."""
+
+S = TypeVar("S")
 
 _LARGEST_BLOCK: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What became of a proposal.
+class TrialResult:
+    """The result of a proposal.
 
     Attributes:
         config: as it was trained.
         losses: infinite where the trial failed.
-        memo: what `propose` returned with the config.
+        memo: the object that `propose` returned with the config.
     """
 
     config: Config
@@ -44,12 +46,12 @@ class Result:
         return bool(np.isfinite(self.losses).all())
 
 
-class Baseline(ABC):
-    """An optimiser that proposes one config at a time. A subclass says what is next and what it learns.
+class Baseline(ABC, Generic[S]):
+    """An optimiser that proposes one config at a time. A subclass defines `propose` and `learn`.
 
     Args:
-        view: what the optimiser may know of the benchmark.
-        seed: of every choice that the optimiser makes.
+        view: the part of the benchmark that an optimiser may see.
+        seed: seeds every choice of the optimiser.
         objectives: metrics to optimise; a loss is a metric turned so that less is better (`jahs.tasks.objectives`).
         settings: a frozen dataclass.
     """
@@ -57,27 +59,31 @@ class Baseline(ABC):
     name: str
     n_ahead: int = 1
 
-    def __init__(self, view: Visible, *, seed: int, objectives: Sequence[str], settings: Any) -> None:
-        # Any: each optimiser has a dataclass of its own.
+    def __init__(self, view: Visible, *, seed: int, objectives: Sequence[str] = ("valid_acc",), settings: S) -> None:
         self.view: Final = view
+        self._settings: Final = settings
         self.settings: Final[Mapping[str, object]] = {
             "seed": int(seed),
             "objectives": tuple(objectives),
-            **asdict(settings),
+            **asdict(settings),  # type: ignore[call-overload]  # any dataclass
         }
         self.rng: Final = np.random.default_rng(np.random.SeedSequence([seed, 0]))
         self._objectives = read_objectives(objectives, known=view.metrics)
         self._random = _random_configs(view, seed)
         self._open: dict[int, object] = {}
         self._n_asked = 0
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Set up the state of the search. Called once, when view, settings and random numbers are in place."""
 
     @abstractmethod
     def propose(self) -> tuple[Config, AskedFidelity, object] | None:
-        """Return the next config, its fidelity, and what `learn` needs to know of it; None: wait for results."""
+        """Return the next config, its fidelity and a memo for `learn`; None: wait for results."""
 
     @abstractmethod
-    def learn(self, result: Result) -> None:
-        """Learn what became of something proposed."""
+    def learn(self, result: TrialResult) -> None:
+        """Learn the result of a proposal."""
 
     def random_config(self) -> Config:
         """Return the next config of a random stream that nothing else reads."""
@@ -94,14 +100,16 @@ class Baseline(ABC):
         return found
 
     def tell(self, trial: Trial) -> None:
-        """Learn of a trial that this optimiser proposed.
+        """Learn the result of a trial that this optimiser proposed.
 
         Raises:
-            InvalidArgument: it did not propose this trial, or has been told of it.
+            InvalidArgument: it did not propose this trial, or has its result already.
         """
         if trial.tag not in self._open:
-            raise InvalidArgument(f"{self.name} was told of trial {trial.trial}, which it does not wait for")
-        self.learn(Result(trial.config, self._losses(trial), self._open.pop(trial.tag)))
+            raise InvalidArgument(
+                f"{self.name} does not wait for the result of trial {trial.trial}; tell each proposed trial once"
+            )
+        self.learn(TrialResult(trial.config, self._losses(trial), self._open.pop(trial.tag)))
 
     def _losses(self, trial: Trial) -> Losses:
         values = trial.metrics if trial.status == "finished" else {}

@@ -1,76 +1,59 @@
-"""Evolution by mutation of tournament winners (Real et al., 2019); the oldest leaves or, non-regularized, the worst.
+"""Evolution (Real et al., 2019): mutates tournament winners, removes the oldest or, if not regularized, the worst.
 
-NAS-Bench-101 uses a population of 100 and tournaments of 10 for thousands of evaluations; the defaults here are for
-about a hundred.
+NAS-Bench-101 uses a population of 100 and tournaments of 10 for thousands of evaluations. The defaults here suit about
+a hundred.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from experiments.optimizers.baseline import Baseline, Result
+from experiments.optimizers.baseline import Baseline, TrialResult
 from experiments.optimizers.moves import movable, mutated
-from experiments.optimizers.settings import require
-from jahs.simulate import Visible
+from experiments.optimizers.settings import OptimizerSettings, Within, require
 from jahs.spaces.configs import Config
 
 __all__ = ["Evolution", "EvolutionSettings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvolutionSettings:
+class EvolutionSettings(OptimizerSettings):
     """Settings of evolution.
 
     Attributes:
-        population_size: configs that can be parents; so many are drawn at random first.
-        tournament_size: members drawn, of which the best is the parent.
-        n_mutations: keys that change in a child.
+        population_size: number of possible parents, and of random configs at the start.
+        tournament_size: members in a tournament; the best becomes the parent.
+        n_mutations: number of keys that change in a child.
         decades: largest change of a float, in powers of ten.
-        removes: who leaves a population that is too large: the "oldest" (regularized evolution) or the "worst".
+        removes: the member removed from a full population: the "oldest" (regularized evolution) or the "worst".
     """
 
-    population_size: int = 20
-    tournament_size: int = 5
-    n_mutations: int = 1
-    decades: float = 0.5
+    population_size: Annotated[int, Within(1)] = 20
+    tournament_size: Annotated[int, Within(1)] = 5
+    n_mutations: Annotated[int, Within(1)] = 1
+    decades: Annotated[float, Within(0, 3, excluded=0)] = 0.5
     removes: Literal["oldest", "worst"] = "oldest"
 
     def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        require(
-            (self.population_size >= 1, f"population_size={self.population_size} is not at least 1"),
-            (
-                1 <= self.tournament_size <= self.population_size,
-                f"tournament_size={self.tournament_size} is not in 1..population_size={self.population_size}",
-            ),
-            (self.n_mutations >= 1, f"n_mutations={self.n_mutations} is not at least 1"),
-            (0 < self.decades <= 3, f"decades={self.decades} is not in (0, 3]"),
-            (self.removes in ("oldest", "worst"), f"removes={self.removes!r} is not 'oldest' or 'worst'"),
-        )
+        """Also refuse a tournament larger than the population."""
+        OptimizerSettings.__post_init__(self)  # a dataclass with slots has no super() before Python 3.14
+        if self.tournament_size > (most := self.population_size):
+            require(f"tournament_size={self.tournament_size} must be at most population_size={most}")
 
 
-class Evolution(Baseline):
-    """Mutates winners of tournaments; one objective."""
+class Evolution(Baseline[EvolutionSettings]):
+    """Mutates the winners of tournaments. One objective."""
 
-    def __init__(
-        self,
-        view: Visible,
-        *,
-        seed: int,
-        objectives: Sequence[str] = ("valid_acc",),
-        settings: EvolutionSettings | None = None,
-    ) -> None:
-        self._settings = settings or EvolutionSettings()
+    def prepare(self) -> None:
+        """Set up an empty search."""
         self.name = "regularized_evolution" if self._settings.removes == "oldest" else "evolution"
-        super().__init__(view, seed=seed, objectives=objectives, settings=self._settings)
-        self._keys = movable(view.space)
+        self._keys = movable(self.view.space)
         self._population: list[tuple[float, Config]] = []  # the oldest first
         self._n_random = self._settings.population_size
 
     def propose(self) -> tuple[Config, None, None]:
-        """Return a random config at first, then a mutation of a tournament's winner."""
+        """Return a random config at first, then a mutated tournament winner."""
         if self._n_random or not self._population:
             self._n_random = max(self._n_random - 1, 0)
             return self.random_config(), None, None
@@ -82,8 +65,8 @@ class Evolution(Baseline):
         child = mutated(self.view.space, parent, self.rng, keys=keys, decades=self._settings.decades)
         return child, None, None
 
-    def learn(self, result: Result) -> None:
-        """Let a config that was trained into the population."""
+    def learn(self, result: TrialResult) -> None:
+        """Add a trained config to the population."""
         if not result.is_known:
             return
         self._population.append((float(result.losses[0]), result.config))

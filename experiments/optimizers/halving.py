@@ -1,89 +1,67 @@
 """Successive halving (Jamieson and Talwalkar, 2016) and Hyperband (Li et al., 2018), with brackets side by side.
 
-A bracket trains some configs at a low rung and the best share of 1/eta at the next one, until the full fidelity. While
-a rung waits for its last results, free workers begin the next bracket, so that none is idle.
+A bracket trains some configs at a low rung, promotes the best 1/eta to the next one, and so on up to the full fidelity.
+While a rung waits for its last results, free workers begin the next bracket, so no worker is idle.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Literal
 
-from experiments.optimizers.baseline import Baseline, Result
+from experiments.optimizers.baseline import Baseline, TrialResult
 from experiments.optimizers.ranking import order
-from experiments.optimizers.rungs import rungs
-from experiments.optimizers.settings import require
-from jahs.simulate import Visible
+from experiments.optimizers.rungs import RungSettings, rungs
 from jahs.spaces.configs import Config
 
 __all__ = ["Halving", "HalvingSettings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HalvingSettings:
+class HalvingSettings(RungSettings):
     """Settings of successive halving and Hyperband.
 
     Attributes:
-        eta: share of the configs that is promoted is 1/eta, and rungs are a factor of eta apart.
-        n_rungs: at most so many; None: down to the lowest fidelity.
-        brackets: "deepest": every bracket begins at the lowest rung (successive halving); "all": they begin at the
-            lowest rung, the next one, and so on to the full fidelity, and again (Hyperband).
+        brackets: "deepest": every bracket begins at the lowest rung (successive halving); "all": brackets begin at the
+            lowest rung, the next one, and so on up to the full fidelity, in turn (Hyperband).
     """
 
-    eta: float = 3.0
-    n_rungs: int | None = None
-    brackets: str = "all"
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        require(
-            (1.5 <= self.eta < math.inf, f"eta={self.eta} is not a finite number of at least 1.5"),
-            (self.n_rungs is None or self.n_rungs >= 1, f"n_rungs={self.n_rungs} is not at least 1"),
-            (self.brackets in ("deepest", "all"), f"brackets={self.brackets!r} is not 'deepest' or 'all'"),
-        )
+    brackets: Literal["deepest", "all"] = "all"
 
 
 @dataclass(slots=True)
 class _Bracket:
-    """Configs on their way up.
+    """One bracket.
 
     Attributes:
-        rung: where they are trained now.
-        n_random: random configs that are still to be drawn for the first rung.
-        queue: configs that are still to be trained at this rung.
-        n_open: trials that run.
-        results: of this rung.
+        rung: the current rung.
+        n_random: random configs still to be drawn for the first rung.
+        queue: promoted configs still to be trained at this rung.
+        n_open: running trials.
+        results: the results at this rung.
     """
 
     rung: int
     n_random: int
     queue: list[Config] = field(default_factory=list)
     n_open: int = 0
-    results: list[Result] = field(default_factory=list)
+    results: list[TrialResult] = field(default_factory=list)
 
 
-class Halving(Baseline):
-    """Promotes the best of each rung; one objective, or several by fronts and crowding."""
+class Halving(Baseline[HalvingSettings]):
+    """Promotes the best of each complete rung. Several objectives are ranked by front and crowding distance."""
 
-    def __init__(
-        self,
-        view: Visible,
-        *,
-        seed: int,
-        objectives: Sequence[str] = ("valid_acc",),
-        settings: HalvingSettings | None = None,
-    ) -> None:
-        self._settings = settings or HalvingSettings()
+    def prepare(self) -> None:
+        """Set up an empty search."""
         self.name = "hyperband" if self._settings.brackets == "all" else "successive_halving"
-        super().__init__(view, seed=seed, objectives=objectives, settings=self._settings)
-        self._rungs = rungs(view, eta=self._settings.eta, n_rungs=self._settings.n_rungs)
+        self._rungs = rungs(self.view, eta=self._settings.eta, n_rungs=self._settings.n_rungs)
         self._open_brackets: list[_Bracket] = []
         self._bracket_numbers = count()
 
     def propose(self) -> tuple[Config, dict[str, float], _Bracket]:
-        """Return what the oldest bracket wants next, or begin another one."""
+        """Return the next config of the oldest bracket that has one, or begin another bracket."""
         bracket = next((b for b in self._open_brackets if b.n_random or b.queue), None) or self._begin()
         if bracket.n_random:
             bracket.n_random -= 1
@@ -93,8 +71,8 @@ class Halving(Baseline):
         bracket.n_open += 1
         return config, self._rungs[bracket.rung], bracket
 
-    def learn(self, result: Result) -> None:
-        """Promote the best of a rung when its last result is there."""
+    def learn(self, result: TrialResult) -> None:
+        """Promote the best of a rung once it is complete."""
         bracket: _Bracket = result.memo
         bracket.n_open -= 1
         bracket.results.append(result)

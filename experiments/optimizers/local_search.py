@@ -1,19 +1,18 @@
-"""Local search: from the best of some random configs, move to a better neighbour until there is none, then begin again.
+"""Local search: climb from the best of some random configs to a local optimum, then restart.
 
-White, Nolen and Savani (2020) evaluate all neighbours before they move; here the first better one is taken, as a config
-of this space has about 35 neighbours and a run a hundred evaluations.
+White, Nolen and Savani (2020) evaluate all neighbours before they move. Here the first better neighbour is taken: a
+config has about 35 neighbours, and a run about a hundred evaluations.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from experiments.optimizers.baseline import Baseline, Result
+from experiments.optimizers.baseline import Baseline, TrialResult
 from experiments.optimizers.moves import values_of
-from experiments.optimizers.settings import require
-from jahs.simulate import Visible
+from experiments.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 from jahs.spaces.space import STEP
 
@@ -21,48 +20,33 @@ __all__ = ["LocalSearch", "LocalSearchSettings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSearchSettings:
+class LocalSearchSettings(OptimizerSettings):
     """Settings of local search.
 
     Attributes:
-        n_initial: random configs before each climb, which begins at the best of them.
-        factor: between a float and its neighbours.
+        n_initial: random configs before each climb, which starts at the best of them.
+        factor: ratio between a float and its neighbours.
     """
 
-    n_initial: int = 10
-    factor: float = STEP
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        require(
-            (self.n_initial >= 1, f"n_initial={self.n_initial} is not at least 1"),
-            (1.001 <= self.factor < math.inf, f"factor={self.factor} is not a finite number of at least 1.001"),
-        )
+    n_initial: Annotated[int, Within(1)] = 10
+    factor: Annotated[float, Within(1.001)] = STEP
 
 
-class LocalSearch(Baseline):
-    """Climbs hills; one objective."""
+class LocalSearch(Baseline[LocalSearchSettings]):
+    """Hill climbing with restarts. One objective."""
 
     name = "local_search"
 
-    def __init__(
-        self,
-        view: Visible,
-        *,
-        seed: int,
-        objectives: Sequence[str] = ("valid_acc",),
-        settings: LocalSearchSettings | None = None,
-    ) -> None:
-        self._settings = settings or LocalSearchSettings()
-        super().__init__(view, seed=seed, objectives=objectives, settings=self._settings)
+    def prepare(self) -> None:
+        """Set up an empty search."""
         self._climb = 0
-        self._best: Config | None = None
-        self._loss = math.inf
-        self._queue: list[Config] = []
+        self._best: Config | None
+        self._loss: float
+        self._queue: list[Config]
         self._begin()
 
     def propose(self) -> tuple[Config, None, int] | None:
-        """Return a random config, a neighbour of the best one, or nothing while the last neighbours are trained."""
+        """Return a random config, then neighbours of the best one; None while the last neighbours are trained."""
         if self._n_random:
             self._n_random -= 1
             config = self.random_config()
@@ -77,8 +61,8 @@ class LocalSearch(Baseline):
         self._seen.add(values_of(config))
         return config, None, self._climb
 
-    def learn(self, result: Result) -> None:
-        """Move to a config that is better than the best of this climb."""
+    def learn(self, result: TrialResult) -> None:
+        """Move to a config that is better than the best one of this climb."""
         assert result.memo == self._climb  # a climb ends when nothing is open
         self._n_open -= 1
         self._n_told += 1

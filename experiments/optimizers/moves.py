@@ -1,4 +1,4 @@
-"""Small changes of a config, for optimisers that search near what is good."""
+"""Mutation and crossover of configs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def movable(space: Space) -> list[str]:
 def mutated(space: Space, config: Config, rng: np.random.Generator, *, keys: list[str], decades: float) -> Config:
     """Return a config in which each of `keys` has another value.
 
-    A choice becomes any other one. A float is multiplied by a factor that is log-uniform within `decades` on both
-    sides, and reflected where it would leave its range.
+    A choice becomes any other one. A float is multiplied by a log-uniform factor of at most `decades` powers of ten up
+    or down, and reflected at the ends of its range.
     """
     values: dict[str, Any] = dict(config)
     for key in keys:
@@ -33,7 +33,7 @@ def mutated(space: Space, config: Config, rng: np.random.Generator, *, keys: lis
 
 
 def crossed(a: Config, b: Config, rng: np.random.Generator, *, keys: list[str]) -> Config:
-    """Return a config that has each of `keys` from `a` or `b`, at even chance, and every other key from `a`."""
+    """Return a config that takes each of `keys` from `a` or `b` with equal probability, and all other keys from `a`."""
     values: dict[str, Any] = dict(a)
     for key, is_from_b in zip(keys, rng.random(len(keys)) < 0.5, strict=True):
         if is_from_b:
@@ -42,7 +42,7 @@ def crossed(a: Config, b: Config, rng: np.random.Generator, *, keys: list[str]) 
 
 
 def values_of(config: Config) -> tuple[Value, ...]:
-    """Return what tells configs apart."""
+    """Return the values of a config, which identify it, as a hashable tuple."""
     return tuple(cast("dict[str, Value]", config).values())
 
 

@@ -1,4 +1,4 @@
-"""Which of some results are better, for one objective and for several (Deb et al., 2002)."""
+"""Ranking of results by one objective or by several (Deb et al., 2002)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["crowding", "fronts", "order"]
 
 
 def order(losses: Sequence[Losses], most: int | None = None) -> list[int]:
-    """Return positions from the best: by loss, or by front and then from the loneliest; ties by position.
+    """Return positions from best to worst: by loss, or by front and then by crowding distance; ties by position.
 
     Args:
-        losses: a point each.
-        most: return so many; None: all.
+        losses: one point for each result.
+        most: how many to return; None: all.
     """
     if not losses:
         return []
@@ -31,13 +31,13 @@ def order(losses: Sequence[Losses], most: int | None = None) -> list[int]:
     for front in fronts(F):
         if len(found) >= wanted:
             break
-        lonely = crowding(F[front])
-        found += [front[i] for i in np.argsort(-lonely, kind="stable")]
+        distances = crowding(F[front])
+        found += [front[i] for i in np.argsort(-distances, kind="stable")]
     return found[:wanted]
 
 
 def fronts(F: Losses) -> list[list[int]]:
-    """Return the positions of the non-dominated points, then of those that only these dominate, and so on."""
+    """Return the positions of the points of each front, from the non-dominated ones down."""
     if F.shape[1:] == (2,):
         return _fronts_of_two(F)
     left = np.arange(len(F))
@@ -50,10 +50,10 @@ def fronts(F: Losses) -> list[list[int]]:
 
 
 def _fronts_of_two(F: Losses) -> list[list[int]]:
-    """The same for two objectives, in one walk.
+    """Return the same for two objectives, in one sweep.
 
     From left to right, a front dominates a point if its lowest point so far is not above it. The lowest points of the
-    fronts rise, so the first front that does not dominate is found by bisection. Equal points stand side by side.
+    fronts increase, so bisection finds the first front that does not dominate. Equal points are adjacent.
     """
     found: list[list[int]] = []
     lowest: list[float] = []
@@ -70,7 +70,7 @@ def _fronts_of_two(F: Losses) -> list[list[int]]:
 
 
 def crowding(F: Losses) -> Losses:
-    """Return how far the neighbours of each point of a front are, over all objectives; infinite at the ends."""
+    """Return the crowding distance of each point of a front; infinite at the ends."""
     distance = np.zeros(len(F))
     for column in F.T:
         along = np.argsort(column, kind="stable")

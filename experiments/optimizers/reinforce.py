@@ -1,23 +1,21 @@
-"""REINFORCE (Williams, 1992): one categorical distribution for each key, moved towards what did better than expected.
+"""REINFORCE (Williams, 1992): a policy gradient on one categorical distribution per key.
 
-As NAS-Bench-101's (its supplement S4), without a controller network. Floats are cut into bins of equal width on their
-log scale and drawn uniformly within one.
+Like NAS-Bench-101's (its supplement S4), without a controller network. Floats are divided into bins of equal width on
+their log scale and drawn log-uniformly within a bin.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Annotated, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from experiments.optimizers.baseline import Baseline, Result
+from experiments.optimizers.baseline import Baseline, TrialResult
 from experiments.optimizers.moves import movable
-from experiments.optimizers.settings import require
-from jahs.simulate import Visible
+from experiments.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import Parameter
 
@@ -27,44 +25,28 @@ _Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReinforceSettings:
+class ReinforceSettings(OptimizerSettings):
     """Settings of REINFORCE.
 
     Attributes:
-        learning_rate: of the logits, for an advantage of one standard deviation.
-        memory: share of the expected loss and its spread that stays at each result.
-        n_bins: of a float's range.
+        learning_rate: step of the logits for an advantage of one standard deviation.
+        memory: decay of the moving mean and variance of the loss.
+        n_bins: number of bins of a float.
     """
 
-    learning_rate: float = 0.3
-    memory: float = 0.9
-    n_bins: int = 8
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        require(
-            (0 < self.learning_rate < math.inf, f"learning_rate={self.learning_rate} is not a positive number"),
-            (0 <= self.memory < 1, f"memory={self.memory} is not in [0, 1)"),
-            (self.n_bins >= 2, f"n_bins={self.n_bins} is not at least 2"),
-        )
+    learning_rate: Annotated[float, Within(0, excluded=0)] = 0.3
+    memory: Annotated[float, Within(0, 1, excluded=1)] = 0.9
+    n_bins: Annotated[int, Within(2)] = 8
 
 
-class Reinforce(Baseline):
-    """Learns a distribution over configs; one objective."""
+class Reinforce(Baseline[ReinforceSettings]):
+    """Learns a distribution over configs. One objective."""
 
     name = "reinforce"
 
-    def __init__(
-        self,
-        view: Visible,
-        *,
-        seed: int,
-        objectives: Sequence[str] = ("valid_acc",),
-        settings: ReinforceSettings | None = None,
-    ) -> None:
-        self._settings = settings or ReinforceSettings()
-        super().__init__(view, seed=seed, objectives=objectives, settings=self._settings)
-        self._parameters = [view.space.parameters[key] for key in movable(view.space)]
+    def prepare(self) -> None:
+        """Set up an empty search."""
+        self._parameters = [self.view.space.parameters[key] for key in movable(self.view.space)]
         self._logits = [np.zeros(len(p.choices) or self._settings.n_bins) for p in self._parameters]
         self._mean: float | None = None
         self._variance = self._weight = 0.0
@@ -77,8 +59,8 @@ class Reinforce(Baseline):
             values[parameter.name] = self._in_bin(parameter, i) if parameter.kind == "float" else parameter.choices[i]
         return cast("Config", values), None, drawn
 
-    def learn(self, result: Result) -> None:
-        """Make what did better than expected more likely, and what did worse less."""
+    def learn(self, result: TrialResult) -> None:
+        """Follow the policy gradient; the baseline is the moving mean of the loss."""
         if not result.is_known:
             return
         loss = float(result.losses[0])
@@ -89,7 +71,7 @@ class Reinforce(Baseline):
         forget = 1 - self._settings.memory
         self._mean -= forget * surprise
         self._variance += forget * (surprise**2 - self._variance)
-        self._weight += forget * (1 - self._weight)  # of what the variance has seen
+        self._weight += forget * (1 - self._weight)  # corrects the variance for its start at zero
         advantage = surprise / math.sqrt(self._variance / self._weight) if self._variance > 0 else 0.0
         for k, i in enumerate(result.memo):
             gradient = -_softmax(self._logits[k])

@@ -1,4 +1,4 @@
-"""Critical-difference diagrams: which arms can be told apart."""
+"""Critical-difference diagrams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST: Final = 32  # characters of a label beside the middle rank that fit
 
 
 def draw_comparison(comparison: Comparison, titles: Sequence[str], *, numbers: Sequence[int]) -> Drawing:
-    """Draw a critical-difference diagram: mean ranks, and bars over arms that cannot be told apart."""
+    """Draw mean ranks, and bars over arms that do not differ significantly."""
     n_arms, n_bars = len(titles), len(comparison.cliques)
     drawing = Drawing(figsize=(4.8, 0.7 + 0.16 * n_bars + 0.3 * n_arms))
     axes = drawing.add_axes((0.03, 0.02, 0.94, 0.96))  # labels lie inside, beside their ranks

@@ -130,10 +130,10 @@ LIES = {
     "true": (lambda h, t, e: e.update(n_trials=True), "the last line says n_trials=True"),
     "clock": (lambda h, t, e: e.update(clock=1.0), "the last line says clock=1.0"),
     "ended": (lambda h, t, e: e.update(ended="optimizer"), "the last line says ended='optimizer'"),
-    "incumbent": (lambda h, t, e: e.update(incumbent=99.9), "the last line says incumbent"),
-    "another seed": (lambda h, t, e: h.update(seed=1), "evaluation_seed=0, but seed=1"),
+    "incumbent": (lambda h, t, e: e.update(incumbent=99.9), "the last line has incumbent"),
+    "another seed": (lambda h, t, e: h.update(seed=1), "evaluation_seed=0 must be None or seed=1"),
     "no seed": (lambda h, t, e: h.update(evaluation_seed=None), "but the header says evaluation_seed=None"),
-    "failed": (lambda h, t, e: t[2].update(status="failed"), "trial 2: failed, but with seed=0 it does not"),
+    "failed": (lambda h, t, e: t[2].update(status="failed"), "trial 2: failed, but it must not fail with seed=0"),
     "unfinished": (lambda h, t, e: t[2].update(status="unfinished"), "unfinished at"),
     "order": (lambda h, t, e: t.reverse(), "which ended later"),
     "a true budget": (lambda h, t, e: h.update(budget=True), "budget=True"),
@@ -196,8 +196,8 @@ def test_a_search_that_was_done_before_is_found_by_a_rerun(bench, log, mine, tmp
     [
         ("{}:missing", "has no missing to call; it has Climber"),
         ("{}:number", "has no number to call"),
-        ("{}", "is not FILE.py:NAME"),
-        ("no.py:Climber", "no.py is no file"),
+        ("{}", "must be FILE.py:NAME"),
+        ("no.py:Climber", "no.py is not a file"),
     ],
 )
 def test_a_factory_that_is_missing_is_one_clear_error(log, mine, named, message, caplog):

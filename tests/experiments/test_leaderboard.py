@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from experiments.cells import open_view
 from experiments.leaderboard import find_logs, leaderboard, main
 from experiments.optimizers import make
+from experiments.repetitions import open_view
 from experiments.studies.study import ViewChoice
 from jahs.errors import InvalidArgument
 from jahs.queries.views import View
@@ -280,22 +280,22 @@ LIES = [
     (other_view, "the header says that"),
     (low_full, "the header says that"),
     (outside, "N=1 is fixed at 5"),
-    (no_fidelity, "W is no fidelity of its view"),
-    (twice, "some trials stand in the log twice"),
+    (no_fidelity, "W must be a fidelity of its view"),
+    (twice, "some trials are in the log twice"),
     (infinite, "is not a trial: metrics="),
     (unsaid, "finished without valid_acc"),
     (no_epoch, "is not JSON: NaN is not a finite number"),
     (part_of_an_epoch, "is not a trial: fidelity={'epoch': 3.7}"),
     (never, "is not JSON: Infinity is not a finite number"),
-    (nothing_searched, "the header describes no view of this benchmark: 'searched'"),
-    (null_searched, "the header describes no view of this benchmark"),
+    (nothing_searched, "the view in the header is invalid: 'searched'"),
+    (null_searched, "the view in the header is invalid"),
     (numbers_searched, "the header says that 1, 2 are searched"),
     (no_budget, "is not JSON: NaN is not a finite number"),
-    (negative_budget, "budget=-1.0, which is no positive number of seconds"),
-    (large_budget, "which is no positive number of seconds"),
+    (negative_budget, "budget=-1.0 is not a positive number of seconds"),
+    (large_budget, "is not a positive number of seconds"),
     (no_limit, "n_trials are both None"),
     (more_trials, "there are 8 trials, but n_trials=5"),
-    (half_a_trial, "n_trials=8.5, which is no integer"),
+    (half_a_trial, "n_trials=8.5 is not a positive integer"),
     (no_workers, "workers=0 is not an integer in 1.."),
     (two_modes, "mode=['asynchronous', 'synchronous'] is not 'asynchronous' or 'synchronous'"),
     (no_continuation, "continuation=None is not 'resume' or 'scratch'"),
@@ -330,7 +330,7 @@ def test_lower_epochs_do_not_count_where_the_epoch_is_no_fidelity(tmp_path, benc
     path = write_log(tmp_path / "sizes.jsonl", bench, optimizer="hyperband", fidelities=("N",), n=20)
     assert boards_of(bench, path)[1] == []
     (refusal,) = boards_of(bench, changed(path, stop_early))[1]
-    assert "epoch is no fidelity of its view" in refusal.fault
+    assert "epoch must be a fidelity of its view" in refusal.fault
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "", '{"format": 1}', "\0", '{"format": 1, "task": {}}'])

@@ -10,7 +10,7 @@ from tests.experiments.handmade import log, trial
 
 def test_trials_are_sorted_by_when_they_were_known():
     found = log(trial(0, 0, 9, 50.0), trial(1, 0, 4, 60.0, worker=1), trial(2, 4, 9, 70.0, worker=1))
-    assert found.trial.tolist() == [1, 0, 2]
+    assert [trial.trial for trial in found.trials] == [1, 0, 2]
     assert found.end.tolist() == [4, 9, 9]
     assert [each.config["Op1"] for each in found.trials] == [1, 0, 2]
 
@@ -36,7 +36,7 @@ def test_an_accuracy_is_minimised_as_an_error_and_a_cost_as_it_is():
     found = log(trial(0, 0, 1, 90.0, latency=0.5))
     assert found.minimised("valid_acc").tolist() == [10.0]
     assert found.minimised("latency").tolist() == [0.5]
-    with pytest.raises(InvalidArgument, match=r"metric='runtime' is in no trial of this log; there are latency"):
+    with pytest.raises(InvalidArgument, match=r"metric='runtime' must be a metric of this log: latency"):
         found.minimised("runtime")
 
 

@@ -106,7 +106,7 @@ def test_rungs_rise_to_the_full_fidelity():
     ]
     assert rungs(visible(VIEWS["nas"]), eta=3, n_rungs=2) == [{"epoch": 3}, {"epoch": 9}]
     assert rungs(visible(View(FakeBenchmark(max_epoch=1))), eta=2) == [{"epoch": 1}]
-    with pytest.raises(InvalidArgument, match=r"eta=1\.0 is not at least 1\.5"):
+    with pytest.raises(InvalidArgument, match=r"eta=1\.0 must be at least 1\.5"):
         rungs(visible(VIEWS["nas"]), eta=1.0)
 
 
@@ -271,26 +271,30 @@ def test_names_and_settings_that_do_not_exist_are_refused():
         (
             "evolution",
             {"population_size": 3, "tournament_size": 4},
-            r"tournament_size=4 is not in 1\.\.population_size=3",
+            r"tournament_size=4 must be at most population_size=3",
         ),
-        ("reinforce", {"memory": 1.0, "n_bins": 1}, "memory=1.0.*\nn_bins=1"),
+        ("reinforce", {"memory": 1.0, "n_bins": 1}, r"memory=1.0 must be a number in \[0, 1\)\nn_bins=1"),
         ("hyperband", {"eta": 1, "n_rungs": 0}, "eta=1 .*\nn_rungs=0"),
         ("asha", {"eta": float("nan")}, "eta=nan"),
         ("nsga2", {"population_size": 1, "decades": 0.0}, "population_size=1.*\ndecades=0.0"),
-        ("nsga2", {"population_size": "20", "decades": "a"}, "population_size='20' is not an integer\ndecades='a' is"),
+        (
+            "nsga2",
+            {"population_size": "20", "decades": "a"},
+            "population_size='20' must be an integer >= 2\ndecades='a' must",
+        ),
         (
             "evolution",
             {"population_size": 2.5, "tournament_size": 2.0},
-            "population_size=2.5 is not.*\ntournament_size=2",
+            "population_size=2.5 must be.*\ntournament_size=2",
         ),
-        ("evolution", {"n_mutations": True}, "n_mutations=True is not an integer"),
+        ("evolution", {"n_mutations": True}, "n_mutations=True must be an integer >= 1"),
         (
             "local_search",
             {"n_initial": None, "factor": [2.0]},
-            r"n_initial=None is not.*\nfactor=\[2.0\] is not a number",
+            r"n_initial=None must be.*\nfactor=\[2.0\] must be a number >= 1.001",
         ),
-        ("asha", {"n_rungs": 1.5}, "n_rungs=1.5 is not an integer"),
-        ("reinforce", {"n_bins": np.array([8])}, r"n_bins=array\(\[8\]\) is not an integer"),
+        ("asha", {"n_rungs": 1.5}, "n_rungs=1.5 must be an integer >= 1"),
+        ("reinforce", {"n_bins": np.array([8])}, r"n_bins=array\(\[8\]\) must be an integer >= 2"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -190,7 +190,7 @@ def test_an_arm_that_has_not_been_run_on_a_task_is_left_out_there(page, bench):
     two = replace(
         results,
         tasks=(TASK, "cifar10"),
-        cells={**results.cells, ("cifar10", first.name): results.of(TASK, first)[:1]},
+        by_arm={**results.by_arm, ("cifar10", first.name): results.of(TASK, first)[:1]},
         bench={TASK: bench, "cifar10": bench},
     )
     document = build_document(two)
@@ -245,12 +245,12 @@ def test_a_browser_shows_every_figure_without_a_complaint(page, tmp_path):
 
 def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_path, caplog):
     assert main([str(tmp_path)]) == 2
-    assert "is no study" in caplog.text
+    assert "is not a study" in caplog.text
     out = tmp_path / "joint"
     given = ["--arms", "random_search-jahs", "--seeds", "1", "--workers", "1", "--out", str(out)]
     assert run(["joint", *given, "--release", str(release)]) == 0
     assert main([str(out), "--release", str(release.parent / "plain")]) == 2
-    assert "the logs asked release" in caplog.text
+    assert "the logs used release" in caplog.text
     log = out / TASK / "random_search-jahs" / "seed-0000.jsonl"
     pages = [tmp_path / name for name in ("one", "two")]
     for page in pages:
@@ -269,7 +269,7 @@ def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_
     assert "do not match their release" in caplog.text
     log.unlink()
     assert main([str(out), "--release", str(release)]) == 2
-    assert "has no finished cell" in caplog.text
+    assert "has no finished repetition" in caplog.text
     assert not (out / "report").exists()
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.cells import open_view
 from experiments.optimizers import OPTIMIZERS, make
+from experiments.repetitions import open_view
 from experiments.studies import STUDIES, find_study
 from experiments.studies.study import Study, ViewChoice
 from jahs.errors import InvalidArgument, UnknownName
@@ -93,7 +93,7 @@ def test_a_digest_stands_for_what_decides_about_a_cell_and_for_nothing_else():
 
 def test_a_name_is_one_arm():
     study = STUDIES["joint"]
-    with pytest.raises(InvalidArgument, match="arms of the same name: random_search-jahs"):
+    with pytest.raises(InvalidArgument, match="several arms have the name random_search-jahs"):
         replace(study, arms=(study.arms[0], study.arms[0]))
     with pytest.raises(UnknownName, match="did you mean 'random_search-jahs'"):
         study.arm("random_search-jah")
@@ -101,9 +101,9 @@ def test_a_name_is_one_arm():
         find_study("joints")
 
 
-def test_cells_come_seed_after_seed():
-    cells = list(STUDIES["joint"].cells(tasks=["digits"], arms=["a", "b"], n_seeds=2))
-    assert [cell.path for cell in cells] == [
+def test_repetitions_come_seed_after_seed():
+    repetitions = list(STUDIES["joint"].repetitions(tasks=["digits"], arms=["a", "b"], n_seeds=2))
+    assert [repetition.path for repetition in repetitions] == [
         "digits/a/seed-0000.jsonl",
         "digits/b/seed-0000.jsonl",
         "digits/a/seed-0001.jsonl",

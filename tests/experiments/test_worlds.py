@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.cells import open_view
 from experiments.optimizers import make
+from experiments.repetitions import open_view
 from experiments.studies.study import ViewChoice
 from experiments.worlds import METRIC_NAMES, World, build_worlds, read_worlds, write_worlds
 from jahs.errors import CorruptFile, InvalidArgument, MissingData

@@ -1,4 +1,4 @@
-"""What a benchmark's space looks like: which keys decide, how far neighbours are alike, how steep it is at the top."""
+"""The landscape of a benchmark: variance decomposition, random-walk autocorrelation, mutants of the best configs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 from experiments.analysis.locality import autocorrelation, contexts, mutants, random_walk
 from experiments.analysis.logs import Floats
 from experiments.analysis.summaries import Interval, bootstrap_interval
-from experiments.analysis.variance import Draws, decomposition, draw, shares_alone, shares_in_all, unions
+from experiments.analysis.variance import Draws, decomposition, draw, main_effects, total_effects, unions
 from experiments.studies.study import FULL_SIZES
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.spaces.columns import Configs, rows
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.parameters import PARAMETERS, is_integer
 from jahs.spaces.space import GROUPS, Space
 from jahs.tasks.metrics import Metric
 
@@ -36,14 +36,13 @@ __all__ = [
     "with_errors_of_fit",
 ]
 
-Scale: TypeAlias = Literal["place", "value", "better half"]
+Scale: TypeAlias = Literal["rank", "value", "better half"]
 
-SCALES: Final[tuple[Scale, ...]] = ("place", "value", "better half")
-"""What is divided: a config's place among all, its value, or by how much it is better than the median (nothing for the
-worse half)."""
+SCALES: Final[tuple[Scale, ...]] = ("rank", "value", "better half")
+"""The decomposed quantity: a config's rank, its value, or its improvement over the median (0 in the worse half)."""
 
 N_RANDOM: Final = 10_000
-"""Random configs among which a walk's configs have their places, and of which the best are changed."""
+"""Random configs that a walk's configs are ranked among, and whose best are mutated."""
 
 N_BEST: Final = 20
 TOP: Final = 0.01
@@ -61,15 +60,15 @@ _FEWEST: Final = 64
 _Z: Final = 1.96  # standard errors on each side of a 95 % interval
 
 _Ask: TypeAlias = Callable[[Configs], Floats]
-"""What configs are worth at one epoch: more is better."""
+"""Maps configs to values at one epoch; more is better."""
 
 
 class Answers(Protocol):
-    """What is asked: a benchmark, or a surrogate that answers a metric of it."""
+    """A benchmark, or a surrogate for one of its metrics."""
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """What can be asked for, by name."""
+        """The metrics by name."""
 
     @property
     def max_epoch(self) -> int:
@@ -81,12 +80,12 @@ class Answers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Part:
-    """A part of the space: the sizes are searched, or held where networks are largest or smallest.
+    """A part of the space: sizes are searched, or fixed at the largest or the smallest networks.
 
     Attributes:
-        name: for files.
-        title: for people.
-        space: what is searched.
+        name: part of file names.
+        title: label in figures and tables.
+        space: the searched space.
         groups: the keys that vary, by group.
     """
 
@@ -98,39 +97,39 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Variance:
-    """What decides in one part of the space.
+    """The variance decomposition of one part of the space.
 
     Attributes:
-        part: which one.
-        shares: at the last epoch, by scale: what groups and their interplays decide; they sum to one. Nothing is
-            better than the median where more than half are equally good, so that this scale is missing then.
-        alone, in_all: of a config's place at the last epoch, by key: what it decides alone, and with others as well.
-        epochs: ascending, the last one included.
-        by_epoch: the shares of the place at each of them.
+        part: the part.
+        shares: by scale, at the last epoch: main effects of groups and their interactions, which sum to one. The scale
+            "better half" is missing if more than half of the configs are equally good.
+        main, total: main and total effect of each key on the rank at the last epoch.
+        epochs: ascending, including the last one.
+        by_epoch: shares of the variance of ranks at each of these epochs.
     """
 
     part: Part
     shares: Mapping[Scale, Mapping[str, Interval]]
-    alone: Mapping[str, Interval]
-    in_all: Mapping[str, Interval]
+    main: Mapping[str, Interval]
+    total: Mapping[str, Interval]
     epochs: tuple[int, ...]
     by_epoch: Mapping[str, tuple[Interval, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Landscape:
-    """What was measured of one metric.
+    """The landscape of one metric.
 
     Attributes:
-        metric: which one.
-        n: configs in each of the two samples that are mixed.
-        seed: of everything that was drawn.
-        variances: of the whole space, of the largest networks and of the smallest.
-        walks: among the largest networks, by what moves: the correlation of places 1, 2, ... moves apart.
-        mutants: there, by what is changed: the share of configs that are still among the best 1 % after 1, 2, ... keys
-            of one of the best were changed. A group that decides nothing is in neither.
-        top: the worst and the best value among these best 1 %.
-        share_of_top: how many random configs are as good as the worst of them: 1 %, or more where many are alike.
+        metric: the metric.
+        n: configs in each of the two samples.
+        seed: seeds all random draws.
+        variances: decompositions of the whole space, of the largest and of the smallest networks.
+        walks: largest networks, by group of keys that change: correlation of ranks 1, 2, ... moves apart.
+        mutants: the same, share of mutants of the best configs that stay among the best 1 % after 1, 2, ... changed
+            keys. Groups without an effect are in neither.
+        top: worst and best value among the best 1 %.
+        share_of_top: share of random configs at least as good as the worst of these: 1 %, or more with ties.
     """
 
     metric: Metric
@@ -144,29 +143,29 @@ class Landscape:
 
 
 def measure_landscape(bench: Answers, metric: str, *, n: int, seed: int) -> Landscape:
-    """Ask a benchmark what its space looks like.
+    """Measure the landscape of a metric.
 
     Args:
-        bench: answers for every config, as surrogates do.
+        bench: a benchmark that answers every config.
         metric: one of its metrics.
-        n: configs in each of the two samples that are mixed, at least 64.
-        seed: of everything that is drawn.
+        n: configs in each of the two samples, at least 64.
+        seed: seeds all random draws.
 
     Raises:
         UnknownName: the benchmark has no such metric.
-        InvalidArgument: too few configs, a bad seed, or a metric that is the same for all configs.
+        InvalidArgument: `n` or the seed is out of range, or the metric does not vary.
     """
     if metric not in bench.metrics:
         raise UnknownName.of("metric", metric, bench.metrics)
     faults = []
-    if isinstance(n, bool) or not isinstance(n, int) or n < _FEWEST:
-        faults.append(f"n={n!r} is not an integer of at least {_FEWEST}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        faults.append(f"seed={seed!r} is not an integer >= 0")
+    if not is_integer(n) or n < _FEWEST:
+        faults.append(f"n={n!r} must be an integer >= {_FEWEST}")
+    if not is_integer(seed) or seed < 0:
+        faults.append(f"seed={seed!r} must be an integer >= 0")
     if faults:
         raise InvalidArgument("\n".join(faults))
     parts = _parts()
-    ask, largest = _asker(bench, metric, bench.max_epoch), parts[1]
+    ask, largest = _values_at(bench, metric, bench.max_epoch), parts[1]
     columns = largest.space.sample_columns(N_RANDOM, seed=_child(seed, 2))
     values = ask(columns)
     ordered, among_top = np.sort(values), float(np.quantile(values, 1 - TOP))
@@ -189,18 +188,18 @@ def measure_landscape(bench: Answers, metric: str, *, n: int, seed: int) -> Land
 
 
 def with_errors_of_fit(found: Landscape, refitted: Sequence[Landscape]) -> Landscape:
-    """Widen every interval by what the choice of the recorded configs contributes: a jackknife's standard error.
+    """Widen every interval by the jackknife standard error over the configs that the surrogate was fitted to.
 
     Args:
-        found: from a surrogate that was fitted to all of them.
-        refitted: the same, from surrogates that leave out one part of the configs each, all of one size.
+        found: the landscape of a surrogate fitted to all configs.
+        refitted: landscapes of surrogates that each leave out one of several parts of equal size.
     """
     variances = []
     for i, variance in enumerate(found.variances):
         others = [other.variances[i] for other in refitted]
         changed = {
             name: _widened(getattr(variance, name), [getattr(other, name) for other in others])
-            for name in ("shares", "alone", "in_all", "by_epoch")
+            for name in ("shares", "main", "total", "by_epoch")
         }
         variances.append(replace(variance, **changed))
     return replace(
@@ -212,7 +211,7 @@ def with_errors_of_fit(found: Landscape, refitted: Sequence[Landscape]) -> Lands
 
 
 def _widened(found: Any, refitted: Sequence[Any]) -> Any:  # Any: an interval, or sequences or mappings of such
-    """Every interval, wider by what the same one varies among the refitted that have it."""
+    """Return every interval, widened by the jackknife error of the same interval in `refitted`."""
     if isinstance(found, Interval):
         return _wider(found, [other.value for other in refitted])
     if isinstance(found, Mapping):
@@ -246,11 +245,11 @@ def _parts() -> tuple[Part, Part, Part]:
 
 
 def _deciding(variance: Variance) -> dict[str, tuple[str, ...]]:
-    """What walks and changes touch: all keys, and each group that decides anything."""
+    """Return the keys that walks and mutants change: all keys, and each group with an effect."""
     groups = {
-        name: keys for name, keys in variance.part.groups.items() if any(variance.in_all[key].value > 0 for key in keys)
+        name: keys for name, keys in variance.part.groups.items() if any(variance.total[key].value > 0 for key in keys)
     }
-    return {"all keys": tuple(variance.in_all), **(groups if len(groups) > 1 else {})}
+    return {"all keys": tuple(variance.total), **(groups if len(groups) > 1 else {})}
 
 
 def _variance(bench: Answers, metric: str, part: Part, *, n: int, seed: int) -> Variance:
@@ -259,33 +258,33 @@ def _variance(bench: Answers, metric: str, part: Part, *, n: int, seed: int) -> 
     keys = {key: (key,) for found in part.groups.values() for key in found}
     epochs = _some_epochs(bench.max_epoch) if bench.metrics[metric].by_epoch else (bench.max_epoch,)
     *earlier, last = (
-        draw(_asker(bench, metric, epoch), one, other, {**needed, **(keys if epoch == bench.max_epoch else {})})
+        draw(_values_at(bench, metric, epoch), one, other, {**needed, **(keys if epoch == bench.max_epoch else {})})
         for epoch in epochs
     )
     scaled = {scale: _on_scale(last, scale) for scale in SCALES}
     shares = {scale: decomposition(found, names) for scale, found in scaled.items() if np.ptp(found.one)}
-    of_epochs = [*(decomposition(_on_scale(found, "place"), names) for found in earlier), shares["place"]]
-    places = scaled["place"]
-    of_keys = Draws(one=places.one, other=places.other, mixed={key: places.mixed[key] for key in keys})
+    of_epochs = [*(decomposition(_on_scale(found, "rank"), names) for found in earlier), shares["rank"]]
+    ranks = scaled["rank"]
+    of_keys = Draws(one=ranks.one, other=ranks.other, mixed={key: ranks.mixed[key] for key in keys})
     return Variance(
         part=part,
         shares=shares,
-        alone=shares_alone(of_keys),
-        in_all=shares_in_all(of_keys),
+        main=main_effects(of_keys),
+        total=total_effects(of_keys),
         epochs=epochs,
         by_epoch={name: tuple(found[name] for found in of_epochs) for name in of_epochs[0]},
     )
 
 
 def _walks(ask: _Ask, ordered: Floats, part: Part, keys: Sequence[str], seed: int) -> tuple[Interval, ...]:
-    """Walks in many contexts, each with the mean of random configs of its own."""
-    places, means = [], []
+    """Return the autocorrelation over walks in many contexts, relative to the mean of each context."""
+    ranks, means = [], []
     for i, space in enumerate(contexts(part.space, keys, _N_CONTEXTS, seed=_child(seed, 3))):
         walks = [random_walk(space, _N_STEPS, seed=_child(seed, 4, i, j)) for j in range(_N_WALKS)]
-        visited = _place(ask([config for walk in walks for config in walk]), ordered)
-        places.append(visited.reshape(_N_WALKS, _N_STEPS + 1))
-        means.append(_place(ask(space.sample_columns(_N_OF_CONTEXT, seed=_child(seed, 5, i))), ordered).mean())
-    return tuple(autocorrelation(np.array(places), np.array(means), n_lags=_N_LAGS))
+        visited = _rank(ask([config for walk in walks for config in walk]), ordered)
+        ranks.append(visited.reshape(_N_WALKS, _N_STEPS + 1))
+        means.append(_rank(ask(space.sample_columns(_N_OF_CONTEXT, seed=_child(seed, 5, i))), ordered).mean())
+    return tuple(autocorrelation(np.array(ranks), np.array(means), n_lags=_N_LAGS))
 
 
 def _mutants(
@@ -304,23 +303,23 @@ def _mutants(
     return tuple(found)
 
 
-def _asker(bench: Answers, metric: str, epoch: int) -> _Ask:
+def _values_at(bench: Answers, metric: str, epoch: int) -> _Ask:
     sign = 1.0 if bench.metrics[metric].direction == "max" else -1.0
     return lambda configs: sign * bench.query_many(configs, at=epoch, metrics=(metric,))[metric]
 
 
 def _on_scale(draws: Draws, scale: Scale) -> Draws:
     known = np.concatenate([draws.one, draws.other])
-    if scale == "place":
-        return draws.changed(partial(_place, ordered=np.sort(known)))
+    if scale == "rank":
+        return draws.changed(partial(_rank, ordered=np.sort(known)))
     if scale == "better half":
         middle = np.median(known)
         return draws.changed(lambda values: np.maximum(values - middle, 0.0))
     return draws
 
 
-def _place(values: Floats, ordered: Floats) -> Floats:
-    """The share of `ordered`, ascending values, that is worse, and half of what is as good."""
+def _rank(values: Floats, ordered: Floats) -> Floats:
+    """Return the share of `ordered`, ascending values, that is worse, plus half the share of equal ones."""
     found: Floats = (np.searchsorted(ordered, values) + np.searchsorted(ordered, values, "right")) / (2 * len(ordered))
     return found
 

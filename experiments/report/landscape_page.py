@@ -1,4 +1,4 @@
-"""The page of a landscape: what decides, how far neighbours are alike, how steep it is at the top."""
+"""The page of a landscape: variance decomposition, effects of keys, random walks and mutants of the best configs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 import matplotlib as mpl
 import numpy as np
 
-from experiments.analysis.landscape import N_BEST, N_RANDOM, Landscape, Scale, Variance
+from experiments.analysis.landscape_measures import N_BEST, N_RANDOM, Landscape, Scale, Variance
 from experiments.analysis.summaries import Interval
-from experiments.analysis.variance import INTERPLAY
+from experiments.analysis.variance import TIMES
 from jahs.tasks.definitions import Task, caveats_of
 from jahs.tasks.metrics import ACCURACIES
 from workshop.pages.document import Block, Document, Figure, Section, Table, Text
@@ -20,9 +20,9 @@ from workshop.pages.style import style
 __all__ = ["landscape_document"]
 
 _SCALE_TITLES: Final[Mapping[Scale, str]] = {
-    "place": "place among all",
+    "rank": "rank",
     "value": "value",
-    "better half": "what it is better than the median",
+    "better half": "improvement over the median",
 }
 
 
@@ -32,18 +32,18 @@ def landscape_document(
     """Return the page.
 
     Args:
-        landscape: what was measured.
-        of_task: of which task.
-        cautions: how good the models are that were asked, and what the intervals hold.
-        facts: how to get the same numbers again.
+        landscape: the measured landscape.
+        of_task: its task.
+        cautions: sentences on the quality of the surrogates and on the intervals.
+        facts: command, commit and versions.
     """
     with mpl.rc_context(dict(style())):
         sections = (_deciding(landscape), _keys(landscape), _walking(landscape), _changing(landscape))
     return Document(
         title=f"The landscape of {landscape.metric.name} on {of_task.title}",
         caveats=caveats_of([of_task]),
-        subtitle="Which keys decide, alone and together, how far neighbours are alike, and how steep it is at the top. "
-        + " ".join(cautions),
+        subtitle=f"This page shows which keys determine {landscape.metric.name}, alone and in interaction, how similar "
+        "neighbouring configs are, and how many changes a good config tolerates. " + " ".join(cautions),
         sections=sections,
         facts=tuple(facts),
     )
@@ -56,34 +56,34 @@ def _deciding(landscape: Landscape) -> Section:
         blocks += [_epochs_figure(variance) for variance in (largest, smallest)]
     blocks += [
         Text(
-            text="Shares of a variance over random configs. A group alone decides what is left when all else is "
-            "averaged out; interplay is what no group decides without another. The place counts every config alike"
-            + ("; the value is ruled by configs that fail" if landscape.metric.name in ACCURACIES else "")
-            + "; what a config is better than the median, nothing for the worse half, shows what matters among good "
-            "ones."
+            text="The tables decompose the variance over random configs at the last epoch into main effects of groups "
+            "of keys and their interactions (Sobol indices, with 95 % intervals). Three quantities are decomposed: the "
+            "rank of a config; its value"
+            + (", whose variance is dominated by failed configs" if landscape.metric.name in ACCURACIES else "")
+            + "; and its improvement over the median (0 in the worse half), for what matters among good configs."
         ),
-        _shares_table("Where networks are largest and smallest", (largest, smallest)),
-        _shares_table("In the whole space", (whole,)),
+        _shares_table("Shares of the variance among the largest and the smallest networks", (largest, smallest)),
+        _shares_table("Shares of the variance in the whole space", (whole,)),
     ]
-    return Section(title="What decides", blocks=tuple(blocks))
+    return Section(title="Main effects and interactions", blocks=tuple(blocks))
 
 
 def _answer(largest: Variance, smallest: Variance) -> str:
-    def told(variance: Variance) -> str:
-        shares = variance.shares["place"]
-        parts = [f"{_percent(shares[group])} {group} alone" for group in variance.part.groups]
-        return f"{', '.join(parts)}, {_percent(shares[_all_together(variance)])} their interplay"
+    def text(variance: Variance) -> str:
+        shares = variance.shares["rank"]
+        parts = [f"{group} {_percent(shares[group])}" for group in variance.part.groups]
+        return f"{', '.join(parts)}, interaction {_percent(shares[_all_together(variance)])}"
 
     better = largest.shares.get("better half")
-    aside = f" ({_percent(better[_all_together(largest)])} where only the better half counts)" if better else ""
+    aside = f" ({_percent(better[_all_together(largest)])} of the improvement over the median)" if better else ""
     return (
-        f"What decides a config's place: among the {largest.part.title} {told(largest)}{aside}; "
-        f"among the {smallest.part.title} {told(smallest)}."
+        f"Shares of the variance of ranks. Among the {largest.part.title}: {text(largest)}{aside}. "
+        f"Among the {smallest.part.title}: {text(smallest)}."
     )
 
 
 def _all_together(variance: Variance) -> str:
-    return INTERPLAY.join(variance.part.groups)
+    return TIMES.join(variance.part.groups)
 
 
 def _epochs_figure(variance: Variance) -> Figure:
@@ -93,7 +93,7 @@ def _epochs_figure(variance: Variance) -> Figure:
     ]
     return Figure(
         name=f"epochs-{variance.part.name}",
-        caption=f"What decides a config's place among the {variance.part.title}, epoch by epoch.",
+        caption=f"Shares of the variance of ranks among the {variance.part.title} at each epoch, with 95 % intervals.",
         alt="; ".join(
             f"{name}: {found[0].value:.2f} after the first epoch, {found[-1].value:.2f} after the last"
             for name, found in variance.by_epoch.items()
@@ -109,23 +109,23 @@ def _shares_table(caption: str, variances: Sequence[Variance]) -> Table:
         for variance in variances
         for scale, shares in variance.shares.items()
     )
-    return Table(caption=caption, columns=("", "of", *names), rows=rows, n_labels=2)
+    return Table(caption=caption, columns=("networks", "quantity", *names), rows=rows, n_labels=2)
 
 
 def _keys(landscape: Landscape) -> Section:
     _, largest, smallest = landscape.variances
     blocks: list[Block] = []
     for variance in (largest, smallest):
-        order = sorted(variance.in_all, key=lambda key: -variance.in_all[key].value)
+        order = sorted(variance.total, key=lambda key: -variance.total[key].value)
         groups = {key: i for i, keys in enumerate(variance.part.groups.values()) for key in keys}
         blocks.append(
             Figure(
                 name=f"keys-{variance.part.name}",
-                caption=f"What each key decides of a config's place among the {variance.part.title}, alone or with "
-                "others. Keys of one group have one colour.",
-                alt="; ".join(f"{key} {variance.in_all[key].value:.2f}" for key in order),
+                caption=f"Total effect of each key (main effect and all interactions) on the rank among the "
+                f"{variance.part.title} at the last epoch. Keys of one group have the same colour.",
+                alt="; ".join(f"{key} {variance.total[key].value:.2f}" for key in order),
                 drawing=draw_estimates(
-                    [_estimate(key, variance.in_all[key], groups[key]) for key in order],
+                    [_estimate(key, variance.total[key], groups[key]) for key in order],
                     x_label="share of the variance",
                 ),
             )
@@ -136,38 +136,41 @@ def _keys(landscape: Landscape) -> Section:
             *(
                 _with_interval(found[key]) if key in found else "–"
                 for v in landscape.variances
-                for found in (v.alone, v.in_all)
+                for found in (v.main, v.total)
             ),
         )
-        for key in landscape.variances[0].alone
+        for key in landscape.variances[0].main
     ]
-    columns = [f"{variance.part.title}: {what}" for variance in landscape.variances for what in ("alone", "in all")]
+    columns = [f"{variance.part.title}: {what}" for variance in landscape.variances for what in ("main", "total")]
     blocks.append(
         Table(
-            caption="What each key decides of a config's place, alone, and in all, with others too. Shares in all "
-            "count an interplay once for each of its keys, so they may sum to more than one.",
+            caption="Main and total effect of each key as shares of the variance of ranks at the last epoch. Total "
+            "effects count an interaction once for each of its keys, so their sum may exceed one",
             columns=("key", *columns),
             rows=tuple(rows),
             is_folded=True,
         )
     )
-    return Section(title="Key by key", blocks=tuple(blocks))
+    return Section(title="Effects of single keys", blocks=tuple(blocks))
 
 
 def _walking(landscape: Landscape) -> Section:
     first = ", ".join(f"{found[0].value:.2f} ({title})" for title, found in landscape.walks.items())
     return Section(
-        title="How far neighbours are alike",
+        title="Similarity of neighbours",
         blocks=(
-            Text(text=f"One move apart, the places of two configs correlate with {first}.", is_answer=True),
+            Text(
+                text=f"The ranks of neighbouring configs (one move apart) have a correlation of {first}.",
+                is_answer=True,
+            ),
             _figure_by_steps(
                 "walks",
                 landscape.walks,
                 step="move",
-                caption="Correlation of the places of two configs so many random moves apart, among the largest "
-                "networks (NAS-Bench-101's random-walk autocorrelation). A move is one of `jahs.Space.neighbors`; "
-                "where one group moves, the other is held at random values, whose own effect does not count.",
-                labels=("moves", "correlation of places"),
+                caption="Random-walk autocorrelation of ranks among the largest networks, as in NAS-Bench-101. A move "
+                "is one of `jahs.Space.neighbors`. If only one group moves, the other is fixed at random values, whose "
+                "effect is subtracted.",
+                labels=("moves", "correlation of ranks"),
                 y_limits=(-0.25, 1.02),
             ),
         ),
@@ -177,20 +180,23 @@ def _walking(landscape: Landscape) -> Section:
 def _changing(landscape: Landscape) -> Section:
     first = ", ".join(f"{_percent(found[0])} ({title})" for title, found in landscape.mutants.items())
     worst, best = (f"{value:.4g}" for value in landscape.top)
-    doubt = " Where a surrogate errs by more, this is its own shape rather than that of trainings."
+    doubt = " Where the error of the surrogate is larger than this range, the figure shows the surrogate's own shape."
     doubt = doubt if landscape.metric.kind == "learned" else ""
     return Section(
-        title="How steep it is at the top",
+        title="Mutants of the best configs",
         blocks=(
-            Text(text=f"With one key changed, a config of the best stays among the best 1 %: {first}.", is_answer=True),
-            Text(text=f"The best 1 % lie between {worst} and {best} {landscape.metric.unit}.{doubt}"),
+            Text(
+                text=f"Share of the best configs that stay among the best 1 % after one key is changed: {first}.",
+                is_answer=True,
+            ),
+            Text(text=f"The best 1 % have values between {worst} and {best} {landscape.metric.unit}.{doubt}"),
             _figure_by_steps(
                 "mutants",
                 landscape.mutants,
                 step="key",
-                caption=f"Share of changed configs that are still among the best 1 % of {N_RANDOM:,} random ones, by "
-                f"how many keys of one of the best {N_BEST} were changed: a choice to any other, a rate by up to half "
-                f"a decade, as evolution does. A random config has a chance of {100 * landscape.share_of_top:.2g} %.",
+                caption=f"Share of mutants of the best {N_BEST} configs that are among the best 1 % of {N_RANDOM:,} "
+                "random configs, by the number of changed keys. A choice changes to any other, a float by up to half a "
+                f"decade. For a random config, the share is {100 * landscape.share_of_top:.2g} %.",
                 labels=("changed keys", "share among the best 1 %"),
                 y_limits=(-0.02, 1.0),
             ),
@@ -207,7 +213,7 @@ def _figure_by_steps(
     labels: tuple[str, str],
     y_limits: tuple[float, float],
 ) -> Figure:
-    """A curve for each group over 1, 2, ... steps."""
+    """Return a figure with a curve for each group over 1, 2, ... steps."""
     return Figure(
         name=name,
         caption=caption,

@@ -1,4 +1,4 @@
-"""One cell: open the benchmark and the view, let the optimiser spend the budget, keep the log if it is whole."""
+"""Run one repetition: an optimiser spends the budget on a view, and its trials are logged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 import jahs
 from experiments.benches import open_benchmark
 from experiments.optimizers import make
-from experiments.studies.study import FULL_SIZES, Arm, Cell, ViewChoice
+from experiments.studies.study import FULL_SIZES, Arm, Repetition, ViewChoice
 from experiments.worlds import open_world, worlds_path
 from jahs.errors import JahsError
 from jahs.files.atomic import write_beside
@@ -20,27 +20,27 @@ from jahs.queries.views import View
 from jahs.simulate import Simulation
 from jahs.spaces.space import GROUPS
 
-__all__ = ["Job", "Outcome", "open_view", "run_cell"]
+__all__ = ["Outcome", "RepetitionJob", "open_view", "run_repetition"]
 
 _FIXED_PART: Final = 2**32
-"""Seeds of random fixed parts begin here, so that they are none of the optimisers' own."""
+"""Seeds of random fixed parts start here, apart from the optimisers' seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """Everything that a process needs to run one cell.
+class RepetitionJob:
+    """Everything a process needs to run one repetition.
 
     Attributes:
-        cell, arm: what to run.
+        repetition, arm: the repetition and the declaration of its arm.
         out: the study's folder.
-        release: folder of the release; None: where `jahs` finds it.
+        release: folder of the release; None: found by `jahs`.
         budget_s: simulated seconds.
         workers: simulated workers.
-        is_noisy: answer with a draw of training noise for the cell's seed, not with the mean.
+        is_noisy: whether answers contain training noise, drawn with the repetition's seed; otherwise they are means.
         facts: more entries for the log's header.
     """
 
-    cell: Cell
+    repetition: Repetition
     arm: Arm
     out: Path
     release: Path | None
@@ -52,15 +52,15 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a cell: a line for people, and what went wrong, if anything."""
+    """The outcome of a repetition: a line for the log, and the error if it failed."""
 
-    cell: Cell
+    repetition: Repetition
     line: str
     fault: str | None = None
 
 
 def open_view(bench: Queryable, choice: ViewChoice, *, seed: int) -> View:
-    """Return the view of an arm; a random fixed part is that of the seed, and the same for every optimiser."""
+    """Return the view of an arm. A random fixed part depends on the seed alone, so all optimisers get the same."""
     sizes = {name: value for name, value in FULL_SIZES.items() if name not in choice.fidelities}
     if choice.search in {"all", "sizes"}:
         return View(bench, fidelities=choice.fidelities, fixed=sizes if choice.search == "all" else {})
@@ -72,39 +72,40 @@ def open_view(bench: Queryable, choice: ViewChoice, *, seed: int) -> View:
     return View(bench, fidelities=choice.fidelities, fixed=fixed, search=choice.search)
 
 
-def run_cell(job: Job) -> Outcome:
-    """Run a cell whose log is not there yet. What goes wrong is returned: other cells can still be run."""
-    started = time.process_time()
+def run_repetition(job: RepetitionJob) -> Outcome:
+    """Run an unfinished repetition. An error is returned, so that other repetitions still run."""
+    own, started = job.repetition, time.process_time()
     try:
         n_trials = _simulate(job)
-    except (JahsError, OSError) as err:  # a full disk may show only where the log is renamed
-        return Outcome(cell=job.cell, line=f"{job.cell.path} failed", fault=str(err))
+    except (JahsError, OSError) as err:  # a full disk may show only at the rename
+        return Outcome(repetition=own, line=f"{own.path} failed", fault=str(err))
     seconds = time.process_time() - started
-    return Outcome(cell=job.cell, line=f"{job.cell.arm} seed={job.cell.seed} trials={n_trials} {seconds:.2f}s")
+    return Outcome(repetition=own, line=f"{own.arm} seed={own.seed} trials={n_trials} {seconds:.2f}s")
 
 
-def _open(job: Job) -> Queryable:
-    """Return what answers in the world of the job's arm."""
+def _open(job: RepetitionJob) -> Queryable:
+    """Return the benchmark that answers the job's arm."""
+    own = job.repetition
     if job.arm.world == "release":
-        return open_benchmark(job.cell.task, job.release)
-    return open_world(worlds_path(job.out, job.cell.task), job.cell.task, job.arm.world)
+        return open_benchmark(own.task, job.release)
+    return open_world(worlds_path(job.out, own.task), own.task, job.arm.world)
 
 
-def _simulate(job: Job) -> int:
-    """Write a cell's log; return how many trials it has."""
-    arm = job.arm
-    view = open_view(_open(job), arm.view, seed=job.cell.seed)
-    optimizer = make(arm.optimizer, view, seed=job.cell.seed, objectives=arm.objectives, **dict(arm.settings))
-    target = job.out / job.cell.path
+def _simulate(job: RepetitionJob) -> int:
+    """Write a repetition's log; return its number of trials."""
+    arm, own = job.arm, job.repetition
+    view = open_view(_open(job), arm.view, seed=own.seed)
+    optimizer = make(arm.optimizer, view, seed=own.seed, objectives=arm.objectives, **dict(arm.settings))
+    target = job.out / own.path
     target.parent.mkdir(parents=True, exist_ok=True)
     with write_beside(target) as beside:
         simulation = Simulation(
             view,
             workers=job.workers,
             budget=job.budget_s,
-            seed=job.cell.seed,
-            evaluation_seed=job.cell.seed if job.is_noisy else None,
+            seed=own.seed,
+            evaluation_seed=own.seed if job.is_noisy else None,
             log=beside,
-            facts={**job.facts, "arm": job.arm.name},
+            facts={**job.facts, "arm": arm.name},
         )
         return sum(1 for _ in simulation.stream(optimizer))
