@@ -17,7 +17,7 @@ from jahs.tasks.definitions import Task
 
 __all__ = ["open_live"]
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 _NEXT = (
     "clone the project, install its workshops (pip install -e '.[workshops]') and run from the checkout; "
     "kind='surrogate' answers without it"
