@@ -18,13 +18,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jahs.errors import DownloadFailed, OutOfSpace
-from jahs.files.download import DownloadBar, check_address, check_room, fetch
-from jahs.files.transport import ELSEWHERE
+from jahs.errors import DownloadFailed
+from jahs.files.download import ELSEWHERE, DownloadBar, fetch
 from pipeline.sources import FASHION_FILES, cache_folder
 from workshop.command import new_parser, run_command
 
-__all__ = ["PUBLISHED", "PublishedFile", "download", "main"]
+__all__ = ["PUBLISHED", "KnownFile", "download", "main"]
 
 _ADDRESSES: Final = {
     "fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
@@ -33,23 +32,23 @@ _ADDRESSES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedFile:
-    """What a published file is known by: its length, and a digest of the algorithm that its authors state."""
+class KnownFile:
+    """Length and digest of a published file; the algorithm is the one that its authors use."""
 
     n_bytes: int
     digest: str
     algorithm: str = "sha256"
 
 
-_FASHION: Final[Mapping[str, PublishedFile]] = MappingProxyType(
+_FASHION: Final[Mapping[str, KnownFile]] = MappingProxyType(
     dict(
         zip(
             FASHION_FILES,
             (
-                PublishedFile(26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
-                PublishedFile(29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
-                PublishedFile(4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
-                PublishedFile(5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
+                KnownFile(26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+                KnownFile(29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+                KnownFile(4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+                KnownFile(5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
             ),
             strict=True,
         )
@@ -57,10 +56,10 @@ _FASHION: Final[Mapping[str, PublishedFile]] = MappingProxyType(
 )
 """Every file of Fashion-MNIST; the sha256 belong to the files whose MD5 its authors state."""
 
-_CIFAR10: Final[Mapping[str, PublishedFile]] = MappingProxyType(
-    {"cifar-10-binary.tar.gz": PublishedFile(170_052_171, "c32a1d4ab5d03f1284b67883e8d87530", "md5")}
+_CIFAR10: Final[Mapping[str, KnownFile]] = MappingProxyType(
+    {"cifar-10-binary.tar.gz": KnownFile(170_052_171, "c32a1d4ab5d03f1284b67883e8d87530", "md5")}
 )
-PUBLISHED: Final[Mapping[str, Mapping[str, PublishedFile]]] = MappingProxyType(
+PUBLISHED: Final[Mapping[str, Mapping[str, KnownFile]]] = MappingProxyType(
     {"fashion_mnist": _FASHION, "cifar10": _CIFAR10}
 )
 """The files of every data set that is fetched."""
@@ -70,29 +69,22 @@ def download(
     folder: Path,
     *,
     url: str = _ADDRESSES["fashion_mnist"],
-    files: Mapping[str, PublishedFile] = _FASHION,
+    files: Mapping[str, KnownFile] = _FASHION,
     report: Callable[[str, int], None] = lambda *_: None,
 ) -> list[str]:
     """Fetch the files that `folder` lacks; return their names.
 
     Args:
-        folder: where they go; made if need be.
+        folder: where they go; made if needed.
         url: folder of the files on a server that has them byte for byte.
         files: what to fetch, and what it must be.
-        report: is told again and again how many bytes of a file have come.
+        report: is called with a file's name and how many of its bytes have come.
 
     Raises:
-        InvalidArgument: the URL is not one of http or https.
-        OutOfSpace: there is too little disk for all files.
-        DownloadFailed: a file could not be fetched or written, or is not the published one.
+        InvalidArgument, OutOfSpace, DownloadFailed: as `jahs.files.download.fetch`.
     """
-    check_address(url)
     try:
         missing = [name for name, file in files.items() if not _is_right(folder / name, file)]
-        folder.mkdir(parents=True, exist_ok=True)
-        check_room(folder, sum(files[name].n_bytes for name in missing))
-    except OutOfSpace:
-        raise
     except OSError as err:
         raise DownloadFailed(f"{folder} cannot be used: {err}") from err
     for name in missing:
@@ -136,7 +128,7 @@ def _report(report: Callable[[str, int], None], name: str, n_bytes: int, _: int)
     report(name, n_bytes)
 
 
-def _check(address: str, file: PublishedFile, path: Path) -> None:
+def _check(address: str, file: KnownFile, path: Path) -> None:
     """Refuse another file than the published one."""
     if (found := _digest(path, file.algorithm)) != file.digest:
         raise DownloadFailed(f"{address}: {file.algorithm} is {found}, not {file.digest} as published; {ELSEWHERE}")
@@ -147,7 +139,7 @@ def _digest(path: Path, algorithm: str) -> str:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
 
-def _is_right(path: Path, file: PublishedFile) -> bool:
+def _is_right(path: Path, file: KnownFile) -> bool:
     """Whether a published file is already there."""
     return path.is_file() and path.stat().st_size == file.n_bytes and _digest(path, file.algorithm) == file.digest
 

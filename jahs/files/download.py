@@ -1,59 +1,50 @@
-"""Downloads that go on where they were cut off, and end in a file that is whole and checked, or in none.
+"""Downloads that resume where they were cut off, and end in a file that is whole and checked, or in none.
 
-What has come is kept beside the file, with the server's mark of the version it is of. The next attempt asks for the
-rest of that version; a server that has another one by then, or that does not know ranges, sends everything again.
-One process at a time: who fetches a file holds a lock on what has come of it.
+What has come is kept beside the file, with the server's mark of its version (a strong ETag or a date). The next attempt
+asks for the rest of that version; a server that has another version, or does not know ranges, sends everything again.
+A process holds a lock on the file that it fetches.
 """
 
 from __future__ import annotations
 
 import errno
 import http.client
-import importlib.util
 import json
 import logging
 import os
-import re
 import shutil
 import time
 import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final, TextIO
+from typing import Any, Final, TextIO
 
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
-from jahs.files import transport
 from jahs.files.atomic import fsync_folder, write_beside
 from jahs.files.hashing import sha256_file
 from jahs.files.strict_json import parse_json
-from jahs.files.transport import ELSEWHERE, open_address
 
-__all__ = ["DownloadBar", "Fetched", "check_address", "check_room", "explained", "fetch"]
+__all__ = ["ELSEWHERE", "DownloadBar", "Fetched", "fetch"]
+
+ELSEWHERE: Final = "try again, or name another server with --url"
+PATIENCE_S = 60.0
+"""How long to wait for a byte."""
 
 _OTHER_FOLDER: Final = "name another folder with --dir"
-_AGAIN: Final = "the same command goes on from there"
 _FROM: Final = "# from "  # before the address in a .sha256 file: a comment to `sha256sum --check`
 _CHUNK: Final = 1 << 18
-_SLOWEST: Final = 1 << 10  # bytes per second; who sends less is given up on
-_SPARE: Final = 16 << 20  # bytes of disk that are left alone
-_HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None  # Windows has none
+_SPARE: Final = 16 << 20  # bytes of disk that are left free
 _WRITE_FAULTS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-_RANGE: Final = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A file that is there and whole.
-
-    Attributes:
-        path: where.
-        n_bytes, sha256: what it is.
-        is_new: whether it was fetched just now.
-    """
+    """A whole file; `is_new` if it was fetched just now."""
 
     path: Path
     n_bytes: int
@@ -72,24 +63,25 @@ def fetch(
     n_attempts: int = 5,
     pause_s: float = 1.0,
 ) -> Fetched:
-    """Fetch one large file, unless it is there; its sha256 and address are written beside it and compared from then on.
+    """Fetch one large file unless it exists; its sha256 and address are recorded beside it and compared later.
 
     Args:
-        address: of http or https.
-        path: where to put it; its folder is made if need be.
-        sha256, n_bytes: what it must be, where that is known.
-        check: looks at the whole file before it gets its name, and raises if it is not what it should be.
-        report: is told again and again how many bytes have come, and of how many.
-        n_attempts: how often a connection that breaks is made again.
-        pause_s: before the second attempt; twice as long before each further one.
+        address: http or https.
+        path: the file; its folder is made if needed.
+        sha256, n_bytes: what it must have, if known.
+        check: is given the whole file before it gets its name; raises if the contents are wrong.
+        report: is called with the number of bytes so far and in all.
+        n_attempts: how often to connect.
+        pause_s: pause before the second attempt; doubled before each further one.
 
     Raises:
-        InvalidArgument: the address is of another kind, or the file is there from another address.
-        OutOfSpace: there is too little disk; said before anything is fetched.
-        DownloadFailed: it could not be fetched whole or written, is not the file of that sha256, or another process is
-            fetching it. What has come is kept, and gone on with where the server names the version.
+        InvalidArgument: another kind of address, or the file came from another address.
+        OutOfSpace: too little disk; raised before anything is fetched.
+        DownloadFailed: it could not be fetched whole or written, has another sha256, or another process is fetching it.
+            What has come is kept if the server names the version.
     """
-    check_address(address)
+    if not address.startswith(("http://", "https://")):
+        raise InvalidArgument(f"url={address!r} must begin with http:// or https://")
     part = _Part(path)
     try:
         if (there := _there(path, address, sha256)) is not None:
@@ -104,55 +96,38 @@ def fetch(
     except JahsError:
         raise
     except (OSError, http.client.HTTPException, ValueError) as err:
-        raise explained(err, address, kept=part.kept(address)) from err
+        raise explained(err, address, n_kept=part.n_kept(address)) from err
     return Fetched(path=path, n_bytes=n_all, sha256=found, is_new=True)
 
 
-def check_address(address: str) -> None:
-    """Refuse an address that is not of http or https."""
-    if not address.startswith(("http://", "https://")):
-        raise InvalidArgument(f"url={address!r} does not begin with http:// or https://")
-
-
-def check_room(folder: Path, n_bytes: int) -> None:
-    """Refuse to begin what the disk cannot hold.
-
-    Raises:
-        OutOfSpace: says how much there is and how much is needed.
-    """
-    if n_bytes > (n_free := shutil.disk_usage(folder).free):
-        raise OutOfSpace(f"{folder} has {n_free} bytes free, {n_bytes} are needed; {_OTHER_FOLDER}")
-
-
-def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
-    """Return what to tell the user about an error of the network or of the disk; `kept` bytes can be gone on from."""
-    rest = f"{kept} bytes have come; {_AGAIN}" if kept else ELSEWHERE
+def explained(err: Exception, address: str, *, n_kept: int = 0) -> JahsError:
+    """Return the error to raise for an error of the network or of the disk."""
+    advice = f"{n_kept} bytes are kept; the same command resumes from there" if n_kept else ELSEWHERE
     match err:
         case urllib.error.HTTPError():
             err.close()
-            return DownloadFailed(f"{address}: the server says {err.code} {printable(err.reason)}; {rest}")
+            return DownloadFailed(f"{address}: the server says {err.code} {_printable(err.reason)}; {advice}")
         case OSError(errno=errno.ENOSPC):
             return OutOfSpace(f"{address}: the disk is full; {_OTHER_FOLDER}")
         case OSError() if _is_of_disk(err):
             return DownloadFailed(f"{address}: the folder cannot be used: {err}; {_OTHER_FOLDER}")
         case urllib.error.URLError():
-            return DownloadFailed(f"{address}: {printable(err.reason)}; {rest}")
-    return DownloadFailed(f"{address}: {printable(err)}; {rest}")
+            return DownloadFailed(f"{address}: {_printable(err.reason)}; {advice}")
+    return DownloadFailed(f"{address}: {_printable(err)}; {advice}")
 
 
-def printable(said: object) -> str:
-    """Return what a server said as it may be shown on a terminal: control characters as they are escaped in Python."""
-    text = str(said)[:200]
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+def _printable(said: object) -> str:
+    """Return what a server said with its control characters escaped, for a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(said)[:200])
 
 
 def _is_of_disk(err: Exception) -> bool:
-    """Whether an error is not of the network: the disk's name a file, or come from writing to one that is open."""
+    """Whether an error comes from the disk: it names a file, or has one of a write's numbers."""
     return isinstance(err, OSError) and (err.filename is not None or err.errno in _WRITE_FAULTS)
 
 
 class _Part:
-    """What has come of a file so far, and which version of the file it is of."""
+    """What has come of a file so far, and of which version it is."""
 
     def __init__(self, path: Path) -> None:
         self.target = path
@@ -168,41 +143,37 @@ class _Part:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from this part; the lock goes when the process ends, however that happens.
-
-        Raises:
-            DownloadFailed: another process has it.
-        """
-        if not _HAS_LOCKS:  # nor could a file be renamed there while it is open; what came is compared in length
+        """Lock this part until the block or the process ends; DownloadFailed if another process has the lock."""
+        try:
+            import fcntl
+        except ImportError:  # Windows; there the length and sha256 are compared alone
             yield
             return
         with self.path.open("ab") as file:
-            _lock(file)
-            if not self._is(file):  # it was finished or deleted between the two lines above
-                raise _taken(self.path)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as err:
+                raise DownloadFailed(
+                    f"{self.path}: another process is downloading into this file; wait for it, or {_OTHER_FOLDER}"
+                ) from err
+            except OSError as err:  # some file systems of clusters have no locks
+                _log.warning("%s cannot be locked (%s): do not download it twice at a time", file.name, err)
             try:
                 yield
             finally:
-                if self._is(file) and not self.n_bytes:
+                if not self.n_bytes:
                     self.delete()
 
-    def _is(self, file: IO[bytes]) -> bool:
-        """Whether an open file still has the name of this part."""
-        try:
-            return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
-        except FileNotFoundError:
-            return False
-
-    def facts(self) -> dict[str, Any]:  # Any: JSON
-        """The address, the server's mark and the length of the version that has begun to come; none without a mark."""
+    def facts(self) -> Mapping[str, Any]:  # Any: JSON
+        """Return address, mark and length of the version that has begun to come; nothing without a mark."""
         try:
             found = parse_json(self._facts_path.read_bytes())
-            return found if isinstance(found, dict) and isinstance(found.get("mark"), str) and self.n_bytes else {}
-        except (OSError, ValueError):
+            return found if isinstance(found["mark"], str) and self.n_bytes <= found["n_bytes"] else {}
+        except (OSError, ValueError, KeyError, TypeError):
             return {}
 
-    def kept(self, address: str) -> int:
-        """How many bytes a download from this address goes on from."""
+    def n_kept(self, address: str) -> int:
+        """Return how many bytes a download from this address resumes from."""
         return self.n_bytes if self.facts().get("address") == address else 0
 
     def begin(self, facts: Mapping[str, Any]) -> None:  # Any: JSON
@@ -215,7 +186,7 @@ class _Part:
         self._facts_path.unlink(missing_ok=True)
 
     def finish(self, sha256: str, address: str) -> None:
-        """Give the file its name, and write its sha256 beside it as `sha256sum` does, with the address as a comment."""
+        """Give the file its name; write its sha256 beside it as `sha256sum` does, with the address as a comment."""
         with self.path.open("rb") as file:
             os.fsync(file.fileno())
         with write_beside(_recorded(self.target)) as beside:
@@ -225,27 +196,12 @@ class _Part:
         self._facts_path.unlink(missing_ok=True)
 
 
-def _lock(file: IO[bytes]) -> None:
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as err:
-        raise _taken(Path(file.name)) from err
-    except OSError as err:  # as on some file systems of clusters; what came is compared in length all the same
-        _log.warning("%s cannot be locked (%s): do not download it twice at the same time", file.name, err)
-
-
-def _taken(path: Path) -> DownloadFailed:
-    return DownloadFailed(f"{path}: another process is downloading into this file; wait for it, or {_OTHER_FOLDER}")
-
-
 def _recorded(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
 
 def _there(path: Path, address: str, sha256: str | None) -> Fetched | None:
-    """The file, if it is there and as it was when it came; one of a known sha256 may have come from anywhere."""
+    """Return the file if it exists unchanged; where its sha256 is known, it may have come from anywhere."""
     if not path.is_file():
         return None
     if sha256 is None:
@@ -254,10 +210,9 @@ def _there(path: Path, address: str, sha256: str | None) -> Fetched | None:
             sha256 = first.split()[0]
         except (OSError, ValueError, IndexError):
             return None
-        # Without the comment it was finished by an older version, or by hand.
         came_from = next((line.removeprefix(_FROM) for line in more if line.startswith(_FROM)), address)
         if came_from != address:
-            raise InvalidArgument(f"{path} is there, but from {came_from}; {_OTHER_FOLDER} for {address}, or delete it")
+            raise InvalidArgument(f"{path} came from {came_from}; {_OTHER_FOLDER} for {address}, or delete the file")
     found = sha256_file(path)
     return Fetched(path=path, n_bytes=path.stat().st_size, sha256=found, is_new=False) if found == sha256 else None
 
@@ -271,7 +226,7 @@ def _complete(
     n_attempts: int,
     pause_s: float,
 ) -> int:
-    """Fetch until everything is there; return how long the file is. OSError or HTTPException of the last attempt."""
+    """Fetch until everything has come; return the length. OSError or HTTPException of the last attempt."""
     for attempt in range(n_attempts - 1):
         try:
             return _attempt(address, part, report, wanted=wanted)
@@ -282,8 +237,59 @@ def _complete(
     return _attempt(address, part, report, wanted=wanted)
 
 
+def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, wanted: int | None) -> int:
+    """Fetch the rest, or everything; return the length. ConnectionError if less comes than was announced."""
+    facts, n_bytes = part.facts(), part.n_kept(address)
+    if n_bytes and n_bytes == facts["n_bytes"]:
+        report(n_bytes, n_bytes)
+        return n_bytes
+    headers = {"Accept-Encoding": "identity", "User-Agent": "jahs"}
+    if n_bytes:
+        headers |= {"Range": f"bytes={n_bytes}-", "If-Range": facts["mark"]}
+    request = urllib.request.Request(address, headers=headers)  # noqa: S310  # the scheme was checked
+    with urllib.request.build_opener(_SafeRedirects).open(request, timeout=PATIENCE_S) as response:
+        n_bytes, n_all = _plan(response, n_bytes, facts, address)
+        if wanted is not None and n_all != wanted:
+            raise DownloadFailed(f"{address}: the server announces {n_all} bytes, {wanted} were published; {ELSEWHERE}")
+        folder, n_needed = part.path.parent, n_all - n_bytes + _SPARE
+        if n_needed > (n_free := shutil.disk_usage(folder).free):
+            raise OutOfSpace(f"{folder} has {n_free} bytes free, {n_needed} are needed; {_OTHER_FOLDER}")
+        if not n_bytes:
+            mark = response.headers.get("ETag") or response.headers.get("Last-Modified")
+            is_weak = mark is None or mark.startswith("W/")
+            part.begin({"address": address, "mark": None if is_weak else mark, "n_bytes": n_all})
+        with part.path.open("ab") as file:
+            while n_bytes < n_all and (chunk := response.read1(min(_CHUNK, n_all - n_bytes))):
+                file.write(chunk)
+                n_bytes += len(chunk)
+                report(n_bytes, n_all)
+    if n_bytes < n_all:
+        raise ConnectionError(f"{n_bytes} bytes came, {n_all} were announced")
+    return n_all
+
+
+def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) -> tuple[int, int]:  # Any: urllib's
+    """Return how many bytes are kept and the length of the file, as the server answers."""
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise DownloadFailed(f"{address}: the server encodes its answer, although asked not to; {ELSEWHERE}")
+    if n_kept and response.status == http.HTTPStatus.PARTIAL_CONTENT:
+        n_all, found = facts["n_bytes"], response.headers.get("Content-Range", "no range")
+        if found != f"bytes {n_kept}-{n_all - 1}/{n_all}":
+            raise DownloadFailed(
+                f"{address}: asked for bytes {n_kept} to {n_all}, the server sends {_printable(found)}; "
+                "delete the .part file and try again"
+            )
+        return n_kept, n_all
+    length = response.headers.get("Content-Length", "")
+    if response.status != http.HTTPStatus.OK:
+        raise DownloadFailed(f"{address}: the server answers {response.status} where 200 was expected; {ELSEWHERE}")
+    if not (length.isdecimal() and len(length) < 16):
+        raise DownloadFailed(f"{address}: the server does not say how long the file is; {ELSEWHERE}")
+    return 0, int(length)
+
+
 def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, check: Callable[[Path], None]) -> str:
-    """Return the sha256 of what has come; JahsError if it is not what it should be, and then it is deleted."""
+    """Return the sha256 of what has come; delete it and raise a JahsError if it is wrong."""
     try:
         if part.n_bytes != n_bytes:
             raise DownloadFailed(f"{part.path} has {part.n_bytes} bytes, {address} has {n_bytes}; try again")
@@ -297,91 +303,21 @@ def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, che
     return found
 
 
-def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, wanted: int | None) -> int:
-    """Fetch the rest, or everything; return how long the file is. ConnectionError if less comes than was announced."""
-    facts = part.facts()
-    n_kept = part.kept(address)
-    headers = {"Accept-Encoding": "identity", "User-Agent": "jahs"}
-    if n_kept:
-        headers |= {"Range": f"bytes={n_kept}-", "If-Range": facts["mark"]}
-    try:
-        response = open_address(address, headers)
-    except urllib.error.HTTPError as err:
-        if err.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not n_kept:
-            raise
-        err.close()  # what was kept is as long as the file, or longer
-        if n_kept == facts.get("n_bytes"):
-            report(n_kept, n_kept)
-            return n_kept
-        part.begin({})
-        n_kept = 0
-        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
-    if n_kept and response.status == http.HTTPStatus.PARTIAL_CONTENT and not _is_version(response, facts["mark"]):
-        response.close()  # what is kept and what would come are of different versions
-        part.begin({})
-        n_kept = 0
-        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
-    with response:
-        n_kept, n_all = _plan(response, n_kept, facts, address)
-        if wanted is not None and n_all != wanted:
-            raise DownloadFailed(f"{address}: the server announces {n_all} bytes, {wanted} were published; {ELSEWHERE}")
-        check_room(part.path.parent, n_all - n_kept + _SPARE)
-        if not n_kept:
-            mark = response.headers.get("ETag") or response.headers.get("Last-Modified")
-            is_weak = mark is None or mark.startswith("W/")
-            part.begin({"address": address, "mark": None if is_weak else mark, "n_bytes": n_all})
-        n_bytes = n_kept
-        with part.path.open("ab") as file:
-            since, n_then = time.monotonic(), n_bytes
-            while n_bytes <= n_all and (chunk := response.read1(_CHUNK)):  # read would wait for a whole chunk
-                file.write(chunk)
-                n_bytes += len(chunk)
-                if (elapsed := time.monotonic() - since) >= transport.PATIENCE_S:
-                    if n_bytes - n_then < _SLOWEST * elapsed and n_bytes < n_all:
-                        raise ConnectionError(f"{n_bytes - n_then} bytes came in {elapsed:.0f} s; that is too slow")
-                    since, n_then = time.monotonic(), n_bytes
-                report(n_bytes, n_all)
-    if n_bytes > n_all:
-        part.delete()
-        raise DownloadFailed(f"{address}: more came than the {n_all} bytes that the server announced; {ELSEWHERE}")
-    if n_bytes < n_all:
-        raise ConnectionError(f"{n_bytes} bytes came, {n_all} were announced")
-    return n_all
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to http and https alone, and from https to https alone."""
 
-
-def _is_version(response: Any, mark: str) -> bool:  # Any: see _open
-    """Whether a part of a file is of the version that has this mark; without a date again, If-Range vouches for it."""
-    if mark.startswith('"'):
-        return bool(response.headers.get("ETag") == mark)
-    return bool(response.headers.get("Last-Modified", mark) == mark)
-
-
-def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) -> tuple[int, int]:  # Any: see _open
-    """How many bytes of what is kept count, and how long the file is, by what the server answers."""
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise DownloadFailed(f"{address}: the server encodes what it was asked to send as it is; {ELSEWHERE}")
-    lengths = set(response.headers.get_all("Content-Length", ()))
-    if len(lengths) > 1:
-        raise DownloadFailed(f"{address}: the server announces several lengths; {ELSEWHERE}")
-    length = next(iter(lengths), None)
-    if length is None or not re.fullmatch(r"\d{1,15}", length):
-        raise DownloadFailed(f"{address}: the server does not say how long the file is; {ELSEWHERE}")
-    if response.status == http.HTTPStatus.OK:
-        return 0, int(length)
-    found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
-    if response.status != http.HTTPStatus.PARTIAL_CONTENT or found is None or not n_kept:
-        raise DownloadFailed(f"{address}: the server answers {response.status} where 200 was expected; {ELSEWHERE}")
-    start, end, n_all = (int(number) for number in found.groups())
-    if (start, end + 1, n_all) != (n_kept, n_all, facts.get("n_bytes")) or int(length) != n_all - n_kept:
-        raise DownloadFailed(
-            f"{address}: asked for bytes {n_kept} to {facts.get('n_bytes')}, the server sends {found.group()}; "
-            f"delete {address.rsplit('/', 1)[-1]}'s .part file and try again"
-        )
-    return n_kept, n_all
+    def redirect_request(
+        self, req: urllib.request.Request, *args: Any
+    ) -> urllib.request.Request | None:  # Any: urllib's
+        sent = super().redirect_request(req, *args)
+        allowed = ("https://",) if req.full_url.startswith("https://") else ("http://", "https://")
+        if sent is not None and not sent.full_url.startswith(allowed):
+            raise DownloadFailed(f"{req.full_url}: the server redirects to {sent.full_url[:200]!r}; {ELSEWHERE}")
+        return sent
 
 
 class DownloadBar:
-    """Draws the share and the time left on a terminal; says a line per whole file elsewhere."""
+    """Draws the share and the time left on a terminal; writes a line per whole file elsewhere."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -391,7 +327,7 @@ class DownloadBar:
         self._first = 0
 
     def __call__(self, name: str, n_bytes: int, n_all: int) -> None:
-        """Report that `n_bytes` of the `n_all` bytes of a file are there."""
+        """Report that `n_bytes` of the `n_all` bytes of a file have come."""
         if name != self._name:
             self._name, self._started, self._first = name, time.monotonic(), n_bytes
         elapsed = time.monotonic() - self._started

@@ -23,7 +23,6 @@ import pytest
 from jahs.cli import main
 from jahs.errors import CorruptFile, DownloadFailed, InvalidArgument, OutOfSpace, UnknownName, UnsafeFile
 from jahs.files import download as module
-from jahs.files import transport
 from jahs.files.download import DownloadBar, fetch
 from jahs.published.fetching import ARCHIVES, VERSIONS, add_arguments, download_archives, run
 from tests.local_server import LocalServer
@@ -148,7 +147,7 @@ def test_a_download_that_failed_is_continued_by_the_next_one(server, path):
     server.cuts = [100_000]
     with pytest.raises(
         DownloadFailed,
-        match=r"100000 bytes came, 300000 were announced; 100000 bytes have come; the same command goes on",
+        match=r"100000 bytes came, 300000 were announced; 100000 bytes are kept; the same command resumes",
     ):
         get(server, path, n_attempts=1)
     assert left_over(path) == PART
@@ -191,7 +190,7 @@ def test_a_part_that_is_complete_is_checked_and_not_fetched_again(server, path):
     assert path.with_name(PART[0]).stat().st_size == len(CONTENT)
     said, checked = [], []
     assert get(server, path, check=checked.append, report=lambda *numbers: said.append(numbers)).sha256 == SHA256
-    assert server.ranges_asked() == [None, "bytes=300000-"]
+    assert server.ranges_asked() == [None]
     assert (len(checked), said) == (1, [(len(CONTENT), len(CONTENT))])
     assert left_over(path) == WHOLE
 
@@ -199,7 +198,7 @@ def test_a_part_that_is_complete_is_checked_and_not_fetched_again(server, path):
 def test_a_file_from_another_address_is_not_taken_for_this_one(server, path):
     get(server, path)
     before = left_over(path), path.read_bytes()
-    with pytest.raises(InvalidArgument, match=r"file\.bin is there, but from http.*/file\.bin; name .* --dir for http"):
+    with pytest.raises(InvalidArgument, match=r"file\.bin came from http.*/file\.bin; name .* --dir for http"):
         fetch(f"{server.url}/other.bin", path)
     assert (left_over(path), path.read_bytes()) == before
     assert fetch(f"{server.url}/other.bin", path, sha256=SHA256).is_new is False
@@ -266,7 +265,7 @@ def test_an_error_in_the_middle_keeps_what_has_come(server, path):
         get(server, path, n_attempts=1)
     server.status = 500
     with pytest.raises(
-        DownloadFailed, match=r"says 500 .*; 100000 bytes have come; the same command goes on from there"
+        DownloadFailed, match=r"says 500 .*; 100000 bytes are kept; the same command resumes from there"
     ):
         get(server, path)
     server.status = None
@@ -313,7 +312,7 @@ def test_a_range_that_was_not_asked_for_is_refused(server, path):
 
 def test_an_encoded_answer_is_refused(server, path):
     server.headers = {"Content-Encoding": "gzip"}
-    with pytest.raises(DownloadFailed, match="encodes what it was asked to send as it is"):
+    with pytest.raises(DownloadFailed, match="encodes its answer"):
         get(server, path)
 
 
@@ -359,19 +358,6 @@ def test_a_download_that_was_killed_does_not_keep_the_next_one_out(server, path)
     assert 0 < n_kept < len(CONTENT)
     assert get(server, path).sha256 == SHA256
     assert server.ranges_asked() == [None, f"bytes={n_kept}-"]
-
-
-def test_a_part_that_was_finished_just_before_it_was_locked_is_left_alone(server, path, monkeypatch):
-    def finish_and_lock(file):
-        path.with_name(PART[0]).replace(path)
-        real(file)
-
-    real = module._lock
-    monkeypatch.setattr(module, "_lock", finish_and_lock)
-    with pytest.raises(DownloadFailed, match="another process is downloading"):
-        get(server, path)
-    assert left_over(path) == ["file.bin"]
-    assert server.asked == []
 
 
 def test_a_file_system_without_locks_is_said_and_used(server, path, monkeypatch, caplog):
@@ -470,14 +456,14 @@ def test_nobody_listening_is_tried_again_and_then_said_in_one_line(path):
 
 def test_silence_ends_the_wait(path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(transport, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(module, "PATIENCE_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(DownloadFailed, match="timed out"):
         fetch(f"http://127.0.0.1:{silent.getsockname()[1]}/x", path, n_attempts=2, pause_s=0.0)
 
 
 @pytest.mark.parametrize("address", ["file:///etc/passwd", "ftp://x/y", "example.org", ""])
 def test_other_kinds_of_address_are_refused(path, address):
-    with pytest.raises(InvalidArgument, match="does not begin with http:// or https://"):
+    with pytest.raises(InvalidArgument, match="must begin with http:// or https://"):
         fetch(address, path)
 
 
@@ -560,7 +546,7 @@ def test_what_is_no_archive_gets_no_name(archives, tmp_path, content):
 def test_a_version_does_not_pass_for_another(archives, tmp_path, monkeypatch):
     monkeypatch.setattr("jahs.published.fetching._ADDRESS", archives.url + "/v{version}")
     assert download_archives(tmp_path, what=["table"], version="1.0.0")[0].is_new
-    with pytest.raises(InvalidArgument, match=r"is there, but from .*/v1\.0\.0/.*; name another .* /?.*v1\.1\.0/"):
+    with pytest.raises(InvalidArgument, match=r"came from .*/v1\.0\.0/.*; name another .* /?.*v1\.1\.0/"):
         download_archives(tmp_path, what=["table"])
     assert download_archives(tmp_path, what=["table"], version="1.0.0")[0].is_new is False
 
@@ -604,33 +590,6 @@ def test_what_does_not_exist_is_named(tmp_path):
     assert VERSIONS[0] == "1.1.0"
 
 
-def test_a_rest_of_another_version_is_not_put_behind_what_is_kept(server, path):
-    server.cuts = [100_000]
-    with pytest.raises(DownloadFailed):
-        fetch(server.url, path, n_attempts=1)
-    server.content = random.Random(1).randbytes(300_000)
-    server.headers = {"ETag": '"2"'}  # which the answer has in the place of what was asked for
-    server.etag, kept = None, server.etag
-    assert kept == '"1"'
-    open_address, asked = module.open_address, []
-
-    def forget_if_range(address, headers):
-        asked.append("Range" in headers)
-        return open_address(address, {key: value for key, value in headers.items() if key != "If-Range"})
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "open_address", forget_if_range)
-        fetch(server.url, path, n_attempts=1)
-    assert asked == [True, False]
-    assert path.read_bytes() == server.content
-
-
-def test_two_lengths_are_refused(server, path):
-    server.headers = {"Content-Length": "7"}
-    with pytest.raises(DownloadFailed, match="the server announces several lengths"):
-        fetch(server.url, path, n_attempts=1)
-
-
 def test_a_length_that_is_not_that_of_the_published_file_is_refused_before_it_comes(server, path):
     with pytest.raises(DownloadFailed, match="the server announces 300000 bytes, 7 were published"):
         fetch(server.url, path, n_bytes=7)
@@ -638,60 +597,10 @@ def test_a_length_that_is_not_that_of_the_published_file_is_refused_before_it_co
 
 def test_a_server_that_sends_from_https_to_http_is_not_followed():
     asked = urllib.request.Request("https://a.example/x")
-    follow = transport._SafeRedirects().redirect_request
-    with pytest.raises(DownloadFailed, match=r"sends on to 'http://b\.example/x'"):
+    follow = module._SafeRedirects().redirect_request
+    with pytest.raises(DownloadFailed, match=r"redirects to 'http://b\.example/x'"):
         follow(asked, None, 302, "Found", {}, "http://b.example/x")
     assert follow(asked, None, 302, "Found", {}, "https://b.example/x").full_url == "https://b.example/x"
-
-
-def test_a_server_whose_bytes_drip_is_given_up_on(path, monkeypatch):
-    class Dripping(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.send_header("Content-Length", "1000")
-            self.end_headers()
-            with contextlib.suppress(ConnectionError):
-                for _ in range(100):
-                    self.wfile.write(b"x")
-                    time.sleep(0.02)
-
-        def log_message(self, *_):
-            pass
-
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(transport, "PATIENCE_S", 0.2)
-    server = LocalServer(Dripping)
-    try:
-        start = time.monotonic()
-        with pytest.raises(DownloadFailed, match="that is too slow"):
-            fetch(server.url, path, n_attempts=1)
-        assert time.monotonic() - start < 1.5
-    finally:
-        server.close()
-
-
-def test_headers_that_drip_are_given_up_on(path, monkeypatch):
-    class Dripping(BaseHTTPRequestHandler):
-        def do_GET(self):
-            with contextlib.suppress(ConnectionError):
-                self.wfile.write(b"HTTP/1.0 200 OK\r\nX: ")
-                for _ in range(100):
-                    self.wfile.write(b"x")
-                    time.sleep(0.02)
-
-        def log_message(self, *_):
-            pass
-
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(transport, "PATIENCE_S", 0.2)
-    server = LocalServer(Dripping)
-    try:
-        start = time.monotonic()
-        with pytest.raises(DownloadFailed):
-            fetch(server.url, path, n_attempts=1)
-        assert time.monotonic() - start < 1.5
-    finally:
-        server.close()
 
 
 def test_what_a_server_says_cannot_move_the_cursor(path):
