@@ -1,4 +1,4 @@
-"""Where the published files are: in an archive, in the folder it was unpacked to, or in the folder of one metric."""
+"""The published files: in an archive, in the folder it was unpacked to, or in the folder of one task or metric."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO, Final
 
-from jahs.errors import CorruptFile, MissingData
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownName
 from jahs.files.archives import checked_members, open_archive
+from jahs.tasks.definitions import task
 
-__all__ = ["PUBLISHED_TASKS", "PublishedFile", "open_files"]
+__all__ = ["PUBLISHED_TASKS", "PublishedFile", "files_by_task", "open_files"]
 
 PUBLISHED_TASKS: Final = ("cifar10", "colorectal_histology", "fashion_mnist")
 _CHUNK: Final = 1 << 20
@@ -85,6 +86,42 @@ def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]
             for name, member in sorted(members.items())
             if name.name in names
         ]
+
+
+@contextmanager
+def files_by_task(
+    path: Path, names: Sequence[str], tasks: Sequence[str] | None
+) -> Iterator[dict[str, list[PublishedFile]]]:
+    """Yield the files of these names by their task.
+
+    Args:
+        path: an archive or a folder.
+        names: the first one is needed for each task.
+        tasks: which tasks; None for all. One alone is the task of files whose path does not name a task.
+
+    Raises:
+        UnknownName: a task was not published.
+        InvalidArgument: a path does not name a task.
+        MissingData: there is no file of the first name, or none of a task.
+    """
+    wanted = None if tasks is None else [task(name).name for name in tasks]
+    if others := [name for name in wanted or () if name not in PUBLISHED_TASKS]:
+        raise UnknownName.of("task", others[0], PUBLISHED_TASKS)
+    found: dict[str, list[PublishedFile]] = {}
+    with open_files(path, names) as files:
+        for file in files:
+            name = file.task or (wanted[0] if wanted is not None and len(wanted) == 1 else None)
+            if name is None:
+                raise InvalidArgument(
+                    f"{file.where}: its path does not name a task; give one of {', '.join(PUBLISHED_TASKS)}"
+                )
+            if wanted is None or name in wanted:
+                found.setdefault(name, []).append(file)
+        missing = [name for name in wanted or found if names[0] not in {file.name for file in found.get(name, ())}]
+        if missing or not found:
+            of = f" for {', '.join(missing)}" if missing else ""
+            raise MissingData(f"{path} holds no {names[0]}{of}; see: jahs download jahs-bench-201")
+        yield found
 
 
 def _last_parts(path: PurePath) -> tuple[str, ...]:
