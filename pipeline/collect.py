@@ -35,7 +35,7 @@ from pipeline.proposals import Proposals, read_proposals
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import Named, RunsFolder, check_free_space
 from pipeline.sampling import config_table, run_seeds, sample_config
-from pipeline.worker import Job, collect_run
+from pipeline.worker import NamedRun, collect_run
 from workshop.command import new_parser, run_command
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.progress import Progress
@@ -137,8 +137,8 @@ def collect(settings: Settings) -> int:
         device=settings.device,
         data_dir=settings.data_dir and settings.data_dir.absolute(),
     )
-    given: set[Job] = set()
-    others: set[Job] = set()
+    given: set[NamedRun] = set()
+    others: set[NamedRun] = set()
     is_done = False
     while not is_done:
         is_done = True
@@ -156,7 +156,7 @@ def collect(settings: Settings) -> int:
     return n_added
 
 
-def _collect(out: Path, name: str, job: Job, **more: Any) -> str | None:  # Any: arguments of `collect_run`
+def _collect(out: Path, name: str, job: NamedRun, **more: Any) -> str | None:  # Any: arguments of `collect_run`
     """Return a line about a run that was collected, None if another collector has it."""
     return collect_run(out, name, *job, **more)[1]
 
@@ -167,9 +167,9 @@ def _jobs(
     wanted: Iterable[_Wanted],
     *,
     deadline: float | None,
-    given: set[Job],
-    others: set[Job],
-) -> Iterator[Job]:
+    given: set[NamedRun],
+    others: set[NamedRun],
+) -> Iterator[NamedRun]:
     """Yield every wanted run that is not recorded, in order, until a limit is reached.
 
     Args:

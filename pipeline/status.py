@@ -22,7 +22,7 @@ from jahs.files.runs import (
 )
 from jahs.files.tables import Table, take
 from jahs.schema import SOURCES
-from pipeline.sampling import N_GROUPS, group_positions, run_seeds
+from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, group_positions, run_seeds
 
 __all__ = ["status"]
 
@@ -51,7 +51,10 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         "n_diverged_runs": int((last["status"] == "diverged").sum()),
         "n_profiled": len(read_profile(path)["config_id"]),
         "per_source": sources,
-        "configs_per_group": groups.tolist(),
+        "configs_per_group": {
+            f"N={n} W={w} Resolution={r:g}": count
+            for (n, w, r), count in zip(FIDELITY_GROUPS, groups.tolist(), strict=True)
+        },
         "runs_per_hour": _rate(path),
         "core_hours": float(np.nansum(last["runtime"])) / 3600,
         "mean_core_seconds": mean_s,

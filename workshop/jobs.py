@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from jahs.errors import InvalidArgument, JahsError
 
-__all__ = ["Done", "Pool", "Where", "add_where", "check_workers", "in_processes", "run_jobs"]
+__all__ = ["Done", "Where", "Workers", "add_where", "check_workers", "in_processes", "run_jobs"]
 
 _log = logging.getLogger(__name__)
 _MOST_LOST: Final = 20
@@ -72,8 +72,8 @@ class Done(Generic[J, R]):
     spent_s: float
 
 
-class Pool(Protocol):
-    """Processes that do jobs."""
+class Workers(Protocol):
+    """Processes that do jobs, here or on a cluster."""
 
     losses: tuple[type[BaseException], ...]
     """Errors that say that a worker was lost, not that its job has failed."""
@@ -119,7 +119,7 @@ def run_jobs(function: Callable[[J], R], jobs: Iterable[J], *, where: Where) -> 
             spent_s += seconds
             yield Done(job=job, result=result, spent_s=spent_s)
         return
-    pool: Pool
+    pool: Workers
     if where.backend == "dask":
         from workshop.cluster import Cluster
 
@@ -170,7 +170,7 @@ def _timed(function: Callable[[J], R], job: J) -> tuple[R, float]:
     return function(job), time.monotonic() - started
 
 
-def _over(pool: Pool, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]) -> Iterator[Done[J, R]]:
+def _over(pool: Workers, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]) -> Iterator[Done[J, R]]:
     """Keep every worker busy until the jobs are done; those of lost workers are done again."""
     ended: SimpleQueue[Any] = SimpleQueue()  # Any: futures
     at_work: dict[Any, tuple[J, int]] = {}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import task
-from pipeline.data import ImageSet, Part, Split, draw_split, load_images, read_split_file, resize_batch
+from pipeline.data import ImageSet, ImageSplit, Part, draw_split, load_images, read_split_file, resize_batch
 from pipeline.sources import Pool, read_pool
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
 
@@ -92,12 +92,12 @@ def test_fewer_training_images_are_some_of_the_same_and_leave_the_other_parts_al
 
 def test_the_digest_tells_every_part_apart():
     one, two, three = (np.array([number], dtype=np.int64) for number in (1, 2, 3))
-    split = Split(train=one, valid=two, test=three)
-    assert split.digest == Split(train=one.copy(), valid=two, test=three).digest
+    split = ImageSplit(train=one, valid=two, test=three)
+    assert split.digest == ImageSplit(train=one.copy(), valid=two, test=three).digest
     others = [
-        Split(train=two, valid=one, test=three),
-        Split(train=one, valid=three, test=two),
-        Split(train=np.concatenate([one, two]), valid=two[:0], test=three),
+        ImageSplit(train=two, valid=one, test=three),
+        ImageSplit(train=one, valid=three, test=two),
+        ImageSplit(train=np.concatenate([one, two]), valid=two[:0], test=three),
     ]
     assert split.digest not in [other.digest for other in others]
 

@@ -10,8 +10,8 @@ from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.runs import read_profile, read_visits, visits_of_profile, visits_path
 from jahs.files.tables import take, write_table
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUNS_FORMAT, VISIT_COLUMNS
+from jahs.tasks import definitions as tasks
 from jahs.tasks.definitions import TASKS
-from jahs.tasks.definitions import task as tasks
 from pipeline import profile as profile_module
 from pipeline import visits as visits_module
 from pipeline.data import load_images

@@ -112,7 +112,9 @@ def test_a_release_that_measured_nothing_says_so(tmp_path: Path, capsys) -> None
 
 @pytest.mark.parametrize("caveat", ["Short training.", None])
 def test_the_caveat_of_a_task_comes_before_its_scores(run, monkeypatch, caveat: str | None) -> None:
-    monkeypatch.setattr("jahs.tasks.TASKS", {**TASKS, TASK: dataclasses.replace(TASKS[TASK], caveat=caveat)})
+    monkeypatch.setattr(
+        "jahs.tasks.definitions.TASKS", {**TASKS, TASK: dataclasses.replace(TASKS[TASK], caveat=caveat)}
+    )
     paragraphs = run("quality").split("\n\n")
     assert (paragraphs[1] == "Caveat: Short training.") == (caveat is not None)
     assert ("Caveat" in "".join(paragraphs)) == (caveat is not None)
