@@ -185,7 +185,7 @@ def _move(images: Tensor, sources: Tensor) -> Tensor:
 
 @functools.lru_cache(maxsize=32)
 def _crop_sources(side: int, padding: int, device: torch.device) -> Tensor:
-    """Sources for `_move` of each crop, in the order (flip, top, left)."""
+    """Return sources for `_move` of each crop, in the order (flip, top, left)."""
     window = torch.arange(2 * padding + 1)[:, None] + torch.arange(side) - padding  # (offset, pixel)
     columns = torch.stack([window, side - 1 - window])[:, None, :, None, :]  # (flip, 1, left, 1, x)
     rows = window[None, :, None, :, None]  # (1, top, 1, y, 1)
@@ -194,7 +194,7 @@ def _crop_sources(side: int, padding: int, device: torch.device) -> Tensor:
 
 @functools.lru_cache(maxsize=32)
 def _move_sources(side: int, max_translation: float, device: torch.device) -> Tensor:
-    """Sources for `_move` of each geometric operation, in the order (operation, level, sign)."""
+    """Return sources for `_move` of each geometric operation, in the order (operation, level, sign)."""
     y, x = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
     sources = []
     for name in _MOVES:
@@ -234,13 +234,13 @@ def _flat_sources(column: Tensor, row: Tensor, side: int) -> Tensor:
 
 @functools.lru_cache(maxsize=8)
 def _factors(device: torch.device) -> Tensor:
-    """What an enhancement of each level multiplies by, in the single precision that Pillow blends in."""
+    """Return the factor of an enhancement at each level, in the single precision that Pillow blends in."""
     return torch.tensor([0.1 + 1.8 * level / _TOP_LEVEL for level in range(N_LEVELS)], device=device)
 
 
 @functools.lru_cache(maxsize=8)
 def _lookup_tables(device: torch.device) -> Tensor:
-    """New values of 0 to 255 under each operation that looks at one pixel alone, in the order (operation, level)."""
+    """Return new values of 0 to 255 under each pixelwise operation, in the order (operation, level)."""
     value = torch.arange(256, dtype=torch.uint8)
     levels = range(N_LEVELS)
     solarize = [torch.where(value.int() < 256 - int(256 * n / _TOP_LEVEL), value, 255 - value) for n in levels]

@@ -6,7 +6,7 @@
     python -m pipeline.collect verify FOLDER --retrain 3
     python -m pipeline.collect merge FOLDER OTHER...
 
-Stopped at any moment, by Ctrl-C or kill -9, it goes on where it was when started again; two collectors may share a
+Stopped at any moment, by Ctrl-C or kill -9, it resumes when started again; two collectors may share a
 folder. Every finished run is one shard, written beside and renamed, so it is whole or absent.
 """
 

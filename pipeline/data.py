@@ -180,7 +180,7 @@ def read_split_file(path: Path, pool: Pool, task: Task) -> ImageSplit:
             faults.append(f"{part} has {len(parts[part])} positions, the task {n_wanted}")
     together = np.concatenate(list(parts.values()))
     if n_repeated := len(together) - len(np.unique(together)):
-        faults.append(f"{n_repeated} positions stand there twice")
+        faults.append(f"{n_repeated} positions are listed twice")
     if len(together) and not 0 <= together.min() <= together.max() < pool.n_development:
         faults.append(f"positions {together.min()} to {together.max()} leave 0 to {pool.n_development - 1}")
     if faults:

@@ -8,7 +8,7 @@ times, far apart: each visit goes through all configs in a random order of its o
 `profile_visits.parquet`; `profile.parquet` is made of them when every config has had its visits.
 
 A profile is of one processor and one torch, whatever trained the runs: where several visited a folder's configs, of the
-one that visited the most. What is measured is saved every few configs, and the pass goes on from there. It refuses a
+one that visited the most. What is measured is saved every few configs, and the pass resumes from there. It refuses a
 busy machine, and throws away what it measured while it became busy.
 """
 
@@ -145,7 +145,7 @@ def profile_folder(
 
 
 def _visits_left(visited: Table, ids: np.ndarray[Any, Any], *, visits: int, seed: int) -> list[tuple[int, int]]:
-    """Number of the visit and row of the config, in the order in which they are to be made."""
+    """Return (visit, row of the config) of the visits to make, in order."""
     done = {*zip(visited["visit"].tolist(), visited["config_id"].tolist(), strict=True)}
     return [
         (visit, row)

@@ -70,7 +70,7 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
 
 
 def _seed_spread(runs: Table) -> dict[str, float]:
-    """Standard deviation between seeds at the last epoch, pooled over the repeated configs."""
+    """Return the standard deviation between seeds at the last epoch, pooled over the repeated configs."""
     last = last_rows(runs)
     finished = take(last, last["status"] == "finished")
     spread = {}

@@ -63,7 +63,7 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
 
 
 def _per_source(configs: Table, n_runs: Mapping[int, int]) -> dict[str, dict[str, int]]:
-    """How many configs, and how many of their runs, each source has."""
+    """Count configs and runs of each source."""
     counts = {source: {"n_configs": 0, "n_runs": 0} for source in SOURCES if source in configs["source"]}
     for identity, source in zip(configs["config_id"].tolist(), configs["source"].tolist(), strict=True):
         of_source = counts.setdefault(source, {"n_configs": 0, "n_runs": 0})
@@ -73,7 +73,7 @@ def _per_source(configs: Table, n_runs: Mapping[int, int]) -> dict[str, dict[str
 
 
 def _rate(path: Path) -> float | None:
-    """Runs per hour over the shards that are not compacted yet."""
+    """Return runs per hour over the last hour's shards, or None."""
     times = sorted(shard.stat().st_mtime for shard in (path / "new").glob("*.parquet"))
     recent = [moment for moment in times if moment > time.time() - 3600]
     if len(recent) < 2 or recent[-1] == recent[0]:

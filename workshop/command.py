@@ -52,7 +52,7 @@ def run_command(command: str, work: Callable[[], object], *, stopped: str = "sta
     Args:
         command: such as `pipeline.collect`; messages begin with it.
         work: returns the result.
-        stopped: what a user who has pressed Ctrl-C should know.
+        stopped: what to say after Ctrl-C.
     """
     with _logging_to_stderr():
         try:

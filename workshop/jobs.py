@@ -109,7 +109,7 @@ def run_jobs(function: Callable[[J], R], jobs: Iterable[J], *, where: Where) -> 
     """Yield jobs as they are done. They are drawn from `jobs` when there is a worker for them.
 
     Raises:
-        JahsError: no scheduler, or so many workers were lost that it is no accident; and what `function` raises.
+        JahsError: no scheduler, or more than 20 workers were lost; and what `function` raises.
     """
     call = functools.partial(_timed, function)
     if where.backend == "loky" and where.workers == 1:
@@ -152,7 +152,7 @@ def in_processes(
 
 
 def check_workers(workers: int) -> None:
-    """Refuse what is no number of processes.
+    """Refuse an invalid number of processes.
 
     Raises:
         InvalidArgument: it is not an integer of at least 1.

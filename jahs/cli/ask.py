@@ -37,7 +37,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _number(text: str) -> object:
-    """A number as it is written; whether it is an epoch is for the benchmark to say."""
+    """Read a number as it is written; the benchmark checks whether it is an epoch."""
     try:
         return parse_json(text)
     except ValueError:

@@ -175,7 +175,7 @@ class _Rungs:
 def successive_halving(bench: Queryable, configs: Sequence[Config]) -> Halving:
     """Train every config a little, keep the best third, train it three times as long, up to the last epoch.
 
-    A config that goes on continues where it stopped, so only its new epochs cost time.
+    A config continues where it stopped, so only its new epochs cost time.
     """
     search = _Rungs(configs, bench.max_epoch)
     trials = Simulation(bench, workers=1, n_trials=sum(search.sizes), metrics=("valid_acc",)).run(search)
@@ -228,7 +228,10 @@ def write_picture(shown: Demo, bench: Queryable, folder: Path) -> Path:
         search.append(Line(points=_stairs(shown.in_full, size), style="second", label="each in full"))
     panels = (
         Panel(
-            title=f"{len(lines)} configs, the best third goes on", x_label="epoch", y_label="valid_acc (%)", lines=lines
+            title=f"{len(lines)} configs, the best third continues",
+            x_label="epoch",
+            y_label="valid_acc (%)",
+            lines=lines,
         ),
         Panel(title="Best network so far", x_label=f"simulated {unit}", y_label="valid_acc (%)", lines=search),
     )

@@ -59,7 +59,7 @@ def _plot(arguments: argparse.Namespace) -> str:
 
 
 def _load_figure() -> Any:  # Any: matplotlib is not a dependency of the core
-    """The class of matplotlib's figures: used as an object, it needs no display and changes nothing global."""
+    """Return matplotlib's class of figures: used directly, it needs no display and no global state."""
     try:
         return import_module("matplotlib.figure").Figure
     except ImportError as err:

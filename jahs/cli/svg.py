@@ -36,7 +36,7 @@ class Line:
     Attributes:
         points: (x, y), at least one; one alone is drawn as a small circle.
         style: "faint" stays behind "second", and that behind "first".
-        label: name in the legend, if it is to stand there.
+        label: name in the legend, or empty.
     """
 
     points: Sequence[tuple[float, float]]
@@ -126,7 +126,7 @@ def _draw_panel(panel: Panel) -> list[str]:
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
-    """The range that an axis shows: a little more than the values take, and never nothing."""
+    """Return the range of an axis: a little more than the values, and never empty."""
     low, high = min(values), max(values)
     room = 0.04 * (high - low) or 0.5
     return (low if low == 0 else low - room), high + room

@@ -21,7 +21,7 @@ def is_coloured() -> bool:
 
 
 def paint(text: str, style: Style) -> str:
-    """Return `text` in a style, or as it is where there is no colour."""
+    """Return `text` in a style, or unchanged without colour."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if is_coloured() else text
 
 
@@ -35,7 +35,7 @@ def format_number(value: object) -> str:
 
 
 def format_table(head: Sequence[str], rows: Sequence[Sequence[object]], *, good: Sequence[int] = ()) -> str:
-    """Return a table with two spaces before each column; numbers stand right, text left.
+    """Return a table with two spaces before each column; numbers are aligned right, text left.
 
     Args:
         head: names of the columns.
@@ -58,7 +58,7 @@ def format_table(head: Sequence[str], rows: Sequence[Sequence[object]], *, good:
 
 
 def _format_column(cells: Sequence[object]) -> list[str]:
-    """Numbers of about the same size get the same number of decimals, so that their points stand below one another."""
+    """Return a column's cells as text; numbers of similar size get the same number of decimals."""
     numbers = [abs(cell) for cell in cells if isinstance(cell, float)]
     if len(numbers) < len(cells) or not min(numbers) > max(numbers) * 1e-3:
         return [format_number(cell) for cell in cells]

@@ -13,12 +13,12 @@ _CHUNK = 1 << 20
 
 
 def digest_bytes(data: bytes) -> str:
-    """Return 16 hex digits that stand for `data`."""
+    """Return a digest of `data`, 16 hex digits."""
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def digest_facts(facts: Mapping[str, object]) -> str:
-    """Return 16 hex digits that stand for JSON-able `facts`, whatever their order."""
+    """Return a digest of JSON-able `facts`, 16 hex digits; the order of keys does not matter."""
     return digest_bytes(json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False).encode())
 
 

@@ -58,7 +58,7 @@ def read_table(
         sha256: what the file's may be; None: any.
 
     Raises:
-        MissingData: there is no such file, or it cannot be opened or read just now.
+        MissingData: the file does not exist, or cannot be read at the moment.
         CorruptFile: it is not readable as Parquet, or its bytes are not those that were written.
         InvalidTable: columns are missing or have other types.
     """
@@ -166,7 +166,7 @@ def has_digests(path: Path) -> bool:
 
 
 def _digest(column: Any) -> str:  # Any: pyarrow ships no types
-    """What stands for a column's values, however they are stored; NaNs are all the same to Parquet."""
+    """Return a digest of a column's values, however they are stored; all NaNs count as one value, as in Parquet."""
     pa, _ = _arrow()
     if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type):
         encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()

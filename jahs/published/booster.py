@@ -84,7 +84,7 @@ def parse_booster(handle: bytes, where: str) -> Booster:
 
 
 def _gaps(handle: bytes) -> Iterator[int]:
-    """Lengths of what stands between two ends of objects: the most that is parsed before it is shrunk."""
+    """Yield the lengths between ends of objects: the most that is parsed before it is shrunk."""
     start = 0
     while (end := handle.find(b"}", start)) >= 0:
         yield end - start
@@ -93,10 +93,10 @@ def _gaps(handle: bytes) -> Iterator[int]:
 
 
 def _shrunk(found: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
-    """An object of the JSON as soon as it is complete: of a tree only what answers, as arrays."""
+    """Return a finished object of the JSON; of a tree only what predictions need, as arrays."""
     if "left_children" not in found:
         if any(isinstance(value, list) and len(value) > _LONGEST_LIST for value in found.values()):
-            raise CorruptFile("the XGBoost model has a long list that is no tree's")
+            raise CorruptFile("the XGBoost model has a long list outside of a tree")
         return found
     tree: dict[str, Any] = {name: np.array(found[name], dtype) for name, dtype in _COLUMNS.items()}
     if {column.shape for column in tree.values()} != {(len(found["left_children"]),)}:

@@ -29,7 +29,7 @@ Values: TypeAlias = NDArray[Any]  # Any: the dtype is what the file says
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """One column: numbers, or numbers of the `words` that they stand for."""
+    """One column: numbers, or positions in `words`."""
 
     values: Values
     words: tuple[object, ...] | None = None
@@ -58,7 +58,7 @@ class Frame:
         """Return a column.
 
         Raises:
-            InvalidTable: there is none of that name.
+            InvalidTable: there is no such column.
         """
         if name not in self.columns:
             raise InvalidTable(f"the table lacks the column {' / '.join(name)}")

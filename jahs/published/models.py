@@ -68,7 +68,7 @@ def read_headers(file: BinaryIO, where: str) -> Headers:
 
     Raises:
         UnsafeFile, CorruptFile: the file is not safe, or not whole.
-        UnknownFormat: it says something else than the parameters of such a model, or names a metric that is none.
+        UnknownFormat: it holds other things than the parameters of such a model, or an unknown metric.
     """
     params = read_pickle(file, where=where, names=MODEL_NAMES, limits=_SMALL)
     with making_sense(where):
@@ -156,7 +156,7 @@ def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
     columns = _one_hot_columns(one_hot, encoded, where)
     for place in left:
         if type(place) is not int or not 0 <= place < len(features):
-            raise CorruptFile(f"{where}: the encoder passes on a feature that is none of its {len(features)}")
+            raise CorruptFile(f"{where}: the encoder passes on a feature outside of its {len(features)}")
         columns.append(features[place])
     return tuple(columns)
 
@@ -173,7 +173,7 @@ def _one_hot_columns(one_hot: Record, encoded: list[object], where: str) -> list
     features = _short_texts(encoded, where)
     for feature, categories, drop in zip(features, all_categories, dropped, strict=True):
         if not isinstance(categories, np.ndarray) or categories.ndim != 1 or categories.size > _MOST_NAMES:
-            raise CorruptFile(f"{where}: the categories of {feature} are no short list")
+            raise CorruptFile(f"{where}: the categories of {feature} are not a short list")
         names = categories.tolist()
         if not all(isinstance(name, str | int) for name in names):  # of anything else, even its text may be endless
             raise CorruptFile(f"{where}: the categories of {feature} are not texts, integers or bools")
@@ -182,7 +182,7 @@ def _one_hot_columns(one_hot: Record, encoded: list[object], where: str) -> list
 
 
 def _bounded(outer: Record, where: str) -> tuple[Booster, BoundedTransform]:
-    """The trees and the way back from their sum: the sigmoid of the inner regressor, then the outer one's scaling."""
+    """Return the trees and the inverse transform of their sum: the inner sigmoid, then the outer scaling."""
     scaler, inner = outer.get("transformer_"), outer.get("regressor_")
     if (
         not isinstance(scaler, Record)
@@ -239,7 +239,7 @@ def _texts(array: Any, where: str) -> tuple[str, ...]:  # Any: an array of whate
 
 
 def _short_texts(texts: list[object], where: str) -> tuple[str, ...]:
-    """The texts, if all are short ones. Nothing else is shown or compared: parts that are shared make it endless."""
+    """Return the texts if all are short. Nothing else is shown or compared: shared parts could make it endless."""
     found = tuple(text for text in texts if isinstance(text, str) and len(text) <= _LONGEST_NAME)
     if len(texts) > _MOST_NAMES or len(found) != len(texts):
         raise CorruptFile(f"{where}: names that are not up to {_MOST_NAMES} short texts")

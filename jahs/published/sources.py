@@ -43,7 +43,7 @@ class PublishedFile:
         return next((part for part in reversed(self.folder) if part in PUBLISHED_TASKS), None)
 
     def sha256(self) -> str:
-        """The sha256 of its bytes."""
+        """Return the sha256 of its bytes."""
         sha = hashlib.sha256()
         with self.open() as file:
             while chunk := file.read(_CHUNK):
@@ -125,7 +125,7 @@ def files_by_task(
 
 
 def _last_parts(path: PurePath) -> tuple[str, ...]:
-    """The last two names of a given folder, since it may be that of one task or of one metric."""
+    """Return the last two names of a folder, which may be that of a task or of a metric."""
     return Path(path).resolve().parts[-2:]
 
 
@@ -136,5 +136,5 @@ def _open_path(path: Path) -> BinaryIO:
 def _open_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> BinaryIO:
     file = archive.extractfile(member)
     if file is None:
-        raise CorruptFile(f"{archive.name!s}: {member.name} is no file")
+        raise CorruptFile(f"{archive.name!s}: {member.name} is not a file")
     return file  # type: ignore[return-value]  # IO[bytes], which is all that is used of it

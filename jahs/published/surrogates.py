@@ -145,11 +145,11 @@ def _key(headers: Headers) -> str:
 
 
 def _is_there(release: Path, asked: dict[str, Any]) -> bool:
-    """Whether this very release is there and whole; a damaged one is made again, anything else is not replaced."""
+    """Return whether this release exists whole; a damaged one is made again, anything else is never replaced."""
     if not release.exists() or (release.is_dir() and not any(release.iterdir())):
         return False
     refused = InvalidArgument(
-        f"{release} is there and is no release of this import (of the same files, with the same --metric and --costs); "
+        f"{release} exists and is not this import (the same files, --metric and --costs); "
         "choose another folder, or delete it"
     )
     try:
@@ -175,7 +175,7 @@ def _read_models(file: PublishedFile, headers: Headers) -> dict[str, PublishedMo
 
 
 def _forest_of(models: Mapping[str, PublishedModel], where: Mapping[str, str]) -> Forest:
-    """The forest of models over the same columns; where their trees are none, the file at fault is named."""
+    """Return the forest of models over the same columns; an error names the file at fault."""
     try:
         forest = forest_from_xgboost([model.booster.to_model() for model in models.values()])
         if all(len(model.columns) == forest.n_features for model in models.values()):
@@ -184,11 +184,11 @@ def _forest_of(models: Mapping[str, PublishedModel], where: Mapping[str, str]) -
         pass  # only now are they looked at one by one
     for name, model in models.items():
         _check_forest(model, f"{where[name]}: {name}")
-    raise CorruptFile(f"{', '.join(where[name] for name in models)}: their trees make no forest together")
+    raise CorruptFile(f"{', '.join(where[name] for name in models)}: their trees do not fit into one forest")
 
 
 def _check_forest(model: PublishedModel, where: str) -> None:
-    """Refuse trees that are no forest over the columns."""
+    """Refuse trees that do not fit the columns."""
     try:
         forest = forest_from_xgboost([model.booster.to_model()])
     except (CorruptFile, InvalidArgument, UnknownFormat) as err:

@@ -70,7 +70,7 @@ class MetricModel:
     overrides: Mapping[str, Any] = field(default_factory=dict)  # Any: each has the type of its field
 
     def metric(self, name: str) -> Metric:
-        """What the model answers, with its overrides."""
+        """Return what the model predicts, with its overrides."""
         return dataclasses.replace(METRICS[name], kind="learned", **self.overrides)
 
 

@@ -33,7 +33,7 @@ def write_release(
     references: Mapping[str, Any] | None = None,
     quality: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a release folder; one that stands there already is replaced.
+    """Write a release folder; an older release there is replaced.
 
     Args:
         path: the folder, whose parent exists.
@@ -97,7 +97,7 @@ def _check(path: Path, facts: Mapping[str, Any], models: Models | None, forests:
         if model.pack < len(forests) and model.forest >= forests[model.pack].n_forests:
             faults.append(f"metric {name!r}: forest={model.forest}, of {forests[model.pack].n_forests} in its pack")
     if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
-        faults.append(f"{path} exists and is no release; choose another folder, or empty it")
+        faults.append(f"{path} exists and is not a release; choose another folder, or empty it")
     if faults:
         raise InvalidArgument("\n".join(faults))
     task(facts["task"])

@@ -37,7 +37,7 @@ from workshop.ranks import kendall_tau
 __all__ = ["NOISY", "Measured", "SeedNoise", "read_measured", "seed_noise"]
 
 NOISY: Final = (*ACCURACIES, "train_loss", "valid_loss", "test_loss", "runtime")
-"""The metrics whose noise between seeds is told."""
+"""The metrics whose noise between seeds is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,7 +99,7 @@ class SeedNoise:
     """How far two trainings of a config differ at the last epoch; of runtimes, two on the same processor.
 
     Attributes:
-        metric: of what.
+        metric: its name.
         n_configs: configs with two finished runs.
         tau: Kendall's tau between two seeds, averaged over the pairs of seeds by how many configs they share.
         mean_difference: mean absolute difference; of runtimes in percent.

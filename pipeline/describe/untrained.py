@@ -56,7 +56,7 @@ def untrained_agreement(measured: Measured) -> dict[str, Orders]:
 
 
 def random_overlap(measured: Measured) -> float:
-    """The rank-biased overlap that two random orders of the scored configs are expected to have."""
+    """Return the expected rank-biased overlap of two random rankings of the scored configs."""
     n = int(np.isin(measured.configs["config_id"], measured.proxies["config_id"]).sum())
     return rank_biased_overlap(np.zeros(n), np.zeros(n), p=_persistence(n))  # ties are broken at random
 

@@ -152,7 +152,7 @@ def test_an_unknown_source_in_a_folder_is_found(mixed, tmp_path):
     table = read_configs(out)
     strange = {**table, "source": np.where(table["config_index"] < 0, "elsewhere", table["source"])}
     RunsFolder(out).commit("configs.parquet", strange, CONFIG_TABLE_COLUMNS)
-    assert any("configs.parquet: source elsewhere is none of uniform, full, best" in fault for fault in verify(out))
+    assert any("configs.parquet: source elsewhere is not one of uniform, full, best" in fault for fault in verify(out))
 
 
 def test_a_list_survives_kill_9(tmp_path):

@@ -217,7 +217,7 @@ def spoil_protocol(measured: Measurements) -> Measurements:
     ("spoil", "message"),
     [
         (spoil_nan, "valid_acc: 2 of"),
-        (spoil_twice, "1 runs were recorded with two different outcomes"),
+        (spoil_twice, "1 runs have two different outcomes"),
         (spoil_protocol, "has rows of no"),
         (lambda m: some_configs(m, 60), "fidelity groups have fewer than 4 training configs"),
     ],

@@ -1,4 +1,4 @@
-"""What a page says, before anybody decides whether it becomes HTML or Markdown.
+"""What a page says, whether it becomes HTML or Markdown.
 
 Texts and cells may hold `**bold**` and code in backticks; everything else is shown as it is.
 """
@@ -63,7 +63,7 @@ Block: TypeAlias = Text | Figure | Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and its blocks."""
 
     title: str
     blocks: tuple[Block, ...]

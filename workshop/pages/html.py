@@ -127,7 +127,7 @@ def _block(block: Block, drawings: Mapping[str, str]) -> str:
 
 
 def _inline(figure: Figure, svg: str) -> str:
-    """The drawing inside the page: its ids are its own, its colours are the page's, its size is the column's."""
+    """Return the drawing for inside the page: with unique ids, the page's colours and the column's width."""
     svg = css_colors(svg[svg.index("<svg") :])
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{figure.name}-\1"', svg)

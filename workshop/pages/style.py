@@ -87,12 +87,12 @@ def style() -> mpl.RcParams:
 
 
 def series(number: int) -> str:
-    """The light colour of a series; after the last one they begin again, with another dash."""
+    """Return the light colour of a series; after the last one they repeat, with another dash."""
     return LIGHT[f"s{number % SERIES}"]
 
 
 def dash(number: int) -> str | tuple[float, tuple[float, ...]]:
-    """How the line of a series is dashed: neighbours differ even in black and white."""
+    """Return the dashes of a series: neighbours differ even in black and white."""
     return DASHES[(number + number // SERIES) % len(DASHES)]
 
 

@@ -207,7 +207,7 @@ def test_another_release_is_not_replaced(task_folder, tmp_path):
     before = (release / "manifest.json").read_bytes()
     for words in ({"metrics": ["runtime"]}, {"costs": "repaired"}):
         with pytest.raises(
-            InvalidArgument, match=r"is there and is no release of this import .*; choose another folder, or delete it"
+            InvalidArgument, match=r"exists and is not this import .*; choose another folder, or delete it"
         ):
             import_surrogates(task_folder, tmp_path, **words)
     assert (release / "manifest.json").read_bytes() == before
@@ -257,7 +257,7 @@ def test_nothing_is_replaced_but_a_damaged_release_of_the_same_import(task_folde
         return {path: path.read_bytes() for path in (folder, *folder.rglob("*")) if path.is_file()}
 
     before = content()
-    with pytest.raises(InvalidArgument, match=r"cifar10 is there and is no release of this import .* or delete it"):
+    with pytest.raises(InvalidArgument, match=r"cifar10 exists and is not this import .* or delete it"):
         import_surrogates(task_folder, tmp_path)
     assert content() == before
 
@@ -411,7 +411,7 @@ def handle_of(trees, change):
         (lambda m: m["gradient_booster"]["model"]["trees"][1].update(categories=[1]), UnknownFormat, "categorical"),
         (lambda m: m["gradient_booster"]["model"]["trees"].append({}), CorruptFile, "not the JSON"),
         (lambda m: m["gradient_booster"]["model"].pop("trees"), CorruptFile, "trees"),
-        (lambda m: m.update(feature_names=[0] * 200_000), CorruptFile, "a long list that is no tree's"),
+        (lambda m: m.update(feature_names=[0] * 200_000), CorruptFile, "a long list outside of a tree"),
         (lambda m: m["gradient_booster"]["model"]["trees"][0].update(parents=[[0] * 9_000_000]), CorruptFile, "bytes"),
     ],
     ids=["no column", "unequal columns", "categories", "empty tree", "no trees", "long list", "large tree"],
