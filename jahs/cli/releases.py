@@ -45,9 +45,12 @@ def _verify(arguments: argparse.Namespace) -> str:
         raise InvalidArgument(f"{folder} is not a folder; give a release's folder, or a task: {', '.join(TASKS)}")
     release = read_release(folder)
     names = sorted(release.manifest.files)
-    faults = [fault for name in names if (fault := _fault(partial(release.manifest.check, name)))]
-    faults += [] if faults or (fault := _fault(release.verify)) is None else [fault]
-    faults += [fault for part in _parts(release) if (fault := _fault(part)) and fault not in faults]
+    checks: list[Callable[[], object]] = [
+        *(partial(release.manifest.check, name) for name in names),
+        release.check_contents,
+        *_parts(release),
+    ]
+    faults = list(dict.fromkeys(fault for check in checks if (fault := _fault(check))))
     if faults:
         raise CorruptFile("\n".join(faults))
     if arguments.json:

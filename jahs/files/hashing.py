@@ -6,8 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["digest_bytes", "digest_facts", "sha256_file"]
+__all__ = ["digest_bytes", "digest_facts", "sha256_file", "sha256_stream"]
 
 _CHUNK = 1 << 20
 
@@ -23,9 +24,14 @@ def digest_facts(facts: Mapping[str, object]) -> str:
 
 
 def sha256_file(path: Path) -> str:
-    """Return the sha256 of a file as hex digits, reading it in pieces."""
-    sha = hashlib.sha256()
+    """Return the sha256 of a file as hex digits."""
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            sha.update(chunk)
+        return sha256_stream(file)
+
+
+def sha256_stream(file: BinaryIO) -> str:
+    """Return the sha256 of an open file's rest as hex digits, reading it in pieces."""
+    sha = hashlib.sha256()
+    while chunk := file.read(_CHUNK):
+        sha.update(chunk)
     return sha.hexdigest()

@@ -15,6 +15,7 @@ import numpy as np
 from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, UnknownName
 from jahs.models.bounds import BoundedTransform
 from jahs.published.booster import Booster, parse_booster
+from jahs.published.frames import index_names
 from jahs.published.names import MODEL_NAMES, SIGMOID
 from jahs.published.pickles import Limits, Record, making_sense, read_pickle
 from jahs.schema import COLUMNS
@@ -82,8 +83,8 @@ def _headers(params: object, where: str) -> Headers:
         case _:
             raise UnknownFormat(f"{where} does not hold the parameters of a model of JAHS-Bench-201")
     found = Headers(
-        metrics=_index(labels, where),
-        features=_index(features, where),
+        metrics=tuple(index_names(labels, where)),
+        features=tuple(index_names(features, where)),
         hyperparams={
             key: value
             for key, value in hyper.items()
@@ -150,7 +151,7 @@ def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
             "feature_names_in_": np.ndarray() as names,
             "sparse_output_": bool() | np.bool_() as sparse,
         } if not sparse:  # of a sparse matrix, XGBoost would take each 0 for a missing value
-            features = _texts(names, where)
+            features = _short_texts(names.ravel()[: _MOST_NAMES + 1].tolist(), where)
         case _:
             raise UnknownFormat(f"{where}: the encoder is not a dense one-hot encoder beside features left as they are")
     columns = _one_hot_columns(one_hot, encoded, where)
@@ -225,17 +226,6 @@ def _booster(regressor: object, where: str) -> Booster:
         ):
             return parse_booster(handle, where)
     raise UnknownFormat(f"{where}: the regressor is not a fitted {_REGRESSOR}")
-
-
-def _index(index: Record, where: str) -> tuple[str, ...]:
-    match index:
-        case Record(name="pandas.core.indexes.base._new_Index", arguments=(_, {"data": np.ndarray() as data})):
-            return _texts(data, where)
-    raise UnknownFormat(f"{where}: headers that are not a plain index")
-
-
-def _texts(array: Any, where: str) -> tuple[str, ...]:  # Any: an array of whatever the file says
-    return _short_texts(array.ravel()[: _MOST_NAMES + 1].tolist(), where)
 
 
 def _short_texts(texts: list[object], where: str) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,12 +12,12 @@ from typing import BinaryIO, Final
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownName
 from jahs.files.archives import checked_members, open_archive
+from jahs.files.hashing import sha256_stream
 from jahs.tasks.definitions import task
 
 __all__ = ["PUBLISHED_TASKS", "PublishedFile", "files_by_task", "open_files"]
 
 PUBLISHED_TASKS: Final = ("cifar10", "colorectal_histology", "fashion_mnist")
-_CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +43,8 @@ class PublishedFile:
 
     def sha256(self) -> str:
         """Return the sha256 of its bytes."""
-        sha = hashlib.sha256()
         with self.open() as file:
-            while chunk := file.read(_CHUNK):
-                sha.update(chunk)
-        return sha.hexdigest()
+            return sha256_stream(file)
 
 
 @contextmanager

@@ -170,6 +170,14 @@ class Release:
         """
         for name in sorted(self.manifest.files):
             self.manifest.check(name)
+        self.check_contents()
+
+    def check_contents(self) -> None:
+        """Check that models and noise are of the manifest's task, and that the folder holds nothing else.
+
+        Raises:
+            CorruptFile: otherwise.
+        """
         if self.has("models.json"):
             self.check_task()
         if strangers := self.manifest.strangers():

@@ -179,7 +179,7 @@ def test_a_list_survives_kill_9(tmp_path):
         ([{"config": LISTED[0], "protocol": "0" * 16}], ["--source", "best"], "for another protocol than"),
         ([LISTED[0]], ["--source", "bset"], "did you mean 'best'"),
         ([LISTED[0]], [], "a list of configs needs its source, and a source its list"),
-        ([LISTED[0]], ["--source", "best", "--pairs", "3"], "pairs is of the numbered configs"),
+        ([LISTED[0]], ["--source", "best", "--pairs", "3"], "pairs is for numbered configs"),
     ],
 )
 def test_a_bad_list_is_one_clear_message_and_writes_nothing(tmp_path, caplog, lines, arguments, message):

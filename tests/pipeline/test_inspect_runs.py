@@ -281,7 +281,7 @@ def test_runs_of_one_machine_that_contradict_one_another_are_not_merged(folder, 
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert main(["merge", str(folder), str(other)]) == 2
     assert caplog.text.count(f"{folder} and {other} differ in valid_acc, but") == 4
-    assert "verify --retrain tells which folder is right" in caplog.text
+    assert "verify --retrain shows which folder is right" in caplog.text
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     caplog.clear()
     empty = tmp_path / "empty"
