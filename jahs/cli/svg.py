@@ -31,27 +31,16 @@ LineStyle: TypeAlias = Literal["faint", "first", "second"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Points that are joined.
-
-    Attributes:
-        points: (x, y), at least one; one alone is drawn as a small circle.
-        style: "faint" stays behind "second", and that behind "first".
-        label: name in the legend, or empty.
-    """
+    """Points (x, y) that are joined; a single one is drawn as a small circle."""
 
     points: Sequence[tuple[float, float]]
-    style: LineStyle = "faint"
-    label: str = ""
+    style: LineStyle = "faint"  # drawn behind "second", and that behind "first"
+    label: str = ""  # in the legend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One pair of axes.
-
-    Attributes:
-        title, x_label, y_label: words.
-        lines: what is drawn; at least one.
-    """
+    """One pair of axes with at least one line."""
 
     title: str
     x_label: str

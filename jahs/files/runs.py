@@ -260,11 +260,7 @@ def _places(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def profile_of_visits(visits: Table) -> Table:
-    """Return the profile: for each config the least of its repeats, since interference only ever adds to a time.
-
-    Args:
-        visits: on one processor, with one torch.
-    """
+    """Return the profile of one processor's visits: each config's least repeat, since interference only adds time."""
     visits = sort_by(visits, VISIT_KEY)
     _, first, counts = np.unique(visits["config_id"], return_index=True, return_counts=True)
     least = {name: np.minimum.reduceat(visits[name], first) if len(first) else visits[name] for name in TIMES}
@@ -272,11 +268,7 @@ def profile_of_visits(visits: Table) -> Table:
 
 
 def halves_of_visits(visits: Table) -> tuple[Table, Table]:
-    """Return two profiles, of the even and of the odd visits to the configs that have both: one checks the other.
-
-    Args:
-        visits: on one processor, with one torch.
-    """
+    """Return the profiles of the even and of the odd visits to the configs that have both; one checks the other."""
     even, odd = (take(visits, visits["visit"] % 2 == half) for half in (0, 1))
     shared = np.intersect1d(even["config_id"], odd["config_id"])
     even, odd = (take(part, np.isin(part["config_id"], shared)) for part in (even, odd))
@@ -284,9 +276,9 @@ def halves_of_visits(visits: Table) -> tuple[Table, Table]:
 
 
 def timing_machine(runs: Table, profile: Table) -> str | None:
-    """Return the processor whose seconds count, for a processor's seconds compare with its own alone.
+    """Return the processor whose runtimes count, since seconds on different processors do not compare.
 
-    It is the profile's; where no run was on that one, the one of most measured epochs; None if no run was on a CPU.
+    It is the profile's; if no run was on that one, the one with most measured epochs; None if no run was on a CPU.
     """
     machines, counts = np.unique(runs["machine"][runs["device"] == "cpu"], return_counts=True)
     if not len(machines):
@@ -296,7 +288,7 @@ def timing_machine(runs: Table, profile: Table) -> str | None:
 
 
 def is_timed(runs: Table, machine: str | None) -> NDArray[np.bool_]:
-    """Return which rows have a runtime that compares with the others': those on the CPU of `timing_machine`."""
+    """Return which rows have comparable runtimes: those on the CPU of `timing_machine`."""
     mask: NDArray[np.bool_] = (runs["device"] == "cpu") & (runs["machine"] == machine)
     return mask
 
@@ -313,11 +305,7 @@ def sorted_runs(runs: Table) -> Table:
 
 
 def each_run_once(tables: Sequence[Table]) -> Table:
-    """Return the rows of all tables, sorted; a run in several tables must be the same in each.
-
-    Raises:
-        InvalidTable: it differs.
-    """
+    """Return the rows of all tables, sorted; InvalidTable if a run differs between tables."""
     runs = sort_by(concatenate(tables, RUN_COLUMNS), RUN_KEY)
     n_rows = len(runs["epoch"])
     if n_rows < 2:

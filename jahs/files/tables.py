@@ -129,23 +129,14 @@ def _checked(
 
 
 def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str]) -> None:
-    """Write exactly these columns with these types, whole or not at all.
-
-    Raises:
-        InvalidTable: a value does not fit its column's type.
-        OutOfSpace: the disk is full; nothing was left behind.
-    """
+    """Write exactly these columns, whole or not at all; InvalidTable or OutOfSpace if that is impossible."""
     content = table_bytes(table, columns, where=str(path))
     with out_of_space(path), write_beside(path) as beside:
         beside.write_bytes(content)
 
 
 def table_bytes(table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], *, where: str) -> bytes:
-    """Return what `write_table` writes; `where` it will be, for the error.
-
-    Raises:
-        InvalidTable: a value does not fit its column's type.
-    """
+    """Return what `write_table` writes; InvalidTable, naming `where`, if a value does not fit its column's type."""
     pa, pq = _arrow()
     arrays = [_arrow_array(pa, table[name], dtype, where=f"{where}: {name}") for name, dtype in columns.items()]
     content = pa.Table.from_arrays(arrays, names=list(columns))
@@ -157,11 +148,7 @@ def table_bytes(table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str
 
 
 def has_digests(path: Path) -> bool:
-    """Whether a table carries the digests of its columns.
-
-    Raises:
-        MissingData, CorruptFile: it cannot be read.
-    """
+    """Return whether a table carries the digests of its columns."""
     return _DIGESTS in (_read_arrow(path, None).schema.metadata or {})
 
 

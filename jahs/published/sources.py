@@ -22,18 +22,11 @@ PUBLISHED_TASKS: Final = ("cifar10", "colorectal_histology", "fashion_mnist")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFile:
-    """One file, in an archive or not.
+    """One file, in an archive or not."""
 
-    Attributes:
-        folder: its parts' names, from the archive's or the given folder's top.
-        name: its own name.
-        where: what to call it in messages.
-        open: opens it for reading bytes.
-    """
-
-    folder: tuple[str, ...]
+    folder: tuple[str, ...]  # names of the folders around it
     name: str
-    where: str
+    where: str  # its name in messages
     open: Callable[[], BinaryIO]
 
     @property

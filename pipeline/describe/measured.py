@@ -96,19 +96,12 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedNoise:
-    """How far two trainings of a config differ at the last epoch; of runtimes, two on the same processor.
-
-    Attributes:
-        metric: its name.
-        n_configs: configs with two finished runs.
-        tau: Kendall's tau between two seeds, averaged over the pairs of seeds by how many configs they share.
-        mean_difference: mean absolute difference; of runtimes in percent.
-    """
+    """How far two trainings of a config differ at the last epoch; for runtime, two on the same processor."""
 
     metric: str
-    n_configs: int
-    tau: float
-    mean_difference: float
+    n_configs: int  # with two finished runs
+    tau: float  # Kendall's, between two seeds; the mean over pairs of seeds, weighted by shared configs
+    mean_difference: float  # absolute; of runtime in percent
 
 
 def read_measured(path: Path) -> Measured:

@@ -1,4 +1,4 @@
-"""How well scores of untrained networks order configs as their training does: Kendall's tau, Spearman, and the top."""
+"""How well scores of untrained networks rank configs: Kendall's tau, Spearman, and overlap at the top."""
 
 from __future__ import annotations
 
@@ -22,19 +22,13 @@ _FEWEST: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """How far a score and the validation accuracy at the last epoch order configs alike.
+    """How well a score ranks configs by their validation accuracy at the last epoch."""
 
-    Attributes:
-        n_known: configs whose score is a number.
-        overlap: rank-biased, with nine tenths of its weight on the best tenth.
-        tau_within: mean over fidelity groups, weighted with pairs.
-    """
-
-    n_known: int
+    n_known: int  # configs whose score is not NaN
     tau: float
     spearman: float
-    overlap: float
-    tau_within: float
+    overlap: float  # rank-biased, with 90 % of its weight on the best tenth
+    tau_within: float  # the mean over fidelity groups, weighted by their numbers of pairs
 
 
 def untrained_agreement(measured: Measured) -> dict[str, Orders]:

@@ -24,18 +24,11 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Figure:
-    """A drawing.
-
-    Attributes:
-        name: of its files.
-        caption: what is shown and how to read it.
-        alt: what can be seen, for those who cannot.
-        drawing: drawn in the light palette.
-    """
+    """A drawing in the light palette; its files have this name."""
 
     name: str
-    caption: str
-    alt: str
+    caption: str  # what is shown and how to read it
+    alt: str  # what can be seen, for those who cannot
     drawing: Drawing
 
 
