@@ -70,7 +70,7 @@ def download(
     *,
     url: str = _ADDRESSES["fashion_mnist"],
     files: Mapping[str, KnownFile] = _FASHION,
-    report: Callable[[str, int], None] = lambda *_: None,
+    report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> list[str]:
     """Fetch the files that `folder` lacks; return their names.
 
@@ -78,7 +78,7 @@ def download(
         folder: where they go; made if needed.
         url: folder of the files on a server that has them byte for byte.
         files: what to fetch, and what it must be.
-        report: is called with a file's name and how many of its bytes have come.
+        report: is called with a file's name and its number of bytes so far and in all.
 
     Raises:
         InvalidArgument, OutOfSpace, DownloadFailed: as `jahs.files.download.fetch`.
@@ -95,7 +95,7 @@ def download(
             sha256=file.digest if file.algorithm == "sha256" else None,
             n_bytes=file.n_bytes,
             check=functools.partial(_check, address, file),
-            report=functools.partial(_report, report, name),
+            report=functools.partial(report, name),
         )
     return missing
 
@@ -112,20 +112,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     files = PUBLISHED[args.data_set]
 
     def work() -> str:
-        bar = DownloadBar(sys.stderr)
         fetched = download(
             folder,
             url=_ADDRESSES[args.data_set] if args.url is None else args.url,
             files=files,
-            report=lambda name, n_bytes: bar(name, n_bytes, files[name].n_bytes),
+            report=DownloadBar(sys.stderr),
         )
         return f"{folder}: {len(fetched)} files fetched, {len(files) - len(fetched)} were there"
 
     return run_command("pipeline.download", work)
-
-
-def _report(report: Callable[[str, int], None], name: str, n_bytes: int, _: int) -> None:
-    report(name, n_bytes)
 
 
 def _check(address: str, file: KnownFile, path: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from jahs.cli.stdout import write_stdout
 from jahs.errors import JahsError
-from jahs.files.atomic import is_write_fault, write_fault
+from jahs.files.atomic import write_fault
 
 __all__ = ["Failed", "new_parser", "run_command"]
 
@@ -58,7 +58,7 @@ def run_command(command: str, work: Callable[[], object], *, stopped: str = "sta
         try:
             found = work()
         except (JahsError, OSError) as err:
-            says = write_fault(err) if isinstance(err, OSError) and is_write_fault(err) else str(err)
+            says = (write_fault(err) if isinstance(err, OSError) else None) or str(err)
             for line in says.splitlines():
                 _log.error("%s: %s", command, line)
             return 2

@@ -13,7 +13,7 @@ from typing import Final
 
 from jahs.errors import OutOfSpace
 
-__all__ = ["change_folder", "fsync_folder", "is_write_fault", "out_of_space", "write_beside", "write_fault"]
+__all__ = ["change_folder", "fsync_folder", "out_of_space", "write_beside", "write_fault"]
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FORBIDDEN: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -93,17 +93,14 @@ def out_of_space(path: Path) -> Iterator[None]:
         raise
 
 
-def is_write_fault(err: OSError) -> bool:
-    """Return whether writing failed for a reason that the user can mend: a full disk, or no permission."""
-    return err.errno in _FULL | _FORBIDDEN
-
-
-def write_fault(err: OSError) -> str:
-    """Return one line about a write error and what to do."""
+def write_fault(err: OSError) -> str | None:
+    """Return what to do about a full disk or a forbidden write, in one line; None for other errors."""
     where = err.filename2 or err.filename or "a file"
     if err.errno in _FULL:
         return f"{where} could not be written: the disk is full; free some space and start again"
-    return f"{where} cannot be written: {err.strerror}; make its folder writable, or name another one"
+    if err.errno in _FORBIDDEN:
+        return f"{where} cannot be written: {err.strerror}; make its folder writable, or name another one"
+    return None
 
 
 def fsync_folder(folder: Path) -> None:

@@ -31,11 +31,12 @@ __all__ = ["ELSEWHERE", "DownloadBar", "Fetched", "fetch"]
 
 ELSEWHERE: Final = "try again, or name another server with --url"
 PATIENCE_S = 60.0
-"""How long to wait for a byte."""
+"""How long to wait for a byte, and between two looks at the rate."""
 
 _OTHER_FOLDER: Final = "name another folder with --dir"
 _FROM: Final = "# from "  # before the address in a .sha256 file: a comment to `sha256sum --check`
 _CHUNK: Final = 1 << 18
+_SLOWEST: Final = 1 << 10  # bytes per second
 _SPARE: Final = 16 << 20  # bytes of disk that are left free
 _WRITE_FAULTS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
@@ -259,9 +260,14 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
             is_weak = mark is None or mark.startswith("W/")
             part.begin({"address": address, "mark": None if is_weak else mark, "n_bytes": n_all})
         with part.path.open("ab") as file:
+            since, n_then = time.monotonic(), n_bytes
             while n_bytes < n_all and (chunk := response.read1(min(_CHUNK, n_all - n_bytes))):
                 file.write(chunk)
                 n_bytes += len(chunk)
+                if (elapsed := time.monotonic() - since) >= PATIENCE_S:
+                    if n_bytes - n_then < _SLOWEST * elapsed and n_bytes < n_all:
+                        raise ConnectionError(f"{n_bytes - n_then} bytes came in {elapsed:.0f} s; that is too slow")
+                    since, n_then = time.monotonic(), n_bytes
                 report(n_bytes, n_all)
     if n_bytes < n_all:
         raise ConnectionError(f"{n_bytes} bytes came, {n_all} were announced")
@@ -280,12 +286,12 @@ def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) ->
                 "delete the .part file and try again"
             )
         return n_kept, n_all
-    length = response.headers.get("Content-Length", "")
+    lengths = response.headers.get_all("Content-Length", [""])
     if response.status != http.HTTPStatus.OK:
         raise DownloadFailed(f"{address}: the server answers {response.status} where 200 was expected; {ELSEWHERE}")
-    if not (length.isdecimal() and len(length) < 16):
+    if len({*lengths}) > 1 or not (lengths[0].isdecimal() and len(lengths[0]) < 16):
         raise DownloadFailed(f"{address}: the server does not say how long the file is; {ELSEWHERE}")
-    return 0, int(length)
+    return 0, int(lengths[0])
 
 
 def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, check: Callable[[Path], None]) -> str:

@@ -23,7 +23,7 @@ from jahs.files.tables import Table
 from jahs.models.forest.storage import read_member
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
 
-__all__ = ["TABLE_FORMAT", "RecordedTable", "parse_table_npz", "read_table_npz", "write_table_npz"]
+__all__ = ["TABLE_FORMAT", "RecordedTable", "parse_table_npz", "write_table_npz"]
 
 TABLE_FORMAT: Final = 1
 """Version of the npz; a reader refuses any other."""
@@ -86,11 +86,6 @@ def write_table_npz(path: Path, table: RecordedTable) -> None:
             raise InvalidTable(f"{path}: {name} has {n} configs that are not among the configs of the table")
     with write_beside(path) as beside, beside.open("wb") as file:
         np.savez_compressed(file, **members)  # type: ignore[arg-type]  # takes arrays by name
-
-
-def read_table_npz(path: Path) -> RecordedTable:
-    """Read the table of `write_table_npz`; raises as `parse_table_npz`."""
-    return parse_table_npz(path, path.read_bytes())
 
 
 def parse_table_npz(path: Path, data: bytes) -> RecordedTable:

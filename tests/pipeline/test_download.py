@@ -123,7 +123,7 @@ def test_an_endless_body_is_not_read_to_its_end(server, tmp_path, monkeypatch):
     came = []
     server.contents[f"/{_LAST}"] = bytes(50_000_000)
     with pytest.raises(DownloadFailed, match="announces 50000000 bytes"):
-        download(tmp_path, url=server.url, files=_FILES, report=lambda name, n_bytes: came.append(n_bytes))
+        download(tmp_path, url=server.url, files=_FILES, report=lambda name, n_bytes, n_all: came.append(n_bytes))
     assert max(came) < 1_000_000  # of the files before
 
 

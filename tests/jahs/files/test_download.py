@@ -604,3 +604,35 @@ def test_what_a_server_says_cannot_move_the_cursor(path):
     said = module.explained(OSError("\x1b[2Jgone\n"), "http://x")
     assert "\\x1b[2Jgone\\n" in str(said)
     assert str(said).isprintable()
+
+
+def test_two_lengths_are_refused(server, path):
+    server.headers = {"Content-Length": "7"}
+    with pytest.raises(DownloadFailed, match="does not say how long the file is"):
+        fetch(server.url, path, n_attempts=1)
+
+
+def test_a_server_whose_bytes_drip_is_given_up_on(path, monkeypatch):
+    class Dripping(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                for _ in range(100):
+                    self.wfile.write(b"x")
+                    time.sleep(0.02)
+
+        def log_message(self, *_):
+            pass
+
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(module, "PATIENCE_S", 0.2)
+    server = LocalServer(Dripping)
+    try:
+        start = time.monotonic()
+        with pytest.raises(DownloadFailed, match="that is too slow"):
+            fetch(server.url, path, n_attempts=1)
+        assert time.monotonic() - start < 1.5
+    finally:
+        server.close()
