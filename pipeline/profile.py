@@ -7,8 +7,8 @@ quiet machine still has slow minutes (another tenant of the processor, a lower c
 times, far apart: each visit goes through all configs in a random order of its own. Every repeat is kept in
 `profile_visits.parquet`; `profile.parquet` is made of them when every config has had its visits.
 
-A profile is of one processor and one torch, whatever trained the runs: where several visited a folder's configs, of the
-one that visited the most. What is measured is saved every few configs, and the pass resumes from there. It refuses a
+A profile belongs to one processor and one torch, whatever trained the runs: of several that visited a folder's configs,
+the one with most visits. What is measured is saved every few configs, and the pass resumes from there. It refuses a
 busy machine, and throws away what it measured while it became busy.
 """
 
@@ -111,7 +111,7 @@ def profile_folder(
     numbers = {"visits": visits, "repeats": repeats}
     faults = [f"{name}={n} must be 1 to {_MOST}" for name, n in numbers.items() if not 1 <= n <= _MOST]
     if seed < 0:
-        faults.append(f"seed={seed} is not an integer >= 0")
+        faults.append(f"seed={seed} must be an integer >= 0")
     if faults:
         raise InvalidArgument("\n".join(faults))
     wanted = shared_protocol(folder, task)

@@ -80,7 +80,7 @@ def proxy_folder(folder: Path, of_task: Task, *, data_dir: Path | None = None, s
 
     Raises:
         ProtocolMismatch: the folder holds runs of another protocol.
-        InvalidArgument: a negative seed, or its scores are of another one.
+        InvalidArgument: a negative seed, or its scores have another seed.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
     check_seed(seed)
@@ -111,7 +111,7 @@ def merge_proxies(folder: Path, others: Sequence[Table]) -> None:
     """Add other folders' scores; of a config that several hold, the first counts.
 
     Raises:
-        InvalidArgument: they are of another seed.
+        InvalidArgument: they have another seed.
     """
     for other in others:
         if len(other["config_id"]):

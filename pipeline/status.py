@@ -1,4 +1,4 @@
-"""How much a folder of runs holds: counts of configs and runs, rate, cost, and what is left."""
+"""The status of a folder of runs: counts of configs and runs, rate, cost, and an estimate of what is left."""
 
 from __future__ import annotations
 

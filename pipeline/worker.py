@@ -1,4 +1,4 @@
-"""What one worker does: train one config with one seed and make it durable."""
+"""The work of one worker: train one config with one seed and record it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One frame for every command: its parser, what is logged while it works, how it ends, and where its result goes."""
+"""What every command shares: its parser, its log, its exit status, and where its result goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of results: built beside their place and renamed when they are whole, with a manifest inside."""
+"""Folders of results, with a manifest: built beside their place and renamed when they are whole."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def writing(path: Path) -> Iterator[None]:
     """Name the path that cannot be written.
 
     Raises:
-        InvalidArgument: in the place of errors of the system.
+        InvalidArgument: instead of errors of the system.
     """
     try:
         yield

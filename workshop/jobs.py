@@ -1,6 +1,6 @@
 """Many jobs over processes: those of this machine (loky), or the workers of a Dask cluster, as they come and go.
 
-A job whose worker is killed is done again, so a job must not mind: whoever records something records it once.
+A job whose worker is killed is done again, so a job must be idempotent.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _trajectory(arguments: argparse.Namespace) -> str:
     bench = open_bench(arguments)
     configs = read_configs(arguments, bench)
     if len(configs) != 1:
-        raise InvalidArgument(f"--configs {arguments.configs}: {len(configs)} configs; a trajectory is of one")
+        raise InvalidArgument(f"--configs {arguments.configs}: {len(configs)} configs; a trajectory needs exactly one")
     try:
         columns = bench.trajectory(
             configs[0],

@@ -16,7 +16,7 @@ _CODES: Final = {"bold": "1", "dim": "2", "good": "32"}
 
 
 def is_coloured() -> bool:
-    """Whether stdout is a terminal that shows colour and nobody asked for none (https://no-color.org)."""
+    """Return whether stdout is a terminal with colour and $NO_COLOR is not set (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

@@ -57,7 +57,7 @@ def parse_booster(handle: bytes, where: str) -> Booster:
     """Parse the state of a pickled Booster, as XGBoost 1.0 to 1.5 wrote it.
 
     Raises:
-        UnknownFormat: it is of another kind: XGBoost's binary format, or a model that no sum of leaves answers.
+        UnknownFormat: it is XGBoost's binary format, or a model that is not a sum of leaves.
         CorruptFile: it is not the JSON of a model.
     """
     if not handle.startswith(b"{"):
@@ -100,7 +100,7 @@ def _shrunk(found: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
         return found
     tree: dict[str, Any] = {name: np.array(found[name], dtype) for name, dtype in _COLUMNS.items()}
     if {column.shape for column in tree.values()} != {(len(found["left_children"]),)}:
-        raise CorruptFile("the columns of a tree of the XGBoost model are of unequal length")
+        raise CorruptFile("the columns of a tree of the XGBoost model differ in length")
     n_outputs = int(found["tree_param"].get("size_leaf_vector", 1))
     tree["is_beyond_sums"] = bool(found.get("categories")) or any(found.get("split_type", ())) or n_outputs > 1
     return tree

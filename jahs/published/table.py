@@ -84,10 +84,10 @@ def _import_task(name: str, files: dict[str, PublishedFile], folder: Path, repor
 
 @contextmanager
 def _blaming(raw: PublishedFile) -> Iterator[None]:
-    """Say what is wrong with the table of the file that holds it; the user's command is right.
+    """Turn errors about a table's contents into errors that name its file.
 
     Raises:
-        InvalidTable: in the place of errors about columns and configs.
+        InvalidTable: instead of errors about columns and configs.
     """
     try:
         yield

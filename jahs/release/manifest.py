@@ -125,7 +125,7 @@ def read_manifest(folder: Path) -> Manifest:
     Raises:
         MissingData: the folder is not a release, or this user may not read it.
         CorruptFile: the manifest is not one.
-        UnknownFormat: it is of another format version.
+        UnknownFormat: it has another format version.
     """
     path = folder / MANIFEST
     with _naming(path):

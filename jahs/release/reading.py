@@ -60,7 +60,7 @@ class Release:
 
         Raises:
             MissingData: the release has no such file.
-            UnknownFormat: it is of another format version; names the file.
+            UnknownFormat: it has another format version; names the file.
             CorruptFile: it is damaged, or `from_dict` raised InvalidArgument; names the file.
         """
         content, where = self._json(name), self.path / name
@@ -86,10 +86,10 @@ class Release:
         return content
 
     def check_task(self) -> None:
-        """Refuse a release whose models or noise are of another task than the manifest says.
+        """Refuse a release whose models or noise have another task than the manifest.
 
         Raises:
-            CorruptFile: they are; names the file and both tasks.
+            CorruptFile: names the file and both tasks.
         """
         if self.has("noise.json"):
             self._json("noise.json")
@@ -173,7 +173,7 @@ class Release:
         self.check_contents()
 
     def check_contents(self) -> None:
-        """Check that models and noise are of the manifest's task, and that the folder holds nothing else.
+        """Check that models and noise have the manifest's task, and that the folder holds nothing else.
 
         Raises:
             CorruptFile: otherwise.

@@ -93,7 +93,7 @@ def parse_table_npz(path: Path, data: bytes) -> RecordedTable:
 
     Raises:
         CorruptFile: the bytes are not those of a table.
-        UnknownFormat: the file is of another format version.
+        UnknownFormat: the file has another format version.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:  # where a wrong place is a ValueError

@@ -88,18 +88,18 @@ def train(
         seed: the draw of weights, order and augmentation.
         epochs: stop after this many; the schedule stays the task's. None: all.
         device: "cpu" or a CUDA device; away from the CPU `runtime` is NaN.
-        checkpoint: file to resume from if it exists, and to save to after every epoch; one of another device or
-            processor is of another run, for their seconds do not add up.
+        checkpoint: file to resume from if it exists, saved after every epoch; it must come from the same device
+            and processor, since seconds on different ones do not add up.
         on_epoch: called with the epoch and its measurements, also for those that a checkpoint brings.
 
     Raises:
         InvalidConfig, InvalidArgument: bad input; nothing was trained.
-        ProtocolMismatch, CorruptFile: the checkpoint is of another run, or unreadable.
+        ProtocolMismatch, CorruptFile: the checkpoint belongs to another run, or is unreadable.
     """
     config = validate(config)
     last = task.max_epoch if epochs is None else epochs
     if isinstance(last, bool) or not isinstance(last, int) or not 1 <= last <= task.max_epoch:
-        raise InvalidArgument(f"epochs={epochs!r} is not an integer in 1..{task.max_epoch}, the epochs of {task.name}")
+        raise InvalidArgument(f"epochs={epochs!r} must be an integer in 1..{task.max_epoch}, the epochs of {task.name}")
     check_seed(seed)
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(config, task, images, seed=seed, device=device)
@@ -127,7 +127,7 @@ def train(
 def check_seed(seed: object) -> None:
     """Raise InvalidArgument unless `seed` is an integer >= 0."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidArgument(f"seed={seed!r} is not an integer >= 0")
+        raise InvalidArgument(f"seed={seed!r} must be an integer >= 0")
 
 
 _ONE_AT_A_TIME: Final = threading.RLock()
@@ -172,7 +172,7 @@ class Training:
         """Seed torch's global generator, draw the weights from it, and set up the rest.
 
         Raises:
-            InvalidArgument: the images are of another Resolution, or torch does not know the device or cannot use it.
+            InvalidArgument: the images have another Resolution, or torch cannot use the device.
         """
         resolution = config["Resolution"]
         if images.side != (side := task.image_side(resolution)):
@@ -277,7 +277,7 @@ class Training:
         """Load a checkpoint if there is one; return the rows measured so far.
 
         Raises:
-            ProtocolMismatch, CorruptFile: it is of another run, or unreadable.
+            ProtocolMismatch, CorruptFile: it belongs to another run, or is unreadable.
         """
         if not path.exists():
             return []
