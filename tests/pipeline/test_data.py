@@ -159,10 +159,10 @@ def test_a_split_file_gives_the_positions_that_it_names(tmp_path):
     ("train", "valid", "faults"),
     [
         ([0, 1], [3, 4], ["train has 2 positions, the task 3"]),
-        ([0, 1, 2], [2, 4], ["1 positions stand there twice"]),
-        ([0, 0, 2], [3, 4], ["1 positions stand there twice"]),
+        ([0, 1, 2], [2, 4], ["1 positions are listed twice"]),
+        ([0, 0, 2], [3, 4], ["1 positions are listed twice"]),
         ([0, 1, 20], [3, -4], ["positions -4 to 20 leave 0 to 19"]),
-        ([], [50, 50, 50], ["train has 0", "valid has 3", "2 positions stand there twice", "leave 0 to 19"]),
+        ([], [50, 50, 50], ["train has 0", "valid has 3", "2 positions are listed twice", "leave 0 to 19"]),
     ],
 )
 def test_every_fault_of_a_split_file_is_named_at_once(tmp_path, train, valid, faults):
