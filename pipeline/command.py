@@ -11,7 +11,7 @@ __all__ = ["runs_parser"]
 
 
 def runs_parser(name: str, about: str, *, seed_of: str) -> argparse.ArgumentParser:
-    """The parser of `python -m pipeline.<name>`, with task, runs, folder of images and the seed of what it says."""
+    """Return the parser of `python -m pipeline.<name>` with --task, --runs, --data-dir and --seed of `seed_of`."""
     parser = new_parser(f"pipeline.{name}", about, example="--task digits --runs out/digits")
     parser.add_argument("--task", required=True)
     parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="folder of runs")

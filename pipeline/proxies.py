@@ -13,7 +13,7 @@ they are. Of every proxy, more is meant to be better:
     naswot     how unlike the signs before activations are for different images (Mellor et al., 2021)
 
 A network that gives every image the same answer has no jacob_cov and no naswot: they are NaN. What is scored is saved
-every few configs in `proxies.parquet`, and the command goes on from there.
+every few configs in `proxies.parquet`, and the command resumes from there.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def proxy_folder(folder: Path, of_task: Task, *, data_dir: Path | None = None, s
 
     Raises:
         ProtocolMismatch: the folder holds runs of another protocol.
-        InvalidArgument: a negative seed, or its scores are of another one.
+        InvalidArgument: a negative seed, or its scores have another seed.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
     check_seed(seed)
@@ -111,7 +111,7 @@ def merge_proxies(folder: Path, others: Sequence[Table]) -> None:
     """Add other folders' scores; of a config that several hold, the first counts.
 
     Raises:
-        InvalidArgument: they are of another seed.
+        InvalidArgument: they have another seed.
     """
     for other in others:
         if len(other["config_id"]):
@@ -185,7 +185,7 @@ def _naswot(network: nn.Module, images: Tensor) -> float:
 
 
 def _weights_and_gradients(network: nn.Module) -> list[tuple[Tensor, Tensor]]:
-    """The weights of convolutions and linear layers that the output depends on."""
+    """Return weights and gradients of the convolutions and linear layers that the output depends on."""
     layers = [module for module in network.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
     return [(layer.weight.detach(), layer.weight.grad) for layer in layers if layer.weight.grad is not None]
 

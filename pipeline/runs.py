@@ -52,7 +52,7 @@ class RunsFolder:
         path: an existing folder of runs.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat: it is none, or not readable.
+        MissingData, CorruptFile, UnknownFormat: it is not a folder of runs, or not readable.
     """
 
     def __init__(self, path: Path) -> None:
@@ -148,7 +148,7 @@ class RunsFolder:
         return any(bool(((t["config_id"] == np.uint64(identity)) & (t["seed"] == seed)).any()) for t in compacted)
 
     def recorded(self) -> set[tuple[int, int]]:
-        """The (config_id, seed) of every run that is recorded."""
+        """Return the (config_id, seed) of every recorded run."""
         return {
             pair
             for table in read_shards(self.path, _KEYS)
@@ -204,7 +204,7 @@ class RunsFolder:
                 write_index(self.path, files)
 
     def _settled(self) -> dict[str, tuple[str | None, ...]]:
-        """The index with one state for each file, unless that is none that it may have."""
+        """Return the index with one state for each file whose state is allowed."""
         listed = read_index(self.path)
         if listed is None:
             singles = [f"new/{path.name}" for path in sorted(self.new.glob("*.parquet"))]
@@ -280,7 +280,7 @@ class RunsFolder:
             How many of `extra` were left out.
 
         Raises:
-            InvalidTable: one run stands there with two different outcomes; nothing was changed.
+            InvalidTable: one run has two different outcomes; nothing was changed.
         """
         with self.lock("compact"):
             sources = run_shards(self.path)

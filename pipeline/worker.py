@@ -1,4 +1,4 @@
-"""What one worker does: train one config with one seed and make it durable."""
+"""The work of one worker: train one config with one seed and record it."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from pipeline.runs import Named, RunsFolder
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.machine import device_name, processor_model
 
-__all__ = ["Job", "collect_run", "run_table"]
+__all__ = ["NamedRun", "collect_run", "run_table"]
 
-Job: TypeAlias = tuple[Named, int]
+NamedRun: TypeAlias = tuple[Named, int]
 """A config as shards are named after it, and a seed."""
 
 
 def collect_run(
     out: Path,
-    name: str,
+    task_name: str,
     named: Named,
     seed: int,
     *,
     by: str,
     device: str = "cpu",
     data_dir: Path | None = None,
-) -> tuple[Job, str | None]:
+) -> tuple[NamedRun, str | None]:
     """Train config `named` with `seed` and make it durable.
 
     Returns:
-        The job, and a line about it; None if it was somebody else's to do.
+        The run's name, and a line about it; None if another process has it.
 
     Args:
         out: folder of runs.
-        name: of the task.
+        task_name: what to train on.
         by: the collector that this is done for.
         device: "cpu" or "cuda".
         data_dir: folder of the original images.
@@ -60,12 +60,12 @@ def collect_run(
         if folder.is_recorded(named, seed, config_id(config)):
             line = f"config {named} seed {seed} recorded by a worker that was lost"
             return (named, seed), line if folder.is_recorded_by(by, named, seed) else None
-        chosen = trained_task(name)
+        chosen = trained_task(task_name)
         started = time.monotonic()
         run = train(
             config,
             chosen,
-            _images(name, data_dir)[config["Resolution"]],
+            _images(task_name, data_dir)[config["Resolution"]],
             seed=seed,
             device=device,
         )

@@ -132,7 +132,7 @@ def fixed_values(texts: list[str]) -> dict[str, Any]:  # Any: values of a config
     return space(given).fixed
 
 
-def _read_value(text: str) -> Any:  # Any: a value of a config, or what is none
+def _read_value(text: str) -> Any:  # Any: a value of a config, maybe an invalid one
     for form in (text, text.lower()):  # True is no JSON, true is
         try:
             return json.loads(form)

@@ -1,4 +1,4 @@
-"""What `jahs demo` shows: a config and its cell, what it costs, what a release answers, and a search in simulated time.
+"""What `jahs demo` shows: a config, its cell, its costs, a release's answers, and a search in simulated time.
 
 The searches are ordinary users of `jahs.simulate`: one optimiser with `ask` and `tell`, and one in a function.
 """
@@ -33,30 +33,17 @@ Steps: TypeAlias = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """One round of successive halving.
-
-    Attributes:
-        epoch: to which its configs were trained.
-        configs: positions of its configs, the best one first.
-        valid_acc: their accuracies, in the same order.
-        spent_s: simulated seconds since the search began.
-    """
+    """One round of successive halving: its configs, the best one first, trained up to `epoch`."""
 
     epoch: int
-    configs: tuple[int, ...]
+    configs: tuple[int, ...]  # positions
     valid_acc: tuple[float, ...]
-    spent_s: float
+    spent_s: float  # simulated, since the search began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halving:
-    """A search that keeps the best third, trains it three times as long, and so on.
-
-    Attributes:
-        configs: all configs.
-        rungs: its rounds.
-        best_so_far: after each training.
-    """
+    """A search that keeps the best third, trains it three times as long, and so on."""
 
     configs: tuple[Config, ...]
     rungs: tuple[Rung, ...]
@@ -65,17 +52,10 @@ class Halving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """A sampled config and what can be said about it, and a search where a release can answer.
+    """A sampled config, its cell and exact costs; with a release also its learning curve and a search.
 
     Attributes:
-        seed: the config is the first one that `jahs.space().sample` draws with it; the search begins with it too.
-        task: the costs are those of this task's network.
-        config: the config.
-        cell: its cell.
-        n_params: trainable parameters.
-        n_macs: multiply-adds of one image, forward.
-        curve: what the release answers for the config, epoch by epoch; None without a release.
-        halving: a search among random configs.
+        seed: of `jahs.space().sample`; the config is the first of those that the search begins with.
         in_full: what training the same configs in full, one after another, finds in the same time.
         elapsed_s: seconds that curve and search took here.
     """
@@ -113,10 +93,6 @@ class Demo:
 
 def demo(*, seed: int, task_name: str, bench: Queryable | None = None) -> Demo:
     """Sample a config, compute what its network costs, and search if there is a benchmark that answers.
-
-    Raises:
-        InvalidArgument: if `seed` is not an integer in 0..2**64-1.
-        UnknownName: if there is no such task.
 
     Example:
         >>> demo(seed=0, task_name="cifar10").n_params > 0
@@ -175,7 +151,7 @@ class _Rungs:
 def successive_halving(bench: Queryable, configs: Sequence[Config]) -> Halving:
     """Train every config a little, keep the best third, train it three times as long, up to the last epoch.
 
-    A config that goes on continues where it stopped, so only its new epochs cost time.
+    A config continues where it stopped, so only its new epochs cost time.
     """
     search = _Rungs(configs, bench.max_epoch)
     trials = Simulation(bench, workers=1, n_trials=sum(search.sizes), metrics=("valid_acc",)).run(search)
@@ -228,7 +204,10 @@ def write_picture(shown: Demo, bench: Queryable, folder: Path) -> Path:
         search.append(Line(points=_stairs(shown.in_full, size), style="second", label="each in full"))
     panels = (
         Panel(
-            title=f"{len(lines)} configs, the best third goes on", x_label="epoch", y_label="valid_acc (%)", lines=lines
+            title=f"{len(lines)} configs, the best third continues",
+            x_label="epoch",
+            y_label="valid_acc (%)",
+            lines=lines,
         ),
         Panel(title="Best network so far", x_label=f"simulated {unit}", y_label="valid_acc (%)", lines=search),
     )
@@ -241,7 +220,7 @@ def write_picture(shown: Demo, bench: Queryable, folder: Path) -> Path:
 
 
 def time_unit(seconds: float) -> tuple[int, str]:
-    """Return the unit in which people would say a time, as seconds and a word."""
+    """Return a readable unit for a time, as seconds and a word."""
     return next(
         ((size, word) for size, word in ((3600, "hours"), (60, "minutes")) if seconds >= 2 * size), (1, "seconds")
     )

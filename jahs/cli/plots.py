@@ -59,7 +59,7 @@ def _plot(arguments: argparse.Namespace) -> str:
 
 
 def _load_figure() -> Any:  # Any: matplotlib is not a dependency of the core
-    """The class of matplotlib's figures: used as an object, it needs no display and changes nothing global."""
+    """Return matplotlib's class of figures: used directly, it needs no display and no global state."""
     try:
         return import_module("matplotlib.figure").Figure
     except ImportError as err:
@@ -69,7 +69,7 @@ def _load_figure() -> Any:  # Any: matplotlib is not a dependency of the core
 def _draw_curves(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
     chosen = read_objectives(names(arguments.metrics) or ["valid_acc"], known=bench.metrics)
     if len(chosen) != 1:
-        raise InvalidArgument(f"--metrics {arguments.metrics}: curves are of one metric")
+        raise InvalidArgument(f"--metrics {arguments.metrics}: curves show exactly one metric")
     metric = chosen[0].metric
     configs = read_configs(arguments, bench, n=8 if arguments.n is None else arguments.n)
     epochs = list(range(1, bench.max_epoch + 1))
@@ -86,7 +86,7 @@ def _draw_curves(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> 
 def _draw_front(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
     chosen = read_objectives(names(arguments.metrics) or ["valid_acc", "n_params"], known=bench.metrics)
     if len(chosen) != 2:
-        raise InvalidArgument(f"--metrics {arguments.metrics}: a front is drawn of two metrics")
+        raise InvalidArgument(f"--metrics {arguments.metrics}: a front needs exactly two metrics")
     asked = [objective.metric.name for objective in chosen]
     configs = read_configs(arguments, bench, n=500 if arguments.n is None else arguments.n)
     F = objective_matrix(bench.query_many(configs, seed=arguments.seed, metrics=asked), chosen)

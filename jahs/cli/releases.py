@@ -28,8 +28,8 @@ _OF_WHAT: Final = """\
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    told = commands.add("quality", _quality, "Tell how good a release's models are.", "jahs quality --json")
-    add_bench(told)
+    quality = commands.add("quality", _quality, "Show how good a release's models are.", "jahs quality --json")
+    add_bench(quality)
     verified = commands.add(
         "verify",
         _verify,
@@ -45,9 +45,12 @@ def _verify(arguments: argparse.Namespace) -> str:
         raise InvalidArgument(f"{folder} is not a folder; give a release's folder, or a task: {', '.join(TASKS)}")
     release = read_release(folder)
     names = sorted(release.manifest.files)
-    faults = [fault for name in names if (fault := _fault(partial(release.manifest.check, name)))]
-    faults += [] if faults or (fault := _fault(release.verify)) is None else [fault]
-    faults += [fault for part in _parts(release) if (fault := _fault(part)) and fault not in faults]
+    checks: list[Callable[[], object]] = [
+        *(partial(release.manifest.check, name) for name in names),
+        release.check_contents,
+        *_parts(release),
+    ]
+    faults = list(dict.fromkeys(fault for check in checks if (fault := _fault(check))))
     if faults:
         raise CorruptFile("\n".join(faults))
     if arguments.json:
@@ -68,7 +71,7 @@ def _find_folder(named: str) -> Path:
 
 
 def _fault(check: Callable[[], object]) -> str | None:
-    """What is wrong with a part of a release, or None."""
+    """Return what is wrong with a part of a release, or None."""
     try:
         check()
     except JahsError as err:
@@ -77,7 +80,7 @@ def _fault(check: Callable[[], object]) -> str | None:
 
 
 def _parts(release: Release) -> list[Callable[[], object]]:
-    """What reads each part of a release that is there."""
+    """Return a reader for each existing part of a release."""
     parts: list[Callable[[], object]] = []
     if release.has("models.json"):
         parts.append(lambda: release.forests)
@@ -109,7 +112,7 @@ def _quality(arguments: argparse.Namespace) -> str:
 
 
 def _scores(metrics: Mapping[str, Metric], name: str, facts: Mapping[str, Any]) -> list[object]:
-    """One row of the table: scores on the test part; a dash where there is none."""
+    """Return one row of the table: scores on the test part; a dash for a missing one."""
     cuts = (facts.get("test") or {}).get("cuts") or {}
     whole, last = ((cuts.get(cut) or {}) for cut in ("all", "last epoch"))
     found = [
@@ -122,7 +125,7 @@ def _scores(metrics: Mapping[str, Metric], name: str, facts: Mapping[str, Any]) 
 
 
 def _requirement(facts: Mapping[str, Any]) -> str:
-    """What was required of the models, and what they reach, in a sentence."""
+    """Return a requirement and what was reached, as a sentence."""
     reached = "nothing to judge by" if facts.get("reached") is None else f"{facts['reached']:.3f}"
     if facts.get("ceiling") is not None and facts.get("value") is not None:
         ceiling = f"{facts['ceiling']:.3f}"

@@ -31,27 +31,16 @@ LineStyle: TypeAlias = Literal["faint", "first", "second"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Points that are joined.
-
-    Attributes:
-        points: (x, y), at least one; one alone is drawn as a small circle.
-        style: "faint" stays behind "second", and that behind "first".
-        label: name in the legend, if it is to stand there.
-    """
+    """Points (x, y) that are joined; a single one is drawn as a small circle."""
 
     points: Sequence[tuple[float, float]]
-    style: LineStyle = "faint"
-    label: str = ""
+    style: LineStyle = "faint"  # drawn behind "second", and that behind "first"
+    label: str = ""  # in the legend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One pair of axes.
-
-    Attributes:
-        title, x_label, y_label: words.
-        lines: what is drawn; at least one.
-    """
+    """One pair of axes with at least one line."""
 
     title: str
     x_label: str
@@ -126,7 +115,7 @@ def _draw_panel(panel: Panel) -> list[str]:
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
-    """The range that an axis shows: a little more than the values take, and never nothing."""
+    """Return the range of an axis: a little more than the values, and never empty."""
     low, high = min(values), max(values)
     room = 0.04 * (high - low) or 0.5
     return (low if low == 0 else low - room), high + room

@@ -48,7 +48,7 @@ def _demo(arguments: argparse.Namespace) -> str:
 
 
 def _find_bench(arguments: argparse.Namespace) -> Benchmark | None:
-    """The benchmark, or None where no release was named and none is there."""
+    """Return the benchmark, or None if no release was named and none exists."""
     if arguments.release is None and task(arguments.task).name not in releases():
         return None
     return Benchmark(arguments.task, "surrogate", release=arguments.release, engine="numpy")
@@ -106,7 +106,7 @@ def _format_search(shown: Demo) -> str:
             f"\nTrained in full, one after another, {len(shown.in_full)} of them fit into the same time: "
             f"{shown.in_full[-1][1]:.2f} %."
         )
-    title = f"Successive halving among {len(halving.configs)} configs: the best third goes on"
+    title = f"Successive halving among {len(halving.configs)} configs: the best third continues"
     best = format_config(halving.configs[last.configs[0]])
     return "\n\n".join([paint(title, "bold"), table, found, paint("The best config:", "bold"), best])
 

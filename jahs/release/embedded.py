@@ -1,4 +1,4 @@
-"""Which releases ship with the package: the sha256 of each one's manifest, which stands for every byte of it.
+"""Which releases ship with the package: the sha256 of each one's manifest, which covers every byte of it.
 
 `make release` prints the line that a renewed release needs here.
 """

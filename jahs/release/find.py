@@ -27,7 +27,7 @@ def full_path(given: Path | str) -> Path:
     """Return a path that a later change of the working folder leaves as it is; `~` is the user's home.
 
     Raises:
-        MissingData: there is no such user.
+        MissingData: the user of a `~user` is unknown.
     """
     try:
         return Path(given).expanduser().absolute()
@@ -104,21 +104,21 @@ def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: 
 
 @cache
 def _first_meant(asked: str) -> Path:
-    """What a value of the variable meant when it was first seen: a relative one does not move with the program."""
+    """Return the path that the variable meant at first: a relative one does not follow the working folder."""
     return full_path(asked)
 
 
 def _named(folder: Path, name: str) -> Path:
     if (place := _release_in(folder, name)) is not None:
         return place
-    why = f"and {folder / name} is none either: no {MANIFEST} there"
+    why = f"nor is {folder / name}: it has no {MANIFEST}"
     if not stat.S_ISDIR(_mode(folder)):
         why = "it is not even a folder"
-    raise MissingData(f"{folder} is no release, {why}; name a release's folder, or one that holds it as {name}/")
+    raise MissingData(f"{folder} is not a release, {why}; name a release's folder, or one that holds it as {name}/")
 
 
 def _saved(folder: Path, name: str) -> Path | None:
-    """The release in a `save_dir`; None where jahs_bench would have made the folder, or has filled it with its own."""
+    """Return the release in a `save_dir`; None if the folder is absent or holds files of jahs_bench."""
     if (mode := _mode(folder)) and not stat.S_ISDIR(mode):
         raise MissingData(f"save_dir={folder} is not a folder; name one that holds a release, or leave it out")
     place = _release_in(folder, name)
@@ -128,7 +128,7 @@ def _saved(folder: Path, name: str) -> Path | None:
 
 
 def _release_in(folder: Path, name: str) -> Path | None:
-    """The release that a folder is, or the one of this task that it holds."""
+    """Return the folder itself if it is a release, or its release for this task."""
     return next((place for place in (folder, folder / name) if _is_release(place)), None)
 
 
@@ -137,7 +137,7 @@ def _is_release(place: Path) -> bool:
 
 
 def _mode(path: Path) -> int:
-    """What is at a path, as `stat` tells it; 0 where nothing is.
+    """Return the mode of a path; 0 if nothing is there.
 
     Raises:
         MissingData: it cannot be looked at.

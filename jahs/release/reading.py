@@ -48,7 +48,7 @@ class Release:
 
     @property
     def sha256(self) -> str:
-        """The sha256 of the manifest, which stands for every byte of the release."""
+        """The sha256 of the manifest, which covers every byte of the release."""
         return self.manifest.sha256
 
     def has(self, name: str) -> bool:
@@ -60,7 +60,7 @@ class Release:
 
         Raises:
             MissingData: the release has no such file.
-            UnknownFormat: it is of another format version; names the file.
+            UnknownFormat: it has another format version; names the file.
             CorruptFile: it is damaged, or `from_dict` raised InvalidArgument; names the file.
         """
         content, where = self._json(name), self.path / name
@@ -72,7 +72,7 @@ class Release:
             raise CorruptFile(f"{where}: {err}\nrestore the file") from err
 
     def _json(self, name: str) -> dict[str, Any]:  # Any: JSON
-        """What a JSON file holds, which must be of the task and protocol that the manifest says."""
+        """Return what a JSON file holds; its task and protocol must be those of the manifest."""
         content = self.manifest.read_json(name)
         if not isinstance(content, dict):
             raise CorruptFile(f"{self.path / name} holds no object; restore the file")
@@ -86,10 +86,10 @@ class Release:
         return content
 
     def check_task(self) -> None:
-        """Refuse a release whose models or noise are of another task than the manifest says.
+        """Refuse a release whose models or noise have another task than the manifest.
 
         Raises:
-            CorruptFile: they are; names the file and both tasks.
+            CorruptFile: names the file and both tasks.
         """
         if self.has("noise.json"):
             self._json("noise.json")
@@ -97,7 +97,7 @@ class Release:
         if costs != "exact" and self.task.name not in import_module("jahs.published.sources").PUBLISHED_TASKS:
             raise CorruptFile(
                 f"{self.path / 'models.json'}: costs={costs!r} is for releases imported from JAHS-Bench-201, and "
-                f"{self.task.name} is none of its tasks; restore the file"
+                f"{self.task.name} is not one of its tasks; restore the file"
             )
 
     @cached_property
@@ -170,6 +170,14 @@ class Release:
         """
         for name in sorted(self.manifest.files):
             self.manifest.check(name)
+        self.check_contents()
+
+    def check_contents(self) -> None:
+        """Check that models and noise have the manifest's task, and that the folder holds nothing else.
+
+        Raises:
+            CorruptFile: otherwise.
+        """
         if self.has("models.json"):
             self.check_task()
         if strangers := self.manifest.strangers():
@@ -183,7 +191,7 @@ def read_release(path: Path) -> Release:
     """Open a release; its files are read when they are first needed.
 
     Raises:
-        MissingData: the folder is no release.
+        MissingData: the folder is not a release.
         CorruptFile, UnknownFormat: its manifest is damaged or of another version.
         UnknownName: its task does not exist here.
     """

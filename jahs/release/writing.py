@@ -33,7 +33,7 @@ def write_release(
     references: Mapping[str, Any] | None = None,
     quality: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a release folder; one that stands there already is replaced.
+    """Write a release folder; an older release there is replaced.
 
     Args:
         path: the folder, whose parent exists.

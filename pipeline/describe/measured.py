@@ -37,7 +37,7 @@ from workshop.ranks import kendall_tau
 __all__ = ["NOISY", "Measured", "SeedNoise", "read_measured", "seed_noise"]
 
 NOISY: Final = (*ACCURACIES, "train_loss", "valid_loss", "test_loss", "runtime")
-"""The metrics whose noise between seeds is told."""
+"""The metrics whose noise between seeds is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,19 +96,12 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedNoise:
-    """How far two trainings of a config differ at the last epoch; of runtimes, two on the same processor.
-
-    Attributes:
-        metric: of what.
-        n_configs: configs with two finished runs.
-        tau: Kendall's tau between two seeds, averaged over the pairs of seeds by how many configs they share.
-        mean_difference: mean absolute difference; of runtimes in percent.
-    """
+    """How far two trainings of a config differ at the last epoch; for runtime, two on the same processor."""
 
     metric: str
-    n_configs: int
-    tau: float
-    mean_difference: float
+    n_configs: int  # with two finished runs
+    tau: float  # Kendall's, between two seeds; the mean over pairs of seeds, weighted by shared configs
+    mean_difference: float  # absolute; of runtime in percent
 
 
 def read_measured(path: Path) -> Measured:

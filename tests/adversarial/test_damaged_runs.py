@@ -167,7 +167,7 @@ def test_a_lost_or_an_added_file_is_found(tmp_path, name):
     [path] = folder.glob(name)
     if name.startswith("runs"):
         shutil.copy(path, added := folder / "runs-9999.parquet")
-        assert verify(folder) == ["runs-9999.parquet is not in index.json: it was put there by other means"]
+        assert verify(folder) == ["runs-9999.parquet is not in index.json: it was added by other means"]
         with pytest.raises(CorruptFile, match=r"runs-9999\.parquet is not the file that its folder's index lists"):
             read_runs(folder)
         added.unlink()

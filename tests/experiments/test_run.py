@@ -276,7 +276,7 @@ def test_a_study_of_another_format_is_refused(reference, tmp_path):
             "no arm of truth is model-based; its arms are table-random_search (model-f",
         ),
         (["joint", "--family", "model-free", "--task", "cifar"], "did you mean 'cifar10'"),
-        (["joint", "--family", "model-free", "--release", "nowhere"], "nowhere is no release"),
+        (["joint", "--family", "model-free", "--release", "nowhere"], "nowhere is not a release"),
     ],
     ids=["study", "seeds", "workers", "dask", "arms", "family", "family alone", "task", "release"],
 )

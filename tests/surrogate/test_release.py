@@ -218,7 +218,7 @@ def spoil_protocol(runs: Table) -> Table:
     ("spoil", "message"),
     [
         (spoil_nan, "valid_acc: 2 of"),
-        (spoil_twice, "1 runs were recorded with two different outcomes"),
+        (spoil_twice, "1 runs have two different outcomes"),
         (spoil_protocol, "has rows of no"),
     ],
     ids=["nan", "duplicates", "protocols"],

@@ -128,7 +128,7 @@ def _block(block: Block, drawings: Mapping[str, str]) -> str:
 
 
 def _inline(figure: Figure, svg: str) -> str:
-    """The drawing inside the page: its ids are its own, its colours are the page's, its size is the column's."""
+    """Return the drawing for inside the page: with unique ids, the page's colours and the column's width."""
     svg = compact(css_colors(svg[svg.index("<svg") :]), figure.name)
     opening, rest = svg.split(">", 1)
     opening = re.sub(r' (width|height)="[^"]*"', "", opening.removeprefix("<svg"))

@@ -150,7 +150,7 @@ def new_dtype(arguments: tuple[object, ...]) -> DType:
             return DType(code)
         case (str(code), *_):
             raise TypeError(f"a dtype {code[:20]!r}")
-    raise TypeError("a dtype that is no text")
+    raise TypeError("a dtype that is not text")
 
 
 def new_scalar(arguments: tuple[object, ...]) -> object:

@@ -29,9 +29,9 @@ def test_machines_get_the_path_too(run_json, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["front", "--metrics", "valid_acc"], "a front is drawn of two metrics"),
+        (["front", "--metrics", "valid_acc"], "a front needs exactly two metrics"),
         (["front", "--metrics", "latency,runtime"], "latency, runtime have no reference point; there is one for valid"),
-        (["curves", "--metrics", "valid_acc,runtime"], "curves are of one metric"),
+        (["curves", "--metrics", "valid_acc,runtime"], "curves show exactly one metric"),
         (["curves", "--metrics", "speed"], "'speed' does not exist"),
         (["curves", "N=4"], "N=4 is not one of"),
     ],

@@ -57,7 +57,7 @@ def test_without_a_release_the_tour_says_so_in_one_line(capsys, monkeypatch) -> 
 
 def test_a_release_that_was_named_must_be_there(capsys) -> None:
     assert main(["demo", "--release", "no/such/folder"]) == 2
-    assert "no/such/folder is no release" in capsys.readouterr().err
+    assert "no/such/folder is not a release" in capsys.readouterr().err
 
 
 def test_a_data_folder_that_is_none_is_not_the_same_as_no_release(capsys, monkeypatch) -> None:

@@ -8,17 +8,18 @@ import pytest
 
 import jahs
 from jahs.cli import main
+from jahs.cli.arguments import Commands
+from jahs.cli.published import add_commands
 from jahs.errors import InvalidArgument, MissingData
-from jahs.published.importing import add_arguments, run
 from tests.jahs.published.test_surrogates import cases
 from tests.published_files import METRICS, tar_bytes, write_surrogates, write_tar
 
 
 def command(*words):
     parser = argparse.ArgumentParser()
-    parser.add_argument("--json", action="store_true")
-    add_arguments(parser)
-    return run(parser.parse_args([str(word) for word in words]))
+    add_commands(Commands(parser))
+    arguments = parser.parse_args(["import", *map(str, words)])
+    return arguments.command(arguments)
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,38 +20,14 @@ from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.command import new_parser, run_command
 from workshop.progress import Progress
 
-__all__ = ["Settings", "main"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What the command was asked for; exactly one of `config`, `config_file` and `sample` is given.
-
-    Attributes:
-        config: JSON of a config.
-        config_file: file of such JSON.
-        sample: seed to draw a config from the whole space with.
-        json: whether the result is JSON.
-    """
-
-    task: str
-    config: str | None
-    config_file: Path | None
-    sample: int | None
-    epochs: int | None
-    seed: int
-    device: str
-    data_dir: Path | None
-    split_file: Path | None
-    checkpoint: Path | None
-    json: bool
+__all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    settings = Settings(**vars(_parser().parse_args(argv)))
-    kept = f"the same command goes on from {settings.checkpoint}" if settings.checkpoint else "nothing was kept"
-    return run_command("pipeline.train", lambda: _train(settings), stopped=kept)
+    given = _parser().parse_args(argv)
+    kept = f"the same command resumes from {given.checkpoint}" if given.checkpoint else "nothing was kept"
+    return run_command("pipeline.train", lambda: _train(given), stopped=kept)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,17 +48,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _train(settings: Settings) -> str:
+def _train(given: argparse.Namespace) -> str:
     """Train; return what to print."""
-    chosen = task(settings.task)
-    config = _config(settings)
-    if settings.checkpoint is not None and not settings.checkpoint.absolute().parent.is_dir():
-        raise InvalidArgument(f"checkpoint={settings.checkpoint}: its folder does not exist; make it first")
+    chosen = task(given.task)
+    config = _config(given)
+    if given.checkpoint is not None and not given.checkpoint.absolute().parent.is_dir():
+        raise InvalidArgument(f"checkpoint={given.checkpoint}: its folder does not exist; make it first")
     resolution = config["Resolution"]
-    images = load_images(chosen, data_dir=settings.data_dir, split_file=settings.split_file, resolutions=(resolution,))[
+    images = load_images(chosen, data_dir=given.data_dir, split_file=given.split_file, resolutions=(resolution,))[
         resolution
     ]
-    progress = Progress(settings.epochs or chosen.max_epoch, chosen.name)
+    progress = Progress(given.epochs or chosen.max_epoch, chosen.name)
 
     def show(epoch: int, measured: Mapping[str, float]) -> None:
         runtime = measured["runtime"]
@@ -94,26 +70,26 @@ def _train(settings: Settings) -> str:
             config,
             chosen,
             images,
-            seed=settings.seed,
-            epochs=settings.epochs,
-            device=settings.device,
-            checkpoint=settings.checkpoint,
+            seed=given.seed,
+            epochs=given.epochs,
+            device=given.device,
+            checkpoint=given.checkpoint,
             on_epoch=show,
         )
     finally:
         progress.close()
-    return _as_json(settings, config, run) if settings.json else _as_table(run)
+    return _as_json(given, config, run) if given.json else _as_table(run)
 
 
-def _config(settings: Settings) -> Config:
+def _config(given: argparse.Namespace) -> Config:
     """Return the config that was named or drawn."""
-    if settings.sample is not None:
-        return space().sample(seed=settings.sample)
-    where, text = "config", settings.config
-    if settings.config_file is not None:
-        where = str(settings.config_file)
+    if given.sample is not None:
+        return space().sample(seed=given.sample)
+    where, text = "config", given.config
+    if given.config_file is not None:
+        where = str(given.config_file)
         try:
-            text = settings.config_file.read_text(encoding="utf-8")
+            text = given.config_file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as err:
             raise InvalidArgument(f"{where} cannot be read: {err}") from err
     try:
@@ -133,16 +109,16 @@ def _as_table(run: TrainedRun) -> str:
     return "\n".join([header, *lines, *ending])
 
 
-def _as_json(settings: Settings, config: Config, run: TrainedRun) -> str:
+def _as_json(given: argparse.Namespace, config: Config, run: TrainedRun) -> str:
     epochs: list[dict[str, Any]] = [  # Any: an integer, numbers, or None for what was not measured
         {"epoch": epoch, **{name: _finite(value) for name, value in zip(EPOCH_FIELDS, row, strict=True)}}
         for epoch, row in enumerate(run.epochs.tolist(), start=1)
     ]
     facts = {
-        "task": settings.task,
+        "task": given.task,
         "config": config,
         "config_id": config_id(config),
-        "seed": settings.seed,
+        "seed": given.seed,
         "status": run.status,
         "epochs": epochs,
     }
@@ -151,3 +127,7 @@ def _as_json(settings: Settings, config: Config, run: TrainedRun) -> str:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,12 +1,9 @@
-"""Train one config as JAHS-Bench-201 does: Nesterov SGD and a cosine over the task's epochs.
-
-Run: python -m pipeline.train --task digits --sample 0
-"""
+"""Train one config as JAHS-Bench-201 does: Nesterov SGD and a cosine schedule over the task's epochs."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,13 +21,13 @@ from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
 from jahs.files.atomic import write_beside
 from jahs.spaces.configs import Config, config_id, validate
 from jahs.tasks.definitions import Task
-from pipeline.augment import AUGMENTATION_VERSION, crop_padding, flip_and_crop, trivial_augment
+from pipeline.augment import crop_padding, flip_and_crop, trivial_augment
 from pipeline.data import ImageSet, Part, resize_batch
 from pipeline.network import Network, build_network
+from pipeline.protocol import SGD, protocol_digest
 from workshop.machine import device_name, processor_model
 
 __all__ = [
-    "CONSTANTS",
     "EPOCH_FIELDS",
     "LATENCY_BATCH",
     "TrainedRun",
@@ -46,16 +43,6 @@ LATENCY_BATCH: Final = 256
 
 _AUGMENTED_AT_ONCE: Final = 256  # images, or one training batch where that is larger
 _EVALUATED_AT_ONCE: Final = 256
-
-CONSTANTS: Final[Mapping[str, object]] = {
-    "momentum": 0.9,
-    "nesterov": True,
-    "schedule": "cosine per epoch, to zero after the task's last",
-    "weight_decay": "all parameters",
-    "clipping": None,
-    "loss": "cross entropy",
-}
-"""What every training has in common; part of the protocol digest."""
 
 EPOCH_FIELDS: Final = ("train_acc", "valid_acc", "test_acc", "train_loss", "valid_loss", "test_loss", "runtime")
 
@@ -101,27 +88,24 @@ def train(
         seed: the draw of weights, order and augmentation.
         epochs: stop after this many; the schedule stays the task's. None: all.
         device: "cpu" or a CUDA device; away from the CPU `runtime` is NaN.
-        checkpoint: file to resume from if it exists, and to save to after every epoch; one of another device or
-            processor is of another run, for their seconds do not add up.
+        checkpoint: file to resume from if it exists, saved after every epoch; it must come from the same device
+            and processor, since seconds on different ones do not add up.
         on_epoch: called with the epoch and its measurements, also for those that a checkpoint brings.
 
     Raises:
         InvalidConfig, InvalidArgument: bad input; nothing was trained.
-        ProtocolMismatch, CorruptFile: the checkpoint is of another run, or unreadable.
+        ProtocolMismatch, CorruptFile: the checkpoint belongs to another run, or is unreadable.
     """
     config = validate(config)
     last = task.max_epoch if epochs is None else epochs
     if isinstance(last, bool) or not isinstance(last, int) or not 1 <= last <= task.max_epoch:
-        raise InvalidArgument(f"epochs={epochs!r} is not an integer in 1..{task.max_epoch}, the epochs of {task.name}")
+        raise InvalidArgument(f"epochs={epochs!r} must be an integer in 1..{task.max_epoch}, the epochs of {task.name}")
     check_seed(seed)
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(config, task, images, seed=seed, device=device)
-        identity = (
-            f"{task.name} {images.index_digest} {AUGMENTATION_VERSION} {config_id(config)} {seed} {task.max_epoch} "
-            f"{task.batch_size} {task.learning_rate_factor} {task.learning_rate_power} {task.random_crop} "
-            f"{task.operators} "
-            f"on {device_name(training.device)}, {processor_model()}"
-        )
+        protocol = protocol_digest(dataclasses.replace(task, index_digest=images.index_digest))
+        place = f"{device_name(training.device)}, {processor_model()}"
+        identity = f"{task.name}, protocol {protocol}, config {config_id(config):016x}, seed {seed}, on {place}"
         rows = [] if checkpoint is None else training.resume(checkpoint, identity)
         for epoch, row in enumerate(rows[:last], start=1):
             _report(on_epoch, epoch, row)
@@ -141,13 +125,9 @@ def train(
 
 
 def check_seed(seed: object) -> None:
-    """Refuse what is no seed of a training.
-
-    Raises:
-        InvalidArgument: it is not an integer >= 0.
-    """
+    """Raise InvalidArgument unless `seed` is an integer >= 0."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidArgument(f"seed={seed!r} is not an integer >= 0")
+        raise InvalidArgument(f"seed={seed!r} must be an integer >= 0")
 
 
 _ONE_AT_A_TIME: Final = threading.RLock()
@@ -192,7 +172,7 @@ class Training:
         """Seed torch's global generator, draw the weights from it, and set up the rest.
 
         Raises:
-            InvalidArgument: the images are of another Resolution, or torch does not know the device or cannot use it.
+            InvalidArgument: the images have another Resolution, or torch cannot use the device.
         """
         resolution = config["Resolution"]
         if images.side != (side := task.image_side(resolution)):
@@ -209,8 +189,8 @@ class Training:
         torch.manual_seed(int(child[0] >> np.uint64(1)))
         network = build_network(config, task).to(place)
         optimizer = torch.optim.SGD(
-            network.parameters(), lr=task.trained_rate(config["LearningRate"]), momentum=0.9, nesterov=True,
-            weight_decay=config["WeightDecay"], fused=True,
+            network.parameters(), lr=task.trained_rate(config["LearningRate"]), weight_decay=config["WeightDecay"],
+            fused=True, **SGD,
         )  # fmt: skip
         chance = torch.Generator().manual_seed(int(child[1] >> np.uint64(1)))
         return cls(
@@ -297,7 +277,7 @@ class Training:
         """Load a checkpoint if there is one; return the rows measured so far.
 
         Raises:
-            ProtocolMismatch, CorruptFile: it is of another run, or unreadable.
+            ProtocolMismatch, CorruptFile: it belongs to another run, or is unreadable.
         """
         if not path.exists():
             return []
@@ -327,9 +307,3 @@ def _report(on_epoch: Callable[[int, Mapping[str, float]], None] | None, epoch: 
 
 def _table(rows: list[list[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(EPOCH_FIELDS))
-
-
-if __name__ == "__main__":
-    from pipeline.train_cli import main
-
-    sys.exit(main())
