@@ -59,7 +59,7 @@ _ROUND: Final = Struct("=2f")
 
 
 # Any: floats for one row, float64 arrays for many; the arithmetic is the same.
-_Formulas: TypeAlias = Callable[[Sequence[Any]], tuple[Any, ...]]
+_Formulas: TypeAlias = Callable[[list[Any]], tuple[Any, ...]]
 
 
 class Column(NamedTuple):
@@ -158,9 +158,9 @@ class RowBuilder:
     def build_walk(self, codes: Sequence[float], epochs: NDArray[np.int64], place: Place) -> NDArray[np.float32]:
         """Return the features, (n_epochs, n_columns), of one config at several epochs."""
         known = self._known_of(codes, place)
-        first = np.frombuffer(self._pack(known, int(epochs[0]), place[0]), np.float32)
+        first = np.frombuffer(self._pack([*known], int(epochs[0]), place[0]), np.float32)
         F = np.repeat(first[None], len(epochs), axis=0)
-        values = self._varying_formulas((*known, epochs.astype(np.float64), *self._schedule[:, epochs]))
+        values = self._varying_formulas([*known, epochs.astype(np.float64), *self._schedule[:, epochs]])
         for i, column in zip(self._varying, values, strict=True):
             F[:, i] = column
         return F
@@ -172,21 +172,22 @@ class RowBuilder:
             self._fill(F[first : first + _CHUNK], X[first : first + _CHUNK])
         return F
 
-    def _known_of(self, codes: Sequence[float], place: Place) -> tuple[float, ...]:
+    def _known_of(self, codes: Sequence[float], place: Place) -> list[float]:
         """Return all arguments of a config but for those of the epoch."""
         cell, size = place
         first = _WORK_ROW.size * self._n_classes * (_N_SIZES * (codes[_ACTIVATION] == MISH) + size)
-        return (
+        return [
             *codes, *_ROUND.unpack(_ROUND.pack(codes[_RATE], codes[_DECAY])),
             *_WORK_ROW.unpack_from(self._work_bytes, first + self._own[cell]),
             *_WORK_ROW.unpack_from(self._work_bytes, first + self._of_class[cell]),
             *self._fact_row.unpack_from(
                 self._fact_bytes, self._fact_row.size * (size // _N_SIZES_EACH * N_CELLS + cell)
             ),
-        )  # fmt: skip
+        ]  # fmt: skip
 
-    def _pack(self, known: tuple[float, ...], epoch: int, cell: int) -> bytes:
-        values = self._formulas((*known, epoch, self._spent[epoch], self._now[epoch]))
+    def _pack(self, known: list[float], epoch: int, cell: int) -> bytes:
+        known += (epoch, self._spent[epoch], self._now[epoch])
+        values = self._formulas(known)
         copied = self._cell_bytes[cell * self._width : (cell + 1) * self._width]
         before = self._n_before
         if before == len(values):
@@ -200,8 +201,8 @@ class RowBuilder:
         first = (_N_SIZES * (codes[_ACTIVATION] == MISH) + sizes) * self._n_classes
         work = (column for classes in self._classes for column in self._work.take(first + classes[cells], axis=0).T)
         values = self._formulas(
-            (*codes, codes[_RATE], codes[_DECAY], *work, *self._facts[sizes // _N_SIZES_EACH * N_CELLS + cells].T,
-             epochs.astype(np.float64), *self._schedule[:, epochs])
+            [*codes, codes[_RATE], codes[_DECAY], *work, *self._facts[sizes // _N_SIZES_EACH * N_CELLS + cells].T,
+             epochs.astype(np.float64), *self._schedule[:, epochs]]
         )  # fmt: skip
         F[:, self._copied] = self._cell_rows[cells]
         for i, column in zip(self._computed, values, strict=True):
@@ -284,7 +285,10 @@ def _argument(name: str, *, is_canonical: bool) -> str:
 
 
 def _formulas(columns: Sequence[Column], arguments: Sequence[str]) -> _Formulas:
-    """Return a function of all arguments that computes `columns`; it calls each formula once for all that it gives."""
+    """Return a function of the list of all arguments that computes `columns`, each formula once for all that it gives.
+
+    It appends to the list.
+    """
     known = list(arguments)
     calls: list[tuple[Formula, _Formulas]] = []
     for formula, flag in dict.fromkeys((FORMULAS[name], flag) for name, flag in columns if name in FORMULAS):
@@ -294,10 +298,9 @@ def _formulas(columns: Sequence[Column], arguments: Sequence[str]) -> _Formulas:
     places = [known.index(_argument(name, is_canonical=flag)) for name, flag in columns]
     choose: _Formulas = itemgetter(*places) if len(places) > 1 else lambda values: tuple(values[i] for i in places)
 
-    def compute(arguments: Sequence[Any]) -> tuple[Any, ...]:
-        values = [*arguments]
+    def compute(values: list[Any]) -> tuple[Any, ...]:
         for formula, pick in calls:
-            values += formula(*pick(arguments)).values()
+            values += formula(*pick(values)).values()
         return choose(values)
 
     return compute
