@@ -23,11 +23,13 @@ class ReleaseFacts:
 
     Attributes:
         sha256: of its manifest, which stands for every byte of it.
+        answers_as: the same, and of the releases before it that give the same answers.
         version, source: for people.
         has_noise, has_table: whether it can draw training noise, and has the recorded runs.
     """
 
     sha256: str
+    answers_as: frozenset[str]
     version: str
     source: str
     has_noise: bool
@@ -46,6 +48,7 @@ def release_facts(bench: jahs.Benchmark) -> ReleaseFacts:
     release = read_release(bench.release)
     return ReleaseFacts(
         sha256=release.sha256,
+        answers_as=release.answers_as,
         version=str(release.facts.get("version")),
         source=str(release.facts.get("source")),
         has_noise=release.has("noise.json"),

@@ -142,9 +142,9 @@ def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
     faults = []
     if header.get("task") != bench.task.name:
         faults.append(f"task={header.get('task')!r}, but this release answers for {bench.task.name!r}")
-    pinned = release_facts(bench).sha256
-    if header.get("release") != pinned:
-        faults.append(f"release={header.get('release')!r}, but the pinned release is {pinned!r}")
+    pinned = release_facts(bench)
+    if str(header.get("release")) not in pinned.answers_as:
+        faults.append(f"release={header.get('release')!r}, but the pinned release is {pinned.sha256!r}")
     if faults:
         raise ProtocolMismatch("\n".join(faults))
     try:

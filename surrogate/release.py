@@ -56,7 +56,7 @@ from surrogate.dataset import (
 )
 from surrogate.fit import fit_each, read_params
 from surrogate.model import Settings, Surrogate
-from surrogate.numbering import FIRST, number_after, standing_release
+from surrogate.numbering import FIRST, number_facts, standing_release
 from surrogate.quality import (
     QUALITY_FORMAT,
     Facts,
@@ -68,7 +68,7 @@ from surrogate.quality import (
     rounded,
     search_facts,
 )
-from surrogate.supplements import noise_of, references_of
+from surrogate.supplements import noise_of, reference_config, references_of
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command
 from workshop.folders import commit, package_versions
@@ -168,7 +168,7 @@ def make_release(
         whole["quality"] = rounded(quality)
         write_release(trial, **whole)
         _check_size(trial)
-        whole["manifest_facts"]["version"] = number_after(standing, read_release(trial).manifest)
+        whole["manifest_facts"] |= number_facts(standing, read_release(trial).manifest)
         write_release(out, **whole)
     return quality
 
@@ -284,6 +284,7 @@ def _manifest_facts(
     """What the release is. The command names no folder of this machine: digests say what was in them."""
     options = [f"--{name.replace('_', '-')} {value}" for name, value in sorted(numbers.items())]
     given = ["--params PARAMS"] if has_params else []
+    reference = reference_config(measured, split)
     return {
         "task": measured.task.name,
         "version": FIRST,  # until it is compared with the release that it replaces
@@ -295,6 +296,7 @@ def _manifest_facts(
         "versions": package_versions(),
         "commit": commit(),
         "command": " ".join(["python -m surrogate.release RUNS --split SPLIT", *given, *options, "--out RELEASE"]),
+        **({} if reference is None else {"reference_config": reference}),
     }
 
 

@@ -1,14 +1,16 @@
-"""What a release holds besides its models, as far as the measurements allow: training noise, and reference points.
+"""What a release holds besides its models, as far as the measurements allow.
 
-Each function gives the content of a file, or None, and what quality.json says about it, the reason for None included.
+These are the training noise and the reference points, each the content of a file, or None, with what quality.json says
+about it, including the reason for None; and the reference config, a fact of the manifest.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -16,21 +18,25 @@ from jahs.errors import InvalidArgument, InvalidTable
 from jahs.files.runs import is_timed
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.references import build_references
+from jahs.queries.views import SIZES
+from jahs.spaces.columns import rows
+from jahs.spaces.configs import Config
 from splits.split import Split
 from surrogate.coverage import coverage, realism
-from surrogate.dataset import Measurements, unmeasured
+from surrogate.dataset import Measurements, assemble, unmeasured
 from surrogate.model import Settings
 from surrogate.noise import cross_validated_coverage, fit_noise
 from surrogate.predicted import NOISY, Predicted, fold_predictions, join_predicted
 from surrogate.scores import first_seed
 
-__all__ = ["noise_of", "references_of"]
+__all__ = ["noise_of", "reference_config", "references_of"]
 
 Facts: TypeAlias = dict[str, Any]
 """JSON."""
 
 _MOST_FOLDS: Final = 10
 _N_REFERENCE_CONFIGS: Final = 20_000
+_QUANTILE: Final = 0.9
 
 
 def noise_of(
@@ -72,6 +78,24 @@ def references_of(release: Path, task: str, *, seed: int) -> tuple[Facts | None,
         return None, {"reason": str(err)}
     fronts = [{"metrics": list(names), "configs": len(found.front(names).F)} for names in found.combinations]
     return found.to_dict(), {"fronts": fronts}
+
+
+def reference_config(measured: Measurements, split: Split) -> Config | None:
+    """Return the validation config at the 0.9 quantile of validation accuracy, at full size; None if there is none.
+
+    The validation configs that were trained to the last epoch are sorted by the mean of their validation accuracies
+    there, ties by config id. The one at the quantile (nearest rank) is taken, so it is good, but not the best known.
+    """
+    recorded = assemble("valid_acc", measured, split)["valid"]
+    last = recorded.take(recorded.epoch == measured.task.max_epoch)
+    if not len(last):
+        return None
+    ids, place, counts = np.unique(last.config_id, return_inverse=True, return_counts=True)
+    order = np.lexsort((ids, np.bincount(place, weights=last.y) / counts))
+    chosen = ids[order[math.ceil(_QUANTILE * len(ids)) - 1]]
+    is_chosen = measured.configs["config_id"] == chosen
+    (config,) = rows({name: values[is_chosen] for name, values in measured.configs.items()})
+    return cast("Config", {**config, **SIZES})
 
 
 def _has_repeats(predicted: Mapping[str, Predicted]) -> bool:

@@ -107,8 +107,10 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     folder = read_folder(path)
     study = folder.study
     for task, facts in folder.tasks.items():
-        if (found := release_facts(bench[task]).sha256) != facts.release:
-            raise ProtocolMismatch(f"{task}: the logs asked release {facts.release[:16]}, this one is {found[:16]}")
+        if facts.release not in (found := release_facts(bench[task])).answers_as:
+            raise ProtocolMismatch(
+                f"{task}: the logs asked release {facts.release[:16]}, this one is {found.sha256[:16]}"
+            )
     wanted = study.cells(tasks=[*folder.tasks], arms=folder.arms, n_seeds=folder.n_seeds)
     cells = [cell for cell in wanted if (path / cell.path).exists()]
     if not cells:
