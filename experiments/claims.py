@@ -292,7 +292,7 @@ def _final_errors(view: View, chosen: Trial | None) -> tuple[float, float]:
 
 
 def _fixed_by_hand(view: View) -> dict[str, object]:
-    usual = View(view.bench, fidelities=tuple(view.fidelities), search=view.space.searched).space.fixed
+    usual = View(view.bench, fidelities=tuple(view.fidelities), search=view.space.searched, fixed="default").space.fixed
     return {name: value for name, value in view.space.fixed.items() if value != usual[name]}
 
 

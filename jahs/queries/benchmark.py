@@ -14,7 +14,7 @@ from dataclasses import asdict
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -266,13 +266,25 @@ class Benchmark(Forms):
         self,
         *,
         fidelities: str | Iterable[str] = ("epoch",),
-        fixed: Mapping[str, object] | None = None,
+        fixed: Mapping[str, object] | Literal["reference", "default"] = "reference",
         search: str | Iterable[str] = "all",
     ) -> View:
-        """Return this benchmark with some of N, W and Resolution as fidelities, or fixed; see `jahs.View`."""
+        """Return this benchmark with some of N, W and Resolution as fidelities, or fixed; see `jahs.View`.
+
+        The first query of a view whose fixed values you chose warns (`jahs.errors.PoorView`) if they are poor.
+        """
         from jahs.queries.views import View
 
-        return View(self, fidelities=fidelities, fixed=fixed, search=search)
+        view = View(self, fidelities=fidelities, fixed=fixed, search=search)
+        return view if fixed == "reference" or self.kind != "surrogate" else view.warn_if_poor()
+
+    @property
+    def reference_config(self) -> Config | None:
+        """A good config at full size, chosen on the validation split: where a view fixes what it does not search.
+
+        None if the release has none: an imported or older release, or recorded runs; and for live training.
+        """
+        return None if self._opened.release is None else self._opened.release.reference_config
 
     def quality(self) -> Mapping[str, Any]:  # Any: JSON
         """Return how good the models are on held-out configs.
