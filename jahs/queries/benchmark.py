@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, ProtocolMismatch
 from jahs.models.forest import EngineKind
+from jahs.queries.answers import Answers
 from jahs.queries.citation import citation
 from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
 from jahs.queries.forms import Forms
@@ -165,7 +166,8 @@ class Benchmark(Forms):
         """Return the metrics of one config at one epoch.
 
         Args:
-            config: all 14 keys.
+            config: all 14 keys, as a mapping or a pandas Series; of a ConfigSpace `Configuration`, those with more than
+                one value.
             at: an epoch in 1..max_epoch, or {"epoch": ...}; None is the last.
             seed: which draw of the training noise; None is the mean.
             metrics: some of `metrics`, our names or the published ones; None is all.
@@ -208,8 +210,8 @@ class Benchmark(Forms):
         step: int = 1,
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
-    ) -> dict[str, NDArray[Any]]:
-        """Return the metrics of one training, epoch by epoch, with the column "epoch".
+    ) -> Answers:
+        """Return the metrics of one training, epoch by epoch, with the column "epoch"; `to_pandas` makes it a table.
 
         Args:
             config: all 14 keys.
@@ -229,7 +231,7 @@ class Benchmark(Forms):
         answers = self._oracle.trajectory(
             found, epochs, seed=read_optional_seed(seed), metrics=self._read_metrics(metrics)
         )
-        return {"epoch": epochs, **answers}
+        return Answers({"epoch": epochs, **answers})
 
     def front(self, metrics: Iterable[str]) -> Front:
         """Return the best known trade-offs of these metrics; see `jahs.queries.references.Front`.

@@ -24,8 +24,8 @@ from jahs.queries.queryable import At, Queryable
 from jahs.queries.result import Result
 from jahs.queries.views.choices import REFERENCE, SIZES, legal_values, read_choices, read_size
 from jahs.schema import CONFIG_KEYS
-from jahs.spaces.columns import Configs, RowFaults, codes, columns_of_codes
-from jahs.spaces.configs import Config, check_many
+from jahs.spaces.columns import Configs, RowFaults, as_columns, codes, columns_of_codes
+from jahs.spaces.configs import Config, as_mapping, check_many
 from jahs.spaces.fidelities import read_budget, read_epoch
 from jahs.spaces.parameters import PARAMETERS, Value, is_real, show
 from jahs.spaces.seeds import Seeds
@@ -77,7 +77,7 @@ class View(Forms):
         names, self.space = read_choices(fidelities, fixed, search, partial(_reference_of, bench))
         self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
         self._fixed = self.space.fixed
-        self._asked = ("epoch", *(name for name in SIZES if name in names))
+        self._fidelity_names = ("epoch", *(name for name in SIZES if name in names))
         self.max_epoch = bench.max_epoch
         self.metrics = dict(bench.metrics)
         self._is_unchecked = False
@@ -214,8 +214,13 @@ class View(Forms):
 
     def _whole(self, config: Mapping[str, object], there: Mapping[str, float]) -> Config:
         """Return all 14 keys of a config at a fidelity."""
-        whole = self.space.validate({**self._fixed, **config} if isinstance(config, Mapping) else config)
+        whole = self.space.validate(self._completed(config))
         return cast("Config", {**whole, **_sizes(there)})
+
+    def _completed(self, config: Mapping[str, object]) -> Mapping[str, object]:
+        """Return a config with the keys that the view fixes, where it lacks them; what is none is returned as it is."""
+        given = as_mapping(config)
+        return {**self._fixed, **given} if isinstance(given, Mapping) else config
 
     def _answer(
         self,
@@ -228,7 +233,7 @@ class View(Forms):
         if self._is_unchecked:
             self._check(stacklevel=4)
         found = found.copy()
-        found[:, [CONFIG_KEYS.index(name) for name in self._asked[1:]]] = there[:, 1:]
+        found[:, [CONFIG_KEYS.index(name) for name in self._fidelity_names[1:]]] = there[:, 1:]
         return self.bench.query_many(
             columns_of_codes(found), each_at=there[:, 0].astype(np.int64), seed=seed, metrics=metrics
         )
@@ -236,6 +241,7 @@ class View(Forms):
     def _read_configs(self, configs: Configs) -> npt.NDArray[np.float64]:
         """Return every config as codes, with the keys that the view fixes, none of them contradicted."""
         fixed = self._fixed
+        configs = as_columns(configs)
         if isinstance(configs, Mapping):
             first: Any = next(iter(configs.values()), ())  # Any: whatever a user takes for a column
             # Of no dimensions: one config, which is refused. A list is long, whatever it holds.
@@ -243,7 +249,7 @@ class View(Forms):
             found = codes({**{name: np.full(shape, value) for name, value in fixed.items()}, **configs})
         else:
             check_many(configs)
-            found = codes([{**fixed, **one} if isinstance(one, Mapping) else one for one in configs])
+            found = codes([self._completed(one) for one in configs])
         faults = RowFaults(len(found))
         for name, value in fixed.items():
             column = columns_of_codes(found)[name]
@@ -258,7 +264,9 @@ class View(Forms):
         name: str,  # noqa: ARG002  # a fault names the fidelity
     ) -> npt.NDArray[np.float64]:
         there = [self._read(one) for one in at]
-        return np.array([[one[name] for name in self._asked] for one in there]).reshape(len(there), len(self._asked))
+        return np.array([[one[name] for name in self._fidelity_names] for one in there]).reshape(
+            len(there), len(self._fidelity_names)
+        )
 
     def _read(self, at: object, read: _ReadEpoch = read_epoch) -> dict[str, float]:
         """Return a whole fidelity of this view; `read` reads the epoch."""

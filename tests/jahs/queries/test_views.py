@@ -213,15 +213,6 @@ def test_one_config_or_a_number_is_not_many_configs() -> None:
         mf.query_many(5)
 
 
-def test_a_data_frame_is_told_how_to_become_columns() -> None:
-    pandas = pytest.importorskip("pandas")
-    mf = view()
-    frame = pandas.DataFrame(mf.space.sample_columns(3, seed=0))
-    with pytest.raises(InvalidArgument, match=r'configs is a DataFrame, not .*; give configs\.to_dict\("list"\)$'):
-        mf.query_many(frame)
-    assert mf.query_many(frame.to_dict("list"))["runtime"].shape == (3,)
-
-
 def test_a_list_is_a_column_whatever_it_holds() -> None:
     mf = View(BENCH, fixed={"W": 16})
     columns = {key: values.tolist() for key, values in mf.space.sample_columns(2, seed=0).items() if key != "W"}
