@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, ProtocolMismatch
+from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, ProtocolMismatch, UnknownName
 from jahs.models.forest import EngineKind
 from jahs.queries.answers import Answers
 from jahs.queries.citation import citation
 from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
 from jahs.queries.forms import Forms
 from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
-from jahs.queries.oracles.oracle import config_of
 from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import At
 from jahs.queries.result import Result
@@ -40,6 +39,7 @@ from jahs.spaces.space import Space
 from jahs.tasks.metrics import Metric, read_metrics
 
 if TYPE_CHECKING:
+    from jahs.queries.best import Best
     from jahs.queries.references import Front, References
     from jahs.queries.views import View
 
@@ -245,16 +245,48 @@ class Benchmark(Forms):
         """
         if not isinstance(self._oracle, TableOracle):
             return self._references.front(metrics)
+        from jahs.queries.best import recorded_in_full
         from jahs.queries.references import front_of
         from jahs.tasks.objectives import objective_matrix, read_objectives
 
         chosen = read_objectives(metrics, known=self._oracle.metrics)
         names = [one.metric.name for one in chosen]
         corner = self.reference_point(names)
-        configs = [config_of(row) for row in self._oracle.trained_in_full(names).tolist()]
-        if not configs:
-            raise MissingData(f"{self!r} has no config that is recorded at epoch {self.max_epoch}, and so no front")
+        configs = recorded_in_full(self._oracle, names)
         return front_of(configs, objective_matrix(self.query_many(configs, metrics=names), chosen), chosen, corner)
+
+    def best(self, metric: str = "valid_acc", view: View | None = None) -> Best:
+        """Return the best known config, its value and whether it is exact: what a regret is measured against.
+
+        A table has the best recorded config, exactly. A release has the best one on its reference fronts. A view of a
+        release has the best of all its configs, exactly, if they are at most 50,000; else the best that a search finds.
+
+        Args:
+            metric: what is compared, at the last epoch.
+            view: the view of this benchmark that is meant; its fixed keys and its full fidelity hold.
+
+        Raises:
+            UnknownName: the metric is not answered, or the references of the release do not compare it.
+            MissingData: there are no references, as for a live oracle, or no recorded config is in the view.
+            InvalidArgument: `view` is not a view of this benchmark.
+
+        Example:
+            >>> bench.best().value  # doctest: +SKIP
+            86.3
+        """
+        from jahs.queries.best import best_of, recorded_in_full, search_best
+
+        (name,) = read_metrics([metric], known=self._oracle.metrics)
+        if view is not None and getattr(view, "bench", None) is not self:
+            raise InvalidArgument(f"view must be a view of this benchmark, got {show(view)}; make one by bench.view()")
+        fixed = {} if view is None else view.space.fixed
+        if isinstance(self._oracle, TableOracle):
+            return best_of(self, recorded_in_full(self._oracle, [name], fixed=fixed), name, is_exact=True)
+        if view is not None and self.kind == "surrogate":
+            return search_best(view, self._references.configs if self._has_references else [], name)
+        if name not in self._references.metrics:
+            raise UnknownName.of("metric", name, self._references.metrics)
+        return best_of(self, self._references.configs, name, is_exact=False)
 
     def reference_point(self, metrics: Iterable[str]) -> NDArray[np.float64]:
         """Return the frozen reference point of these metrics; an error lists those that exist."""
@@ -346,9 +378,13 @@ class Benchmark(Forms):
                 f"jahs.Benchmark({self.task.name!r}).reference_point(metrics)"
             )
         release = self._opened.release
-        if release is None or not release.has("references.json"):
+        if release is None or not self._has_references:
             raise MissingData(f"{self!r} has no references.json: no front and no reference point is frozen for it")
         return release.parse("references.json", References.from_dict)
+
+    @property
+    def _has_references(self) -> bool:
+        return self._opened.release is not None and self._opened.release.has("references.json")
 
 
 def _reopen(asked: Mapping[str, Any], sha256: str | None) -> Benchmark:
