@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
@@ -16,7 +17,7 @@ from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import Queryable
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, rows
 from jahs.spaces.configs import Config
-from jahs.spaces.space import STEP, Space
+from jahs.spaces.space import Space
 from jahs.tasks.metrics import METRICS
 
 __all__ = ["Best", "best_of", "recorded_in_full", "search_best"]
@@ -24,7 +25,7 @@ __all__ = ["Best", "best_of", "recorded_in_full", "search_best"]
 _MOST_ENUMERATED: Final = 50_000
 _N_RANDOM: Final = 20_000
 _N_KEPT: Final = 10
-_FACTORS: Final = (STEP, 1.1)
+_N_GRID: Final = 100
 
 
 class Best(NamedTuple):
@@ -69,19 +70,33 @@ def search_best(asked: Queryable, known: list[Config], metric: str) -> Best:
     """Return the best config of a space: exactly if it is small enough to ask for all of it, else by a search.
 
     A search starts from random configs and from the `known` ones, with the space's fixed values. It follows the
-    neighbours of the best ten until none is better, and then once more with smaller steps of the floats.
+    neighbours of the best ten until none is better, tries a grid of the floats at the best one, and does so again.
     """
     space = asked.space
     if (everything := _enumerate(space)) is not None:
         return best_of(asked, rows(everything), metric, is_exact=True)
     starts = [cast("Config", {**config, **space.fixed}) for config in known]
     beam = _best_few(asked, [*starts, *space.sample(_N_RANDOM, seed=0)], metric)
-    for factor in _FACTORS:
-        before: list[Config] = []
-        while beam[:1] != before[:1]:
-            near = [one for config in beam for one in space.neighbors(config, factor=factor)]
-            before, beam = beam, _best_few(asked, [*beam, *near], metric)
+    beam = _climb(asked, beam, metric)
+    beam = _climb(asked, _best_few(asked, [*beam, *_grid(space, beam[0])], metric), metric)
     return best_of(asked, beam, metric, is_exact=False)
+
+
+def _climb(asked: Queryable, beam: list[Config], metric: str) -> list[Config]:
+    """Return the best few configs, none of whose neighbours is better than the first."""
+    before: list[Config] = []
+    while beam[:1] != before[:1]:
+        near = [one for config in beam for one in asked.space.neighbors(config)]
+        before, beam = beam, _best_few(asked, [*beam, *near], metric)
+    return beam
+
+
+def _grid(space: Space, config: Config) -> list[Config]:
+    """Return the config with every pair of values, close to one another, of the floats that are searched."""
+    floats = [parameter for parameter in space.parameters.values() if parameter.kind == "float"]
+    axes = [np.geomspace(one.lower, one.upper, _N_GRID).tolist() for one in floats]
+    names = [parameter.name for parameter in floats]
+    return [cast("Config", {**config, **dict(zip(names, values, strict=True))}) for values in product(*axes)]
 
 
 def _best_few(asked: Queryable, configs: list[Config], metric: str) -> list[Config]:
