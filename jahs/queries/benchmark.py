@@ -272,7 +272,7 @@ class Benchmark(Forms):
 
         Example:
             >>> bench.best().value  # doctest: +SKIP
-            86.3
+            86.1
         """
         from jahs.queries.best import best_of, recorded_in_full, search_best
 
