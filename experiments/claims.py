@@ -142,9 +142,9 @@ def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
     faults = []
     if header.get("task") != bench.task.name:
         faults.append(f"task={header.get('task')!r}, but the task of this release is {bench.task.name!r}")
-    pinned = release_of(bench).sha256
-    if header.get("release") != pinned:
-        faults.append(f"release={header.get('release')!r}, but the pinned release is {pinned!r}")
+    pinned = release_of(bench)
+    if str(header.get("release")) not in pinned.answers_as:
+        faults.append(f"release={header.get('release')!r}, but the pinned release is {pinned.sha256!r}")
     if faults:
         raise ProtocolMismatch("\n".join(faults))
     try:
@@ -289,7 +289,7 @@ def _final_errors(view: View, chosen: Trial | None) -> tuple[float, float]:
 
 
 def _fixed_by_hand(view: View) -> dict[str, object]:
-    usual = View(view.bench, fidelities=tuple(view.fidelities), search=view.space.searched).space.fixed
+    usual = View(view.bench, fidelities=tuple(view.fidelities), search=view.space.searched, fixed="default").space.fixed
     return {name: value for name, value in view.space.fixed.items() if value != usual[name]}
 
 

@@ -64,11 +64,9 @@ def open_view(bench: Queryable, choice: ViewChoice, *, seed: int) -> View:
     sizes = {name: value for name, value in FULL_SIZES.items() if name not in choice.fidelities}
     if choice.search in {"all", "sizes"}:
         return View(bench, fidelities=choice.fidelities, fixed=sizes if choice.search == "all" else {})
-    fixed: dict[str, Any] = dict(sizes)
-    if choice.fixed_part == "random":
-        other = GROUPS["hyperparameters" if choice.search == "nas" else "architecture"]
-        sampled = jahs.space().sample(seed=_FIXED_PART + seed)
-        fixed |= {key: sampled[key] for key in other}  # type: ignore[literal-required]  # keys of Config
+    space, other = jahs.space(), GROUPS["hyperparameters" if choice.search == "nas" else "architecture"]
+    part = space.sample(seed=_FIXED_PART + seed) if choice.fixed_part == "random" else space.default()
+    fixed = {**sizes, **{key: part[key] for key in other}}  # type: ignore[literal-required]  # keys of Config
     return View(bench, fidelities=choice.fidelities, fixed=fixed, search=choice.search)
 
 

@@ -17,6 +17,8 @@ JahsError
 ├── OptimizerFailed    (RuntimeError) an optimiser raised or broke a simulation's rules; names it and the trial
 ├── MissingData        (OSError)      images or a release are not where they were looked for
 └── MissingDependency  (ImportError)  an optional package is needed; says what to install
+
+PoorView               (UserWarning)  a view fixes values with which no config is good; a warning, never raised
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ __all__ = [
     "NotRecorded",
     "OptimizerFailed",
     "OutOfSpace",
+    "PoorView",
     "ProtocolMismatch",
     "UnknownFormat",
     "UnknownName",
@@ -162,3 +165,7 @@ class MissingData(JahsError, OSError):
 
 class MissingDependency(JahsError, ImportError):
     """An optional package is needed; the message says what to install."""
+
+
+class PoorView(UserWarning):
+    """The best of 1,000 random configs of a view is below the median of the whole space."""

@@ -64,7 +64,8 @@ from surrogate.judging.quality import (
 )
 from surrogate.models.fitting import fit_each, read_params
 from surrogate.models.model import ForestSettings, Surrogate
-from surrogate.numbering import FIRST, number_after, standing_release
+from surrogate.numbering import FIRST, number_facts, standing_release
+from surrogate.reference import reference_config
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command
 from workshop.folders import commit, package_versions
@@ -148,7 +149,7 @@ def make_release(
         references, quality["references"] = _references_of(folder, measured.task.name, seed=seed)
         fill_release(folder, manifest_facts=facts, references=references, quality=rounded(quality))
         _check_size(folder)
-        facts["version"] = number_after(replaced, read_release(folder).manifest)
+        facts |= number_facts(replaced, read_release(folder).manifest)
         fill_release(folder, manifest_facts=facts)
     return quality
 
@@ -276,6 +277,7 @@ def _manifest_facts(
     """Return the manifest. Its command has placeholders for folders, whose content the digests identify."""
     options = [f"--{name.replace('_', '-')} {value}" for name, value in sorted(numbers.items())]
     given = ["--params PARAMS"] if has_params else []
+    reference = reference_config(measured, split)
     return {
         "task": measured.task.name,
         "version": FIRST,  # until it is compared with the release that it replaces
@@ -287,6 +289,7 @@ def _manifest_facts(
         "versions": package_versions(),
         "commit": commit(),
         "command": " ".join(["python -m surrogate.release RUNS --split SPLIT", *given, *options, "--out RELEASE"]),
+        **({} if reference is None else {"reference_config": reference}),
     }
 
 

@@ -28,6 +28,7 @@ class FakeBench:
     task = task("fashion_mnist_mini")
     space = space()
     max_epoch = 12
+    reference_config = space.fix({"N": 5, "W": 16}).default()
 
     @property
     def fidelities(self):

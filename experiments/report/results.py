@@ -102,8 +102,10 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     folder = read_folder(path)
     study = folder.study
     for task, facts in folder.tasks.items():
-        if (found := release_of(bench[task]).sha256) != facts.release:
-            raise ProtocolMismatch(f"{task}: the logs used release {facts.release[:16]}, this one is {found[:16]}")
+        if facts.release not in (found := release_of(bench[task])).answers_as:
+            raise ProtocolMismatch(
+                f"{task}: the logs used release {facts.release[:16]}, this one is {found.sha256[:16]}"
+            )
     wanted = study.repetitions(tasks=[*folder.tasks], arms=folder.arms, n_seeds=folder.n_seeds)
     repetitions = [repetition for repetition in wanted if (path / repetition.path).exists()]
     if not repetitions:

@@ -14,18 +14,18 @@ from dataclasses import asdict
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, ProtocolMismatch
+from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, ProtocolMismatch, UnknownName
 from jahs.models.forest import EngineKind
+from jahs.queries.answers import Answers
 from jahs.queries.citation import citation
 from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
 from jahs.queries.forms import Forms
 from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
-from jahs.queries.oracles.oracle import config_of
 from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import At
 from jahs.queries.result import Result
@@ -39,6 +39,7 @@ from jahs.spaces.space import Space
 from jahs.tasks.metrics import Metric, read_metrics
 
 if TYPE_CHECKING:
+    from jahs.queries.best import Best
     from jahs.queries.references import Front, References
     from jahs.queries.views import View
 
@@ -165,7 +166,8 @@ class Benchmark(Forms):
         """Return the metrics of one config at one epoch.
 
         Args:
-            config: all 14 keys.
+            config: all 14 keys, as a mapping or a pandas Series; of a ConfigSpace `Configuration`, those with more than
+                one value.
             at: an epoch in 1..max_epoch, or {"epoch": ...}; None is the last.
             seed: which draw of the training noise; None is the mean.
             metrics: some of `metrics`, our names or the published ones; None is all.
@@ -208,8 +210,8 @@ class Benchmark(Forms):
         step: int = 1,
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
-    ) -> dict[str, NDArray[Any]]:
-        """Return the metrics of one training, epoch by epoch, with the column "epoch".
+    ) -> Answers:
+        """Return the metrics of one training, epoch by epoch, with the column "epoch"; `to_pandas` makes it a table.
 
         Args:
             config: all 14 keys.
@@ -229,7 +231,7 @@ class Benchmark(Forms):
         answers = self._oracle.trajectory(
             found, epochs, seed=read_optional_seed(seed), metrics=self._read_metrics(metrics)
         )
-        return {"epoch": epochs, **answers}
+        return Answers({"epoch": epochs, **answers})
 
     def front(self, metrics: Iterable[str]) -> Front:
         """Return the best known trade-offs of these metrics; see `jahs.queries.references.Front`.
@@ -243,16 +245,48 @@ class Benchmark(Forms):
         """
         if not isinstance(self._oracle, TableOracle):
             return self._references.front(metrics)
+        from jahs.queries.best import recorded_in_full
         from jahs.queries.references import front_of
         from jahs.tasks.objectives import objective_matrix, read_objectives
 
         chosen = read_objectives(metrics, known=self._oracle.metrics)
         names = [one.metric.name for one in chosen]
         corner = self.reference_point(names)
-        configs = [config_of(row) for row in self._oracle.trained_in_full(names).tolist()]
-        if not configs:
-            raise MissingData(f"{self!r} has no config that is recorded at epoch {self.max_epoch}, and so no front")
+        configs = recorded_in_full(self._oracle, names)
         return front_of(configs, objective_matrix(self.query_many(configs, metrics=names), chosen), chosen, corner)
+
+    def best(self, metric: str = "valid_acc", view: View | None = None) -> Best:
+        """Return the best known config, its value and whether it is exact: what a regret is measured against.
+
+        A table has the best recorded config, exactly. A release has the best one on its reference fronts. A view of a
+        release has the best of all its configs, exactly, if they are at most 50,000; else the best that a search finds.
+
+        Args:
+            metric: what is compared, at the last epoch.
+            view: the view of this benchmark that is meant; its fixed keys and its full fidelity hold.
+
+        Raises:
+            UnknownName: the metric is not answered, or the references of the release do not compare it.
+            MissingData: there are no references, as for a live oracle, or no recorded config is in the view.
+            InvalidArgument: `view` is not a view of this benchmark.
+
+        Example:
+            >>> bench.best().value  # doctest: +SKIP
+            86.1
+        """
+        from jahs.queries.best import best_of, recorded_in_full, search_best
+
+        (name,) = read_metrics([metric], known=self._oracle.metrics)
+        if view is not None and getattr(view, "bench", None) is not self:
+            raise InvalidArgument(f"view must be a view of this benchmark, got {show(view)}; make one by bench.view()")
+        fixed = {} if view is None else view.space.fixed
+        if isinstance(self._oracle, TableOracle):
+            return best_of(self, recorded_in_full(self._oracle, [name], fixed=fixed), name, is_exact=True)
+        if view is not None and self.kind == "surrogate":
+            return search_best(view, self._references.configs if self._has_references else [], name)
+        if name not in self._references.metrics:
+            raise UnknownName.of("metric", name, self._references.metrics)
+        return best_of(self, self._references.configs, name, is_exact=False)
 
     def reference_point(self, metrics: Iterable[str]) -> NDArray[np.float64]:
         """Return the frozen reference point of these metrics; an error lists those that exist."""
@@ -266,13 +300,25 @@ class Benchmark(Forms):
         self,
         *,
         fidelities: str | Iterable[str] = ("epoch",),
-        fixed: Mapping[str, object] | None = None,
+        fixed: Mapping[str, object] | Literal["reference", "default"] = "reference",
         search: str | Iterable[str] = "all",
     ) -> View:
-        """Return this benchmark with some of N, W and Resolution as fidelities, or fixed; see `jahs.View`."""
+        """Return this benchmark with some of N, W and Resolution as fidelities, or fixed; see `jahs.View`.
+
+        The first query of a view whose fixed values you chose warns (`jahs.errors.PoorView`) if they are poor.
+        """
         from jahs.queries.views import View
 
-        return View(self, fidelities=fidelities, fixed=fixed, search=search)
+        view = View(self, fidelities=fidelities, fixed=fixed, search=search)
+        return view if fixed == "reference" or self.kind != "surrogate" else view.warn_if_poor()
+
+    @property
+    def reference_config(self) -> Config | None:
+        """A good config at full size, chosen on the validation split: where a view fixes what it does not search.
+
+        None if the release has none: an imported or older release, or recorded runs; and for live training.
+        """
+        return None if self._opened.release is None else self._opened.release.reference_config
 
     def quality(self) -> Mapping[str, Any]:  # Any: JSON
         """Return how good the models are on held-out configs.
@@ -332,9 +378,13 @@ class Benchmark(Forms):
                 f"jahs.Benchmark({self.task.name!r}).reference_point(metrics)"
             )
         release = self._opened.release
-        if release is None or not release.has("references.json"):
+        if release is None or not self._has_references:
             raise MissingData(f"{self!r} has no references.json: no front and no reference point is frozen for it")
         return release.parse("references.json", References.from_dict)
+
+    @property
+    def _has_references(self) -> bool:
+        return self._opened.release is not None and self._opened.release.has("references.json")
 
 
 def _reopen(asked: Mapping[str, Any], sha256: str | None) -> Benchmark:

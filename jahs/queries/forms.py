@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
+from jahs.queries.answers import Answers
 from jahs.queries.queryable import At
 from jahs.spaces.columns import Configs
 from jahs.spaces.fidelities import is_list
@@ -36,6 +37,8 @@ class Forms(ABC):
     fidelities: Mapping[str, tuple[float, ...]]
     max_epoch: int
     metrics: Mapping[str, Metric]
+    _fidelity_names: tuple[str, ...] = ("epoch",)
+    """The fidelities that `_read_fidelities` returns, one for each column."""
 
     @property
     def full(self) -> Mapping[str, float]:
@@ -50,12 +53,12 @@ class Forms(ABC):
         each_at: Sequence[At] | NDArray[np.integer] | None = None,
         seed: int | Sequence[int] | NDArray[np.integer] | None = None,
         metrics: Sequence[str] | None = None,
-    ) -> dict[str, NDArray[np.float64]]:
-        """Return the metrics of many configs as columns.
+    ) -> Answers:
+        """Return the metrics of many configs as columns, a dict of arrays with a method `to_pandas`.
 
         Args:
-            configs: configs one by one, or columns (one array per key; much faster); keys that a view fixes may be
-                left out.
+            configs: configs one by one, or columns (one array per key, or a DataFrame; much faster); keys that a view
+                fixes may be left out.
             at: one fidelity, columns are (n,); or a list of them, every config at each, columns are (n, n_fidelities).
             each_at: in place of `at`, one fidelity for each config; columns are (n,).
             seed: which draw of the training noise, one for all or a list with one for each; None is the mean.
@@ -75,7 +78,9 @@ class Forms(ABC):
             there = self._read_fidelities(each_at, name="each_at")
             if len(there) != len(found):
                 raise InvalidFidelity(f"each_at: {len(there)} fidelities for {len(found)} configs")
-            return self._answer(found, there, seed=seeds, metrics=metrics)
+            answered = Answers(self._answer(found, there, seed=seeds, metrics=metrics))
+            answered.rows = (there, self._fidelity_names, 1)
+            return answered
         asked = at if is_list(at) else [self.full if at is None else at]
         there = self._read_fidelities(asked, name="at")
         n_each = len(there)
@@ -85,9 +90,11 @@ class Forms(ABC):
             answers = self._answer(np.repeat(found, n_each, axis=0), spread, seed=repeated, metrics=metrics)
         except NotRecorded as err:
             raise err.per_config(n_each) from None
-        if asked is not at:
-            return answers
-        return {name: values.reshape(len(found), n_each) for name, values in answers.items()}
+        if asked is at:
+            answers = {name: values.reshape(len(found), n_each) for name, values in answers.items()}
+        answered = Answers(answers)
+        answered.rows = (spread, self._fidelity_names, n_each)
+        return answered
 
     def objectives(
         self, configs: Configs, *, at: At | None = None, metrics: Sequence[str] = ("valid_acc",)

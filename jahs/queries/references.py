@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument, InvalidConfig, UnknownFormat, UnknownName
+from jahs.queries.answers import to_frame
 from jahs.queries.queryable import Queryable
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, config_ids, rows, validate_columns
@@ -44,7 +45,7 @@ _Rows = npt.NDArray[np.intp]
 _Combination: TypeAlias = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Front:
     """The best known trade-offs of one combination of metrics.
 
@@ -59,6 +60,27 @@ class Front:
     configs: tuple[Config, ...]
     F: _Floats
     reference_point: _Floats
+
+    def __repr__(self) -> str:
+        labels = ", ".join(objective.label for objective in self.objectives)
+        ends = [", ".join(f"{value:.4g}" for value in point) for point in (self.ideal, self.nadir)]
+        return (
+            f"<Front of {len(self.configs)} configs: {labels}\n"
+            f" ideal {ends[0]}; nadir {ends[1]}\n"
+            f" hypervolume {self.hypervolume:.4g}>"
+        )
+
+    def to_pandas(self) -> Any:  # Any: pandas is not a dependency
+        """Return a DataFrame with one row per config: its keys and its metrics, in their own units.
+
+        Raises:
+            MissingDependency: pandas is not installed.
+        """
+        columns: dict[str, Any] = {key: [config[key] for config in self.configs] for key in CONFIG_KEYS}
+        measured = {
+            one.metric.name: one.measured(values) for one, values in zip(self.objectives, self.F.T, strict=True)
+        }
+        return to_frame({**columns, **measured})
 
     @property
     def metrics(self) -> _Combination:
@@ -111,6 +133,16 @@ class References:
         self._F = F  # (n_configs, n_metrics)
         self._metrics = tuple(metrics)
         self._fronts = dict(fronts)  # combination -> rows of its front, reference point
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that are compared."""
+        return self._metrics
+
+    @property
+    def configs(self) -> list[Config]:
+        """Every config on a front."""
+        return rows(self._columns)
 
     @property
     def combinations(self) -> tuple[_Combination, ...]:

@@ -9,12 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, MissingData, UnknownFormat
 from jahs.models.forest import Engine, EngineKind, Forest, map_forest, open_engine
 from jahs.models.forest.storage import parse_forest
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
 from jahs.release.models import Models
 from jahs.release.table import RecordedTable, parse_table_npz
+from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import show
 from jahs.tasks.definitions import Task, task
 
@@ -161,6 +162,24 @@ class Release:
     def quality(self) -> Any:  # Any: JSON
         """How good the models are, or None."""
         return self._json("quality.json") if self.has("quality.json") else None
+
+    @property
+    def reference_config(self) -> Config | None:
+        """A good config, at which a view fixes what it does not search; None if the manifest has none.
+
+        Raises:
+            CorruptFile: it is not a config.
+        """
+        try:
+            return validate(self.facts["reference_config"]) if "reference_config" in self.facts else None
+        except InvalidConfig as err:
+            raise CorruptFile(f"{self.path / MANIFEST}: reference_config: {err}; restore the file") from err
+
+    @property
+    def answers_as(self) -> frozenset[str]:
+        """The sha256 of this release, and of those before it that give the same answers, as its manifest says."""
+        before = self.facts.get("same_answers", ())
+        return frozenset({self.sha256, *(one for one in before if isinstance(one, str))})
 
     def verify(self) -> None:
         """Check size and sha256 of every file, and that there is no other file, folder or link.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from jahs.spaces.configs import (
     check_many,
     config_codes,
     digest,
+    is_frame,
     key_faults,
     many_faults,
     validate_many,
@@ -28,7 +29,9 @@ __all__ = [
     "COLUMN_DTYPES",
     "Columns",
     "Configs",
+    "Frame",
     "RowFaults",
+    "as_columns",
     "codes",
     "columns_of_codes",
     "config_ids",
@@ -40,8 +43,23 @@ __all__ = [
 Columns: TypeAlias = dict[str, npt.NDArray[np.generic]]
 """Many configs: one array per key, all of the same length."""
 
-Configs: TypeAlias = Iterable[Mapping[str, object]] | Mapping[str, npt.NDArray[np.generic]]
-"""What a function of many configs takes: mappings one by one, or columns (much faster)."""
+
+class Frame(Protocol):
+    """A DataFrame."""
+
+    @property
+    def columns(self) -> Any:  # Any: pandas is not a dependency, here and below
+        """The names of the columns."""
+
+    def to_dict(self) -> Any:
+        """Return it as a dict."""
+
+    def __getitem__(self, name: Any, /) -> Any:
+        """Return a column."""
+
+
+Configs: TypeAlias = Iterable[Mapping[str, object]] | Mapping[str, npt.NDArray[np.generic]] | Frame
+"""What a function of many configs takes: mappings one by one, or columns, also as a DataFrame (much faster)."""
 
 COLUMN_DTYPES: Final = {
     name: np.dtype(f"U{max(len(str(choice)) for choice in PARAMETERS[name].choices)}" if text == "string" else text)
@@ -111,12 +129,21 @@ def ids_of_codes(found: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
     return np.array([digest(packed[at : at + width]) for at in range(0, len(packed), width)], dtype=np.uint64)
 
 
+def as_columns(configs: Configs) -> Iterable[Mapping[str, object]] | Mapping[str, npt.NDArray[np.generic]]:
+    """Return a DataFrame as a mapping of columns, and anything else unchanged."""
+    if not is_frame(configs):
+        return configs  # type: ignore[return-value]  # no DataFrame
+    frame = cast("Frame", configs)
+    return {name: frame[name].to_numpy() for name in frame.columns}
+
+
 def codes(configs: Configs) -> npt.NDArray[np.float64]:
     """Return the `config_codes` of every config, given one by one or as columns, of shape (n_configs, 14).
 
     Raises:
         InvalidConfig: faults of the first faulty configs, with their positions; how many there are in all.
     """
+    configs = as_columns(configs)
     if isinstance(configs, Mapping):
         return _codes_of_columns(configs)
     check_many(configs)

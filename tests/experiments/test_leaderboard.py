@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
+import shutil
 
 import pytest
 
+import jahs
 from experiments.leaderboard import find_logs, leaderboard, main
 from experiments.optimizers import make
 from experiments.repetitions import open_view
@@ -127,6 +130,16 @@ def test_values_that_a_view_fixes_by_hand_stand_beside_the_optimiser(tmp_path, b
     assert line_of(None, None) == line_of(0.1) == ""
     assert line_of(0.03, 0.03) == "LearningRate=0.03"
     assert line_of(0.03, None) == line_of(0.03, 0.04) == "LearningRate varies"
+
+
+def test_a_log_of_an_older_release_with_the_same_answers_still_counts(tmp_path, log, release):
+    newer = tmp_path / "newer"
+    shutil.copytree(release, newer)
+    manifest = json.loads((newer / "manifest.json").read_text())
+    manifest["same_answers"] = [hashlib.sha256((release / "manifest.json").read_bytes()).hexdigest()]
+    (newer / "manifest.json").write_text(json.dumps(manifest))
+    boards, refused = boards_of(jahs.Benchmark("fashion_mnist_mini", release=newer), log)
+    assert (len(boards), refused) == (1, [])
 
 
 def better(header, trials, ending):

@@ -12,6 +12,7 @@ from experiments.repetitions import open_view
 from experiments.studies import STUDIES, find_study
 from experiments.studies.study import Study, ViewChoice
 from jahs.errors import InvalidArgument, UnknownName
+from jahs.queries.views import View
 from jahs.spaces.space import GROUPS
 from jahs.tasks.metrics import METRICS
 from tests.fake_benchmark import FakeBenchmark
@@ -22,6 +23,15 @@ ARMS = [pytest.param(study, arm, id=f"{study.name}-{arm.name}") for study in STU
 
 def test_there_are_five_studies():
     assert list(STUDIES) == ["joint", "fidelity", "multiobjective", "baselines", "truth"]
+
+
+@pytest.mark.parametrize("search", ["nas", "hpo"])
+def test_an_arm_at_the_default_stays_there_whatever_the_reference_is(search):
+    bench = FakeBenchmark()
+    bench.reference_config = bench.space.sample(seed=5)
+    fixed = open_view(bench, ViewChoice(search=search), seed=0).space.fixed
+    assert fixed == View(bench, search=search, fixed="default").space.fixed
+    assert fixed != View(bench, search=search).space.fixed
 
 
 @pytest.mark.parametrize(("study", "arm"), ARMS)

@@ -9,27 +9,31 @@ A view asks the benchmark that it was made from; it holds no data. Code that tak
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, cast, overload
+from typing import Any, Final, Literal, Protocol, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import InvalidFidelity
+from jahs.errors import InvalidFidelity, MissingData, PoorView
 from jahs.queries.forms import Forms
 from jahs.queries.queryable import At, Queryable
 from jahs.queries.result import Result
-from jahs.queries.views.choices import SIZES, legal_values, read_choices, read_size
+from jahs.queries.views.choices import REFERENCE, SIZES, legal_values, read_choices, read_size
 from jahs.schema import CONFIG_KEYS
-from jahs.spaces.columns import Configs, RowFaults, codes, columns_of_codes
-from jahs.spaces.configs import Config, check_many
+from jahs.spaces.columns import Configs, RowFaults, as_columns, codes, columns_of_codes
+from jahs.spaces.configs import Config, as_mapping, check_many
 from jahs.spaces.fidelities import read_budget, read_epoch
-from jahs.spaces.parameters import Value, is_real, show
+from jahs.spaces.parameters import PARAMETERS, Value, is_real, show
 from jahs.spaces.seeds import Seeds
+from jahs.spaces.space import Space
 
 __all__ = ["View"]
+
+_N_CHECKED: Final = 1_000
 
 
 class _ReadEpoch(Protocol):
@@ -51,7 +55,7 @@ class View(Forms):
         bench: Queryable,
         *,
         fidelities: str | Iterable[str] = ("epoch",),
-        fixed: Mapping[str, object] | None = None,
+        fixed: Mapping[str, object] | Literal["reference", "default"] = REFERENCE,
         search: str | Iterable[str] = "all",
     ) -> None:
         """Make a view.
@@ -59,30 +63,62 @@ class View(Forms):
         Args:
             bench: what answers.
             fidelities: some of epoch, N, W and Resolution. Without "epoch", every query is at the last epoch.
-            fixed: values of keys that are not searched.
+            fixed: what the keys that are not searched are fixed at: "reference", the benchmark's `reference_config`;
+                "default", JAHS-Bench-201's default; or values of some keys, with those of the reference for the others.
+                N, W and Resolution have their full values unless you give others.
             search: "all" that is neither fixed nor a fidelity, "nas" (the cell alone), "hpo" (how it is trained alone)
-                or the keys that are searched. What is left over has JAHS-Bench-201's default, but for N, W and
-                Resolution, which have their full values.
+                or the keys that are searched.
 
         Raises:
             InvalidArgument: names or values that do not exist or contradict one another, every fault at once.
+            MissingData: the reference config is needed, and `bench` has none.
         """
         self.bench = bench
-        names, self.space = read_choices(fidelities, fixed, search)
+        names, self.space = read_choices(fidelities, fixed, search, partial(_reference_of, bench))
         self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
         self._fixed = self.space.fixed
-        self._asked = ("epoch", *(name for name in SIZES if name in names))
+        self._fidelity_names = ("epoch", *(name for name in SIZES if name in names))
         self.max_epoch = bench.max_epoch
         self.metrics = dict(bench.metrics)
+        self._is_unchecked = False
 
     def __repr__(self) -> str:
-        fixed = ", ".join(
-            f"{name}={value}" for name, value in self.space.fixed_items if name in SIZES and name not in self.fidelities
-        )
-        searched = f"{len(self.space.searched)} keys searched"
+        searched = [name for name, parameter in self.space.parameters.items() if len(parameter.choices) != 1]
+        fixed = ", ".join(_assignments(self._own_fixed)) or "nothing"
         return (
-            f"<View of {self.bench!r}: {searched}; fidelities {', '.join(self.fidelities)}; fixed {fixed or 'no size'}>"
+            f"<View of {self.bench!r}: searches {', '.join(searched) or 'nothing'}; fidelities "
+            f"{', '.join(self.fidelities)}; fixes {fixed}>"
         )
+
+    @property
+    def _own_fixed(self) -> dict[str, Value]:
+        """What is fixed by choice: neither a fidelity nor a key with one value."""
+        return {
+            name: value
+            for name, value in self._fixed.items()
+            if name not in self.fidelities and len(PARAMETERS[name].choices) != 1
+        }
+
+    def warn_if_poor(self) -> View:
+        """Return this view, which at its first query warns if even good configs of it are poor; see `PoorView`."""
+        self._is_unchecked = bool(self._own_fixed)
+        return self
+
+    def _check(self, *, stacklevel: int = 3) -> None:
+        """Warn if the best of many random configs of this view is worse than half of the whole space."""
+        self._is_unchecked = False  # whatever comes of it, and for the queries below
+        own, whole = (
+            self.bench.query_many(space.sample_columns(_N_CHECKED, seed=0), metrics=("valid_acc",))["valid_acc"]
+            for space in (self.space, Space())
+        )
+        if (best := own.max()) < (median := np.median(whole)):
+            warnings.warn(
+                f"this view fixes {', '.join(_assignments(self._own_fixed))}: the best of {_N_CHECKED:,} random "
+                f"configs has valid_acc {best:.1f} %, below the median {median:.1f} % of the whole space; "
+                f"fix other values, or leave fixed at {REFERENCE!r}",
+                PoorView,
+                stacklevel=stacklevel,
+            )
 
     @overload
     def sample(self, n: None = None, *, seed: int | None) -> Config: ...
@@ -145,6 +181,8 @@ class View(Forms):
         Raises:
             InvalidConfig, InvalidFidelity, UnknownName: every fault at once.
         """
+        if self._is_unchecked:
+            self._check()
         there = self._read(at)
         result = self.bench.query(self._whole(config, there), at=int(there["epoch"]), seed=seed, metrics=metrics)
         return replace(result, fidelity=there)
@@ -163,6 +201,8 @@ class View(Forms):
 
         A training passes through its epochs whether they are fidelities or not, so any view has trajectories.
         """
+        if self._is_unchecked:
+            self._check()
         given = _mapping(to)
         last = read_epoch(given.pop("epoch"), self.max_epoch, name="to") if "epoch" in given else self.max_epoch
         whole = self._whole(config, self._read(given))
@@ -174,8 +214,13 @@ class View(Forms):
 
     def _whole(self, config: Mapping[str, object], there: Mapping[str, float]) -> Config:
         """Return all 14 keys of a config at a fidelity."""
-        whole = self.space.validate({**self._fixed, **config} if isinstance(config, Mapping) else config)
+        whole = self.space.validate(self._completed(config))
         return cast("Config", {**whole, **_sizes(there)})
+
+    def _completed(self, config: Mapping[str, object]) -> Mapping[str, object]:
+        """Return a config with the keys that the view fixes, where it lacks them; what is none is returned as it is."""
+        given = as_mapping(config)
+        return {**self._fixed, **given} if isinstance(given, Mapping) else config
 
     def _answer(
         self,
@@ -185,8 +230,10 @@ class View(Forms):
         seed: Seeds,
         metrics: Sequence[str] | None,
     ) -> dict[str, npt.NDArray[np.float64]]:
+        if self._is_unchecked:
+            self._check(stacklevel=4)
         found = found.copy()
-        found[:, [CONFIG_KEYS.index(name) for name in self._asked[1:]]] = there[:, 1:]
+        found[:, [CONFIG_KEYS.index(name) for name in self._fidelity_names[1:]]] = there[:, 1:]
         return self.bench.query_many(
             columns_of_codes(found), each_at=there[:, 0].astype(np.int64), seed=seed, metrics=metrics
         )
@@ -194,6 +241,7 @@ class View(Forms):
     def _read_configs(self, configs: Configs) -> npt.NDArray[np.float64]:
         """Return every config as codes, with the keys that the view fixes, none of them contradicted."""
         fixed = self._fixed
+        configs = as_columns(configs)
         if isinstance(configs, Mapping):
             first: Any = next(iter(configs.values()), ())  # Any: whatever a user takes for a column
             # Of no dimensions: one config, which is refused. A list is long, whatever it holds.
@@ -201,7 +249,7 @@ class View(Forms):
             found = codes({**{name: np.full(shape, value) for name, value in fixed.items()}, **configs})
         else:
             check_many(configs)
-            found = codes([{**fixed, **one} if isinstance(one, Mapping) else one for one in configs])
+            found = codes([self._completed(one) for one in configs])
         faults = RowFaults(len(found))
         for name, value in fixed.items():
             column = columns_of_codes(found)[name]
@@ -216,7 +264,9 @@ class View(Forms):
         name: str,  # noqa: ARG002  # a fault names the fidelity
     ) -> npt.NDArray[np.float64]:
         there = [self._read(one) for one in at]
-        return np.array([[one[name] for name in self._asked] for one in there]).reshape(len(there), len(self._asked))
+        return np.array([[one[name] for name in self._fidelity_names] for one in there]).reshape(
+            len(there), len(self._fidelity_names)
+        )
 
     def _read(self, at: object, read: _ReadEpoch = read_epoch) -> dict[str, float]:
         """Return a whole fidelity of this view; `read` reads the epoch."""
@@ -245,6 +295,18 @@ class View(Forms):
         if faults:
             raise InvalidFidelity("\n".join(faults))
         return there
+
+
+def _reference_of(bench: Queryable) -> Config:
+    if (found := getattr(bench, "reference_config", None)) is None:
+        raise MissingData(
+            f"{bench!r} has no reference_config; give fixed='default', or values for every key that is not searched"
+        )
+    return cast("Config", found)
+
+
+def _assignments(values: Mapping[str, Value]) -> list[str]:
+    return [f"{name}={value}" for name, value in values.items()]
 
 
 def _mapping(at: object) -> dict[str, object]:
