@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, get_args
 
-from jahs.errors import InvalidArgument, ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch, UnknownName
 from jahs.files.hashing import sha256_file
 from jahs.files.runs import read_configs, read_profile, read_protocol, read_runs, run_shards
 from jahs.models.forest import EngineKind
@@ -21,6 +21,7 @@ from jahs.release import RecordedTable, Release, find_release, read_release
 from jahs.release.manifest import read_manifest
 from jahs.spaces.parameters import show
 from jahs.tasks.definitions import task as task_called
+from jahs.tasks.own import task_recorded_as
 
 __all__ = ["Asked", "Opened", "open_oracle", "sha256_of"]
 
@@ -99,7 +100,7 @@ def _open(asked: Asked) -> Opened:
         return _open_runs(runs, asked.task)
     folder = find_release(asked.task, asked.release, save_dir=asked.save_dir)
     release = read_release(folder)
-    if release.task.name != asked.task:
+    if release.task.name != task_called(asked.task).name:
         raise ProtocolMismatch(f"{folder} is a release of {release.task.name}, not of {asked.task}")
     if asked.sha256 not in {None, release.sha256}:
         assert asked.sha256 is not None
@@ -139,12 +140,15 @@ def _open_runs(folder: Path, task: str) -> Opened:
     """Open a folder of runs in the format of `jahs.files.runs`, which requires pyarrow."""
     protocol = read_protocol(folder)
     facts = protocol.facts.get("task")
-    recorded = facts.get("name") if isinstance(facts, dict) else facts
-    if recorded != task:
-        raise ProtocolMismatch(f"{folder} has runs of {recorded}, not of {task}")
+    try:
+        recorded = task_recorded_as(facts)
+    except (InvalidArgument, UnknownName) as err:
+        raise CorruptFile(f"{folder / 'protocol.json'}: {err}") from err
+    if recorded.name != task_called(task).name:
+        raise ProtocolMismatch(f"{folder} has runs of {recorded.name}, not of {task}")
     table = RecordedTable(configs=read_configs(folder), runs=read_runs(folder), profile=read_profile(folder))
     return Opened(
-        oracle=TableOracle(table, task_called(task)),
+        oracle=TableOracle(table, recorded),
         description=f"runs, {folder}",
         folder=folder,
         sha256=_sha256_of_runs(folder),
