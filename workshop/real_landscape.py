@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
+from jahs.files.sealed_json import read_sealed
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.cell import Cell
 from jahs.spaces.cell.index import nb201_indices
@@ -32,10 +33,12 @@ __all__ = [
     "EPOCHS",
     "N_CELLS",
     "cell_configs",
+    "check_path",
     "compare_cells",
     "compare_with_landscape",
     "known",
     "read_cell_accuracies",
+    "read_check",
 ]
 
 EPOCHS: Final = (200, 20, 3)
@@ -64,10 +67,11 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
         landscape: an imported release of the real task.
 
     Returns:
-        Facts for JSON: `epochs` (correlations by real epoch), `marginals` (mean accuracy of each value, ours and the
-        real one's), `shares` (of the variance of ranks that each key explains alone, and that the learning rate and
-        weight decay explain together beyond that), `resolution` (mean accuracy at 1 less that at 0.25, ours and the
-        real one's, and their ratio). What is not defined, for want of configs, is null.
+        Facts for JSON: `n_configs`, of them `n_full_size`; `epochs` (correlations by real epoch), `marginals` (mean
+        accuracy of each value, ours and the real one's), `shares` (of the variance of ranks that each key explains
+        alone, and that the learning rate and weight decay explain together beyond that), `resolution` (mean accuracy
+        at 1 less that at 0.25, ours and the real one's, and their ratio). What is not defined, for want of configs, is
+        null.
 
     Raises:
         InvalidArgument: fewer than 3 configs, or the release has not as many epochs.
@@ -87,6 +91,7 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
     is_full = np.all([columns[key] == PARAMETERS[key].choices[-1] for key in ("N", "W", "Resolution")], axis=0)
     return {
         "n_configs": len(accuracies),
+        "n_full_size": int(is_full.sum()),
         "epochs": {str(epoch): _agreement(accuracies, real[epoch], groups.ravel(), is_full) for epoch in EPOCHS},
         "marginals": {
             key: _marginal(values, accuracies, real[EPOCHS[0]]) for key, values in columns.items() if key != "Optimizer"
@@ -96,6 +101,29 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
         },
         "resolution": _resolution(columns["Resolution"], accuracies, real[EPOCHS[0]]),
     }
+
+
+def check_path(runs: Path) -> Path:
+    """Return where the saved comparison of a folder of runs is: `data/TASK/landscape.json`."""
+    return runs.resolve().parent / "landscape.json"
+
+
+def read_check(runs: Path, *, protocol: str) -> dict[str, Any] | None:  # Any: JSON
+    """Return the saved comparison of a folder of runs, or None.
+
+    Raises:
+        CorruptFile, UnknownFormat: the file is damaged, or was written by another version.
+        ProtocolMismatch: it is about runs of another protocol.
+    """
+    path = check_path(runs)
+    if not path.exists():
+        return None
+    found = read_sealed(path)
+    if found.get("protocol") != protocol:
+        raise ProtocolMismatch(
+            f"{path} is about protocol {found.get('protocol')}, the runs have {protocol}; save it anew"
+        )
+    return found
 
 
 def cell_configs(indices: Iterable[int]) -> list[Config]:

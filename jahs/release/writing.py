@@ -50,7 +50,7 @@ def write_release(
         OutOfSpace: the disk is full; nothing was left behind.
     """
     if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
-        raise InvalidArgument(f"{path} exists and is no release; choose another folder, or empty it")
+        raise InvalidArgument(f"{path} exists and is not a release; choose another folder, or empty it")
     with out_of_space(path), change_folder(path) as beside:
         fill_release(
             beside,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ from jahs.tasks.metrics import ACCURACIES
 from jahs.tasks.own import task_recorded_as
 from pipeline.sampling import group_positions
 from workshop.ranks import kendall_tau
+from workshop.real_landscape import read_check
 
 __all__ = ["NOISY", "Measured", "SeedNoise", "read_measured", "seed_noise"]
 
@@ -58,6 +60,7 @@ class Measured:
         macs: of each, the multiply-adds.
         curves: of each, every metric of `NOISY` by epoch, (n_configs, max_epoch), of the first seed that finished.
         group_of_any: the group of every config with a run, finished or not, by its id.
+        landscape: the saved comparison with the real landscape (`pipeline.pilot --save`), or None.
     """
 
     task: Task
@@ -73,6 +76,7 @@ class Measured:
     macs: NDArray[np.float64]
     curves: dict[str, NDArray[np.float64]]
     group_of_any: dict[int, int]
+    landscape: Mapping[str, Any] | None  # Any: JSON
 
     @property
     def n_configs(self) -> int:
@@ -148,6 +152,7 @@ def read_measured(path: Path) -> Measured:
         macs=np.asarray(n_macs(encode({key: used[key] for key in CONFIG_KEYS}, 1), chosen), dtype=np.float64),
         curves={name: curves[name].astype(np.float64).reshape(len(ids), n_epochs) for name in NOISY},
         group_of_any=group_of_any,
+        landscape=read_check(path, protocol=protocol.digest),
     )
 
 

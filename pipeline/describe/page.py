@@ -60,6 +60,12 @@ _ABOUT_NOISE: Final = """Two trainings of one config with different seeds, at th
     contains interference from other work on the machine. Parameters and multiply-adds are computed and have no noise;
     for `latency` see the quiet profile."""
 
+_FEWEST_AT_FULL_SIZE: Final = 10
+
+_ABOUT_LANDSCAPE: Final = """Validation accuracy at the last epoch of {n:,} uniform configs, one training each, against
+    JAHS-Bench-201's surrogate of CIFAR-10 at three of its 200 epochs (`python -m pipeline.pilot --runs RUNS --landscape
+    RELEASE --save`). A task that ranks configs as full training does agrees most with epoch 200."""
+
 _ABOUT_UNTRAINED: Final = """Scores of untrained networks (`python -m pipeline.proxies`), with the initial weights of
     seed 0, against validation accuracy at the last epoch. Baselines: two exact costs, and accuracy after one epoch.
     Higher scores rank first, NaN last."""
@@ -68,7 +74,7 @@ _ABOUT_UNTRAINED: Final = """Scores of untrained networks (`python -m pipeline.p
 def describe(measured: Measured) -> Document:
     """Return the page about a folder of runs."""
     n_configs, n_runs = _count(measured.n_configs, "config"), _count(len(measured.last["seed"]), "training")
-    parts = (_protocol, _counts, _groups, _profile, _results, _agreement, _untrained, _noise)
+    parts = (_protocol, _counts, _landscape, _groups, _profile, _results, _agreement, _untrained, _noise)
     with mpl.rc_context(dict(style())):
         return Document(
             title=f"What was measured: {measured.task.title}",
@@ -127,6 +133,33 @@ def _counts(measured: Measured) -> Iterator[str | Block]:
         spent = [_number(f(cost), 1) for f in (np.nanmean, np.nanmax)] if is_known else ["–", "–"]
         hardware.append((*facts, f"{len(cost):,}", *spent))
     yield _table(("processor", "device", "torch", "runs", "mean core-s per run", "most"), hardware, n_labels=3)
+
+
+def _landscape(measured: Measured) -> Iterator[str | Block]:
+    """Say how far the task ranks configs as the real benchmark does; nothing where that was not compared."""
+    found = measured.landscape
+    if found is None:
+        return
+    yield "Does it rank configs as the real benchmark does?"
+    yield Text(_ABOUT_LANDSCAPE.format(n=found["n_configs"]))
+    keys: tuple[str, ...] = ("tau", "tau_within_groups", "rho_full_size")
+    if found["n_full_size"] < _FEWEST_AT_FULL_SIZE:
+        keys = keys[:2]
+    rows = [
+        (
+            f"{epoch} of 200",
+            f"{_number(_or_nan(of['rho']))} ({_number(_or_nan(of['rho_low']))} to {_number(_or_nan(of['rho_high']))})",
+            *(_number(_or_nan(of[key])) for key in keys),
+        )
+        for epoch, of in sorted(found["epochs"].items(), key=lambda each: -int(each[0]))
+    ]
+    names = ("Kendall's tau", "tau within groups", f"Spearman at full size, {found['n_full_size']} configs")
+    yield _table(("real epoch", "Spearman (95 % interval)", *names[: len(keys)]), rows)
+    effect = found["resolution"]
+    yield Text(
+        f"Resolution 1 instead of 0.25 gains {_number(_or_nan(effect['ours']), 1)} points here and "
+        f"{_number(_or_nan(effect['real']), 1)} points on the real landscape."
+    )
 
 
 def _groups(measured: Measured) -> Iterator[str | Block]:
@@ -240,8 +273,8 @@ def _untrained(measured: Measured) -> Iterator[str | Block]:
     yield Text(_ABOUT_UNTRAINED)
     yield Text(
         "Webber's rank-biased overlap looks at the top: the best tenth has 90 % of its weight. Random rankings have "
-        f"an overlap of {random_overlap(measured):.2f}. Tau within groups is the mean over the fidelity groups, weighted "
-        "by their numbers of pairs: N, W and Resolution are fixed there."
+        f"an overlap of {random_overlap(measured):.2f}. Tau within groups is the mean over the fidelity groups, "
+        "weighted by their numbers of pairs: N, W and Resolution are fixed there."
     )
     head = ("score", "configs", "Kendall's tau", "Spearman", "rank-biased overlap", "tau within groups")
     rows = [
@@ -288,6 +321,10 @@ def _words(value: object) -> str:
 
 def _count(n: int, what: str) -> str:
     return f"{n:,} {what}" + ("" if n == 1 else "s")
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _number(value: float, digits: int = 3) -> str:

@@ -281,3 +281,22 @@ def test_the_caveat_of_a_task_is_the_first_paragraph(measured: Measured, caveat:
     first = page.split("\n\n")[1]
     assert first.startswith("216 configs") if caveat is None else first == "**Caveat:** Short training."
     assert ("Caveat" in page) == (caveat is not None)
+
+
+def test_a_saved_comparison_with_the_real_landscape_is_on_the_page(measured: Measured) -> None:
+    epoch = {"rho": 0.9, "rho_low": 0.8, "rho_high": 0.95, "tau": 0.7, "tau_within_groups": None, "rho_full_size": 0.6}
+    check = {
+        "n_configs": 81,
+        "n_full_size": 12,
+        "epochs": {"20": epoch, "200": epoch, "3": epoch},
+        "resolution": {"ours": 12.75, "real": 15.21, "ratio": 0.84},
+    }
+    page = to_markdown(describe(replace(measured, landscape=check)), has_png=False)
+    rows = [line for line in page.splitlines() if " of 200 |" in line]
+    assert rows[0] == "| 200 of 200 | 0.900 (0.800 to 0.950) | 0.700 | – | 0.600 |"
+    assert [row.split()[1] for row in rows] == ["200", "20", "3"]
+    assert "gains 12.8 points here and 15.2 points on the real landscape" in page
+    few = to_markdown(describe(replace(measured, landscape={**check, "n_full_size": 3})), has_png=False)
+    assert "Spearman at full size" in page
+    assert "Spearman at full size" not in few
+    assert "real landscape" not in to_markdown(describe(measured), has_png=False)

@@ -228,7 +228,7 @@ def forget_task(folder):
     ("spoil", "message"),
     [
         (drop_column, "lacks the columns W"),
-        (mix_protocols, "has rows of ffffffffffffffff"),
+        (mix_protocols, "but rows of ffffffffffffffff"),
         (forget_configs, "5 configs of the runs are not in configs.parquet: "),
         (double_configs, "2 ids occur more than once in configs.parquet: "),
         (spoil_configs, "LearningRate=nan"),

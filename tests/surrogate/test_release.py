@@ -219,7 +219,7 @@ def spoil_protocol(runs: Table) -> Table:
     [
         (spoil_nan, "valid_acc: 2 of"),
         (spoil_twice, "1 runs have two different outcomes"),
-        (spoil_protocol, "has rows of no"),
+        (spoil_protocol, "but rows of no"),
     ],
     ids=["nan", "duplicates", "protocols"],
 )  # fmt: skip

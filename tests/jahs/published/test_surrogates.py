@@ -407,7 +407,7 @@ def handle_of(trees, change):
     ("change", "error", "fault"),
     [
         (lambda m: m["gradient_booster"]["model"]["trees"][1].pop("split_indices"), CorruptFile, "split_indices"),
-        (lambda m: m["gradient_booster"]["model"]["trees"][1]["left_children"].pop(), CorruptFile, "unequal length"),
+        (lambda m: m["gradient_booster"]["model"]["trees"][1]["left_children"].pop(), CorruptFile, "differ in length"),
         (lambda m: m["gradient_booster"]["model"]["trees"][1].update(categories=[1]), UnknownFormat, "categorical"),
         (lambda m: m["gradient_booster"]["model"]["trees"].append({}), CorruptFile, "not the JSON"),
         (lambda m: m["gradient_booster"]["model"].pop("trees"), CorruptFile, "trees"),
