@@ -84,8 +84,8 @@ def define(settings: Settings) -> Task:
     for part in SPLIT_PARTS:
         if missing := {*range(chosen.n_classes)} - {*np.unique(pool.labels[getattr(split, part)]).tolist()}:
             raise InvalidArgument(
-                f"{settings.images}: no image of class {min(missing)} in {part} (n={getattr(chosen, f'n_{part}')}); give more "
-                f"images of it, or a larger --{part}"
+                f"{settings.images}: no image of class {min(missing)} in {part} (n={len(getattr(split, part))}); give "
+                f"more images of it, or a larger --{part}"
             )
     chosen = dataclasses.replace(chosen, index_digest=split.digest)
     load_images(chosen, data_dir=settings.images, resolutions=(0.25,))  # whatever else collecting would refuse

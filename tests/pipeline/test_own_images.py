@@ -61,10 +61,11 @@ def test_class_folders_are_labelled_by_sorted_name(tmp_path, ending):
     assert pool.labels.tolist() == [0, 0, 1, 1]
 
 
-def test_grey_pngs_have_one_channel(tmp_path):
+@pytest.mark.parametrize("ending", ["png", "tiff", "jpg", "jpeg"])
+def test_grey_images_have_one_channel(tmp_path, ending):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        Image.new("L", (8, 8), 7).save(tmp_path / name / "one.png")
+        Image.new("L", (8, 8), 7).save(tmp_path / name / f"one.{ending}")
     assert read_own_images(tmp_path).images.shape == (2, 1, 8, 8)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, get_args
 
-from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownName
 from jahs.files.hashing import sha256_file
 from jahs.files.runs import read_configs, read_profile, read_protocol, read_runs, run_shards
 from jahs.models.forest import EngineKind
@@ -98,7 +98,7 @@ def _open(asked: Asked) -> Opened:
         return Opened(oracle=open_live(task_called(asked.task)), description="trains on this machine")
     if (runs := _runs_folder(asked)) is not None:
         return _open_runs(runs, asked.task)
-    folder = find_release(asked.task, asked.release, save_dir=asked.save_dir)
+    folder = _find(asked)
     release = read_release(folder)
     if release.task.name != task_called(asked.task).name:
         raise ProtocolMismatch(f"{folder} is a release of {release.task.name}, not of {asked.task}")
@@ -115,6 +115,19 @@ def _open(asked: Asked) -> Opened:
         oracle = RepairedOracle(surrogate) if surrogate.costs == "repaired" else surrogate
         description = f"{description}, {surrogate.engine} engine"
     return Opened(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
+
+
+def _find(asked: Asked) -> Path:
+    """Return the release's folder; if there is none, say how to get what was published for the task."""
+    try:
+        return find_release(asked.task, asked.release, save_dir=asked.save_dir)
+    except MissingData as err:
+        from jahs.published import fetching, sources  # only where something is missing: they load readers of archives
+
+        if asked.release is not None or asked.task not in sources.PUBLISHED_TASKS:
+            raise
+        what = "table" if asked.kind == "table" else "surrogates"
+        raise MissingData(f"{err}\n{fetching.how_to_get(asked.task, what)}") from err
 
 
 def sha256_of(asked: Asked) -> str | None:
