@@ -108,13 +108,13 @@ def collect(settings: Settings) -> int:
     check_free_space(settings.out)
     folder = RunsFolder.open_or_make(settings.out, facts=protocol_facts(chosen), digest=protocol_digest(chosen))
     folder.recover()
-    progress = Progress(settings.runs, settings.task, limit_s=settings.minutes and settings.minutes * 60)
+    progress = Progress(settings.runs, chosen.name, limit_s=settings.minutes and settings.minutes * 60)
     n_added = 0
     deadline = None if settings.minutes is None else time.monotonic() + settings.minutes * 60
     call = functools.partial(
         _collect,
         settings.out.absolute(),
-        settings.task,
+        chosen,
         by=uuid.uuid4().hex,
         device=settings.device,
         data_dir=settings.data_dir and settings.data_dir.absolute(),
@@ -138,9 +138,9 @@ def collect(settings: Settings) -> int:
     return n_added
 
 
-def _collect(out: Path, name: str, job: NamedRun, **more: Any) -> str | None:  # Any: arguments of `collect_run`
+def _collect(out: Path, chosen: Task, job: NamedRun, **more: Any) -> str | None:  # Any: arguments of `collect_run`
     """Return a line about a run that was collected, None if another collector has it."""
-    return collect_run(out, name, *job, **more)[1]
+    return collect_run(out, chosen, *job, **more)[1]
 
 
 def _jobs(
@@ -209,7 +209,7 @@ def _parse(arguments: Sequence[str]) -> Settings:
         example="--task digits --out out/digits --minutes 5 --workers 2",
         more="Also: status FOLDER, verify FOLDER [--retrain K], merge FOLDER OTHER...",
     )
-    parser.add_argument("--task", required=True)
+    parser.add_argument("--task", required=True, help="name of a task, or a task file (.json)")
     parser.add_argument("--out", type=Path, required=True, help="folder of runs, made if it does not exist")
     parser.add_argument("--minutes", type=float, help="start no run after so many (default: no limit)")
     parser.add_argument("--runs", type=int, help="end after so many runs (default: no limit)")

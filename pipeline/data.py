@@ -25,6 +25,7 @@ from jahs.files.hashing import digest_bytes
 from jahs.files.strict_json import parse_json
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import RESOLUTIONS, Task
+from pipeline.own_images import is_own, read_own_pool
 from pipeline.sources import Pool, read_pool
 
 __all__ = ["ImageSet", "ImageSplit", "Part", "draw_split", "load_images", "read_split_file", "resize_batch"]
@@ -98,7 +99,8 @@ def load_images(
 
     Args:
         task: which images, how many, at what side.
-        data_dir: the folder to look in, in place of the system's and the user's (`pipeline.sources`).
+        data_dir: the folder to look in, in place of the system's and the user's (`pipeline.sources`); of a user's
+            own images, the folder or the file that holds them.
         split_file: NAS-Bench-201's JSON of training and validation positions, for CIFAR-10 in place of a seeded split.
         resolutions: those wanted.
 
@@ -108,11 +110,12 @@ def load_images(
         MissingDependency: reading them takes a package that is not installed.
         CorruptFile: a file is not what it should be, or the images are not those of the task.
         UnsafeFile: a file asks for more than data.
-        ProtocolMismatch: the split is not the one that the task was frozen with.
+        ProtocolMismatch: the images or their split are not those that the task was frozen with.
     """
     if split_file is not None and task.data_set != "cifar10":
         raise InvalidArgument(f"task {task.name!r}: only CIFAR-10 has a split file; leave {split_file} out")
-    pool = read_pool(task.data_set, data_dir=data_dir)
+    read = read_own_pool if is_own(task.data_set) else read_pool
+    pool = read(task.data_set, data_dir=data_dir)
     _check_pool(pool, task)
     split = _choose_split(pool, task, split_file)
     mean, std = task.mean, task.std

@@ -30,7 +30,8 @@ from jahs.files.tables import Table, concatenate, take, typed
 from jahs.schema import CONFIG_KEYS, VISIT_COLUMNS
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
-from jahs.tasks.definitions import Task, task
+from jahs.tasks.definitions import Task
+from pipeline.candidates import trained_task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.protocol import shared_protocol
@@ -197,7 +198,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def work() -> dict[str, object]:
         n_measured = profile_folder(
             given.runs,
-            task(given.task),
+            trained_task(given.task),
             visits=given.visits,
             repeats=given.repeats,
             data_dir=given.data_dir,

@@ -14,6 +14,7 @@ from jahs.errors import ProtocolMismatch
 from jahs.files.hashing import digest_facts
 from jahs.files.runs import read_protocol
 from jahs.tasks.definitions import PROSE, Task
+from jahs.tasks.own import recorded_as
 from pipeline.augment import AUGMENTATION_VERSION
 
 __all__ = ["SGD", "protocol_digest", "protocol_facts", "shared_protocol"]
@@ -39,14 +40,29 @@ _OPTIONAL: Final = {
 
 
 def protocol_facts(task: Task) -> dict[str, object]:
-    """Return the facts of a task's protocol.
+    """Return the facts of a task's protocol; those of a user's own task are complete, so that reading registers it.
+
+    Raises:
+        ProtocolMismatch: as `protocol_digest`.
+    """
+    facts = _decisive(task)
+    return facts | ({"task": own} if isinstance(own := recorded_as(task), dict) else {})
+
+
+def protocol_digest(task: Task) -> str:
+    """Return the digest that every row of a run carries.
 
     Raises:
         ProtocolMismatch: the task has no index digest, so its measurements could not be told from others.
     """
+    return digest_facts(_decisive(task))
+
+
+def _decisive(task: Task) -> dict[str, object]:
+    """Return what decides on measurements."""
     if task.index_digest is None:
         raise ProtocolMismatch(
-            f"task {task.name!r} has no index digest; set it in jahs/tasks/definitions.py before recording runs"
+            f"task {task.name!r} has no index digest, so its images are not fixed; set it before recording runs"
         )
     facts = {
         key: value
@@ -55,11 +71,6 @@ def protocol_facts(task: Task) -> dict[str, object]:
     }
     training = {"batch_size": task.batch_size, **_TRAINING}
     return {"task": facts, "training": training, "augmentation": AUGMENTATION_VERSION}
-
-
-def protocol_digest(task: Task) -> str:
-    """Return the digest that every row of a run carries."""
-    return digest_facts(protocol_facts(task))
 
 
 def shared_protocol(folder: Path, task: Task) -> str:

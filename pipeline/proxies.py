@@ -36,7 +36,8 @@ from jahs.files.tables import Table, concatenate, sort_by, take, typed
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_COLUMNS
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
-from jahs.tasks.definitions import Task, task
+from jahs.tasks.definitions import Task
+from pipeline.candidates import trained_task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.protocol import shared_protocol
@@ -208,7 +209,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = runs_parser("proxies", about, seed_of="the weights").parse_args(argv)
 
     def work() -> dict[str, object]:
-        n_scored = proxy_folder(given.runs, task(given.task), data_dir=given.data_dir, seed=given.seed)
+        n_scored = proxy_folder(given.runs, trained_task(given.task), data_dir=given.data_dir, seed=given.seed)
         return {"task": given.task, "runs": str(given.runs), "configs_scored": n_scored}
 
     return run_command("pipeline.proxies", work)

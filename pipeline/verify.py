@@ -27,7 +27,7 @@ from jahs.schema import CONFIG_KEYS, RUN_COLUMNS, SOURCES
 from jahs.spaces.columns import config_ids
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
-from pipeline.candidates import trained_task
+from pipeline.candidates import recorded_task
 from pipeline.protocol import protocol_digest
 from pipeline.sampling import config_table
 
@@ -45,7 +45,7 @@ def folder_task(path: Path) -> Task:
         ProtocolMismatch: it is not; lists what differs.
     """
     protocol = read_protocol(path)
-    chosen = trained_task(protocol.facts["task"]["name"])
+    chosen = recorded_task(protocol.facts)
     digest = protocol_digest(chosen)
     if digest != protocol.digest:
         raise ProtocolMismatch(

@@ -14,7 +14,6 @@ from jahs.files.tables import Table
 from jahs.schema import RUN_COLUMNS
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import Task
-from pipeline.candidates import trained_task
 from pipeline.data import ImageSet, load_images
 from pipeline.protocol import protocol_digest
 from pipeline.runs import Named, RunsFolder
@@ -29,7 +28,7 @@ NamedRun: TypeAlias = tuple[Named, int]
 
 def collect_run(
     out: Path,
-    task_name: str,
+    chosen: Task,
     named: Named,
     seed: int,
     *,
@@ -44,7 +43,7 @@ def collect_run(
 
     Args:
         out: folder of runs.
-        task_name: what to train on.
+        chosen: what to train on; the task itself, since another process need not know its name.
         by: the collector that this is done for.
         device: "cpu" or "cuda".
         data_dir: folder of the original images.
@@ -60,12 +59,11 @@ def collect_run(
         if folder.is_recorded(named, seed, config_id(config)):
             line = f"config {named} seed {seed} recorded by a worker that was lost"
             return (named, seed), line if folder.is_recorded_by(by, named, seed) else None
-        chosen = trained_task(task_name)
         started = time.monotonic()
         run = train(
             config,
             chosen,
-            _images(task_name, data_dir)[config["Resolution"]],
+            _images(chosen, data_dir)[config["Resolution"]],
             seed=seed,
             device=device,
         )
@@ -77,8 +75,8 @@ def collect_run(
 
 
 @functools.lru_cache(maxsize=1)
-def _images(name: str, data_dir: Path | None) -> dict[float, ImageSet]:
-    return load_images(trained_task(name), data_dir=data_dir)
+def _images(chosen: Task, data_dir: Path | None) -> dict[float, ImageSet]:
+    return load_images(chosen, data_dir=data_dir)
 
 
 def run_table(run: TrainedRun, identity: int, seed: int, chosen: Task, device: str) -> Table:

@@ -34,6 +34,7 @@ from jahs.queries.references import build_references
 from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release
 from jahs.release.writing import clear_leftovers, fill_release
 from jahs.tasks.metrics import LEARNED
+from jahs.tasks.own import recorded_as
 from splits.split import Split
 from surrogate.command import add_fewest, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split, trained_configs
@@ -278,7 +279,9 @@ def _manifest_facts(
     options = [f"--{name.replace('_', '-')} {value}" for name, value in sorted(numbers.items())]
     given = ["--params PARAMS"] if has_params else []
     reference = reference_config(measured, split)
+    own = recorded_as(measured.task)
     return {
+        **({} if isinstance(own, str) else {"own_task": own}),
         "task": measured.task.name,
         "version": FIRST,  # until it is compared with the release that it replaces
         "source": "measured",

@@ -25,6 +25,7 @@ from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownName
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.models.features import FEATURES_VERSION
 from jahs.tasks.metrics import LEARNED
+from jahs.tasks.own import recorded_as
 from splits.split import Split
 from surrogate.command import add_fewest, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
@@ -146,7 +147,7 @@ def what_is_searched(
     """Return the facts that identify a metric's search, without its rows; see `start_search`."""
     return {
         "metric": metric,
-        "task": measured.task.name,
+        "task": recorded_as(measured.task),
         "protocol": measured.protocol,
         "split": split.digest,
         "features": [*default_features(metric).columns, FEATURES_VERSION],

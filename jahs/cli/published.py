@@ -12,10 +12,12 @@ from jahs.cli.arguments import Commands, to_json
 from jahs.errors import InvalidArgument, MissingData
 from jahs.files.download import DownloadBar
 from jahs.files.strict_json import parse_json
+from jahs.files.tables import require_pyarrow
 from jahs.published.fetching import ARCHIVES, VERSIONS, download_archives
 from jahs.published.sources import PUBLISHED_TASKS, open_files
 from jahs.published.surrogates import MODEL, import_surrogates
 from jahs.published.table import RAW, REPORT, import_table
+from jahs.queries.completing import add_front
 from jahs.tasks.metrics import METRICS
 
 __all__ = ["add_commands"]
@@ -26,7 +28,10 @@ _COUNTED: Final = ("rows", "runs", "configs")
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
     fetched = commands.add(
-        "download", _download, "Fetch JAHS-Bench-201's archives.", "jahs download jahs-bench-201 --what surrogates"
+        "download",
+        _download,
+        "Fetch JAHS-Bench-201's archives; its tables require pyarrow.",
+        "jahs download jahs-bench-201 --what surrogates",
     )
     fetched.add_argument("benchmark", choices=["jahs-bench-201"], help="which benchmark's archives")
     fetched.add_argument("--what", choices=ARCHIVES, help="only this archive (default: all)")
@@ -46,6 +51,11 @@ def add_commands(commands: Commands) -> None:
         "--metric", action="append", metavar="NAME", help=f"only this metric, e.g. {next(iter(METRICS))}; repeatable"
     )
     imported.add_argument(
+        "--with-front",
+        action="store_true",
+        help="search each release for its Pareto fronts and reference points, on all cores (minutes a task)",
+    )
+    imported.add_argument(
         "--costs",
         choices=("published", "repaired"),
         default="published",
@@ -54,10 +64,13 @@ def add_commands(commands: Commands) -> None:
 
 
 def _download(arguments: argparse.Namespace) -> str:
+    what = [arguments.what] if arguments.what else list(ARCHIVES)
+    if "table" in what:
+        require_pyarrow()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     fetched = download_archives(
         arguments.dir or cache / "jahs" / "jahs-bench-201" / arguments.version,
-        what=[arguments.what] if arguments.what else tuple(ARCHIVES),
+        what=what,
         version=arguments.version,
         url=arguments.url,
         report=DownloadBar(sys.stderr),
@@ -81,12 +94,17 @@ def _import(arguments: argparse.Namespace) -> str:
     if kinds == {RAW}:
         if arguments.metric:
             raise InvalidArgument(f"--metric {arguments.metric[0]}: a table is imported with all of its metrics")
+        if arguments.with_front:
+            raise InvalidArgument("--with-front: a table answers recorded configs alone; import the surrogates")
         folders = import_table(path, out, tasks=arguments.task, report=_report)
         more = [line for folder in folders.values() for line in _findings(folder)]
     else:
         folders = import_surrogates(
             path, out, tasks=arguments.task, metrics=arguments.metric, costs=arguments.costs, report=_report
         )
+        if arguments.with_front:
+            for folder in folders.values():
+                add_front(folder, report=_report)
         more = [f'Next: jahs.Benchmark("{next(iter(folders))}", release="{out}")']
     if arguments.json:
         return to_json({name: str(folder) for name, folder in folders.items()})

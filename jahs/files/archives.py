@@ -48,7 +48,7 @@ def open_archive(path: Path) -> Iterator[tarfile.TarFile]:
         with archive:
             yield archive
     except _BROKEN as err:
-        raise CorruptFile(f"{path} is not a readable archive: {err}") from err
+        raise CorruptFile(f"{path} is not a readable archive: {err}; fetch it again") from err
 
 
 def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInfo]:
@@ -92,7 +92,8 @@ def _reading_headers(where: str) -> Iterator[None]:
     except JahsError:  # some are a ValueError, too
         raise
     except (*_BROKEN, ArithmeticError, ValueError, MemoryError, RecursionError) as err:
-        raise CorruptFile(f"{where} is not a readable archive: {err or type(err).__name__}") from err
+        why = str(err).partition("\n")[0].rstrip(":") or type(err).__name__  # tarfile adds a line for each compression
+        raise CorruptFile(f"{where} is not a readable archive: {why}; fetch it again") from err
 
 
 def _bounded_headers(where: str) -> type[tarfile.TarInfo]:

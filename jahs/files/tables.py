@@ -28,6 +28,7 @@ __all__ = [
     "empty_table",
     "has_digests",
     "read_table",
+    "require_pyarrow",
     "sort_by",
     "table_bytes",
     "take",
@@ -200,6 +201,15 @@ def _arrow_array(pa: Any, values: npt.NDArray[Any], dtype: str, *, where: str) -
         return pa.array(values).cast(pa.from_numpy_dtype(np.dtype(dtype)))
     except pa.ArrowException as err:
         raise InvalidTable(f"{where} cannot be written as {dtype}: {err}") from err
+
+
+def require_pyarrow() -> None:
+    """Refuse to begin what would end for want of pyarrow.
+
+    Raises:
+        MissingDependency: it is not installed.
+    """
+    _arrow()
 
 
 def _arrow() -> tuple[Any, Any]:  # Any: pyarrow ships no types

@@ -10,10 +10,25 @@ from jahs.errors import UnknownName
 from jahs.files.archives import checked_members, open_archive
 from jahs.files.download import Fetched, fetch
 
-__all__ = ["ARCHIVES", "VERSIONS", "download_archives"]
+__all__ = ["ARCHIVES", "VERSIONS", "download_archives", "how_to_get"]
 
 ARCHIVES: Final = {"surrogates": "assembled_surrogates.tar", "table": "metric_data.tar"}
 VERSIONS: Final = ("1.1.0", "1.0.0")
+_SIZE: Final = "Both archives have 1.65 GB together: 3 minutes at 10 MB/s"
+_COSTS: Final = {  # measured on archives of official size by tests/benchmarks/bench_import.py and bench_import_table.py
+    "surrogates": (
+        " --with-front",
+        "imported",
+        "the import takes a minute on 2 cores, 0.5 GB of memory and 25 MB of disk",
+    ),
+    "table": (
+        "",
+        "imported/runs/{task}",
+        "the import takes up to 4 minutes, 1.3 GB of memory and 13 GB of disk, of which 1 GB stays",
+    ),
+}
+"""Further options of the import, where the result is, and what it takes."""
+
 _ADDRESS: Final = "https://ml.informatik.uni-freiburg.de/research-artifacts/jahs_bench_201/v{version}"
 
 
@@ -54,6 +69,22 @@ def download_archives(
         )
         for name in what
     ]
+
+
+def how_to_get(task: str, what: str) -> str:
+    """Return the commands that fetch and import what JAHS-Bench-201 published for a task, and what they cost.
+
+    Args:
+        task: one of `jahs.published.sources.PUBLISHED_TASKS`.
+        what: a key of `ARCHIVES`.
+    """
+    options, folder, costs = _COSTS[what]
+    return (
+        f"JAHS-Bench-201 published data for {task}. To get them, run\n"
+        f"  jahs download jahs-bench-201 --what {what} --dir archives\n"
+        f"  jahs import archives/{ARCHIVES[what]} --task {task} --out imported{options}\n"
+        f"and give release={folder.format(task=task)!r}. {_SIZE}; {costs}."
+    )
 
 
 def _check(path: Path) -> None:

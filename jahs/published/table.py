@@ -18,7 +18,7 @@ from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable
 from jahs.files.atomic import change_folder
 from jahs.files.hashing import digest_facts
 from jahs.files.strict_json import parse_json
-from jahs.files.tables import write_table
+from jahs.files.tables import require_pyarrow, write_table
 from jahs.published.frames import Frame, read_frame
 from jahs.published.oddities import ODDITY_COLUMNS
 from jahs.published.recorded import Recorder, published_protocol
@@ -54,11 +54,13 @@ def import_table(
         The folder of runs of each task.
 
     Raises:
+        MissingDependency: pyarrow is not installed; nothing was read.
         MissingData: there are no such tables at `path`.
         UnsafeFile: a file asks for more than data; nothing of it was executed.
         CorruptFile, UnknownFormat, InvalidTable: a file is damaged, or not what JAHS-Bench-201 published.
         InvalidArgument: the folder holds other runs.
     """
+    require_pyarrow()
     with files_by_task(path, (RAW, *(f"{side}.pkl.gz" for side in _SIDES)), tasks) as found:
         return {
             name: _import_task(

@@ -84,7 +84,7 @@ class Benchmark(Forms):
         Nothing is written but the kernels of the compiled engine, once: in `$JAHS_CACHE_DIR`, else in `__pycache__`.
 
         Args:
-            task: name of a task, see `jahs.tasks.TASKS`.
+            task: name of a task, see `jahs.tasks.TASKS`; of your own, too, if its release or its runs are found.
             kind: "surrogate" (models), "table" (recorded runs) or "live" (train now; requires a checkout).
             download: has no effect; `jahs download` is the only thing that downloads.
             save_dir: a folder in which a release is looked for before the usual places, see `jahs.releases`; one that
@@ -104,7 +104,7 @@ class Benchmark(Forms):
             MissingDependency: the engine or the live oracle needs what is not installed.
         """
         self._asked = Asked(
-            task=read_task(task).name,
+            task=read_task(task),
             kind=read_kind(kind),
             engine=engine,
             release=None if release is None else full_path(release),

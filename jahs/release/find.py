@@ -12,6 +12,7 @@ from typing import Final
 from jahs.errors import MissingData
 from jahs.release.manifest import MANIFEST
 from jahs.tasks.definitions import TASKS, task
+from jahs.tasks.own import TASK_NAME
 
 __all__ = ["DATA_DIR", "data_folders", "find_release", "full_path", "releases"]
 
@@ -64,20 +65,14 @@ def releases() -> dict[str, Path]:
         >>> all((folder / "manifest.json").is_file() for folder in releases().values())
         True
     """
-    found = {}
-    for name in TASKS:
-        for folder in data_folders():
-            if _is_release(folder / name):
-                found[name] = folder / name
-                break
-    return found
+    return {name: folder for name in TASKS if (folder := _usual(name)) is not None}
 
 
 def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: Path | str | None = None) -> Path:
     """Return the folder of the release for a task.
 
     Args:
-        task_name: which task.
+        task_name: which task; one of a user's own need not be registered, since its release holds it.
         folder: a release, or a folder with one per task, in place of the usual ones.
         save_dir: where code for jahs_bench had its files: looked into before the usual ones. It may hold none, and need
             not be there yet.
@@ -86,20 +81,25 @@ def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: 
         UnknownName: there is no such task.
         MissingData: there is no release, or a folder cannot be read; says where it was looked for and what to do.
     """
-    name = task(task_name).name
+    name = task_name if isinstance(task_name, str) and TASK_NAME.fullmatch(task_name) else task(task_name).name
     if folder is not None:
         return _named(full_path(folder), name)
     if save_dir is not None and (place := _saved(full_path(save_dir), name)) is not None:
         return place
-    found = releases()
-    if name in found:
-        return found[name]
+    if (place := _usual(name)) is not None:
+        return place
+    name, found = task(name).name, releases()
     looked = ", ".join(str(place / name) for place in data_folders())
     there = f"; there are releases for {', '.join(found)}" if found else ""
     raise MissingData(
         f"there is no release for task {name!r} in {looked}{there}. Give its folder as release=, or set {DATA_DIR} to "
         "the folder that holds it; in a terminal: --release"
     )
+
+
+def _usual(name: str) -> Path | None:
+    """Return the release of a task in the first of the usual folders that has one."""
+    return next((folder / name for folder in data_folders() if _is_release(folder / name)), None)
 
 
 @cache
@@ -111,6 +111,7 @@ def _first_meant(asked: str) -> Path:
 def _named(folder: Path, name: str) -> Path:
     if (place := _release_in(folder, name)) is not None:
         return place
+    task(name)  # a name that does not exist comes first
     why = f"nor is {folder / name}: it has no {MANIFEST}"
     if not stat.S_ISDIR(_mode(folder)):
         why = "it is not even a folder"

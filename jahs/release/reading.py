@@ -17,7 +17,8 @@ from jahs.release.models import Models
 from jahs.release.table import RecordedTable, parse_table_npz
 from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import show
-from jahs.tasks.definitions import Task, task
+from jahs.tasks.definitions import Task
+from jahs.tasks.own import task_recorded_as
 
 __all__ = ["Release", "read_release"]
 
@@ -36,7 +37,12 @@ class Release:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest: Manifest = read_manifest(path)
-        self.task: Task = task(self.manifest.task)
+        try:
+            self.task: Task = task_recorded_as(self.manifest.facts.get("own_task", self.manifest.task))
+        except InvalidArgument as err:
+            raise CorruptFile(f"{path / MANIFEST}: {err}") from err
+        if self.task.name != self.manifest.task:
+            raise CorruptFile(f"{path / MANIFEST}: own_task is {self.task.name!r}, but task is {self.manifest.task!r}")
 
     def __repr__(self) -> str:
         version = self.manifest.facts.get("version", "no version")

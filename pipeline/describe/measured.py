@@ -30,8 +30,9 @@ from jahs.files.tables import Table, sort_by, take
 from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.encoding import encode
-from jahs.tasks.definitions import Task, task
+from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
+from jahs.tasks.own import task_recorded_as
 from pipeline.sampling import group_positions
 from workshop.ranks import kendall_tau
 from workshop.real_landscape import read_check
@@ -117,7 +118,7 @@ def read_measured(path: Path) -> Measured:
         UnknownName: its task does not exist.
     """
     protocol = read_protocol(path)
-    chosen = task(protocol.facts["task"]["name"])
+    chosen = task_recorded_as(protocol.facts["task"])
     runs, configs = read_runs(path), sort_by(read_configs(path), ("config_id",))
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         raise InvalidTable(f"{path}: {len(strange)} configs have runs but are not in configs.parquet")

@@ -14,7 +14,7 @@ from jahs.errors import InvalidArgument
 from jahs.files.strict_json import parse_json
 from jahs.spaces.configs import Config, config_id, validate
 from jahs.spaces.space import space
-from jahs.tasks.definitions import task
+from pipeline.candidates import trained_task
 from pipeline.data import load_images
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.command import new_parser, run_command
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _train(given: argparse.Namespace) -> str:
     """Train; return what to print."""
-    chosen = task(given.task)
+    chosen = trained_task(given.task)
     config = _config(given)
     if given.checkpoint is not None and not given.checkpoint.absolute().parent.is_dir():
         raise InvalidArgument(f"checkpoint={given.checkpoint}: its folder does not exist; make it first")

@@ -31,8 +31,9 @@ from jahs.files.runs import (
 from jahs.files.tables import Table, empty_table, sort_by, take
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, RUN_KEY, VISIT_COLUMNS, VISIT_KEY
 from jahs.spaces.encoding import encode
-from jahs.tasks.definitions import Task, task
+from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
+from jahs.tasks.own import task_recorded_as
 from splits.check import check_split
 from splits.recorded import examples, hex_id, recorded_of
 from splits.split import Split, read_split
@@ -115,12 +116,11 @@ def read_measurements(folder: Path) -> Measurements:
 
     Raises:
         MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: see `jahs.files.runs`, `Measurements`.
-        UnknownName: its task does not exist.
+        UnknownName, InvalidArgument: its task does not exist, or is invalid.
     """
     protocol = read_protocol(folder)
-    facts = protocol.facts.get("task")
     return Measurements(
-        task=task(facts["name"] if isinstance(facts, dict) and "name" in facts else str(facts)),
+        task=task_recorded_as(protocol.facts.get("task")),
         protocol=protocol.digest,
         configs=read_configs(folder),
         runs=read_runs(folder),

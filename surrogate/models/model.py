@@ -24,8 +24,9 @@ from jahs.files.atomic import write_beside
 from jahs.files.strict_json import parse_json
 from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FEATURES_VERSION, FeatureBuilder, FeatureSet, feature_set
-from jahs.tasks.definitions import Task, task
+from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
+from jahs.tasks.own import recorded_as, task_recorded_as
 from surrogate.data.rows import Rows
 
 __all__ = [
@@ -207,7 +208,7 @@ def write_surrogate(folder: Path, fitted: Surrogate) -> None:
     facts = {
         "format": MODEL_FORMAT,
         "metric": fitted.metric,
-        "task": fitted.task.name,
+        "task": recorded_as(fitted.task),
         "target": fitted.target,
         "features": {
             "name": fitted.features.name,
@@ -251,7 +252,7 @@ def read_surrogate(folder: Path, metric: str) -> Surrogate:
         chosen = {key: facts["features"][key] for key in ("name", "is_canonical")}
         return Surrogate(
             metric=facts["metric"],
-            task=task(facts["task"]),
+            task=task_recorded_as(facts["task"]),
             target=facts["target"],
             features=FeatureSet(columns=tuple(facts["features"]["columns"]), **chosen),
             transform=BoundedTransform.from_dict(facts["transform"]),

@@ -33,7 +33,8 @@ from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
 from jahs.files.atomic import write_beside
 from jahs.files.hashing import digest_bytes, digest_facts
 from jahs.files.strict_json import parse_json
-from jahs.tasks.definitions import Task, task
+from jahs.tasks.definitions import Task
+from jahs.tasks.own import task_recorded_as
 from surrogate.data.rows import Rows
 from surrogate.models.model import ForestSettings, fit_surrogate
 from workshop.ranks import kendall_tau
@@ -105,7 +106,7 @@ def read_rows(folder: Path) -> tuple[str, Task, dict[str, Rows]]:
     facts = _read_json(folder / "search.json")
     with np.load(folder / "rows.npz", allow_pickle=False) as arrays:
         parts = {part: Rows(**{name: arrays[f"{part}_{name}"] for name in _ARRAYS}) for part in ("train", "valid")}
-    return facts["metric"], task(facts["task"]), parts
+    return facts["metric"], task_recorded_as(facts["task"]), parts
 
 
 def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settings: ForestSettings) -> float:

@@ -96,6 +96,11 @@ class ObjectItems:
         self._codes: list[NDArray[np.uint8]] = []
         self._numbers: dict[tuple[type, object], int] = {}
 
+    @property
+    def n_bytes(self) -> int:
+        """About what the array of them takes: a byte for each item that is coded."""
+        return 15 * len(self.items) + self.n_items
+
     def extend(self, items: list[object]) -> None:
         """Add items."""
         self.items += items

@@ -78,7 +78,7 @@ def _weight(part: object) -> int:
         case np.ndarray():
             return part.nbytes
         case ObjectItems():
-            return 16 * part.n_items
+            return part.n_bytes
         case list():
             return _ITEM * len(part)
     return _ITEM
