@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.summaries import Interval, percentile_interval
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, percentile_interval
 from jahs.errors import InvalidArgument
 from jahs.optimizers.moves import movable, mutated
 from jahs.spaces.configs import Config

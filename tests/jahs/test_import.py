@@ -71,6 +71,7 @@ def test_the_ground_floor_has_few_rooms() -> None:
     rooms = {
         "adapters",
         "cli",
+        "comparison",
         "files",
         "models",
         "optimizers",
