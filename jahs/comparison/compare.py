@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Final
 
 from jahs.comparison.benches import open_benchmark
+from jahs.comparison.claims import Claim, Terms
 from jahs.comparison.factories import Factory
 from jahs.comparison.leaderboard import Board, Refusal, board_facts, boards_of, find_logs, read_claims
 from jahs.comparison.page import Page, write_page
@@ -117,6 +118,7 @@ def compare(
 
     own_logs = [Path(each.log) for each in (*in_processes, *(of for of, _ in here))]
     claims, refused = read_claims([*own_logs, *foreign], opened=lambda of: open_benchmark(of, folder, "numpy"))
+    refused += _drop_repeated(claims)
     boards = boards_of(claims.values())
     standings = standings_of({path: of for path, of in claims.items() if of.terms == boards[0].terms}, terms)
     ours = tuple(name for name, _ in (*named, *objects))
@@ -199,6 +201,20 @@ def _read_foreign(paths: Sequence[Path], release: Path | None) -> list[Path]:
             raise ProtocolMismatch(f"{path} has no valid log; {refused[0].path}: {refused[0].fault}")
         found += logs
     return found
+
+
+def _drop_repeated(claims: dict[Path, Claim]) -> list[Refusal]:
+    """Remove logs of an optimiser and a seed that an earlier log has, under the same terms; return them."""
+    first: dict[tuple[Terms, str, str, int], Path] = {}
+    refused = []
+    for path, claim in list(claims.items()):
+        before = first.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)
+        if before != path:
+            del claims[path]
+            refused.append(
+                Refusal(path=str(path), fault=f"{before} has another run of {claim.name}, seed {claim.seed}")
+            )
+    return refused
 
 
 def _run(

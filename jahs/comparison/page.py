@@ -50,7 +50,7 @@ def write_page(folder: Path, page: Page) -> None:
     chart = _chart(page)
     markdown: list[str] = []
     html: list[str] = []
-    title = f"{', '.join(page.names) or 'Logs'} under the terms of {page.terms.study}"
+    title = f"{', '.join(page.names) or 'Logs'} and the baselines, under the terms of {page.terms.study}"
     markdown.append(f"# {title}")
     html.append(f"<h1>{escape(title)}</h1>")
 
@@ -131,11 +131,12 @@ def _finding(name: str, page: Page) -> str:
     if not found:
         return f"{name} has no valid log under these terms."
     ((place, own),) = found
-    text = f"{name}: {_what(page.terms)} {estimate_text(own.result, own.result_se)} after the budget"
+    what = "validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
+    text = f"{name} has a {what} of {estimate_text(own.result, own.result_se)} % at the end of the budget"
     if own.difference is not None:
         low, high = own.difference.low, own.difference.high
-        verdict = "better than" if high < 0 else "worse than" if low > 0 else "not distinguishable from"
-        text += f", {verdict} {REFERENCE} ({_interval_text(own.difference)})"
+        verdict = "better than" if high < 0 else "worse than" if low > 0 else "not significantly different from"
+        text += f", {verdict} {REFERENCE} ({_interval_text(own.difference)} points)"
     return f"{text}; place {place} of {len(page.standings)}."
 
 

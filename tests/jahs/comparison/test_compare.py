@@ -116,6 +116,17 @@ def test_the_terms_are_those_of_the_studies_and_a_log_lands_on_the_same_board(tm
     assert "workers=3 (season: 1)" in (tmp_path / "out" / "report.md").read_text()
 
 
+def test_another_run_of_the_same_optimiser_and_seed_is_not_counted(quick, mine, tmp_path):
+    quick(f"{mine}:Mine", seeds=1, out=tmp_path / "theirs")
+    mine.write_text(MINE.replace("2**31", "2**30"))
+    found = quick(f"{mine}:Mine", tmp_path / "theirs" / "logs", seeds=1)
+    again, same = sorted(refusal.fault.partition(" has ")[2] or refusal.fault for refusal in found.refused)
+    assert again == "another run of Mine, seed 0"
+    assert same.startswith("the same run as")
+    assert [each.seeds for each in found.standings] == [(0,), (0,)]
+    assert "Logs that are not counted" in (tmp_path / "out" / "report.md").read_text()
+
+
 def test_a_function_and_a_class_from_python_run_in_this_process(quick, tmp_path, mine):
     scope = {}
     exec(MINE, scope)
