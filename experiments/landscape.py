@@ -18,10 +18,10 @@ from typing import Final
 
 import jahs
 from experiments.analysis.landscape_measures import Landscape, measure_landscape, with_errors_of_fit
-from experiments.benches import open_benchmark, release_of
 from experiments.refits import refits
 from experiments.report.build import check_target, write_document, written
 from experiments.report.landscape_page import landscape_document
+from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import MissingData
 from workshop.command import new_parser, run_command
 from workshop.folders import commit, package_versions

@@ -6,24 +6,19 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-import jahs
-from experiments.benches import open_benchmark
 from experiments.optimizers import make
-from experiments.studies.study import FULL_SIZES, Arm, Repetition, ViewChoice
+from experiments.studies.study import Arm, Repetition
 from experiments.worlds import open_world, worlds_path
+from jahs.comparison.benches import open_benchmark
+from jahs.comparison.views import open_view
 from jahs.errors import JahsError
 from jahs.files.atomic import write_beside
 from jahs.queries.queryable import Queryable
-from jahs.queries.views import View
 from jahs.simulate import Simulation
-from jahs.spaces.space import GROUPS
 
-__all__ = ["Outcome", "RepetitionJob", "open_view", "run_repetition"]
-
-_FIXED_PART: Final = 2**32
-"""Seeds of random fixed parts start here, apart from the optimisers' seeds."""
+__all__ = ["Outcome", "RepetitionJob", "run_repetition"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +52,6 @@ class Outcome:
     repetition: Repetition
     line: str
     fault: str | None = None
-
-
-def open_view(bench: Queryable, choice: ViewChoice, *, seed: int) -> View:
-    """Return the view of an arm. A random fixed part depends on the seed alone, so all optimisers get the same."""
-    sizes = {name: value for name, value in FULL_SIZES.items() if name not in choice.fidelities}
-    if choice.search in {"all", "sizes"}:
-        return View(bench, fidelities=choice.fidelities, fixed=sizes if choice.search == "all" else {})
-    space, other = jahs.space(), GROUPS["hyperparameters" if choice.search == "nas" else "architecture"]
-    part = space.sample(seed=_FIXED_PART + seed) if choice.fixed_part == "random" else space.default()
-    fixed = {**sizes, **{key: part[key] for key in other}}  # type: ignore[literal-required]  # keys of Config
-    return View(bench, fidelities=choice.fidelities, fixed=fixed, search=choice.search)
 
 
 def run_repetition(job: RepetitionJob) -> Outcome:

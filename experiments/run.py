@@ -21,13 +21,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Literal
 
-from experiments.benches import mean_runtime, open_benchmark, release_of
 from experiments.folder import StudyFolder, TaskFacts, is_finished, open_or_make, remove_parts
 from experiments.optimizers import OPTIMIZERS
 from experiments.repetitions import Outcome, RepetitionJob, run_repetition
 from experiments.studies import STUDIES, find_study
 from experiments.studies.study import Arm, Study
 from experiments.worlds import build_worlds, worlds_path, write_worlds
+from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError, MissingData, MissingDependency, UnknownName
 from jahs.release import read_release
 from workshop.command import new_parser, run_command

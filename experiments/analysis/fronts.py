@@ -1,4 +1,4 @@
-"""Hypervolume over time, inverted generational distance and attainment surfaces. All objectives are minimised."""
+"""Inverted generational distance and attainment surfaces. All objectives are minimised."""
 
 from __future__ import annotations
 
@@ -6,36 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.steps import Steps
+from jahs.comparison.logs import Floats
 from jahs.errors import InvalidArgument
-from jahs.tasks.pareto import hypervolume
 
-__all__ = ["attainment_surface", "hypervolume_over_time", "igd_plus"]
-
-
-def hypervolume_over_time(times: Floats, F: Floats, *, reference: Floats) -> Steps:
-    """Return the hypervolume of all points known so far, with a step for every increase.
-
-    Args:
-        times: the time at which each point is known, increasing, (n,).
-        F: objectives, (n, m).
-        reference: the reference point, (m,). Points that are not better in every objective add nothing.
-    """
-    if np.any(np.diff(times) < 0):
-        raise InvalidArgument("times must not decrease")
-    front = np.empty((0, F.shape[1]))
-    steps: list[tuple[float, float]] = []
-    volume = 0.0
-    for time, point in zip(times.tolist(), F, strict=True):
-        if not np.all(point < reference) or np.any(np.all(front <= point, axis=1)):
-            continue
-        front = np.concatenate([front[~np.all(point <= front, axis=1)], point[None]])
-        volume = hypervolume(front, reference)
-        if steps and steps[-1][0] == time:
-            steps.pop()
-        steps.append((time, volume))
-    return Steps(times=np.array([t for t, _ in steps]), values=np.array([v for _, v in steps]))
+__all__ = ["attainment_surface", "igd_plus"]
 
 
 def igd_plus(F: Floats, *, front: Floats, ideal: Floats, nadir: Floats) -> float:

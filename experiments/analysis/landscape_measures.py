@@ -11,10 +11,10 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import numpy as np
 
 from experiments.analysis.locality import autocorrelation, contexts, mutants, random_walk
-from experiments.analysis.logs import Floats
-from experiments.analysis.summaries import Interval, bootstrap_interval
 from experiments.analysis.variance import Draws, decomposition, draw, main_effects, total_effects, unions
 from experiments.studies.study import FULL_SIZES
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, bootstrap_interval
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.spaces.columns import Configs, rows
 from jahs.spaces.configs import Config

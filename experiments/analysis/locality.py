@@ -11,10 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.summaries import Interval, percentile_interval
-from experiments.optimizers.moves import movable, mutated
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, percentile_interval
 from jahs.errors import InvalidArgument
+from jahs.optimizers.moves import movable, mutated
 from jahs.spaces.configs import Config
 from jahs.spaces.space import Space
 
@@ -76,7 +76,7 @@ def autocorrelation(values: Floats, means: Floats, *, n_lags: int) -> list[Inter
 def mutants(
     space: Space, config: Config, *, n: int, n_keys: int, decades: float, keys: Sequence[str], seed: int
 ) -> list[Config]:
-    """Return `n` mutants of `config`, each with `n_keys` of `keys` changed (`experiments.optimizers.moves.mutated`).
+    """Return `n` mutants of `config`, each with `n_keys` of `keys` changed (`jahs.optimizers.moves.mutated`).
 
     Raises:
         InvalidArgument: fewer than `n_keys` of the keys can change.

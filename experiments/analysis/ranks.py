@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.summaries import N_RESAMPLES, Interval, percentile_interval
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import N_RESAMPLES, Interval, percentile_interval
 from jahs.errors import InvalidArgument
 
 __all__ = ["Comparison", "Pair", "compare", "holm", "mean_ranks", "rank_agreement", "ranks", "wilcoxon_p"]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.steps import Steps, on_grid, union_grid
-from experiments.analysis.summaries import LEVEL, N_RESAMPLES, Interval, percentile_interval
+from jahs.comparison.logs import Floats
+from jahs.comparison.steps import Steps, on_grid, union_grid
+from jahs.comparison.summaries import LEVEL, N_RESAMPLES, Interval, percentile_interval
 from jahs.errors import InvalidArgument
 
 __all__ = ["Speedup", "geometric_mean", "speedup"]

@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.summaries import Interval, percentile_interval
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, percentile_interval
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.spaces.columns import Columns
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.benches import open_benchmark
 from experiments.folder import read_folder
 from experiments.report.build import write_report, written
+from jahs.comparison.benches import open_benchmark
 from workshop.command import new_parser, run_command
 
 __all__ = ["main"]

@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.steps import Steps, on_grid
-from experiments.analysis.summaries import summarize
 from experiments.report.results import Results
 from experiments.report.single import error_limits, estimate_text, number_text, overview, time_figure, time_grid
 from experiments.studies.study import FULL_SIZES, Arm
+from jahs.comparison.logs import Floats
+from jahs.comparison.steps import Steps, on_grid
+from jahs.comparison.summaries import summarize
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.space import space

@@ -8,11 +8,11 @@ from typing import Any, Final
 import numpy as np
 from scipy import stats
 
-from experiments.analysis.logs import Floats
 from experiments.analysis.speedups import speedup
 from experiments.report.results import Results
 from experiments.report.single import overview, speedup_text
 from experiments.studies.study import FULL_SIZES
+from jahs.comparison.logs import Floats
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
 from jahs.spaces.columns import Columns

@@ -9,8 +9,8 @@ import matplotlib as mpl
 import numpy as np
 
 from experiments.analysis.landscape_measures import N_BEST, N_RANDOM, Landscape, Scale, Variance
-from experiments.analysis.summaries import Interval
 from experiments.analysis.variance import TIMES
+from jahs.comparison.summaries import Interval
 from jahs.tasks.definitions import Task, caveats_of
 from jahs.tasks.metrics import ACCURACIES
 from workshop.pages.document import Block, Document, Figure, Section, Table, Text

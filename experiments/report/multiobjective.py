@@ -7,10 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.fronts import attainment_surface, hypervolume_over_time, igd_plus
-from experiments.analysis.logs import Floats
-from experiments.analysis.steps import Steps, on_grid
-from experiments.analysis.summaries import summarize
+from experiments.analysis.fronts import attainment_surface, igd_plus
 from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import (
     FEWEST_TO_COMPARE,
@@ -22,6 +19,9 @@ from experiments.report.single import (
     time_grid,
 )
 from experiments.studies.study import Arm
+from jahs.comparison.logs import Floats
+from jahs.comparison.steps import Steps, hypervolume_over_time, on_grid
+from jahs.comparison.summaries import summarize
 from jahs.errors import MissingData, UnknownName
 from jahs.queries.references import Front
 from jahs.tasks.metrics import METRICS

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from experiments.analysis.logs import Floats, trial_log
-from experiments.analysis.steps import Steps, incumbents
-from experiments.benches import release_of
 from experiments.folder import StudyFolder, TaskFacts, read_folder
 from experiments.studies.study import Arm, Repetition, Study
+from jahs.comparison.benches import release_of
+from jahs.comparison.logs import Floats, trial_log
+from jahs.comparison.steps import Steps, incumbents
 from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
 from jahs.simulate import read_log

@@ -7,14 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
 from experiments.analysis.ranks import compare, mean_ranks
 from experiments.analysis.speedups import Speedup, geometric_mean
-from experiments.analysis.steps import on_grid
-from experiments.analysis.summaries import Summary, bootstrap_interval, summarize
 from experiments.report.comparison import draw_comparison
 from experiments.report.results import Results
 from experiments.studies.study import Arm
+from jahs.comparison.logs import Floats
+from jahs.comparison.steps import on_grid
+from jahs.comparison.summaries import Summary, bootstrap_interval, summarize
 from workshop.pages.document import Block, Figure, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 

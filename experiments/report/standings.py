@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.summaries import summarize
 from experiments.report.results import RepetitionResult, Results
 from experiments.report.single import estimate_text, test_errors
 from experiments.studies.study import Arm
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import summarize
 from jahs.errors import CorruptFile
 from jahs.queries.benchmark import Benchmark
 from workshop.pages.document import Block, Section, Table, Text
@@ -30,7 +30,7 @@ def leaderboard_section(results: Results) -> Section:
     blocks: list[Block] = [
         Text(
             text="The errors of all final incumbents were queried again from the release and match the logs. "
-            "`python -m experiments.leaderboard` checks every trial, also of other people's logs."
+            "`jahs leaderboard` checks every trial, also of other people's logs."
         )
     ]
     for task in results.tasks:

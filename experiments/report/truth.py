@@ -7,10 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
 from experiments.analysis.ranks import rank_agreement
-from experiments.analysis.steps import on_grid
-from experiments.analysis.summaries import Interval, summarize
 from experiments.report.results import Results
 from experiments.report.single import (
     TIME_LABEL,
@@ -23,6 +20,9 @@ from experiments.report.single import (
 )
 from experiments.studies.study import Arm
 from experiments.worlds import METRIC_NAMES, read_worlds, worlds_path
+from jahs.comparison.logs import Floats
+from jahs.comparison.steps import on_grid
+from jahs.comparison.summaries import Interval, summarize
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 

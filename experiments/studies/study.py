@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from experiments.optimizers import OPTIMIZERS
+from jahs.comparison.views import FULL_SIZES, ViewChoice
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.files.hashing import digest_facts
 
 __all__ = ["FULL_SIZES", "Arm", "Repetition", "Study", "ViewChoice", "arm_of"]
-
-FULL_SIZES: Final = {"N": 5, "W": 16, "Resolution": 1.0}
-"""The values of sizes that are neither searched nor fidelities, as in JAHS-Bench-201."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViewChoice:
-    """The part of the space that an arm searches, and its fidelities.
-
-    Attributes:
-        search: "all", "nas" (the cell), "hpo" (how it is trained) or "sizes" (everything, with N, W and Resolution).
-        fidelities: their names; without "epoch", every training runs to the last epoch.
-        fixed_part: the values of keys that are not searched: their "default", or a "random" sample for each seed.
-            N, W and Resolution are at their highest values unless they are searched or fidelities.
-    """
-
-    search: Literal["all", "nas", "hpo", "sizes"] = "all"
-    fidelities: tuple[str, ...] = ("epoch",)
-    fixed_part: Literal["default", "random"] = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +33,7 @@ class Arm:
     name: str
     title: str
     optimizer: str
-    view: ViewChoice = ViewChoice()
+    view: ViewChoice = field(default_factory=ViewChoice)
     settings: tuple[tuple[str, Any], ...] = ()  # Any: JSON
     family: Literal["model-free", "model-based"] = "model-free"
     objectives: tuple[str, ...] = ("valid_acc",)

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from jahs.cli.svg import Line, Panel, draw_chart
+from jahs.comparison.svg import Line, Panel, draw_chart
 from jahs.files.atomic import write_beside
 from jahs.models.cost import cost
 from jahs.queries.queryable import Queryable

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import jahs
-from experiments.leaderboard import Board, Refusal, leaderboard, main
-from experiments.optimizers import make
-from experiments.replay import read_factory
+from jahs.cli import main
+from jahs.comparison.factories import read_factory
+from jahs.comparison.leaderboard import Board, Refusal, leaderboard
 from jahs.errors import CorruptFile, InvalidArgument
+from jahs.optimizers import make
 from jahs.simulate import Proposal, Simulation, read_log
 
 N_SEEDS = 3000
@@ -200,17 +201,17 @@ def test_a_search_that_was_done_before_is_found_by_a_rerun(bench, log, mine, tmp
         ("no.py:Climber", "no.py is not a file"),
     ],
 )
-def test_a_factory_that_is_missing_is_one_clear_error(log, mine, named, message, caplog):
+def test_a_factory_that_is_missing_is_one_clear_error(log, mine, named, message, capsys):
     with pytest.raises(InvalidArgument, match=message):
         read_factory(named.format(mine))
-    assert main([str(log), "--rerun", named.format(mine)]) == 2
-    assert message in caplog.text
+    assert main(["leaderboard", str(log), "--rerun", named.format(mine)]) == 2
+    assert message in capsys.readouterr().err
 
 
-def test_a_file_that_raises_is_one_clear_error(log, mine, caplog):
+def test_a_file_that_raises_is_one_clear_error(log, mine, capsys):
     mine.write_text("raise ValueError('not today')")
-    assert main([str(log), "--rerun", f"{mine}:Climber"]) == 2
-    assert "raised ValueError: not today" in caplog.text
+    assert main(["leaderboard", str(log), "--rerun", f"{mine}:Climber"]) == 2
+    assert "raised ValueError: not today" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

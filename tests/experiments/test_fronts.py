@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.analysis.fronts import attainment_surface, hypervolume_over_time, igd_plus
+from experiments.analysis.fronts import attainment_surface, igd_plus
+from jahs.comparison.steps import hypervolume_over_time
 from jahs.errors import InvalidArgument
 
 

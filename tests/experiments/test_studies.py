@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from experiments.optimizers import OPTIMIZERS, make
-from experiments.repetitions import open_view
 from experiments.studies import STUDIES, find_study
 from experiments.studies.study import Study, ViewChoice
+from jahs.comparison.views import open_view
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.queries.views import View
 from jahs.spaces.space import GROUPS

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from experiments.optimizers import make
-from experiments.repetitions import open_view
 from experiments.studies.study import ViewChoice
 from experiments.worlds import METRIC_NAMES, World, build_worlds, read_worlds, write_worlds
+from jahs.comparison.views import open_view
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.files.runs import is_timed, timing_machine
 from jahs.files.tables import take

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from experiments.optimizers.baseline import TrialResult
-from experiments.optimizers.settings import OptimizerSettings, Within
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import dehb as adapter
 from jahs.adapters.importing import import_tool
 from jahs.adapters.values import shown_parameters
+from jahs.optimizers.baseline import TrialResult
+from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 
 __all__ = ["Dehb", "DehbSettings"]

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from experiments.optimizers.baseline import TrialResult
-from experiments.optimizers.settings import OptimizerSettings, Within
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import neps as adapter
 from jahs.adapters.importing import import_tool
+from jahs.optimizers.baseline import TrialResult
+from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.schema import OPS
 from jahs.spaces.configs import Config
 

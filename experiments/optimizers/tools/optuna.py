@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from experiments.optimizers.baseline import TrialResult
-from experiments.optimizers.settings import OptimizerSettings, Within
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import optuna as adapter
 from jahs.adapters.importing import import_tool
+from jahs.optimizers.baseline import TrialResult
+from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 
 __all__ = ["Optuna", "OptunaSettings"]

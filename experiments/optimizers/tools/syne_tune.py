@@ -6,13 +6,13 @@ import datetime as dt
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, cast
 
-from experiments.optimizers.baseline import TrialResult
-from experiments.optimizers.settings import OptimizerSettings, Within
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import syne_tune as adapter
 from jahs.adapters.chance import Chance
 from jahs.adapters.importing import import_tool
 from jahs.errors import InvalidArgument
+from jahs.optimizers.baseline import TrialResult
+from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.simulate import Proposal, Trial
 from jahs.spaces.configs import Config
 

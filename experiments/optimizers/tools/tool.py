@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.optimizers.baseline import Baseline, S, TrialResult
 from jahs.adapters.budgets import Budgets
+from jahs.optimizers.baseline import Baseline, S, TrialResult
 from jahs.simulate.trial import AskedFidelity
 from jahs.spaces.configs import Config
 

@@ -5,53 +5,20 @@ A log alone does not reveal a search that was done off-line and replayed. The co
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
 import math
-import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Final
 
-from experiments.claims import settings_of, view_of
-from jahs.errors import InvalidArgument, JahsError, OptimizerFailed, ProtocolMismatch
+from jahs.comparison.claims import settings_of, view_of
+from jahs.comparison.factories import Factory, make_optimizer
+from jahs.errors import JahsError, OptimizerFailed, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
-from jahs.simulate import Log, Simulation, Trial, visible
+from jahs.simulate import Callback, Log, Optimizer, Simulation, Trial, Visible, visible
 
-__all__ = ["Factory", "read_factory", "replay"]
+__all__ = ["replay"]
 
-Factory = Callable[..., Any]  # Any: an optimiser
 _RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
 _EXACT: Final = ("trial", "config", "fidelity", "seed", "worker", "status")
-
-
-def read_factory(named: str) -> Factory:
-    """Return the class or function in `FILE.py:NAME`, a factory as in `experiments.optimizers`.
-
-    Raises:
-        InvalidArgument: there is no such file or name, the file raises, or the object is not callable.
-    """
-    path, _, name = named.rpartition(":")
-    if not path.endswith(".py") or not name.isidentifier():
-        raise InvalidArgument(f"rerun={named!r} must be FILE.py:NAME, as in mine.py:Climber")
-    file = Path(path).resolve()
-    spec = importlib.util.spec_from_file_location(f"rerun_{file.stem}", file)
-    if not file.is_file() or spec is None or spec.loader is None:
-        raise InvalidArgument(f"rerun={named}: {path} is not a file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    sys.path.insert(0, str(file.parent))
-    try:
-        spec.loader.exec_module(module)
-    except Exception as err:
-        raise InvalidArgument(f"rerun={named}: {path} raised {type(err).__name__}: {err}") from err
-    finally:
-        sys.path.remove(str(file.parent))
-    factory = getattr(module, name, None)
-    if not callable(factory):
-        found = [key for key, it in vars(module).items() if getattr(it, "__module__", "") == spec.name and callable(it)]
-        raise InvalidArgument(f"rerun={named}: {path} has no {name} to call; it has {', '.join(found) or 'nothing'}")
-    return factory  # type: ignore[no-any-return]  # callable
 
 
 def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
@@ -79,22 +46,12 @@ def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
     return len(again)
 
 
-def _make(factory: Factory, header: Mapping[str, Any], view: Any, seed: int) -> Any:  # Any: JSON; an optimiser
-    """Make the optimiser with the log's settings; a factory gets the arguments that its signature has."""
+def _make(factory: Factory, header: Mapping[str, Any], view: Visible, seed: int) -> Optimizer | Callback:  # Any: JSON
+    """Make the optimiser with the log's settings."""
     said = header.get("optimizer_settings")
     given = dict(said) if isinstance(said, Mapping) else {}
-    offered: dict[str, Any] = {"objectives": tuple(given.pop("objectives", ()) or ("valid_acc",))}
-    given.pop("seed", None)
-    name = getattr(factory, "__name__", repr(factory))
-    try:
-        takes = inspect.signature(factory).parameters
-        declared = getattr(sys.modules.get(getattr(factory, "__module__", "")), f"{name}Settings", None)
-        if given and callable(declared):
-            offered["settings"] = declared(**given)
-        takes_all = any(each.kind is each.VAR_KEYWORD for each in takes.values())
-        return factory(view, seed=seed, **{k: v for k, v in offered.items() if takes_all or k in takes})
-    except Exception as err:
-        raise OptimizerFailed(f"{name} raised {type(err).__name__}: {err}") from err
+    objectives = tuple(given.pop("objectives", ()) or ("valid_acc",))
+    return make_optimizer(factory, view, seed=seed, objectives=objectives, settings=given)
 
 
 def _metrics(header: Mapping[str, Any]) -> tuple[str, ...] | None:  # Any: JSON

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.logs import Floats, TrialLog
+from jahs.comparison.logs import Floats, TrialLog
+from jahs.errors import InvalidArgument
+from jahs.tasks.pareto import hypervolume
 
-__all__ = ["Incumbents", "Steps", "incumbents", "on_grid", "union_grid"]
+__all__ = ["Incumbents", "Steps", "hypervolume_over_time", "incumbents", "on_grid", "union_grid"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,6 +66,30 @@ def incumbents(log: TrialLog, *, objective: str = "valid_acc") -> Incumbents:
     is_last[:-1] = times[at[1:]] > times[at[:-1]]
     at = at[is_last]
     return Incumbents(steps=Steps(times=times[at], values=values[at]), rows=rows[at])
+
+
+def hypervolume_over_time(times: Floats, F: Floats, *, reference: Floats) -> Steps:
+    """Return the hypervolume of all points known so far, with a step for every increase.
+
+    Args:
+        times: the time at which each point is known, increasing, (n,).
+        F: objectives, (n, m).
+        reference: the reference point, (m,). Points that are not better in every objective add nothing.
+    """
+    if np.any(np.diff(times) < 0):
+        raise InvalidArgument("times must not decrease")
+    front = np.empty((0, F.shape[1]))
+    steps: list[tuple[float, float]] = []
+    volume = 0.0
+    for time, point in zip(times.tolist(), F, strict=True):
+        if not np.all(point < reference) or np.any(np.all(front <= point, axis=1)):
+            continue
+        front = np.concatenate([front[~np.all(point <= front, axis=1)], point[None]])
+        volume = hypervolume(front, reference)
+        if steps and steps[-1][0] == time:
+            steps.pop()
+        steps.append((time, volume))
+    return Steps(times=np.array([t for t, _ in steps]), values=np.array([v for _, v in steps]))
 
 
 def on_grid(functions: Sequence[Steps], grid: Floats) -> Floats:

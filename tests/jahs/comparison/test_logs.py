@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from experiments.analysis.logs import trial_log
+from jahs.comparison.logs import trial_log
 from jahs.errors import InvalidArgument, InvalidTable
-from tests.experiments.handmade import log, trial
+from tests.jahs.comparison.handmade import log, trial
 
 
 def test_trials_are_sorted_by_when_they_were_known():

@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.logs import FINISHED, trial_log
-from experiments.analysis.steps import incumbents
-from experiments.benches import release_of
-from experiments.rules import rule_faults
+from jahs.comparison.benches import release_of
+from jahs.comparison.logs import FINISHED, trial_log
+from jahs.comparison.rules import rule_faults
+from jahs.comparison.steps import incumbents
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, ProtocolMismatch
 from jahs.files.hashing import digest_facts
 from jahs.queries.benchmark import Benchmark

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.analysis.steps import Steps, incumbents, on_grid, union_grid
-from tests.experiments.handmade import log, trial
+from jahs.comparison.steps import Steps, incumbents, on_grid, union_grid
+from tests.jahs.comparison.handmade import log, trial
 
 
 def test_an_improvement_is_known_from_the_end_of_its_trial_and_not_before():

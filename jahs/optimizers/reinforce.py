@@ -13,9 +13,9 @@ from typing import Annotated, Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from experiments.optimizers.baseline import Baseline, TrialResult
-from experiments.optimizers.moves import movable
-from experiments.optimizers.settings import OptimizerSettings, Within
+from jahs.optimizers.baseline import Baseline, TrialResult
+from jahs.optimizers.moves import movable
+from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import Parameter
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.analysis.logs import TrialLog, trial_log
+from jahs.comparison.logs import TrialLog, trial_log
 from jahs.simulate import Trial
 
 FULL = {"epoch": 10}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from experiments.optimizers.settings import OptimizerSettings, Within
 from jahs.errors import InvalidArgument
+from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.simulate import Visible
 
 __all__ = ["RungSettings", "rungs"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from experiments.optimizers.baseline import Baseline, TrialResult
-from experiments.optimizers.moves import movable, mutated
-from experiments.optimizers.settings import OptimizerSettings, Within, require
+from jahs.optimizers.baseline import Baseline, TrialResult
+from jahs.optimizers.moves import movable, mutated
+from jahs.optimizers.settings import OptimizerSettings, Within, require
 from jahs.spaces.configs import Config
 
 __all__ = ["Evolution", "EvolutionSettings"]

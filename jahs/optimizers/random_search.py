@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.optimizers.baseline import Baseline, TrialResult
-from experiments.optimizers.settings import OptimizerSettings
+from jahs.optimizers.baseline import Baseline, TrialResult
+from jahs.optimizers.settings import OptimizerSettings
 from jahs.spaces.configs import Config
 
 __all__ = ["RandomSearch", "RandomSearchSettings"]

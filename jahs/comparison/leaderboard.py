@@ -1,24 +1,19 @@
-"""Check trial logs, ours and other people's, and make a leaderboard of them.
+"""Leaderboards of trial logs, ours and other people's.
 
-    python -m experiments.leaderboard LOGS... [--release DIR]
-    python -m experiments.leaderboard --rerun mine.py:Climber LOGS...
+Every metric of every trial is queried again from the release that the log names, and no trial may take less time than
+its training costs. A log that does not match is refused with the reason. Logs are compared if they have the same terms:
+task, release, searched keys, fidelities, workers, budget, number of trials, mode, continuation, failure rate, thinking
+and noise. The first valid log sets the terms of the season; every other board states how its terms differ. Seeds are 0,
+1, 2 and so on; lines with other seeds, which could have been selected, rank last.
 
-Logs (files, or folders of *.jsonl) are checked against the release that they name: every metric of every trial is
-queried again, and no trial may take less time than its training costs. A log that does not match is refused with the
-reason. Logs are compared if they have the same terms: task, release, searched keys, fidelities, workers, budget, number
-of trials, mode, continuation, failure rate, thinking and noise. The table shows the optimiser's settings and fixed
-values that differ from the default. The first valid log sets the terms of the season; every other board states how its
-terms differ. Seeds are 0, 1, 2 and so on; lines with other seeds, which could have been selected, rank last.
-
-A log does not reveal a search that was done off-line and replayed. `--rerun` makes the optimiser from its code, runs it
-with the log's terms and seed, and refuses the log if a trial differs.
+A log does not reveal a search that was done off-line and replayed. A rerun (`replay`) makes the optimiser from its
+code, runs it with the log's terms and seed, and refuses the log if a trial differs.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -26,15 +21,26 @@ from typing import Any
 
 import numpy as np
 
-from experiments.analysis.summaries import summarize
-from experiments.benches import open_benchmark
-from experiments.claims import Claim, Terms, claim_of
-from experiments.replay import Factory, read_factory, replay
+from jahs.comparison.claims import Claim, Terms, claim_of
+from jahs.comparison.factories import Factory
+from jahs.comparison.replay import replay
+from jahs.comparison.summaries import summarize
 from jahs.errors import InvalidArgument, JahsError
 from jahs.simulate import read_log
-from workshop.command import Failed, new_parser, run_command
 
-__all__ = ["Board", "Line", "Refusal", "find_logs", "leaderboard", "main"]
+__all__ = [
+    "Board",
+    "Line",
+    "Refusal",
+    "board_facts",
+    "board_text",
+    "boards_of",
+    "differences_text",
+    "estimate_text",
+    "find_logs",
+    "leaderboard",
+    "read_claims",
+]
 
 _log = logging.getLogger(__name__)
 _FEW_SEEDS = 10  # JAHS-Bench-201's leaderboards require as many
@@ -107,14 +113,25 @@ def leaderboard(
     opened: Callable[[str], Any],
     factory: Factory | None = None,
 ) -> tuple[list[Board], list[Refusal]]:
-    """Return the boards of all logs, and the refused logs.
+    """Return the boards of all logs, and the refused logs; arguments as in `read_claims`."""
+    claims, refused = read_claims(logs, opened=opened, factory=factory)
+    return boards_of(claims.values()), refused
+
+
+def read_claims(
+    logs: Sequence[Path],
+    *,
+    opened: Callable[[str], Any],
+    factory: Factory | None = None,
+) -> tuple[dict[Path, Claim], list[Refusal]]:
+    """Check logs and return the results of the valid ones, and the refused ones.
 
     Args:
         logs: files.
         opened: returns the benchmark of a task. Any: a Benchmark, or an object with the same methods.
         factory: makes the optimiser that is run again for every log; None: nothing is run again.
     """
-    claims: list[Claim] = []
+    claims: dict[Path, Claim] = {}
     refused: list[Refusal] = []
     runs: dict[str, Path] = {}
     for path in logs:
@@ -131,11 +148,12 @@ def leaderboard(
             refused.append(Refusal(path=str(path), fault=f"the same run as {runs[claim.digest]}"))
             continue
         runs[claim.digest] = path
-        claims.append(claim)
-    return _boards(claims), refused
+        claims[path] = claim
+    return claims, refused
 
 
-def _boards(claims: Sequence[Claim]) -> list[Board]:
+def boards_of(claims: Iterable[Claim]) -> list[Board]:
+    """Return the boards; the first claim sets the terms of the season."""
     by_terms: dict[Terms, dict[tuple[str, str], list[Claim]]] = {}
     for claim in claims:
         by_terms.setdefault(claim.terms, {}).setdefault((claim.name, claim.settings), []).append(claim)
@@ -180,7 +198,8 @@ def _fixed(claims: Sequence[Claim]) -> str:
     return ", ".join(f"{name}={next(iter(of))}" if len(of) == 1 else f"{name} varies" for name, of in values.items())
 
 
-def _text(board: Board) -> str:
+def board_text(board: Board) -> str:
+    """Return a board as a table for a terminal."""
     terms = board.terms
     budget = "no budget" if terms.budget_s is None else f"{terms.budget_s:.6g} s"
     n_trials = "any number of trials" if terms.n_trials is None else f"{terms.n_trials} trials"
@@ -190,7 +209,7 @@ def _text(board: Board) -> str:
     rows = [("", "optimiser", "validation error (%)", "test error (%)", "seeds", "fixed", "settings")]
     for place, line in enumerate(board.lines, start=1):
         few = " (not 0, 1, 2 ...)" if line.has_chosen_seeds else " (few)" if line.n_seeds < _FEW_SEEDS else ""
-        valid, test = _estimate(line.valid_error, line.valid_se), _estimate(line.test_error, line.test_se)
+        valid, test = estimate_text(line.valid_error, line.valid_se), estimate_text(line.test_error, line.test_se)
         seeds, fixed = f"{line.n_seeds}{few}", line.fixed or "by default"
         rows.append((f"{place}", line.name, valid, test, seeds, fixed, line.settings or "–"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -198,21 +217,27 @@ def _text(board: Board) -> str:
         f"{terms.task}, release {terms.release[:16]}; {len(terms.searched)} keys searched; fidelities "
         f"{', '.join(terms.fidelities)}; {terms.workers} workers, {rules}; {budget}; {n_trials}; {noise}"
     )
-    differs = [f"{name}={mine!r} (season: {season!r})" for name, (mine, season) in board.differs.items()]
     return "\n".join(
         [
             head,
-            *([f"terms that differ from the season's: {'; '.join(differs)}"] if differs else []),
+            *([f"terms that differ from the season's: {differences_text(board)}"] if board.differs else []),
             *("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows),
         ]
     )
 
 
-def _estimate(mean: float, se: float) -> str:
+def differences_text(board: Board) -> str:
+    """Return the terms that differ, with this board's value and the season's."""
+    return "; ".join(f"{name}={mine!r} (season: {season!r})" for name, (mine, season) in board.differs.items())
+
+
+def estimate_text(mean: float, se: float) -> str:
+    """Return mean and standard error; a dash for NaN."""
     return " ± ".join("–" if math.isnan(number) else f"{number:.3f}" for number in (mean, se))
 
 
-def _board_facts(board: Board) -> dict[str, object]:
+def board_facts(board: Board) -> dict[str, object]:
+    """Return a board as JSON."""
     differs = {name: {"here": mine, "season": season} for name, (mine, season) in board.differs.items()}
     return {"terms": asdict(board.terms), "differs": differs, "lines": list(map(_facts, board.lines))}
 
@@ -221,37 +246,3 @@ def _facts(line: Line) -> dict[str, object]:
     """Return a line as JSON, with null for NaN."""
     facts = asdict(line)
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status: 1 if some logs were refused."""
-    about = "Check trial logs against the release that they name, and compare the valid ones."
-    parser = new_parser("experiments.leaderboard", about, example="out/joint my-optimiser.jsonl")
-    parser.add_argument("logs", type=Path, nargs="+", help="trial logs, or folders with logs")
-    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    parser.add_argument(
-        "--rerun", metavar="FILE.py:NAME", help="run the optimiser made by NAME again, and compare trial by trial"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    given = parser.parse_args(argv)
-
-    def work() -> object:
-        boards, refused = leaderboard(
-            find_logs(given.logs),
-            opened=lambda task: open_benchmark(task, given.release),
-            factory=None if given.rerun is None else read_factory(given.rerun),
-        )
-        for refusal in refused:
-            _log.warning("refused %s: %s", refusal.path, refusal.fault)
-        content = {
-            "boards": [_board_facts(board) for board in boards],
-            "refused": [asdict(refusal) for refusal in refused],
-        }
-        result = content if given.json else "\n\n".join(map(_text, boards))
-        return Failed(result) if refused else result
-
-    return run_command("experiments.leaderboard", work)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.analysis.summaries import bootstrap_interval, summarize
+from jahs.comparison.summaries import bootstrap_interval, summarize
 from jahs.errors import InvalidArgument
 
 

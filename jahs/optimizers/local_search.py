@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
-from experiments.optimizers.baseline import Baseline, TrialResult
-from experiments.optimizers.moves import values_of
-from experiments.optimizers.settings import OptimizerSettings, Within
+from jahs.optimizers.baseline import Baseline, TrialResult
+from jahs.optimizers.moves import values_of
+from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 from jahs.spaces.space import STEP
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from experiments.optimizers.baseline import Baseline, TrialResult
-from experiments.optimizers.ranking import order
-from experiments.optimizers.rungs import RungSettings, rungs
+from jahs.optimizers.baseline import Baseline, TrialResult
+from jahs.optimizers.ranking import order
+from jahs.optimizers.rungs import RungSettings, rungs
 from jahs.spaces.configs import Config
 
 __all__ = ["Asha", "AshaSettings"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from experiments.optimizers.baseline import Baseline, TrialResult
-from experiments.optimizers.moves import crossed, movable, mutated
-from experiments.optimizers.ranking import order
-from experiments.optimizers.settings import OptimizerSettings, Within
+from jahs.optimizers.baseline import Baseline, TrialResult
+from jahs.optimizers.moves import crossed, movable, mutated
+from jahs.optimizers.ranking import order
+from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 
 __all__ = ["Nsga2", "Nsga2Settings"]

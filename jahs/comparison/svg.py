@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 from xml.sax.saxutils import escape
 
 __all__ = ["Line", "LineStyle", "Panel", "draw_chart", "ticks"]
@@ -20,13 +20,18 @@ text{font:12px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;fil
 .end{text-anchor:end}.middle{text-anchor:middle}
 path,circle{fill:none;stroke-linejoin:round}.faint{stroke:#8c959f;stroke-width:1;opacity:.55}
 .first{stroke:#0a58ca;stroke-width:2.5}.second{stroke:#bc4c00;stroke-width:2;stroke-dasharray:6 3}
+.third{stroke:#1a7f37;stroke-width:1.5}.fourth{stroke:#8250df;stroke-width:1.5;stroke-dasharray:2 2}
+.fifth{stroke:#9a6700;stroke-width:1.5;stroke-dasharray:8 2 2 2}.sixth{stroke:#bf3989;stroke-width:1.5}
+.seventh{stroke:#57606a;stroke-width:1.5;stroke-dasharray:4 4}
 @media(prefers-color-scheme:dark){
 .page{fill:#0d1117}.grid{stroke:#21262d}text{fill:#a5afba}.title,.name{fill:#e6edf3}
-.faint{stroke:#8b949e}.first{stroke:#6cb0ff}.second{stroke:#ffa657}}
+.faint{stroke:#8b949e}.first{stroke:#6cb0ff}.second{stroke:#ffa657}.third{stroke:#56d364}.fourth{stroke:#d2a8ff}.fifth{stroke:#e3b341}
+.sixth{stroke:#ff9bce}.seventh{stroke:#8b949e}}
 """
 
 
-LineStyle: TypeAlias = Literal["faint", "first", "second"]
+LineStyle: TypeAlias = Literal["faint", "seventh", "sixth", "fifth", "fourth", "third", "second", "first"]
+"""Colour and dashes; each is drawn behind those that follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +39,7 @@ class Line:
     """Points (x, y) that are joined; a single one is drawn as a small circle."""
 
     points: Sequence[tuple[float, float]]
-    style: LineStyle = "faint"  # drawn behind "second", and that behind "first"
+    style: LineStyle = "faint"
     label: str = ""  # in the legend
 
 
@@ -46,6 +51,7 @@ class Panel:
     x_label: str
     y_label: str
     lines: Sequence[Line]
+    legend: Literal["bottom", "top"] = "bottom"
 
 
 def draw_chart(title: str, panels: Sequence[Panel]) -> str:
@@ -99,7 +105,7 @@ def _draw_panel(panel: Panel) -> list[str]:
     parts.append(_text((_LEFT + right) / 2, bottom + 38, panel.x_label, "middle"))
     parts.append(f'<g transform="translate(14 {(_TOP + bottom) / 2:g}) rotate(-90)">')
     parts += [_text(0, 4, panel.y_label, "middle"), "</g>"]
-    for line in sorted(panel.lines, key=lambda line: ("faint", "second", "first").index(line.style)):
+    for line in sorted(panel.lines, key=lambda line: get_args(LineStyle).index(line.style)):
         places = [(x_of(x), y_of(y)) for x, y in line.points]
         if len(places) == 1:
             parts.append(f'<circle class="{line.style}" cx="{places[0][0]:.1f}" cy="{places[0][1]:.1f}" r="2.5"/>')
@@ -108,7 +114,7 @@ def _draw_panel(panel: Panel) -> list[str]:
             parts.append(f'<path class="{line.style}" d="M{path}"/>')
     named = [line for line in panel.lines if line.label]
     for place, line in enumerate(named):
-        y = bottom - 14 - 18 * (len(named) - 1 - place)
+        y = _TOP + 8 + 18 * place if panel.legend == "top" else bottom - 14 - 18 * (len(named) - 1 - place)
         parts.append(f'<path class="{line.style}" d="M{right - 30} {y}h26"/>')
         parts.append(_text(right - 36, y + 4, line.label, "end"))
     return parts

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments.optimizers.baseline import Losses
+from jahs.optimizers.baseline import Losses
 from jahs.tasks.pareto import is_non_dominated
 
 __all__ = ["crowding", "fronts", "order"]

@@ -9,27 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.optimizers import OPTIMIZERS, make
-from experiments.optimizers.random_search import RandomSearchSettings
-from experiments.optimizers.ranking import crowding, fronts, order
-from experiments.optimizers.rungs import rungs
-from experiments.optimizers.tools.tool import Tool
 from jahs.errors import InvalidArgument, UnknownName
+from jahs.optimizers import OPTIMIZERS, make
+from jahs.optimizers.ranking import crowding, fronts, order
+from jahs.optimizers.rungs import rungs
 from jahs.queries.views import View
-from jahs.simulate import Simulation, Trial, visible
+from jahs.simulate import Simulation, visible
 from jahs.tasks.pareto import hypervolume, is_non_dominated
 from tests.contracts.optimizer import BENCH, VIEWS, OptimizerContract
 from tests.fake_benchmark import FakeBenchmark
 from tests.hostile import SEEDS
 
-OWN = [
-    name
-    for name, entry in OPTIMIZERS.items()
-    if entry.factory.startswith("experiments.optimizers.") and not entry.needs
-]
 
-
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 class TestOwnOptimizers(OptimizerContract):
     @pytest.fixture
     def optimizer(self, name):
@@ -216,40 +208,6 @@ def test_two_objectives_are_peeled_as_any_number_is(points):
         peeled.append(left[is_best].tolist())
         left = left[~is_best]
     assert fronts(F) == peeled == fronts(np.column_stack([F, F[:, 1]]))
-
-
-class Echo(Tool):
-    """A tool that writes down what it is told."""
-
-    name = "echo"
-
-    def ask_tool(self):
-        return self.random_config()
-
-    def read_trial(self, trial):
-        return trial, None
-
-    def tell_tool(self, trial, result):
-        self.told = self.told_losses(result)
-
-
-@given(st.lists(st.sampled_from(["finished", "failed"]), min_size=1, max_size=8))
-def test_a_failure_is_never_told_as_better_than_a_success(statuses):
-    objectives = ("valid_acc", "latency", "n_params")
-    echo = Echo(visible(VIEWS["full"]), seed=0, objectives=objectives, settings=RandomSearchSettings())
-    told = []
-    for number, status in enumerate(statuses):
-        (proposal,) = echo.ask(1)
-        metrics = BENCH.query(proposal.config) if status == "finished" else {}
-        facts = {"config": proposal.config, "fidelity": {"epoch": 9}, "seed": None, "metrics": metrics, "worker": 0}
-        echo.tell(Trial(trial=number, **facts, start=0.0, end=1.0, status=status, tag=proposal.tag))
-        told.append(np.array(echo.told))
-    successes = [i for i, status in enumerate(statuses) if status == "finished"]
-    for i, losses in enumerate(told):
-        if i not in successes:
-            known = [j for j in successes if j < i] or successes
-            assert all((losses >= told[j]).all() for j in known)
-    assert np.isfinite(told).all()
 
 
 def test_names_and_settings_that_do_not_exist_are_refused():

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
+from jahs.comparison.logs import Floats
 from jahs.errors import InvalidArgument
 
 __all__ = ["LEVEL", "N_RESAMPLES", "Interval", "Summary", "bootstrap_interval", "percentile_interval", "summarize"]

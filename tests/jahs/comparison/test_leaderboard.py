@@ -11,11 +11,11 @@ import shutil
 import pytest
 
 import jahs
-from experiments.leaderboard import find_logs, leaderboard, main
-from experiments.optimizers import make
-from experiments.repetitions import open_view
-from experiments.studies.study import ViewChoice
+from jahs.cli import main
+from jahs.comparison.leaderboard import find_logs, leaderboard
+from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import InvalidArgument
+from jahs.optimizers import make
 from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation, read_log
 from tests.jahs.simulate.chaos import Chaos
@@ -99,7 +99,7 @@ def test_runs_under_other_rules_are_another_board(tmp_path, bench, log, release,
     boards, refused = boards_of(bench, log, other)
     assert refused == []
     assert [getattr(board.terms, rule) for board in boards] == [usual, value]
-    assert main([str(log), str(other), "--release", str(release)]) == 0
+    assert main(["leaderboard", str(log), str(other), "--release", str(release)]) == 0
     usual_board, other_board = capsys.readouterr().out.split("\n\n")
     assert words in other_board.splitlines()[0]
     assert words not in usual_board
@@ -109,7 +109,7 @@ def test_two_lines_of_one_optimiser_can_be_told_apart(tmp_path, bench, release, 
     for size in (5, 6):
         options = {"population_size": size}
         write_log(tmp_path / f"{size}.jsonl", bench, optimizer="regularized_evolution", seed=size, options=options)
-    assert main([str(tmp_path), "--release", str(release)]) == 0
+    assert main(["leaderboard", str(tmp_path), "--release", str(release)]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if "regularized_evolution" in line]
     assert sorted(re.findall(r"population_size=(\d)", "".join(lines))) == ["5", "6"]
 
@@ -425,20 +425,20 @@ def test_the_same_run_counts_once(tmp_path, log, bench):
     assert refusal.fault == f"the same run as {log}"
 
 
-def test_the_command_prints_boards_and_says_what_it_refused(tmp_path, log, release, bench, capsys, caplog):
+def test_the_command_prints_boards_and_says_what_it_refused(tmp_path, log, release, bench, capsys):
     changed(write_log(tmp_path / "lie.jsonl", bench, seed=1), better)
-    assert main([str(tmp_path), "--release", str(release)]) == 1
-    printed = capsys.readouterr().out
+    assert main(["leaderboard", str(tmp_path), "--release", str(release)]) == 1
+    printed, said = capsys.readouterr()
     assert "random_search" in printed
     assert " ± –" in printed
     assert "nan" not in printed
-    assert f"refused {tmp_path / 'lie.jsonl'}: trial" in caplog.text
-    assert main([str(log), "--release", str(release), "--json"]) == 0
+    assert f"refused {tmp_path / 'lie.jsonl'}: trial" in said
+    assert main(["leaderboard", str(log), "--release", str(release), "--json"]) == 0
     content = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert content["boards"][0]["lines"][0]["name"] == "random_search"
     assert content["boards"][0]["lines"][0]["valid_se"] is None
-    assert main([str(tmp_path / "nowhere")]) == 2
-    assert "does not exist" in caplog.text
+    assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2
+    assert "does not exist" in capsys.readouterr().err
 
 
 def test_a_folder_without_logs_is_refused(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jahs.cli.svg import Line, Panel, draw_chart, ticks
+from jahs.comparison.svg import Line, Panel, draw_chart, ticks
 
 NUMBERS = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
 POINTS = st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=9)
