@@ -240,8 +240,8 @@ def _untrained(measured: Measured) -> Iterator[str | Block]:
     yield Text(_ABOUT_UNTRAINED)
     yield Text(
         "Webber's rank-biased overlap looks at the top: the best tenth has 90 % of its weight. Random rankings have "
-        f"an overlap of {random_overlap(measured):.2f}. Tau within groups is the mean over the fidelity groups, weighted "
-        "by their numbers of pairs: N, W and Resolution are fixed there."
+        f"an overlap of {random_overlap(measured):.2f}. Tau within groups is the mean over the fidelity groups, "
+        "weighted by their numbers of pairs: N, W and Resolution are fixed there."
     )
     head = ("score", "configs", "Kendall's tau", "Spearman", "rank-biased overlap", "tau within groups")
     rows = [
