@@ -167,7 +167,7 @@ class Benchmark(Forms):
         Args:
             config: all 14 keys.
             at: an epoch in 1..max_epoch, or {"epoch": ...}; None is the last.
-            seed: which draw of the training noise; None is the mean.
+            seed: which draw of the training noise; None is the mean. Draws do not cover the error of the model.
             metrics: some of `metrics`, our names or the published ones; None is all.
 
         Raises:
