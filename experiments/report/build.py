@@ -25,7 +25,7 @@ from workshop.folders import writing
 from workshop.pages.document import Document, Section, Table, Text
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
-from workshop.pages.style import style
+from workshop.pages.style import follow_scheme, style
 
 __all__ = ["build_document", "check_target", "write_document", "write_report", "written"]
 
@@ -140,7 +140,7 @@ def _write_files(document: Document, folder: Path, *, is_for_docs: bool) -> None
     (folder / "figures").mkdir()
     drawings = {figure.name: svg_text(figure) for figure in document.figures}
     for name, drawing in drawings.items():
-        (folder / "figures" / f"{name}.svg").write_text(drawing, encoding="utf-8")
+        (folder / "figures" / f"{name}.svg").write_text(follow_scheme(drawing), encoding="utf-8")
     (folder / "report.md").write_text(to_markdown(document, has_png=not is_for_docs), encoding="utf-8")
     if not is_for_docs:
         (folder / "index.html").write_text(to_html(document, drawings), encoding="utf-8")

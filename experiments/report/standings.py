@@ -38,7 +38,7 @@ def leaderboard_section(results: Results) -> Section:
         rows = sorted(found, key=lambda row: row[0])
         blocks.append(
             Table(
-                caption=f"{task}: errors of the final incumbents, mean ± standard error over seeds",
+                caption=f"{task}: errors of final incumbents, mean ± standard error over seeds; ranked by validation",
                 columns=("place", "arm", "optimiser", "validation error (%)", "test error (%)", "seeds with a result"),
                 rows=tuple((str(place), *texts) for place, (_, texts) in enumerate(rows, start=1)),
                 n_labels=3,

@@ -37,6 +37,11 @@ class Commands:
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self._added = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
 
+    @property
+    def parsers(self) -> Mapping[str, argparse.ArgumentParser]:
+        """The parser of each command, also of those that are added later."""
+        return self._added.choices
+
     def add(self, name: str, command: Command, about: str, try_: str) -> argparse.ArgumentParser:
         """Add a command and return its parser; every command has --json."""
         added = self._added.add_parser(name, help=about, description=about, epilog=f"Try: {try_}")

@@ -12,19 +12,26 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TypeAlias, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from jahs.comparison.svg import Line, Panel, draw_chart
 from jahs.files.atomic import write_beside
 from jahs.models.cost import cost
+from jahs.queries.benchmark import Benchmark
 from jahs.queries.queryable import Queryable
+from jahs.release import read_release
 from jahs.simulate import Proposal, Simulation, Trial
 from jahs.spaces.cell import Cell
 from jahs.spaces.configs import Config
+from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from jahs.tasks.definitions import Task, task
 
 __all__ = ["Demo", "Halving", "Rung", "Steps", "demo", "one_by_one", "successive_halving", "write_picture"]
 
 N_CONFIGS = 27
+N_DRAWS = 20
 ETA = 3
 
 Steps: TypeAlias = tuple[tuple[float, float], ...]
@@ -55,8 +62,11 @@ class Demo:
     """A sampled config, its cell and exact costs; with a release also its learning curve and a search.
 
     Attributes:
-        seed: of `jahs.space().sample`; the config is the first of those that the search begins with.
+        seed: of the sampled config and of those that the search begins with.
+        trained: recorded validation accuracy of the config at the last epoch, a mean over its runs; None: not recorded.
+        interval: where 90 % of single trainings of the config are expected, noise and model error together, or None.
         in_full: what training the same configs in full, one after another, finds in the same time.
+        gains: points by which successive halving ends above that, for each of 20 draws of configs.
         elapsed_s: seconds that curve and search took here.
     """
 
@@ -67,8 +77,11 @@ class Demo:
     n_params: int
     n_macs: int
     curve: dict[str, list[float]] | None = None
+    trained: float | None = None
+    interval: tuple[float, float] | None = None
     halving: Halving | None = None
     in_full: Steps = ()
+    gains: tuple[float, ...] = ()
     elapsed_s: float = 0.0
 
     def to_dict(self) -> dict[str, object]:
@@ -87,19 +100,30 @@ class Demo:
             {"epoch": rung.epoch, "configs": rung.configs, "valid_acc": rung.valid_acc, "spent_s": rung.spent_s}
             for rung in self.halving.rungs
         ]
+        recorded = {"trained_valid_acc": self.trained, "interval_90": self.interval}
         best = dict(self.halving.configs[self.halving.rungs[-1].configs[0]])
-        return {**facts, "curve": self.curve, "rungs": rungs, "best": best, "in_full": self.in_full}
+        return {
+            **facts,
+            "curve": self.curve,
+            **recorded,
+            "rungs": rungs,
+            "best": best,
+            "in_full": self.in_full,
+            "gains": self.gains,
+        }
 
 
-def demo(*, seed: int, task_name: str, bench: Queryable | None = None) -> Demo:
+def demo(*, seed: int, task_name: str, bench: Queryable | None = None, table: Benchmark | None = None) -> Demo:
     """Sample a config, compute what its network costs, and search if there is a benchmark that answers.
+
+    With a `table`, the config is one of those that were trained.
 
     Example:
         >>> demo(seed=0, task_name="cifar10").n_params > 0
         True
     """
     chosen = task(task_name)
-    config = space().sample(seed=seed)
+    config = space().sample(seed=seed) if table is None else table.sample(seed=seed)
     shown = Demo(seed=seed, task=chosen, config=config, cell=Cell.from_config(config), **cost(config, chosen))  # type: ignore[arg-type]  # n_params and n_macs
     if bench is None:
         return shown
@@ -107,13 +131,27 @@ def demo(*, seed: int, task_name: str, bench: Queryable | None = None) -> Demo:
     curve = bench.trajectory(config, metrics=("valid_acc", "runtime"))
     halving = successive_halving(bench, bench.space.sample(N_CONFIGS, seed=seed))
     in_full = one_by_one(bench, halving.configs, halving.rungs[-1].spent_s)
+    elapsed_s = time.perf_counter() - start
     return replace(
         shown,
         curve={name: values.tolist() for name, values in curve.items()},
+        trained=None if table is None else float(table.query(config).valid_acc),
+        interval=None if table is None else _interval(table, config, curve["valid_acc"][-1:]),
         halving=halving,
         in_full=in_full,
-        elapsed_s=time.perf_counter() - start,
+        gains=_gains(bench),
+        elapsed_s=elapsed_s,
     )
+
+
+def _interval(table: Benchmark, config: Config, predicted: NDArray[np.float64]) -> tuple[float, float] | None:
+    """Return where 90 % of single trainings are expected at the last epoch, or None without a noise model."""
+    assert table.release is not None, "a recorded table is part of a release"
+    noise = read_release(table.release).noise
+    if noise is None:
+        return None
+    low, high = noise.interval({"valid_acc": predicted}, encode([config], table.max_epoch), of="outcome")["valid_acc"]
+    return float(low[0]), float(high[0])
 
 
 class _Rungs:
@@ -175,6 +213,16 @@ def one_by_one(bench: Queryable, configs: Sequence[Config], budget_s: float) -> 
 
     trials = Simulation(bench, workers=1, budget=budget_s, metrics=("valid_acc",)).run(in_full)
     return _steps([trial for trial in trials if trial.status == "finished"])
+
+
+def _gains(bench: Queryable) -> tuple[float, ...]:
+    """Return by how much halving ends above full trainings in the same time, for each draw of configs."""
+    gains = []
+    for seed in range(N_DRAWS):
+        halving = successive_halving(bench, bench.space.sample(N_CONFIGS, seed=seed))
+        if in_full := one_by_one(bench, halving.configs, halving.rungs[-1].spent_s):
+            gains.append(halving.rungs[-1].valid_acc[0] - in_full[-1][1])
+    return tuple(gains)
 
 
 def _steps(trials: Sequence[Trial]) -> Steps:

@@ -21,9 +21,8 @@ __all__ = ["add_commands"]
 
 _WIDTH: Final = 120
 _OF_WHAT: Final = """\
-  A test row is one epoch of a test config; what no epoch changes has one row per config. R2, tau and the mean error are
-  over all test rows. The last two are over the last epoch: tau of the model, and tau between two trainings of the same
-  configs, which is its ceiling."""
+  A test row is one epoch of a test config; what no epoch changes has one row per config. MAE is the mean absolute
+  error. The noise ceiling is tau between two runs of the same configs, at the last epoch."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -103,7 +102,10 @@ def _quality(arguments: argparse.Namespace) -> str:
     data: Mapping[str, Any] = quality.get("data") or {}
     head = ", ".join(f"{data[name]:,} {name}" for name in ("configs", "runs", "rows") if name in data)
     rows = [_scores(bench.metrics, name, facts) for name, facts in (quality.get("metrics") or {}).items()]
-    columns = ["metric", "test rows", "R2", "tau", "mean error", "unit", "tau at the end", "of two seeds"]
+    columns = [
+        "metric", "test rows", "R2, all epochs", "tau, all epochs", "MAE, all epochs", "MAE, last epoch", "unit",
+        "tau, last epoch", "noise ceiling",
+    ]  # fmt: skip
     lines = [paint(f"{bench.task.title}: {head or 'no word on what was measured'}", "bold")]
     lines += [textwrap.fill(f"Caveat: {caveat}", _WIDTH) for caveat in caveats_of([bench.task])]
     lines += [format_table(columns, rows), _OF_WHAT] if rows else ["The release says nothing of its models."]
@@ -118,6 +120,7 @@ def _scores(metrics: Mapping[str, Metric], name: str, facts: Mapping[str, Any]) 
     found = [
         name,
         *((whole.get("model") or {}).get(score) for score in ("n", "r2", "tau", "mae")),
+        (last.get("model") or {}).get("mae"),
         metrics[name].unit if name in metrics else "",
         *((last.get(who) or {}).get("tau") for who in ("model", "ceiling")),
     ]
@@ -126,14 +129,17 @@ def _scores(metrics: Mapping[str, Metric], name: str, facts: Mapping[str, Any]) 
 
 def _requirement(facts: Mapping[str, Any]) -> str:
     """Return a requirement and what was reached, as a sentence."""
-    reached = "nothing to judge by" if facts.get("reached") is None else f"{facts['reached']:.3f}"
-    if facts.get("ceiling") is not None and facts.get("value") is not None:
-        ceiling = f"{facts['ceiling']:.3f}"
-        if facts["score"] == "tau":
-            reached = f"{facts['value']:.3f} of a ceiling of {ceiling} = {reached}"
-        else:
-            reached = f"{reached} (its ceiling is {ceiling})"
-    verdict = {True: "met", False: "not met", None: "open"}[facts.get("is_met")]
+    is_tau = facts["score"] == "tau"
+    value, ceiling, reached = (facts.get(key) for key in ("value", "ceiling", "reached"))
+    if reached is None:
+        found = "too few data"
+    elif is_tau and value is not None and ceiling is not None:
+        found = f"{value:.3f} / {ceiling:.3f} = {reached:.3f}"
+    else:
+        found = f"{reached:.3f}"
+    verdict = {True: "reached", False: "not reached", None: "open"}[facts.get("is_met")]
     verdict += "" if facts.get("is_due", True) else ", not due yet"
-    what = f"{facts['metric']} {facts['score']} ({facts['cut']})"
-    return f"  {what}: {reached}, {facts['required']:g} is required: {verdict}"
+    if facts.get("is_met") is False and not is_tau and ceiling is not None and ceiling < facts["required"]:
+        verdict += "; the noise ceiling is lower, too"
+    what = f"{facts['metric']} {'tau / noise ceiling' if is_tau else 'R2'} ({facts['cut']})"
+    return f"  {what}: {found}, required {facts['required']:g}: {verdict}"

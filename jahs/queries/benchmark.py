@@ -169,7 +169,7 @@ class Benchmark(Forms):
             config: all 14 keys, as a mapping or a pandas Series; of a ConfigSpace `Configuration`, those with more than
                 one value.
             at: an epoch in 1..max_epoch, or {"epoch": ...}; None is the last.
-            seed: which draw of the training noise; None is the mean.
+            seed: which draw of the training noise; None is the mean. Draws do not cover the error of the model.
             metrics: some of `metrics`, our names or the published ones; None is all.
 
         Raises:

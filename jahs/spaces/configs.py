@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -248,7 +249,7 @@ def unknown_key_faults(config: Mapping[str, object]) -> Iterator[str]:
     for key in unknown[:MOST_LISTED]:
         text = show_key(key)
         bare = "".join(char for char in text.lower() if char.isalnum())
-        near = get_close_matches(bare, _NICKNAMES, n=1)
+        near = ["op6"] if re.fullmatch(r"op[7-9]|op\d\d+", bare) else get_close_matches(bare, _NICKNAMES, n=1)
         if bare in _NAMES_OF_THE_EPOCH:
             yield f"{text} is not a key of a config: how long to train is given beside the config"
         elif bare == "seed":

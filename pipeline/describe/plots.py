@@ -20,7 +20,7 @@ from pipeline.describe.agreement import FIDELITIES, EpochAgreement
 from pipeline.describe.measured import Measured
 from pipeline.sampling import FIDELITY_GROUPS
 from workshop.pages.drawing import Curve, draw_curves, new_panels
-from workshop.pages.style import LIGHT, series
+from workshop.pages.style import LIGHT, dash, marker, series
 
 __all__ = [
     "accuracy_against_work",
@@ -37,7 +37,6 @@ _OP_NAMES: Final = ("identity", "zero", "conv 3×3", "conv 1×1", "avg pool")
 _SUPERSCRIPT: Final = str.maketrans("-012345", "⁻⁰¹²³⁴⁵")
 _BLUE: Final = series(0)
 _RED: Final = series(3)
-_THREE: Final = (series(0), series(1), series(2))
 _MOST_STEPS: Final = 200
 _N_BINS: Final = 9
 _FEWEST_OF_BIN: Final = 3
@@ -50,13 +49,14 @@ def learning_curves(measured: Measured) -> Figure:
     drawn, axes = new_panels(3, 3, width=8.4, height=6.8, share_x=True, share_y=True)
     epochs = np.arange(1, measured.curves["valid_acc"].shape[1] + 1)
     for (n, w), ax in zip(sizes, axes, strict=True):
-        for resolution, colour in zip(RESOLUTIONS, _THREE, strict=True):
+        for number, resolution in enumerate(RESOLUTIONS):
+            colour = series(number)
             curves = measured.curves["valid_acc"][measured.group == FIDELITY_GROUPS.index((n, w, resolution))]
             if not len(curves):
                 continue
             low, middle, high = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
             ax.fill_between(epochs, low, high, color=colour, alpha=0.18, linewidth=0)
-            ax.plot(epochs, middle, color=colour, label=f"Resolution {resolution:g}")
+            ax.plot(epochs, middle, color=colour, linestyle=dash(number), label=f"Resolution {resolution:g}")
         ax.set_title(f"N = {n}, W = {w}")
         ax.set_ylim(0, 100)
     for ax in axes[6:]:
@@ -70,12 +70,12 @@ def learning_curves(measured: Measured) -> Figure:
 def distributions(measured: Measured) -> Figure:
     """Draw the cumulative distribution of each accuracy at the last epoch, and of validation accuracy by fidelity."""
     drawn, axes = new_panels(1, 4, width=10.6, height=3.0, share_y=True)
-    for metric, colour in zip(ACCURACIES, _THREE, strict=True):
-        _steps(axes[0], measured.curves[metric][:, -1], colour, _PARTS[metric])
+    for number, metric in enumerate(ACCURACIES):
+        _steps(axes[0], measured.curves[metric][:, -1], number, _PARTS[metric])
     axes[0].set_title("all configs")
     for key, ax in zip(FIDELITIES, axes[1:], strict=True):
-        for choice, colour in zip(PARAMETERS[key].choices, _THREE, strict=True):
-            _steps(ax, measured.final[measured.configs[key] == choice], colour, f"{key} = {choice:g}")
+        for number, choice in enumerate(PARAMETERS[key].choices):
+            _steps(ax, measured.final[measured.configs[key] == choice], number, f"{key} = {choice:g}")
         ax.set_title(f"validation, by {key}")
     for ax in axes:
         ax.set_xlabel("accuracy, %")
@@ -113,16 +113,16 @@ def marginal_effects(measured: Measured) -> Figure:
 def accuracy_against_work(measured: Measured) -> Figure:
     """Draw validation accuracy at the last epoch against multiply-adds, with the Pareto front."""
     drawn, (ax,) = new_panels(1, 1, width=7.6, height=4.6)
-    for resolution, colour in zip(RESOLUTIONS, _THREE, strict=True):
+    for number, resolution in enumerate(RESOLUTIONS):
         chosen = measured.configs["Resolution"] == np.float32(resolution)
         ax.plot(
             measured.macs[chosen],
             measured.final[chosen],
             linestyle="",
-            marker="o",
+            marker=marker(number),
             markersize=3.4,
             markeredgewidth=0,
-            color=colour,
+            color=series(number),
             alpha=0.7,
             label=f"Resolution {resolution:g}",
         )
@@ -190,13 +190,12 @@ def seed_against_seed(measured: Measured) -> Figure:
     return drawn
 
 
-def _steps(ax: Axes, values: _Floats, colour: str, label: str) -> None:
+def _steps(ax: Axes, values: _Floats, number: int, label: str) -> None:
     if len(values):
         shares = np.linspace(0, 1, min(len(values), _MOST_STEPS) + 1)
         x = np.quantile(values, shares, method="inverted_cdf")
-        ax.step(
-            np.append(0, np.append(x, 100)), np.append(0, np.append(shares, 1)), where="post", color=colour, label=label
-        )
+        x, y = np.append(0, np.append(x, 100)), np.append(0, np.append(shares, 1))
+        ax.step(x, y, where="post", color=series(number), linestyle=dash(number), label=label)
 
 
 def _boxes(ax: Axes, places: _Floats, groups: list[_Floats], *, width: float = 0.5) -> None:

@@ -14,7 +14,7 @@ from jahs.tasks.metrics import METRICS
 from surrogate.data.rows import GROUP_VALUES
 from workshop.pages.document import Figure
 from workshop.pages.drawing import new_drawing, set_scale
-from workshop.pages.style import LIGHT, series
+from workshop.pages.style import LIGHT, dash, marker, series
 
 __all__ = ["plots_of"]
 
@@ -45,13 +45,19 @@ def plots_of(metric: str, facts: Facts) -> Iterator[Figure]:
 
 
 def _predicted_against_measured(metric: str, test: Facts) -> Figure:
-    """Draw a dot for each test config at the last epoch, coloured by Resolution."""
+    """Draw a marker for each test config at the last epoch, a shape and a colour for each Resolution."""
     figure, axes = _begin(metric, "predicted", "Predicted and measured", f"measured, {_unit(metric)}", "predicted")
     x, y, group = np.array(test["points"], dtype=np.float64).T
     _diagonal(axes, np.concatenate([x, y]))
     for number, resolution in enumerate(("0.25", "0.5", "1")):
         is_of = group % 3 == number
-        axes.plot(x[is_of], y[is_of], color=series(number), label=f"Resolution {resolution}", **_DOTS)
+        axes.plot(
+            x[is_of],
+            y[is_of],
+            color=series(number),
+            label=f"Resolution {resolution}",
+            **{**_DOTS, "marker": marker(number)},
+        )
     _log_if_seconds(metric, axes)
     axes.legend()
     return figure
@@ -94,9 +100,15 @@ def _tau_by_epoch(metric: str, rows: Sequence[Facts]) -> Figure:
     figure, axes = _begin(metric, "epochs", "Kendall's tau by epoch", "epoch", "tau")
     for number, (key, label) in enumerate((("tau", "model"), ("ceiling", "two seeds"))):
         known = [(row["epoch"], row[key]) for row in rows if row[key] is not None]
-        axes.plot(
-            *zip(*known, strict=True), color=series(number), marker="o", markersize=4, label=label
-        ) if known else None
+        if known:
+            axes.plot(
+                *zip(*known, strict=True),
+                color=series(number),
+                linestyle=dash(number),
+                marker=marker(number),
+                markersize=4,
+                label=label,
+            )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     return figure
@@ -113,7 +125,9 @@ def _learning_curve(metric: str, points: Sequence[tuple[float, float]], predicte
         n, value = predicted["n_configs"], predicted["value"]
         reach = [[abs(value - predicted["low"])], [abs(predicted["high"] - value)]]
         label = f"predicted, {100 * predicted['level']:.0f} %"
-        axes.errorbar([n], [value], yerr=reach, color=series(1), marker="o", markersize=6, linestyle="", label=label)
+        axes.errorbar(
+            [n], [value], yerr=reach, color=series(1), marker=marker(1), markersize=6, linestyle="", label=label
+        )
     set_scale(axes, "x", "log")
     axes.legend()
     return figure

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import experiments.studies
-from experiments.analysis.ranks import compare
+from experiments.analysis.ranks import Comparison, compare
 from experiments.report.__main__ import main
 from experiments.report.build import build_document, write_document
 from experiments.report.comparison import draw_comparison
@@ -26,6 +26,7 @@ from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import TASKS
 from surrogate.models.model import ForestSettings
 from tests.experiments.conftest import TASK, recorded_table
+from tests.svg_text import texts_outside
 from workshop.pages.document import Document, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 from workshop.pages.html import svg_text, to_html
@@ -388,6 +389,15 @@ def test_series_differ_in_colour_or_dash_and_modes_have_the_same_colours():
     assert css_colors(f"fill: {LIGHT['ink']}") == "fill: var(--ink)"
 
 
+def test_a_wide_table_shows_that_it_can_be_scrolled_and_a_figure_s_file_follows_the_dark_mode(tmp_path):
+    table = Table(caption="", columns=("a",), rows=(("1",),))
+    figure = Figure(name="f", caption="", alt="", drawing=draw_curves([], x_label="x", y_label="y"))
+    document = Document(title="t", subtitle="", sections=(Section(title="s", blocks=(table, figure)),))
+    page = write_document(document, tmp_path / "page", is_for_docs=False).read_text(encoding="utf-8")
+    assert "background-attachment:local,local,scroll,scroll" in page
+    assert "prefers-color-scheme:dark" in (tmp_path / "page/figures/f.svg").read_text(encoding="utf-8")
+
+
 def test_a_critical_difference_diagram_draws_a_bar_for_each_clique():
     rng = np.random.default_rng(0)
     values = np.stack([rng.normal(0, 1, 20), rng.normal(0, 1, 20), rng.normal(9, 1, 20)])
@@ -397,3 +407,12 @@ def test_a_critical_difference_diagram_draws_a_bar_for_each_clique():
     assert len(bars) == len(found.cliques) == 1
     left, right = bars[0].get_xdata()
     assert left < found.mean_ranks[:2].min() < found.mean_ranks[:2].max() < right < found.mean_ranks[2]
+
+
+@pytest.mark.parametrize("title", ["a", "NAS only, random hyperparameters", "a" * 60])
+@pytest.mark.parametrize("rank", [1.03, 2.99, 3.23, 4.97])
+def test_a_critical_difference_diagram_cuts_no_label_off(title, rank):
+    mean_ranks = np.array([1.0, 2.0, rank, 4.0, 5.0])
+    found = Comparison(mean_ranks=mean_ranks, pairs=(), cliques=(), alpha=0.05, n_blocks=30)
+    drawing = draw_comparison(found, [title] * 5, numbers=range(5))
+    assert texts_outside(svg_text(Figure(name="d", caption="", alt="", drawing=drawing))) == []

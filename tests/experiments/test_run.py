@@ -145,6 +145,15 @@ def test_a_cluster_writes_the_same(reference, release, tmp_path):
     assert logs(tmp_path / "joint") == logs(reference)
 
 
+def test_a_study_without_its_scheduler_ends_with_one_line_within_ten_seconds(release, tmp_path, capsys):
+    address = "tcp://127.0.0.1:9"
+    started = time.monotonic()
+    assert run(tmp_path / "joint", release, "--backend", "dask", "--scheduler", address) != 0
+    assert time.monotonic() - started < 10
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"no Dask scheduler answers at {address}" in line
+
+
 def test_progress_is_one_line_for_each_repetition(release, tmp_path, caplog):
     caplog.set_level("INFO")
     run(tmp_path / "joint", release, seeds=2)

@@ -37,7 +37,11 @@ figure svg{display:block;width:100%;height:auto;max-width:40rem}
 figcaption{font-size:.9rem;margin-top:.3rem;max-width:40rem}
 figure.table{margin:1.2rem 0}
 .table figcaption{max-width:46rem}
-.scroll{overflow-x:auto;margin:.4rem 0}
+/* A shadow at a side of a table says that there is more of it; at the end of the way, a sheet of paper covers it. */
+.scroll{overflow-x:auto;margin:.4rem 0;background:linear-gradient(to right,var(--paper) 40%,transparent) 0 0,
+ linear-gradient(to left,var(--paper) 40%,transparent) 100% 0,linear-gradient(to right,var(--muted),transparent) 0 0,
+ linear-gradient(to left,var(--muted),transparent) 100% 0;background-repeat:no-repeat;
+ background-size:2.5rem 100%,2.5rem 100%,.7rem 100%,.7rem 100%;background-attachment:local,local,scroll,scroll}
 table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
 th,td{padding:.3rem .8rem .3rem 0;border-bottom:1px solid var(--line);text-align:right;
  white-space:nowrap;vertical-align:top}

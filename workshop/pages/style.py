@@ -13,7 +13,7 @@ from typing import Final
 
 import matplotlib as mpl
 
-__all__ = ["DARK", "DASHES", "LIGHT", "SERIES", "css_colors", "dash", "follow_scheme", "series", "style"]
+__all__ = ["DARK", "DASHES", "LIGHT", "SERIES", "css_colors", "dash", "follow_scheme", "marker", "series", "style"]
 
 SERIES: Final = 8
 
@@ -50,6 +50,7 @@ DARK: Final = MappingProxyType(
     }
 )
 DASHES: Final = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+_MARKERS: Final = ("o", "s", "^", "D", "v")
 
 
 def style() -> mpl.RcParams:
@@ -94,6 +95,11 @@ def series(number: int) -> str:
 def dash(number: int) -> str | tuple[float, tuple[float, ...]]:
     """Return the dashes of a series: neighbours differ even in black and white."""
     return DASHES[(number + number // SERIES) % len(DASHES)]
+
+
+def marker(number: int) -> str:
+    """Return the shape of a series' points."""
+    return _MARKERS[number % len(_MARKERS)]
 
 
 def css_colors(svg: str) -> str:
