@@ -156,7 +156,7 @@ def _chart(page: Page) -> str:
     ]
     if not lines:
         return ""
-    x_label = f"simulated time (% of the budget, {page.terms.budget_s:.4g} s)"
+    x_label = f"simulated time (% of the budget, {page.terms.budget_s:,.0f} s)"
     panel = Panel(title="Mean over seeds", x_label=x_label, y_label=_what(page.terms), lines=lines, legend="top")
     return draw_chart(f"{_what(page.terms)} so far", [panel])
 
