@@ -25,13 +25,14 @@ class ViewChoice:
     Attributes:
         search: "all", "nas" (the cell), "hpo" (how it is trained) or "sizes" (everything, with N, W and Resolution).
         fidelities: their names; without "epoch", every training runs to the last epoch.
-        fixed_part: the values of keys that are not searched: their "default", or a "random" sample for each seed.
-            N, W and Resolution are at their highest values unless they are searched or fidelities.
+        fixed_part: the values of keys that are not searched: their "default", those of the release's "reference"
+            config, or a "random" sample for each seed. N, W and Resolution are at their highest values unless they are
+            searched or fidelities.
     """
 
     search: Literal["all", "nas", "hpo", "sizes"] = "all"
     fidelities: tuple[str, ...] = ("epoch",)
-    fixed_part: Literal["default", "random"] = "default"
+    fixed_part: Literal["default", "reference", "random"] = "default"
 
 
 def open_view(bench: Queryable, choice: ViewChoice, *, seed: int) -> View:
@@ -39,6 +40,8 @@ def open_view(bench: Queryable, choice: ViewChoice, *, seed: int) -> View:
     sizes = {name: value for name, value in FULL_SIZES.items() if name not in choice.fidelities}
     if choice.search in {"all", "sizes"}:
         return View(bench, fidelities=choice.fidelities, fixed=sizes if choice.search == "all" else {})
+    if choice.fixed_part == "reference":
+        return View(bench, fidelities=choice.fidelities, fixed=sizes, search=choice.search)
     other = GROUPS["hyperparameters" if choice.search == "nas" else "architecture"]
     part = space().sample(seed=_FIXED_PART + seed) if choice.fixed_part == "random" else space().default()
     fixed = {**sizes, **{key: part[key] for key in other}}  # type: ignore[literal-required]  # keys of Config

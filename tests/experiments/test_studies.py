@@ -62,6 +62,7 @@ def test_a_random_fixed_part_is_that_of_its_seed_and_a_default_one_is_not():
         return open_view(BENCH, ViewChoice(search="nas", **choice), seed=seed).space.fixed["LearningRate"]
 
     assert fixed(0, fixed_part="random") == fixed(0, fixed_part="random") != fixed(1, fixed_part="random")
+    assert fixed(0, fixed_part="reference") == BENCH.reference_config["LearningRate"]
     assert fixed(0) == fixed(1) == 0.1
 
 
