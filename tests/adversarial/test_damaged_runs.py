@@ -15,6 +15,7 @@ import pytest
 from jahs.errors import CorruptFile, JahsError, UnknownFormat
 from jahs.files.index import INDEX
 from jahs.files.runs import committed_files, read_configs, read_profile, read_proxies, read_runs, read_visits
+from jahs.files.sealed_json import read_sealed
 from pipeline.inspect_runs import main
 from pipeline.verify import verify
 from splits.split import read_split
@@ -33,7 +34,12 @@ READERS = {
     "index.json": read_runs,
     "runs-*.parquet": read_runs,
 }
-FOUND = {"split.json": read_split, "params.json": read_params, "history.json": read_history}
+FOUND = {
+    "split.json": read_split,
+    "params.json": read_params,
+    "history.json": read_history,
+    "landscape.json": read_sealed,
+}
 N_FLIPS = 10_000 if os.environ.get("JAHS_ATTACK_MINUTES") else 300
 N_VERIFIED = 6
 pytestmark = pytest.mark.timeout(7200 if N_FLIPS > 300 else 300)
