@@ -114,7 +114,13 @@ def test_every_fault_of_the_fixed_values_is_told_at_once(capsys: pytest.CaptureF
 
 @pytest.mark.parametrize(
     ("argv", "kept"),
-    [(["download", "jahs-bench-201"], "; the same command keeps what is finished and does the rest"), (["info"], "")],
+    [
+        (
+            ["download", "jahs-bench-201", "--what", "surrogates"],
+            "; the same command keeps what is finished and does the rest",
+        ),
+        (["info"], ""),
+    ],
     ids=["download", "info"],
 )
 @pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "file"])
