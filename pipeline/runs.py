@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import json
 import logging
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,7 @@ from typing import IO, Final, TypeAlias
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, ProtocolMismatch
-from jahs.files.atomic import out_of_space, write_beside
+from jahs.files.atomic import is_running, out_of_space, write_beside
 from jahs.files.index import read_index, state_of, write_index
 from jahs.files.runs import (
     committed_files,
@@ -338,12 +337,4 @@ def _fault(shard: Path) -> Exception | None:
 def _writer_is_alive(part: Path) -> bool:
     """Whether the process that writes `.<name>.<pid>.part` still runs (on this machine)."""
     pid = part.name.rsplit(".", 2)[-2]
-    if not pid.isdigit():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return pid.isdigit() and is_running(int(pid))

@@ -22,7 +22,7 @@ from typing import Final
 
 from jahs.comparison.benches import open_benchmark
 from jahs.comparison.claims import Claim, Terms
-from jahs.comparison.factories import Factory
+from jahs.comparison.factories import Factory, split_named
 from jahs.comparison.leaderboard import Board, Refusal, board_facts, boards_of, find_logs, read_claims
 from jahs.comparison.page import Page, write_page
 from jahs.comparison.processes import run_all
@@ -153,12 +153,8 @@ def _sort_entries(
     paths: list[Path] = []
     for entry in entries:
         if isinstance(entry, str) and (".py:" in entry or entry.endswith(".py")):
-            file, _, name = entry.rpartition(":")
-            if not file.endswith(".py") or not name.isidentifier():
-                raise InvalidArgument(f"{entry!r} must be FILE.py:NAME, as in mine.py:Climber")
-            if not Path(file).is_file():
-                raise InvalidArgument(f"{entry}: {file} is not a file")
-            named.append((name, f"{Path(file).resolve()}:{name}"))
+            file, name = split_named(entry)
+            named.append((name, f"{file}:{name}"))
         elif isinstance(entry, str | Path):
             paths.append(Path(entry))
         elif callable(entry):

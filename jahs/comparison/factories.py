@@ -12,10 +12,24 @@ from typing import Any, TypeAlias
 from jahs.errors import InvalidArgument, OptimizerFailed
 from jahs.simulate import Callback, Optimizer, Visible
 
-__all__ = ["Factory", "make_optimizer", "read_factory"]
+__all__ = ["Factory", "make_optimizer", "read_factory", "split_named"]
 
 Factory: TypeAlias = Callable[..., Any]  # Any: an optimiser
 """Makes an optimiser when it is called as `factory(view, seed=...)`; or is an optimiser itself, a `Callback`."""
+
+
+def split_named(named: str) -> tuple[Path, str]:
+    """Return the file, resolved, and the name in `FILE.py:NAME`.
+
+    Raises:
+        InvalidArgument: it has another form, or there is no such file.
+    """
+    path, _, name = named.rpartition(":")
+    if not path.endswith(".py") or not name.isidentifier():
+        raise InvalidArgument(f"{named!r} must be FILE.py:NAME, as in mine.py:Climber")
+    if not Path(path).is_file():
+        raise InvalidArgument(f"{named}: {path} is not a file")
+    return Path(path).resolve(), name
 
 
 def read_factory(named: str) -> Factory:
@@ -24,13 +38,10 @@ def read_factory(named: str) -> Factory:
     Raises:
         InvalidArgument: there is no such file or name, the file raises, or the object is not callable.
     """
-    path, _, name = named.rpartition(":")
-    if not path.endswith(".py") or not name.isidentifier():
-        raise InvalidArgument(f"{named!r} must be FILE.py:NAME, as in mine.py:Climber")
-    file = Path(path).resolve()
+    file, name = split_named(named)
+    path = named.rpartition(":")[0]
     spec = importlib.util.spec_from_file_location(f"optimizer_{file.stem}", file)
-    if not file.is_file() or spec is None:
-        raise InvalidArgument(f"{named}: {path} is not a file")
+    assert spec is not None, "a .py file has a loader"
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
     sys.path.insert(0, str(file.parent))

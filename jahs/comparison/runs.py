@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Any
 from jahs.comparison.factories import Factory, make_optimizer, read_factory
 from jahs.comparison.terms import StudyTerms, open_terms
 from jahs.errors import ProtocolMismatch
-from jahs.files.atomic import write_beside
+from jahs.files.atomic import is_running, write_beside
 from jahs.optimizers import make
 from jahs.simulate import Callback, Optimizer, Visible, read_log, visible
 
@@ -111,20 +110,8 @@ def remove_parts(of: Run) -> None:
     target = Path(of.log)
     for part in target.parent.glob(f".{target.name}.*.part"):
         pid = part.name.split(".")[-2]
-        if pid.isdigit() and not _is_running(int(pid)):
+        if pid.isdigit() and not is_running(int(pid)):
             part.unlink(missing_ok=True)
-
-
-def _is_running(pid: int) -> bool:
-    if os.name == "nt":  # there, signal 0 is not a question
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _terms_of(of: Run) -> StudyTerms:

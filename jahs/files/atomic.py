@@ -13,7 +13,7 @@ from typing import Final
 
 from jahs.errors import OutOfSpace
 
-__all__ = ["change_folder", "fsync_folder", "out_of_space", "write_beside", "write_fault"]
+__all__ = ["change_folder", "fsync_folder", "is_running", "out_of_space", "write_beside", "write_fault"]
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FORBIDDEN: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -101,6 +101,19 @@ def write_fault(err: OSError) -> str | None:
     if err.errno in _FORBIDDEN:
         return f"{where} cannot be written: {err.strerror}; make its folder writable, or name another one"
     return None
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process of this machine still runs, such as the writer of `.<name>.<pid>.part` (`write_beside`)."""
+    if os.name == "nt":  # there, signal 0 is not a question
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def fsync_folder(folder: Path) -> None:
