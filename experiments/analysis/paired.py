@@ -87,7 +87,7 @@ class Paired:
     accuracies: Floats
 
     def __len__(self) -> int:
-        return self.accuracies.shape[1]
+        return len(self.configs["config_id"])
 
     @property
     def columns(self) -> Columns:

@@ -225,9 +225,10 @@ def board_text(board: Board) -> str:
         seeds, fixed = f"{line.n_seeds}{few}", line.fixed or "by default"
         rows.append((f"{place}", line.name, valid, test, seeds, fixed, line.settings or "–"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    workers = f"{terms.workers} worker{'s' if terms.workers > 1 else ''}"
     head = (
         f"{terms.task}, release {terms.release[:16]}; {len(terms.searched)} keys searched; fidelities "
-        f"{', '.join(terms.fidelities)}; {terms.workers} workers, {rules}; {budget}; {n_trials}; {noise}"
+        f"{', '.join(terms.fidelities)}; {workers}, {rules}; {budget}; {n_trials}; {noise}"
     )
     return "\n".join(
         [
