@@ -36,9 +36,12 @@ __all__ = [
     "check_path",
     "compare_cells",
     "compare_with_landscape",
+    "key_members",
     "known",
+    "rank_shares",
     "read_cell_accuracies",
     "read_check",
+    "real_accuracies",
 ]
 
 EPOCHS: Final = (200, 20, 3)
@@ -78,15 +81,7 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
     """
     if len(accuracies) < _FEWEST:
         raise InvalidArgument(f"{len(accuracies)} configs were given; at least {_FEWEST} are needed to compare")
-    if landscape.max_epoch < EPOCHS[0]:
-        raise InvalidArgument(
-            f"the landscape is {landscape.task.name!r} with {landscape.max_epoch} epochs; give an imported "
-            f"release of JAHS-Bench-201's cifar10, which has {EPOCHS[0]} (`jahs import`)"
-        )
-    real = {
-        epoch: np.clip(landscape.query_many(columns, at=epoch, metrics=["valid_acc"])["valid_acc"], 0.0, 100.0)
-        for epoch in EPOCHS
-    }
+    real = real_accuracies(columns, landscape)
     groups = np.unique(np.stack([columns[key] for key in ("N", "W", "Resolution")]), axis=1, return_inverse=True)[1]
     is_full = np.all([columns[key] == PARAMETERS[key].choices[-1] for key in ("N", "W", "Resolution")], axis=0)
     return {
@@ -97,9 +92,26 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
             key: _marginal(values, accuracies, real[EPOCHS[0]]) for key, values in columns.items() if key != "Optimizer"
         },
         "shares": {
-            whose: _shares(columns, found) for whose, found in (("ours", accuracies), ("real", real[EPOCHS[0]]))
+            whose: rank_shares(columns, found) for whose, found in (("ours", accuracies), ("real", real[EPOCHS[0]]))
         },
         "resolution": _resolution(columns["Resolution"], accuracies, real[EPOCHS[0]]),
+    }
+
+
+def real_accuracies(columns: Columns, landscape: Benchmark) -> dict[int, _Floats]:
+    """Return the real validation accuracies of configs at each of `EPOCHS`, clipped to 0 and 100.
+
+    Raises:
+        InvalidArgument: the release has not as many epochs.
+    """
+    if landscape.max_epoch < EPOCHS[0]:
+        raise InvalidArgument(
+            f"the landscape is {landscape.task.name!r} with {landscape.max_epoch} epochs; give an imported "
+            f"release of JAHS-Bench-201's cifar10, which has {EPOCHS[0]} (`jahs import`)"
+        )
+    return {
+        epoch: np.clip(landscape.query_many(columns, at=epoch, metrics=["valid_acc"])["valid_acc"], 0.0, 100.0)
+        for epoch in EPOCHS
     }
 
 
@@ -195,7 +207,7 @@ def _agreement(
 
 def _marginal(values: NDArray[Any], ours: _Floats, real: _Floats) -> list[dict[str, Any]]:  # Any: of any key, JSON
     """Return mean accuracy for each value of a key, or each quarter of a continuous one."""
-    members, labels = _members(values, _N_BINS)
+    members, labels = key_members(values, _N_BINS)
     return [
         {
             "value": label,
@@ -208,7 +220,7 @@ def _marginal(values: NDArray[Any], ours: _Floats, real: _Floats) -> list[dict[s
     ]
 
 
-def _members(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.intp], list[str]]:  # Any: of any key
+def key_members(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.intp], list[str]]:  # Any: of any key
     """Return which value of a key each config has, or which bin of a continuous one, and their labels."""
     if values.dtype.kind == "f" and len(np.unique(values)) > len(PARAMETERS["Resolution"].choices):
         edges = np.quantile(values, np.linspace(0, 1, n_bins + 1))
@@ -218,10 +230,10 @@ def _members(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.intp], list[
     return members, [str(kind) for kind in kinds.tolist()]
 
 
-def _shares(columns: Columns, accuracies: _Floats) -> dict[str, float | None]:
+def rank_shares(columns: Columns, accuracies: _Floats) -> dict[str, float | None]:
     """Return which share of the variance of ranks each key explains alone, and one interaction."""
     places = stats.rankdata(accuracies)
-    members = {key: _members(values, _N_FINE_BINS)[0] for key, values in columns.items() if key != "Optimizer"}
+    members = {key: key_members(values, _N_FINE_BINS)[0] for key, values in columns.items() if key != "Optimizer"}
     found = {key: _explained(group, places) for key, group in members.items()}
     one, other = _INTERACTION
     together = _explained(members[one] * _N_FINE_BINS + members[other], places)

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import matplotlib as mpl
@@ -37,7 +38,7 @@ _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "truth": truth_sections,
 }
 _DOTS_PER_INCH: Final = 144
-_OWN: Final = frozenset({"report.md", "index.html", "tables.json", "figures"})
+_OWN: Final = frozenset({"report.md", "README.md", "index.html", "tables.json", "paired.csv", "figures"})
 _DRAWINGS: Final = frozenset({".svg", ".png"})
 
 
@@ -122,8 +123,22 @@ def check_target(target: Path) -> Path:
     return target
 
 
-def write_document(document: Document, target: Path, *, is_for_docs: bool) -> Path:
+def write_document(
+    document: Document,
+    target: Path,
+    *,
+    is_for_docs: bool,
+    name: str = "report.md",
+    data: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
     """Write a document as the folder `target` and return its page, as `write_report` does.
+
+    Args:
+        document: the page.
+        target: the folder, see `check_target`.
+        is_for_docs: as in `write_report`.
+        name: of the Markdown file.
+        data: more files, by name.
 
     Raises:
         InvalidArgument: see `check_target`.
@@ -132,16 +147,18 @@ def write_document(document: Document, target: Path, *, is_for_docs: bool) -> Pa
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with change_folder(target) as beside:
-            _write_files(document, beside, is_for_docs=is_for_docs)
-    return target / ("report.md" if is_for_docs else "index.html")
+            _write_files(document, beside, is_for_docs=is_for_docs, name=name)
+            for own, text in data.items():
+                (beside / own).write_text(text, encoding="utf-8")
+    return target / (name if is_for_docs else "index.html")
 
 
-def _write_files(document: Document, folder: Path, *, is_for_docs: bool) -> None:
+def _write_files(document: Document, folder: Path, *, is_for_docs: bool, name: str) -> None:
     (folder / "figures").mkdir()
     drawings = {figure.name: svg_text(figure) for figure in document.figures}
-    for name, drawing in drawings.items():
-        (folder / "figures" / f"{name}.svg").write_text(follow_scheme(drawing), encoding="utf-8")
-    (folder / "report.md").write_text(to_markdown(document, has_png=not is_for_docs), encoding="utf-8")
+    for figure, drawing in drawings.items():
+        (folder / "figures" / f"{figure}.svg").write_text(follow_scheme(drawing), encoding="utf-8")
+    (folder / name).write_text(to_markdown(document, has_png=not is_for_docs), encoding="utf-8")
     if not is_for_docs:
         (folder / "index.html").write_text(to_html(document, drawings), encoding="utf-8")
         (folder / "tables.json").write_text(_tables_json(document), encoding="utf-8")

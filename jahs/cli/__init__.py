@@ -12,7 +12,7 @@ from typing import Final
 
 import jahs
 from jahs.cli import ask, compare, completion, look, plots, published, releases, tour
-from jahs.cli.arguments import Command, Commands
+from jahs.cli.arguments import Command, Commands, Parser
 from jahs.cli.stdout import open_streams, write_stdout
 from jahs.errors import (
     InvalidArgument,
@@ -62,22 +62,26 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the arguments; what argparse leaves over behind an option is KEY=VALUE where a command takes those."""
-    parser = _parser()
-    arguments, more = parser.parse_known_args(argv)
+    parser, commands = _parser()
+    words = sys.argv[1:] if argv is None else argv
+    if not words:
+        parser.print_help(sys.stderr)
+        sys.exit(2)
+    arguments, more = parser.parse_known_args(words)
     more = [word for word in more if word != "--"]
     if more and (any(word.startswith("-") for word in more) or "values" not in arguments):
-        parser.error(f"unrecognized arguments: {' '.join(more)}")
+        commands.parsers[arguments.name].error(f"unrecognized arguments: {' '.join(more)}")
     if more:
         arguments.values = [*arguments.values, *more]
     return arguments
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> tuple[Parser, Commands]:
+    parser = Parser(
         prog="jahs", description="Joint architecture and hyperparameter search on a laptop.", epilog="Try: jahs demo"
     )
     parser.add_argument("--version", action="version", version=f"jahs {jahs.__version__}")
     commands = Commands(parser)
     for room in _ROOMS:
         room.add_commands(commands)
-    return parser
+    return parser, commands

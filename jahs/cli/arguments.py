@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from jahs.errors import InvalidArgument
 from jahs.files.strict_json import json_lines, parse_json
@@ -18,6 +20,7 @@ from jahs.spaces.space import space
 __all__ = [
     "Command",
     "Commands",
+    "Parser",
     "add_bench",
     "add_configs",
     "fixed_values",
@@ -29,6 +32,18 @@ __all__ = [
 
 Command: TypeAlias = Callable[[argparse.Namespace], str]
 """What a command does: arguments in, the text for stdout out."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors suggest the command, option or choice that was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print usage and message to stderr, and exit with 2."""
+        if wrong := re.search(r"(?:invalid choice|unrecognized arguments): '?([\w-]+)", message):
+            known = [str(word) for each in self._actions for word in (*each.option_strings, *(each.choices or ()))]
+            near = get_close_matches(wrong[1], known, n=1)  # argparse has no public list of actions
+            message += f"; did you mean {near[0]}?" if near else ""
+        super().error(message)
 
 
 class Commands:

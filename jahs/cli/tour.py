@@ -23,7 +23,7 @@ __all__ = ["add_commands"]
 _NEXT: Final = """\
 Try next:
   jahs query --config-seed 1          # ask about another config
-  jahs plot front --out front.png     # draw accuracy against parameters
+  jahs trajectory --config-seed 1     # the same, epoch by epoch
   jahs quality                        # see how far to trust the answers"""
 
 

@@ -7,14 +7,14 @@ accuracies are queried only here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.comparison.benches import release_of
-from jahs.comparison.logs import FINISHED, trial_log
+from jahs.comparison.logs import FINISHED, TrialLog, trial_log
 from jahs.comparison.rules import rule_faults
 from jahs.comparison.steps import incumbents
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, ProtocolMismatch
@@ -73,6 +73,7 @@ class Claim:
         test_error: its mean test error (%); NaN if the release has none.
         n_trials: number of trials.
         digest: digest of the trials; equal digests mean the same run.
+        full: columns of its trials at the highest fidelity.
     """
 
     terms: Terms
@@ -84,6 +85,7 @@ class Claim:
     test_error: float
     n_trials: int
     digest: str
+    full: TrialLog = field(repr=False, compare=False)
 
 
 def claim_of(log: Log, bench: Benchmark) -> Claim:
@@ -130,6 +132,7 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         test_error=test,
         n_trials=len(log.trials),
         digest=digest_facts({"trials": [trial.to_dict() for trial in log.trials]}),
+        full=columns.full(),
     )
 
 

@@ -23,7 +23,7 @@ from typing import Final
 from jahs.comparison.benches import open_benchmark
 from jahs.comparison.claims import Claim, Terms
 from jahs.comparison.factories import Factory, split_named
-from jahs.comparison.leaderboard import Board, Refusal, board_facts, boards_of, find_logs, read_claims
+from jahs.comparison.leaderboard import Board, Refusal, board_facts, boards_of, each_once, find_logs, read_claim
 from jahs.comparison.page import Page, write_page
 from jahs.comparison.processes import run_all
 from jahs.comparison.runs import Run, check_finished, code_of, run
@@ -113,14 +113,19 @@ def compare(
     in_processes = [each for name, spec in named for each in runs_of(name, spec, code_of(spec))]
     in_processes += [each for name in names if name in OPTIMIZERS for each in runs_of(name, name, None)]
     here = [(each, factory) for name, factory in objects for each in runs_of(name, name, _code_of_object(factory))]
-    foreign = _read_foreign(paths, folder)
-    _run(in_processes, here, workers=workers, limit_s=limit_s, progress=progress)
 
+    def check(log: Path) -> Claim | Refusal:
+        return read_claim(log, opened=lambda of: open_benchmark(of, folder, "numpy"))
+
+    checked = _check_foreign(paths, check)
     own_logs = [Path(each.log) for each in (*in_processes, *(of for of, _ in here))]
-    claims, refused = read_claims([*own_logs, *foreign], opened=lambda of: open_benchmark(of, folder, "numpy"))
+    for log in _run(in_processes, here, workers=workers, limit_s=limit_s, progress=progress):
+        checked[log] = check(log)  # while other processes make more
+    in_order = dict.fromkeys([*own_logs, *checked])
+    claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order})
     refused += _drop_repeated(claims)
     boards = boards_of(claims.values())
-    standings = standings_of({path: of for path, of in claims.items() if of.terms == boards[0].terms}, terms)
+    standings = standings_of([of for of in claims.values() if of.terms == boards[0].terms], terms)
     ours = tuple(name for name, _ in (*named, *objects))
     write_page(out, Page(names=ours, terms=terms, standings=standings, others=boards[1:], refused=refused))
     with write_beside(out / "leaderboard.json") as beside:
@@ -187,15 +192,15 @@ def _unique(ours: Sequence[str], baselines: Sequence[str]) -> list[str]:
     return names
 
 
-def _read_foreign(paths: Sequence[Path], release: Path | None) -> list[Path]:
-    """Return the given logs; at least one of each path must be valid."""
-    found: list[Path] = []
+def _check_foreign(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal]) -> dict[Path, Claim | Refusal]:
+    """Check the given logs; at least one of each path must be valid."""
+    found: dict[Path, Claim | Refusal] = {}
     for path in paths:
-        logs = find_logs([path])
-        claims, refused = read_claims(logs, opened=lambda of: open_benchmark(of, release, "numpy"))
-        if not claims:
+        here = {log: found.get(log) or check(log) for log in find_logs([path])}
+        refused = [each for each in here.values() if isinstance(each, Refusal)]
+        if len(refused) == len(here):
             raise ProtocolMismatch(f"{path} has no valid log; {refused[0].path}: {refused[0].fault}")
-        found += logs
+        found |= here
     return found
 
 
@@ -220,8 +225,8 @@ def _run(
     workers: int,
     limit_s: float,
     progress: Callable[[int, int], None] | None,
-) -> None:
-    """Make the logs that do not exist; first one of each optimiser, so that a fault shows before the baselines run."""
+) -> Iterator[Path]:
+    """Make the logs that do not exist, and yield each; first one of each optimiser, so that a fault shows early."""
     waiting = [each for each in in_processes if not check_finished(each)]
     waiting_here = [(each, factory) for each, factory in here if not check_finished(each)]
     n_all = len(waiting) + len(waiting_here)
@@ -233,11 +238,13 @@ def _run(
         except (JahsError, TimeoutError) as err:
             raise OptimizerFailed(f"{own.name}, seed {own.seed}: {err}") from err
         show_progress(n_done, n_all)
+        yield Path(own.log)
     first = [each for each in waiting if each.code is not None and each.seed == 0]
     rest = [each for each in waiting if each not in first]
     in_order = chain.from_iterable(run_all(runs, workers=workers, limit_s=limit_s) for runs in (first, rest) if runs)
-    for n_done, _ in enumerate(in_order, len(waiting_here) + 1):
+    for n_done, own in enumerate(in_order, len(waiting_here) + 1):
         show_progress(n_done, n_all)
+        yield Path(own.log)
 
 
 @contextmanager

@@ -36,9 +36,11 @@ __all__ = [
     "board_text",
     "boards_of",
     "differences_text",
+    "each_once",
     "estimate_text",
     "find_logs",
     "leaderboard",
+    "read_claim",
     "read_claims",
 ]
 
@@ -131,24 +133,34 @@ def read_claims(
         opened: returns the benchmark of a task. Any: a Benchmark, or an object with the same methods.
         factory: makes the optimiser that is run again for every log; None: nothing is run again.
     """
+    return each_once({path: read_claim(path, opened=opened, factory=factory) for path in logs})
+
+
+def read_claim(path: Path, *, opened: Callable[[str], Any], factory: Factory | None = None) -> Claim | Refusal:
+    """Check one log; arguments as in `read_claims`."""
+    try:
+        log = read_log(path)
+        bench = opened(str(log.header.get("task")))
+        claim = claim_of(log, bench)
+        if factory is not None:
+            _log.info("%s: the rerun has the same %d trials", path, replay(factory, log, bench))
+    except JahsError as err:
+        return Refusal(path=str(path), fault=str(err))
+    return claim
+
+
+def each_once(found: Mapping[Path, Claim | Refusal]) -> tuple[dict[Path, Claim], list[Refusal]]:
+    """Return the valid logs, each run once, and the refused ones."""
     claims: dict[Path, Claim] = {}
     refused: list[Refusal] = []
     runs: dict[str, Path] = {}
-    for path in logs:
-        try:
-            log = read_log(path)
-            bench = opened(str(log.header.get("task")))
-            claim = claim_of(log, bench)
-            if factory is not None:
-                _log.info("%s: the rerun has the same %d trials", path, replay(factory, log, bench))
-        except JahsError as err:
-            refused.append(Refusal(path=str(path), fault=str(err)))
-            continue
-        if claim.digest in runs:
-            refused.append(Refusal(path=str(path), fault=f"the same run as {runs[claim.digest]}"))
-            continue
-        runs[claim.digest] = path
-        claims[path] = claim
+    for path, each in found.items():
+        if isinstance(each, Refusal):
+            refused.append(each)
+        elif runs.setdefault(each.digest, path) != path:
+            refused.append(Refusal(path=str(path), fault=f"the same run as {runs[each.digest]}"))
+        else:
+            claims[path] = each
     return claims, refused
 
 
@@ -213,9 +225,10 @@ def board_text(board: Board) -> str:
         seeds, fixed = f"{line.n_seeds}{few}", line.fixed or "by default"
         rows.append((f"{place}", line.name, valid, test, seeds, fixed, line.settings or "–"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    workers = f"{terms.workers} worker{'s' if terms.workers > 1 else ''}"
     head = (
         f"{terms.task}, release {terms.release[:16]}; {len(terms.searched)} keys searched; fidelities "
-        f"{', '.join(terms.fidelities)}; {terms.workers} workers, {rules}; {budget}; {n_trials}; {noise}"
+        f"{', '.join(terms.fidelities)}; {workers}, {rules}; {budget}; {n_trials}; {noise}"
     )
     return "\n".join(
         [

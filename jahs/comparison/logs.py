@@ -42,6 +42,11 @@ class TrialLog:
     def __len__(self) -> int:
         return len(self.end)
 
+    def full(self) -> TrialLog:
+        """Return the columns of trials that finished at the highest fidelity, without the trials, which are large."""
+        metrics = {name: values[self.is_full] for name, values in self.metrics.items()}
+        return TrialLog(trials=(), end=self.end[self.is_full], is_full=self.is_full[self.is_full], metrics=metrics)
+
     def minimised(self, name: str) -> Floats:
         """Return a metric to be minimised, (n,): accuracies in percent become errors.
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from jahs.comparison.claims import Claim
-from jahs.comparison.logs import Floats, trial_log
+from jahs.comparison.logs import Floats, TrialLog
 from jahs.comparison.steps import Steps, hypervolume_over_time, incumbents, on_grid
 from jahs.comparison.summaries import Interval, bootstrap_interval, summarize
 from jahs.comparison.terms import StudyTerms
-from jahs.simulate import read_log
 
 __all__ = ["REFERENCE", "Standing", "standings_of"]
 
@@ -50,7 +48,7 @@ class Standing:
     curve: tuple[tuple[float, float], ...]
 
 
-def standings_of(claims: Mapping[Path, Claim], terms: StudyTerms) -> list[Standing]:
+def standings_of(claims: Collection[Claim], terms: StudyTerms) -> list[Standing]:
     """Return a standing for each optimiser, the best first.
 
     Args:
@@ -58,31 +56,28 @@ def standings_of(claims: Mapping[Path, Claim], terms: StudyTerms) -> list[Standi
         terms: of the study.
     """
     found: dict[str, dict[int, tuple[Claim, Steps]]] = {}
-    for path, claim in sorted(claims.items(), key=lambda pair: pair[1].seed):
-        found.setdefault(_label(claim, claims.values()), {})[claim.seed] = (claim, _steps(path, terms))
+    for claim in sorted(claims, key=lambda each: each.seed):
+        found.setdefault(_label(claim, claims), {})[claim.seed] = (claim, _steps(claim.full, terms))
     finals = {name: {seed: _final(*of, terms) for seed, of in runs.items()} for name, runs in found.items()}
     ranks = _mean_ranks(finals)
     standings = [_standing(name, runs, finals, ranks[name], terms) for name, runs in found.items()]
     return sorted(standings, key=lambda each: (np.isnan(each.result), each.result))
 
 
-def _label(claim: Claim, claims: Iterable[Claim]) -> str:
+def _label(claim: Claim, claims: Collection[Claim]) -> str:
     """Return the name, with the settings if another one has the same name."""
     same = {each.settings for each in claims if each.name == claim.name}
     return claim.name if len(same) == 1 else f"{claim.name} ({claim.settings or 'no settings'})"
 
 
-def _steps(path: Path, terms: StudyTerms) -> Steps:
+def _steps(full: TrialLog, terms: StudyTerms) -> Steps:
     """Return the result so far as a function of time."""
-    log = read_log(path)
-    columns = trial_log(log.header, log.trials)
     names = terms.rules.objectives
     if len(names) == 1:
-        return incumbents(columns, objective=names[0]).steps
+        return incumbents(full, objective=names[0]).steps
     front = terms.bench.front(names)
-    rows = np.flatnonzero(columns.is_full)
-    F = np.stack([columns.minimised(name)[rows] for name in names], axis=1) if len(rows) else np.empty((0, len(names)))
-    volume = hypervolume_over_time(columns.end[rows], F, reference=front.reference_point)
+    F = np.stack([full.minimised(name) for name in names], axis=1) if len(full) else np.empty((0, len(names)))
+    volume = hypervolume_over_time(full.end, F, reference=front.reference_point)
     return Steps(times=volume.times, values=100 * (1 - volume.values / front.hypervolume))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jahs.optimizers.baseline import Baseline, TrialResult
-from jahs.optimizers.ranking import order
+from jahs.optimizers.ranking import Ranking
 from jahs.optimizers.rungs import RungSettings, rungs
 from jahs.spaces.configs import Config
 
@@ -21,9 +21,9 @@ class AshaSettings(RungSettings):
 class _Rung:
     """The results at one fidelity."""
 
-    results: list[TrialResult] = field(default_factory=list)
-    is_promoted: list[bool] = field(default_factory=list)
-    waiting: list[int] = field(default_factory=list)  # positions of results to promote, the best first
+    configs: list[Config] = field(default_factory=list)
+    ranking: Ranking = field(default_factory=Ranking)
+    is_open: list[bool] = field(default_factory=list)  # trained to the end, and not promoted
 
 
 class Asha(Baseline[AshaSettings]):
@@ -37,20 +37,18 @@ class Asha(Baseline[AshaSettings]):
         self._rungs = [_Rung() for _ in self._fidelities]
 
     def propose(self) -> tuple[Config, dict[str, float], int]:
-        """Promote the best waiting config of the highest rung that has one, or draw a new config."""
+        """Promote the best open config of the highest rung that has one, or draw a new config."""
         for k in range(len(self._rungs) - 2, -1, -1):
             rung = self._rungs[k]
-            if rung.waiting:
-                i = rung.waiting.pop(0)
-                rung.is_promoted[i] = True
-                return rung.results[i].config, self._fidelities[k + 1], k + 1
+            i = rung.ranking.first(int(len(rung.ranking) / self._settings.eta), rung.is_open)
+            if i is not None:
+                rung.is_open[i] = False
+                return rung.configs[i], self._fidelities[k + 1], k + 1
         return self.random_config(), self._fidelities[0], 0
 
     def learn(self, result: TrialResult) -> None:
-        """Update which configs of this rung are to be promoted."""
+        """Add a result to its rung."""
         rung = self._rungs[result.memo]
-        rung.results.append(result)
-        rung.is_promoted.append(False)
-        n_best = int(len(rung.results) / self._settings.eta)
-        best = order([each.losses for each in rung.results], n_best)
-        rung.waiting = [i for i in best if not rung.is_promoted[i] and rung.results[i].is_known]
+        rung.configs.append(result.config)
+        rung.ranking.add(result.losses)
+        rung.is_open.append(result.is_known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from jahs.tasks.metrics import METRICS
@@ -47,7 +48,9 @@ class Result:
         metric = _FROM.get(name, name)  # a property that raises AttributeError ends up here, too
         if metric in METRICS:
             return self._value(metric)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        near = get_close_matches(name, METRICS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def _value(self, name: str) -> float:
         try:

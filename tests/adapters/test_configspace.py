@@ -57,3 +57,16 @@ def test_a_space_that_went_through_json_samples_the_same_kinds(tmp_path) -> None
     assert again == configspace.make_space(jahs.space())
     for configuration in again.sample_configuration(20):
         configspace.to_config(configuration, jahs.space())
+
+
+def test_the_benchmark_and_its_views_take_a_configuration_as_it_is() -> None:
+    bench = jahs.Benchmark("fashion_mnist_mini", engine="numpy")
+    for asked in (bench, bench.view(fixed={"N": 5, "W": 16})):
+        configurations = configspace.make_space(asked.space, seed=0).sample_configuration(4)
+        assert all("Optimizer" not in configuration for configuration in configurations)
+        configs = [configspace.to_config(each, asked.space) for each in configurations]
+        for configuration, config in zip(configurations, configs, strict=True):
+            assert asked.query(configuration, at=3) == asked.query(config, at=3)
+            assert asked.trajectory(configuration)["runtime"].tolist() == asked.trajectory(config)["runtime"].tolist()
+        found, wanted = asked.query_many(configurations), asked.query_many(configs)
+        assert all(found[name].tolist() == wanted[name].tolist() for name in wanted)

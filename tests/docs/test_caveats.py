@@ -18,6 +18,7 @@ PAGES = (
     "docs/data/fashion_mnist_mini.md",
     "docs/releases/fashion_mnist_mini/quality.md",
     *(f"docs/studies/{study}/report.md" for study in STUDIES),
+    "docs/studies/tasks/README.md",
 )
 
 

@@ -190,3 +190,30 @@ def test_a_terminal_without_the_characters_of_the_drawing_still_gets_one() -> No
     command = [sys.executable, "-m", "jahs", "demo"]
     done = subprocess.run(command, cwd=ROOT, env=ascii_only, capture_output=True, text=True, check=True)
     assert "trainable parameters" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["qury"], "did you mean query?"),
+        (["plot", "fronts", "--out", "f.png"], "did you mean front?"),
+        (["query", "--metrc", "valid_acc"], "did you mean --metrics?"),
+        (["quality", "--relase", "x"], "usage: jahs quality"),
+        ([], "Try: jahs demo"),
+    ],
+)
+def test_a_typing_error_is_answered_with_what_was_meant(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ending:
+        main(words)
+    assert ending.value.code == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_what_the_demo_says_to_try_next_needs_no_further_package(capsys: pytest.CaptureFixture[str]) -> None:
+    said = stdout_of(capsys, "demo").partition("Try next:\n")[2].splitlines()
+    assert len(said) == 3
+    for line in said:
+        stdout_of(capsys, *line.partition("#")[0].split()[1:])
+    assert "plot" not in " ".join(said)  # needs matplotlib

@@ -13,6 +13,7 @@ import pytest
 import experiments.studies
 import jahs
 from jahs.cli import main
+from jahs.comparison import leaderboard
 from jahs.comparison.compare import compare
 from jahs.comparison.terms import STUDIES, terms
 from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownName
@@ -114,6 +115,17 @@ def test_the_terms_are_those_of_the_studies_and_a_log_lands_on_the_same_board(tm
     assert [line.name for line in found.boards[0].lines] == ["random_search", "asha"]
     assert found.boards[1].differs["workers"] == (3, 1)
     assert "workers=3 (season: 1)" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_each_log_is_checked_once(quick, tmp_path, mine, monkeypatch):
+    quick(f"{mine}:Mine", seeds=1, out=tmp_path / "theirs")
+    given = sorted((tmp_path / "theirs" / "logs").rglob("*.jsonl"))
+    read = []
+    monkeypatch.setattr(leaderboard, "read_log", lambda path: read.append(path) or read_log(path))
+    found = quick(f"{mine}:Mine", tmp_path / "theirs" / "logs", seeds=2)
+    own = sorted((tmp_path / "out" / "logs").rglob("*.jsonl"))
+    assert sorted(read) == sorted([*given, *own])
+    assert {each.name: each.seeds for each in found.standings} == {"Mine": (0, 1), "random_search": (0, 1)}
 
 
 def test_another_run_of_the_same_optimiser_and_seed_is_not_counted(quick, mine, tmp_path):

@@ -10,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument, UnknownName
+from jahs.files.hashing import digest_facts
 from jahs.optimizers import OPTIMIZERS, make
-from jahs.optimizers.ranking import crowding, fronts, order
+from jahs.optimizers.ranking import Ranking, crowding, fronts, order
 from jahs.optimizers.rungs import rungs
 from jahs.queries.views import View
 from jahs.simulate import Simulation, visible
 from jahs.tasks.pareto import hypervolume, is_non_dominated
 from tests.contracts.optimizer import BENCH, VIEWS, OptimizerContract
+from tests.fake_bench import FakeBench
 from tests.fake_benchmark import FakeBenchmark
 from tests.hostile import SEEDS
 
@@ -140,6 +142,23 @@ def test_what_is_promoted_is_the_best_of_its_rung(name):
     assert all(t.end - t.start == pytest.approx(t.metrics["runtime"] * 2 / 3) for t in high)
 
 
+PROMOTIONS = {
+    ("valid_acc",): "f0e77df170286fb6",
+    ("valid_acc", "latency"): "b2955d9fa5762dad",
+    ("valid_acc", "latency", "n_params"): "bb94a8feab5ee9cb",
+}
+"""Digests of 600 proposals with three workers, of which some fail."""
+
+
+@pytest.mark.parametrize("objectives", PROMOTIONS)
+def test_asha_proposes_what_it_always_did(objectives):
+    view = View(FakeBench())
+    simulation = Simulation(view, 3, n_trials=600, seed=4, failure_rate=0.05)
+    trials = simulation.run(make("asha", view, seed=4, objectives=objectives))
+    proposals = [[t.tag, t.config, t.fidelity] for t in sorted(trials, key=lambda t: t.trial)]
+    assert digest_facts({"proposals": proposals}) == PROMOTIONS[objectives]
+
+
 def test_halving_keeps_all_workers_busy():
     view = View(FakeBenchmark(max_epoch=9))
     trials = Simulation(view, 8, budget=300.0).run(make("hyperband", view, seed=0))
@@ -208,6 +227,20 @@ def test_two_objectives_are_peeled_as_any_number_is(points):
         peeled.append(left[is_best].tolist())
         left = left[~is_best]
     assert fronts(F) == peeled == fronts(np.column_stack([F, F[:, 1]]))
+
+
+LOSS = st.sampled_from([0.0, 1.0, 2.0, 3.0, np.inf])
+
+
+@given(st.integers(1, 3).flatmap(lambda m: st.lists(st.tuples(*[LOSS] * m), min_size=1, max_size=25)), st.randoms())
+def test_a_ranking_that_grows_has_the_order_of_all_its_results(points, chance):
+    ranking, is_open = Ranking(), []
+    for n_known in range(1, len(points) + 1):
+        ranking.add(np.array(points[n_known - 1]))
+        is_open.append(chance.random() < 0.5)
+        n = chance.randint(0, n_known)
+        best = order([np.array(point) for point in points[:n_known]], n)
+        assert ranking.first(n, is_open) == next((i for i in best if is_open[i]), None)
 
 
 def test_names_and_settings_that_do_not_exist_are_refused():

@@ -96,7 +96,9 @@ def test_a_result_without_a_metric_says_which_it_has(bench, config):
     assert result.as_dict() == {"runtime": result.cost}
     with pytest.raises(AttributeError, match="valid_acc is not in this result, which has runtime; see metrics="):
         _ = result.error
-    with pytest.raises(AttributeError, match="no attribute 'beauty'"):
+    with pytest.raises(AttributeError, match="no attribute 'val_acc'; did you mean 'valid_acc'"):
+        _ = result.val_acc
+    with pytest.raises(AttributeError, match=r"no attribute 'beauty'$"):
         _ = result.beauty
     with pytest.raises(AttributeError):
         result.seed = 3

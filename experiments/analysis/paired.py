@@ -1,0 +1,346 @@
+"""Two tasks on the same configs: how far they agree, beside what the noise of single trainings allows.
+
+Every interval is a 95 % bootstrap interval over configs. The noise ceiling of a rank correlation is the geometric mean
+of both tasks' rank correlations between two seeds of the same configs (Spearman's correction for attenuation).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval
+from jahs.errors import InvalidArgument, InvalidTable
+from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs
+from jahs.files.tables import Table, sort_by, take
+from jahs.schema import CONFIG_KEYS
+from jahs.spaces.columns import Columns
+from jahs.tasks.definitions import Task
+from jahs.tasks.own import task_recorded_as
+from workshop.ranks import spearman
+from workshop.real_landscape import key_members, rank_shares
+
+__all__ = [
+    "FEWEST",
+    "Agreement",
+    "Paired",
+    "Recorded",
+    "WarmStart",
+    "agreement",
+    "agreements",
+    "effects_of_keys",
+    "effects_of_values",
+    "pair",
+    "read_recorded",
+    "real_agreement",
+    "warm_starts",
+]
+
+FEWEST: Final = 5
+"""Configs, and configs with three seeds, below which nothing is reported."""
+
+_FEWEST_PAIRED: Final = 20
+_N_SEEDS: Final = 3
+_N_RESAMPLES: Final = 1000
+_N_BINS: Final = 4
+_BEST: Final = 0.9
+_SIZES: Final = ("N", "W", "Resolution")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recorded:
+    """The finished runs of a task.
+
+    Attributes:
+        task, protocol: what was trained, and the digest of the protocol.
+        configs: rows of the config table, by id.
+        accuracies: validation accuracies (%) at the last epoch of the first three seeds, (n_configs, 3); NaN for none.
+    """
+
+    task: Task
+    protocol: str
+    configs: Table
+    accuracies: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Paired:
+    """Configs that were trained on two tasks, by number.
+
+    Attributes:
+        tasks: the two tasks.
+        configs: rows of the first task's config table.
+        accuracies: (2, n_configs, 3), as in `Recorded`.
+    """
+
+    tasks: tuple[Task, Task]
+    configs: Table
+    accuracies: Floats
+
+    def __len__(self) -> int:
+        return len(self.configs["config_id"])
+
+    @property
+    def columns(self) -> Columns:
+        """The configs without their numbers."""
+        return {key: self.configs[key] for key in CONFIG_KEYS}
+
+    @property
+    def first(self) -> Floats:
+        """Accuracies of the first seed, (2, n_configs)."""
+        return self.accuracies[:, :, 0]
+
+    @property
+    def groups(self) -> list[str]:
+        """The fidelity group of each config."""
+        sizes = zip(*(self.configs[key].tolist() for key in _SIZES), strict=True)
+        return [", ".join(f"{key}={value:g}" for key, value in zip(_SIZES, of, strict=True)) for of in sizes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Spearman's rho of two tasks on some configs.
+
+    Attributes:
+        title: which configs.
+        n, n_repeated: how many, and how many of them have three seeds on both tasks.
+        rho: NaN for fewer than `FEWEST`.
+        ceiling: the noise ceiling; NaN for fewer than `FEWEST` repeated configs.
+    """
+
+    title: str
+    n: int
+    n_repeated: int
+    rho: Interval
+    ceiling: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmStart:
+    """The best of the `k` best configs of one task, on the other.
+
+    Attributes:
+        source, target: positions of the tasks.
+        k: number of configs.
+        best: the best accuracy among them on the target (%).
+        gain: that, minus the mean best accuracy of `k` random configs (points).
+        n_random: smallest number of random configs whose mean best accuracy is as high; NaN if none is.
+    """
+
+    source: int
+    target: int
+    k: int
+    best: float
+    gain: Interval
+    n_random: float
+
+
+def read_recorded(path: Path) -> Recorded:
+    """Read a folder of runs.
+
+    Raises:
+        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: as `jahs.files.runs`.
+        InvalidTable: no run has finished, or a config with runs is not in the config table.
+    """
+    protocol = read_protocol(path)
+    task = task_recorded_as(protocol.facts["task"])
+    last = last_rows(read_runs(path))
+    last = take(last, last["status"] == "finished")
+    configs = sort_by(read_configs(path), ("config_id",))
+    if strange := set(last["config_id"].tolist()) - set(configs["config_id"].tolist()):
+        raise InvalidTable(f"{path}: {len(strange)} configs have runs but are not in configs.parquet")
+    if not len(last["seed"]):
+        raise InvalidTable(f"{path}: no run has finished yet; collect some first")
+    ids, first, of_run = np.unique(last["config_id"], return_index=True, return_inverse=True)
+    place = np.arange(len(of_run)) - first[of_run]  # runs are sorted by config and seed
+    accuracies = np.full((len(ids), _N_SEEDS), np.nan)
+    is_used = place < _N_SEEDS
+    accuracies[of_run[is_used], place[is_used]] = last["valid_acc"][is_used]
+    used = take(configs, np.isin(configs["config_id"], ids))
+    return Recorded(task=task, protocol=protocol.digest, configs=used, accuracies=accuracies)
+
+
+def pair(one: Recorded, other: Recorded) -> Paired:
+    """Return the configs that both have.
+
+    Raises:
+        InvalidArgument: both are of one task, or they share too few configs.
+    """
+    names = [each.task.name for each in (one, other)]
+    if names[0] == names[1]:
+        raise InvalidArgument(f"both folders have runs of {names[0]}; give the runs of two tasks")
+    ids, *at = np.intersect1d(one.configs["config_id"], other.configs["config_id"], return_indices=True)
+    if len(ids) < _FEWEST_PAIRED:
+        raise InvalidArgument(
+            f"{names[0]} and {names[1]} share {len(ids)} finished configs; at least {_FEWEST_PAIRED} are needed; "
+            "collect the same config numbers for both"
+        )
+    order = np.lexsort((ids, one.configs["config_index"][at[0]]))
+    return Paired(
+        tasks=(one.task, other.task),
+        configs=take(one.configs, at[0][order]),
+        accuracies=np.stack([each.accuracies[rows[order]] for each, rows in zip((one, other), at, strict=True)]),
+    )
+
+
+def agreements(paired: Paired) -> Iterator[Agreement]:
+    """Yield the agreement on all configs, by source, within groups, in both best tenths and in every group."""
+    values, groups = paired.accuracies, np.array(paired.groups)
+    everywhere = np.ones(len(paired), dtype=np.bool_)
+    yield agreement("all configs", values, everywhere)
+    sources = sorted(set(paired.configs["source"].tolist()))
+    for source in sources if len(sources) > 1 else ():
+        yield agreement(f"source {source}", values, paired.configs["source"] == source)
+    centred = values.copy()
+    for group in set(groups.tolist()):
+        is_in = groups == group
+        centred[:, is_in] -= values[:, is_in, 0].mean(axis=1)[:, None, None]
+    yield agreement("within fidelity groups", centred, everywhere)
+    for task, first in zip(paired.tasks, paired.first, strict=True):
+        # The first seed chooses, so that only the others may say how much noise there is.
+        yield agreement(f"best tenth of {task.title}", values, first >= np.quantile(first, _BEST), chosen_by_first=True)
+    for group in sorted(set(groups.tolist()), key=paired.groups.index):
+        yield agreement(group, values, groups == group)
+
+
+def agreement(title: str, values: Floats, is_in: NDArray[np.bool_], *, chosen_by_first: bool = False) -> Agreement:
+    """Return the agreement of (2, n_configs, 3) values on some of the configs."""
+    values = values[:, is_in]
+    repeated = values[:, np.isfinite(values).all(axis=(0, 2))]
+    seeds = [(1, 2)] if chosen_by_first else list(combinations(range(_N_SEEDS), 2))
+    return Agreement(
+        title=title,
+        n=values.shape[1],
+        n_repeated=repeated.shape[1],
+        rho=_rho(*values[:, :, 0]),
+        ceiling=math.sqrt(max(math.prod(_between_seeds(of, seeds) for of in repeated), 0.0))
+        if repeated.shape[1] >= FEWEST
+        else math.nan,
+    )
+
+
+def real_agreement(title: str, values: Floats, real: Floats) -> Agreement:
+    """Return the agreement of a task, (n_configs, 3), with the real landscape, whose answers have no noise."""
+    repeated = values[np.isfinite(values).all(axis=1)]
+    between = _between_seeds(repeated, list(combinations(range(_N_SEEDS), 2)))
+    return Agreement(
+        title=title,
+        n=len(values),
+        n_repeated=len(repeated),
+        rho=_rho(values[:, 0], real),
+        ceiling=math.sqrt(max(between, 0.0)) if len(repeated) >= FEWEST else math.nan,
+    )
+
+
+def _between_seeds(values: Floats, seeds: Sequence[tuple[int, int]]) -> float:
+    return float(np.mean([spearman(values[:, i], values[:, j]) for i, j in seeds])) if len(values) else math.nan
+
+
+def _rho(a: Floats, b: Floats) -> Interval:
+    """Return Spearman's rho with its interval."""
+    if len(a) < FEWEST:
+        return Interval(value=math.nan, low=math.nan, high=math.nan)
+    places = [stats.rankdata(values[_picks(len(a))], axis=1) for values in (a, b)]
+    x, y = (each - each.mean(axis=1, keepdims=True) for each in places)
+    with np.errstate(invalid="ignore"):
+        resampled = (x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+    return _interval(spearman(a, b), resampled)
+
+
+def _picks(n: int) -> NDArray[np.int64]:
+    return np.random.default_rng(0).integers(0, n, size=(_N_RESAMPLES, n))
+
+
+def _interval(value: float, resampled: Floats) -> Interval:
+    """Return the central 95 % of the resampled statistics that are defined."""
+    if not np.isfinite(resampled).any():
+        return Interval(value=value, low=math.nan, high=math.nan)
+    low, high = np.nanquantile(resampled, [0.025, 0.975])
+    return Interval(value=value, low=float(low), high=float(high))
+
+
+def effects_of_keys(columns: Columns, accuracies: Floats) -> dict[str, Interval]:
+    """Return the share of the variance of ranks that each key explains alone, and one interaction.
+
+    Resampled configs repeat, which inflates a share. So the intervals are the value ± 1.96 bootstrap standard errors.
+    """
+    found = rank_shares(columns, accuracies)
+    resampled = _resampled(columns, accuracies, rank_shares, n=_N_RESAMPLES // 5)
+    return {
+        name: Interval(value=_or_nan(share), low=_or_nan(share) - error, high=_or_nan(share) + error)
+        for (name, share), error in zip(found.items(), 1.96 * np.nanstd(resampled, axis=0), strict=True)
+    }
+
+
+def effects_of_values(columns: Columns, accuracies: Floats) -> dict[str, float]:
+    """Return the mean rank of the configs with each value, or in each quarter, of every key, minus the mean rank."""
+    places = stats.rankdata(accuracies) / len(accuracies)
+    found = {}
+    for key, values in columns.items():
+        members, labels = key_members(values, _N_BINS)
+        for i, label in enumerate(labels) if len(labels) > 1 else ():
+            found[f"{key} {label}"] = float(places[members == i].mean() - places.mean()) if (members == i).any() else 0
+    return found
+
+
+def _resampled(
+    columns: Columns, accuracies: Floats, effects: Callable[[Columns, Floats], Mapping[str, float | None]], *, n: int
+) -> Floats:
+    """Return effects of resampled configs, (n, n_effects)."""
+    rows = []
+    for drawn in _picks(len(accuracies))[:n]:
+        found = effects({key: values[drawn] for key, values in columns.items()}, accuracies[drawn])
+        rows.append([_or_nan(value) for value in found.values()])
+    return np.array(rows)
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def warm_starts(paired: Paired, *, sizes: Sequence[int] = (1, 5, 10)) -> Iterator[WarmStart]:
+    """Yield warm starts in both directions. The first seeds of both tasks count."""
+    for source, target in ((0, 1), (1, 0)):
+        chooses, counts = paired.first[source], paired.first[target]
+        for k in sizes:
+            resampled = [_gain(chooses[drawn], counts[drawn], k) for drawn in _picks(len(paired))]
+            best = counts[_best(chooses, k)].max()
+            means = np.array([_mean_best(counts, m) for m in range(1, len(paired) + 1)])
+            is_as_good = means >= best - 1e-9
+            yield WarmStart(
+                source=source,
+                target=target,
+                k=k,
+                best=float(best),
+                gain=_interval(_gain(chooses, counts, k), np.array(resampled)),
+                n_random=float(np.argmax(is_as_good) + 1) if is_as_good.any() else math.nan,
+            )
+
+
+def _gain(chooses: Floats, counts: Floats, k: int) -> float:
+    return float(counts[_best(chooses, k)].max()) - _mean_best(counts, k)
+
+
+def _best(values: Floats, k: int) -> NDArray[np.intp]:
+    return np.argsort(-values, kind="stable")[:k]
+
+
+def _mean_best(values: Floats, k: int) -> float:
+    """Return the mean best value of k configs drawn without replacement."""
+    n = len(values)
+    ordered = np.sort(values)[::-1]
+    # The best is number i if the first i are not drawn: C(n - 1 - i, k - 1) / C(n, k), each from the one before.
+    chance, total = k / n, 0.0
+    for i in range(n - k + 1):
+        total += chance * float(ordered[i])
+        chance *= (n - k - i) / (n - 1 - i) if n - 1 - i else 0.0
+    return total

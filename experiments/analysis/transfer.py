@@ -1,0 +1,122 @@
+"""What carries over between the releases of two tasks: fronts, and the order of optimisers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from experiments.studies.multiobjective import COMBINATIONS
+from jahs.comparison.compare import BASELINES
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, percentile_interval
+from jahs.comparison.terms import StudyTerms
+from jahs.errors import MissingData, UnknownName
+from jahs.optimizers import make
+from jahs.queries.benchmark import Benchmark
+from jahs.simulate import visible
+from jahs.spaces.configs import Config
+from jahs.spaces.space import space
+from jahs.tasks.pareto import hypervolume
+from workshop.ranks import kendall_tau
+
+__all__ = ["OPTIMIZERS", "FrontTransfer", "OrderTransfer", "front_transfers", "order_transfer"]
+
+OPTIMIZERS: Final = tuple(name for name in BASELINES if name != "nsga2")
+"""Optimisers whose order is compared."""
+
+_N_SAMPLES: Final = 20
+_N_RESAMPLES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontTransfer:
+    """The front of one release, evaluated on the other.
+
+    Attributes:
+        source, target: positions of the releases.
+        metrics: the objectives.
+        n_configs: size of the source's front.
+        share: hypervolume of these configs on the target, as a share of that of the target's front.
+        random: the mean share of as many random configs.
+    """
+
+    source: int
+    target: int
+    metrics: tuple[str, ...]
+    n_configs: int
+    share: float
+    random: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OrderTransfer:
+    """How optimisers end on both releases.
+
+    Attributes:
+        errors: final validation errors (%), (2, n_optimizers, n_seeds).
+        tau: Kendall's tau of the mean errors, with a bootstrap interval over seeds.
+        ceiling: the mean tau of two halves of the seeds on one task, the geometric mean over both tasks.
+    """
+
+    errors: Floats
+    tau: Interval
+    ceiling: float
+
+
+def front_transfers(benches: Sequence[Benchmark]) -> Iterator[FrontTransfer]:
+    """Yield the transfer of every combination of metrics for which both releases have a front."""
+    for names in COMBINATIONS:
+        try:
+            fronts = [bench.front(names) for bench in benches]
+        except (MissingData, UnknownName):
+            continue
+        for source, target in ((0, 1), (1, 0)):
+            configs = fronts[source].configs
+            chance = [space().sample(len(configs), seed=seed) for seed in range(_N_SAMPLES)]
+            shares = [_share(benches[target], names, each) for each in (configs, *chance)]
+            yield FrontTransfer(
+                source=source,
+                target=target,
+                metrics=names,
+                n_configs=len(configs),
+                share=shares[0],
+                random=float(np.mean(shares[1:])),
+            )
+
+
+def _share(bench: Benchmark, names: Sequence[str], configs: Sequence[Config]) -> float:
+    front = bench.front(names)
+    answers = bench.query_many(list(configs), metrics=names)
+    F = np.stack([each.minimised(answers[each.metric.name]) for each in front.objectives], axis=1)
+    return hypervolume(F, front.reference_point) / front.hypervolume
+
+
+def order_transfer(terms: Sequence[StudyTerms], *, n_seeds: int) -> OrderTransfer:
+    """Run every optimiser on both tasks under the terms of a study and compare their orders."""
+    errors = np.array(
+        [[[_final_error(of, name, seed) for seed in range(n_seeds)] for name in OPTIMIZERS] for of in terms]
+    )
+    drawn = np.random.default_rng(0).integers(0, n_seeds, size=(_N_RESAMPLES, n_seeds))
+    resampled = np.array([_tau(errors[:, :, each]) for each in drawn])
+    halves = [_tau(np.stack([of[:, ::2], of[:, 1::2]])) for of in errors] if n_seeds > 1 else [math.nan]
+    return OrderTransfer(
+        errors=errors,
+        tau=percentile_interval(_tau(errors), resampled),
+        ceiling=math.sqrt(max(math.prod(halves), 0.0)),
+    )
+
+
+def _tau(errors: Sequence[Floats] | Floats) -> float:
+    return kendall_tau(*(of.mean(axis=1) for of in errors))
+
+
+def _final_error(terms: StudyTerms, name: str, seed: int) -> float:
+    """Return the best validation error (%) among trainings at the highest fidelity."""
+    optimizer = make(name, visible(terms.view), seed=seed, objectives=terms.rules.objectives)
+    trials = terms.simulation(seed).run(optimizer)
+    full = [each for each in trials if each.status == "finished" and each.fidelity == dict(terms.view.full)]
+    return min((100 - each.metrics["valid_acc"] for each in full), default=100.0)

@@ -1,0 +1,161 @@
+"""Compare two tasks on the configs that were trained on both: what is learned on one, does it hold on the other?
+
+    python -m experiments.tasks data/fashion_mnist_mini/runs data/cifar10_mini/runs --out docs/studies/tasks
+    python -m experiments.tasks RUNS OTHER_RUNS --landscape releases/cifar10 --out out/tasks
+
+Config number i is the same config on every task. The page compares the ranks of the recorded configs, the main effects
+of keys and warm starts; with releases of both tasks, also fronts and the order of optimisers. `--landscape` is an
+imported release of JAHS-Bench-201's cifar10, which both tasks are compared with. The same inputs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from experiments.analysis.paired import Paired, Recorded, pair, read_recorded
+from experiments.analysis.transfer import front_transfers, order_transfer
+from experiments.report.build import check_target, write_document
+from experiments.report.tasks_page import Inputs, Released, tasks_document
+from jahs.comparison.benches import open_benchmark, release_of
+from jahs.comparison.logs import Floats
+from jahs.comparison.terms import open_terms
+from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
+from jahs.queries.benchmark import Benchmark
+from workshop.command import new_parser, run_command
+from workshop.real_landscape import EPOCHS, real_accuracies
+
+__all__ = ["TasksSettings", "compare_tasks", "main"]
+
+_STUDY: Final = "baselines"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksSettings:
+    """Settings of `compare_tasks`; one field per flag.
+
+    Attributes:
+        runs: two folders of runs.
+        landscape: imported release of JAHS-Bench-201's cifar10, or None.
+        release: folder of releases, one per task; None: found by `jahs`.
+        seeds: of each optimiser.
+        out: folder of the page, see `experiments.report.build.check_target`.
+    """
+
+    runs: tuple[Path, Path]
+    landscape: Path | None
+    release: Path | None
+    seeds: int
+    out: Path
+
+
+def compare_tasks(settings: TasksSettings) -> Path:
+    """Write the page README.md, with its figures and paired.csv, and return its path.
+
+    Raises:
+        InvalidArgument: the runs are of one task, or share too few configs; or the landscape has too few epochs.
+        ProtocolMismatch: a release was fitted to runs of another protocol.
+        JahsError: a folder of runs or a release cannot be read.
+    """
+    if settings.seeds < 1:
+        raise InvalidArgument(f"seeds={settings.seeds} must be at least 1")
+    target = check_target(settings.out)
+    recorded = [read_recorded(path) for path in settings.runs]
+    paired = pair(*recorded)
+    real, sha256 = {}, None
+    if settings.landscape is not None:
+        landscape = Benchmark("cifar10", release=settings.landscape)
+        real, sha256 = real_accuracies(paired.columns, landscape), release_of(landscape).sha256
+    inputs = Inputs(
+        command=shlex.join(_command(settings)),
+        protocols=(recorded[0].protocol, recorded[1].protocol),
+        landscape=sha256,
+    )
+    document = tasks_document(paired, real, _released(recorded, settings), inputs)
+    data = {"paired.csv": _csv(paired, real)}
+    return write_document(document, target, is_for_docs=True, name="README.md", data=data)
+
+
+def _released(recorded: Sequence[Recorded], settings: TasksSettings) -> Released:
+    """Return what the releases say, or the tasks that have none."""
+    benches, missing = [], []
+    for each in recorded:
+        try:
+            bench = open_benchmark(each.task.name, settings.release)
+        except MissingData:
+            missing.append(each.task.title)
+            continue
+        made_from = release_of(bench).facts.get("protocol")
+        if made_from != each.protocol:
+            raise ProtocolMismatch(
+                f"{bench.release} was fitted to runs of protocol {made_from}, but the runs of {each.task.name} have "
+                f"{each.protocol}; name releases of these runs with --release"
+            )
+        benches.append(bench)
+    if missing:
+        return Released(missing=tuple(missing))
+    terms = [open_terms(_STUDY, each.task.name, settings.release) for each in recorded]
+    return Released(
+        releases=tuple(release_of(bench).sha256 for bench in benches),
+        fronts=tuple(front_transfers(benches)),
+        orders=order_transfer(terms, n_seeds=settings.seeds),
+    )
+
+
+def _csv(paired: Paired, real: dict[int, Floats]) -> str:
+    """Return a row for each config: its number, id, source and sizes, and all its accuracies."""
+    sizes = ("N", "W", "Resolution")
+    names = [f"{task.name} seed {i}" for task in paired.tasks for i in range(paired.accuracies.shape[2])]
+    columns = [paired.configs[key].tolist() for key in ("config_index", "config_id", "source", *sizes)]
+    columns += [list(map(_cell, values)) for of in paired.accuracies for values in of.T]
+    columns += [list(map(_cell, real[epoch])) for epoch in EPOCHS if real]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["number", "config_id", "source", *sizes, *names, *(f"cifar10 epoch {e}" for e in EPOCHS if real)])
+    writer.writerows(zip(*columns, strict=True))
+    return text.getvalue()
+
+
+def _cell(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.6g}"
+
+
+def _command(settings: TasksSettings) -> list[str]:
+    """Return the command line without the paths of releases and of the page."""
+    folders = [path.as_posix() if not path.is_absolute() else path.name for path in settings.runs]
+    landscape = ["--landscape", "CIFAR10"] if settings.landscape else []
+    return ["python", "-m", "experiments.tasks", *folders, *landscape, "--seeds", str(settings.seeds), "--out", "DIR"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    settings = _parse(argv)
+    return run_command("experiments.tasks", lambda: {"page": str(compare_tasks(settings))})
+
+
+def _parse(argv: Sequence[str] | None) -> TasksSettings:
+    parser = new_parser(
+        "experiments.tasks",
+        "Compare two tasks on the configs that were trained on both.",
+        example="data/fashion_mnist_mini/runs data/cifar10_mini/runs --out out/tasks",
+        more="`jahs import` makes the landscape of JAHS-Bench-201's surrogates.",
+    )
+    parser.add_argument("runs", type=Path, nargs=2, metavar="RUNS", help="the folders of runs of two tasks")
+    parser.add_argument("--landscape", type=Path, help="imported release of JAHS-Bench-201's cifar10")
+    parser.add_argument("--release", type=Path, help="folder of releases, one per task (default: found by jahs)")
+    parser.add_argument("--seeds", type=int, default=20, help="of each optimizer (default: %(default)s)")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
+    given = vars(parser.parse_args(argv))
+    return TasksSettings(**{**given, "runs": tuple(given["runs"])})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
