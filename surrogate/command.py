@@ -11,9 +11,11 @@ from workshop.command import new_parser
 __all__ = ["add_fewest", "add_workers", "runs_parser"]
 
 
-def runs_parser(name: str, about: str | None, *, example: str) -> argparse.ArgumentParser:
-    """Return a parser of `python -m surrogate.<name>` with the arguments RUNS and --split."""
+def runs_parser(name: str, about: str | None, *, example: str, before: str = "") -> argparse.ArgumentParser:
+    """Return a parser of `python -m surrogate.<name>` with the arguments RUNS and --split; `before` comes first."""
     parser = new_parser(f"surrogate.{name}", about, example=example)
+    if before:
+        parser.add_argument(before)
     parser.add_argument("runs", type=Path, help="a folder of runs")
     parser.add_argument("--split", type=Path, required=True, help="the split of its configs")
     return parser

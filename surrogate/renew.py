@@ -22,6 +22,7 @@ import numpy as np
 from jahs.files.hashing import digest_facts
 from jahs.release import read_release
 from jahs.tasks.metrics import LEARNED
+from splits.final import final_beside
 from splits.make import make_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
@@ -105,7 +106,8 @@ def _renew_split(settings: RenewSettings) -> None:
     is_there = settings.split.exists()
     if is_there:
         old = read_split(settings.split)
-        if np.array_equal(old.config_ids, read_recorded(settings.runs).config_ids):
+        recorded = read_recorded(settings.runs, final=final_beside(settings.split))
+        if np.array_equal(old.config_ids, recorded.config_ids):
             return
     settings.split.parent.mkdir(parents=True, exist_ok=True)
     how = {"extend": settings.split} if is_there else {"seed": settings.seed}
