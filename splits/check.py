@@ -92,7 +92,7 @@ def _check(arguments: argparse.Namespace) -> object:
     verdict = (
         f"! {len(broken)} promised marginals are off by more than one config"
         if broken
-        else "every group and every third of the repeated configs is 70/15/15 to within one config"
+        else "every group, its sources and every third of the repeated configs are 70/15/15 to within one config"
     )
     return f"{balance_table(marginals)}\n\nsplit {split.digest}: nothing leaks; {verdict}\n{_final_line(of_final)}"
 
