@@ -2,7 +2,7 @@
 
 Promised to within one config: every fidelity group, every source in a group, and the repeated configs of every third of
 the groups. A third is the nine groups that share a value of N, W or Resolution, so there are nine. Kin stay together. A
-digest of (seed, config_id) decides which configs fill the quotas; neither the order of rows nor any measurement matters.
+digest of (seed, config_id) decides which configs fill the quotas; neither the order of rows nor measurements matter.
 """
 
 from __future__ import annotations
