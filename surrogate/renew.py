@@ -13,14 +13,16 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from jahs.errors import MissingData, ProtocolMismatch
 from jahs.files.hashing import digest_facts
-from jahs.release import read_release
+from jahs.release import Release, read_release
 from jahs.tasks.metrics import LEARNED
 from splits.final import final_beside
 from splits.make import make_split
@@ -30,6 +32,7 @@ from surrogate.card.page import write_card
 from surrogate.command import add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import assemble, by_part, unmeasured
+from surrogate.judging.figure_file import figures_of
 from surrogate.judging.quality import Facts
 from surrogate.models.search import OPTIMIZERS
 from surrogate.release import check_numbers, make_release
@@ -98,8 +101,18 @@ def renew(settings: RenewSettings) -> Facts:
         seed=settings.seed,
         workers=settings.workers,
     )
-    write_card(read_release(settings.out), settings.card)
+    release = read_release(settings.out)
+    write_card(release, settings.card, _figures(settings, release))
     return quality
+
+
+def _figures(settings: RenewSettings, release: Release) -> Facts | None:
+    """Return the figures beside the split, if they are of this release: of others, nothing is measured yet."""
+    path = settings.split.with_name("figures.json")
+    with suppress(MissingData, ProtocolMismatch):
+        return figures_of(path, release)
+    _log.info("%s has no figures of the new release; python -m surrogate.figures measures them", path)
+    return None
 
 
 def _renew_split(settings: RenewSettings) -> None:
