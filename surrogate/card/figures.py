@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from workshop.pages.document import Block, Table, Text
 
-__all__ = ["figures_blocks"]
+__all__ = ["figure_values", "figures_blocks"]
 
 Facts: TypeAlias = Mapping[str, Any]
 """JSON."""
@@ -95,6 +95,11 @@ def figures_blocks(found: Facts | None) -> Iterator[str | Block]:
         yield Text("Mean rank correlation between two sizes: measured {:.3f}, predicted {:.3f}.".format(*both))
     yield from _sources(found)
     yield from _fits(found)
+
+
+def figure_values(found: Facts) -> list[tuple[str, str]]:
+    """Return title and value of every figure, of the ordinary test part where a part is read."""
+    return [(line.title, _shown(_both(line, found)[0])) for line in _LINES]
 
 
 def _about_final(found: Facts | None) -> str:
