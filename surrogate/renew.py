@@ -29,7 +29,7 @@ from splits.make import make_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
 from surrogate.card.page import write_card
-from surrogate.command import add_workers, runs_parser
+from surrogate.command import add_top_weight, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import assemble, by_part, unmeasured
 from surrogate.judging.figure_file import figures_of
@@ -63,6 +63,7 @@ class RenewSettings:
         trees: in every forest that is searched.
         fewest: configs that every fidelity group needs, in all and for training.
         seed: of a new split, and of the release.
+        top_weight: of the fits of accuracies, in the release.
         workers: processes.
     """
 
@@ -76,6 +77,7 @@ class RenewSettings:
     trees: int = 500
     fewest: int = 0
     seed: int = 0
+    top_weight: float = 0.0
     workers: int = 2
 
 
@@ -99,6 +101,7 @@ def renew(settings: RenewSettings) -> Facts:
         params=params if params.is_file() else None,
         fewest=settings.fewest,
         seed=settings.seed,
+        top_weight=settings.top_weight,
         workers=settings.workers,
     )
     release = read_release(settings.out)
@@ -167,6 +170,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--trees", type=int, default=500, help="in every forest that is searched (%(default)s)")
     parser.add_argument("--fewest", type=int, default=0, help="configs that every group needs (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of a new split and of the release (%(default)s)")
+    add_top_weight(parser)
     add_workers(parser, 2)
     given = parser.parse_args(argv)
 
