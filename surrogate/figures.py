@@ -74,7 +74,7 @@ def figures(
 
     Args:
         measured, split: see `surrogate.data.measurements.read_with_split`.
-        release: made from train and valid of this split.
+        release: made from train and valid of this split, or of the one that it extends: no config has moved since.
         final: the final test set, if it is read.
         seed: of folds and of the sample that refits are compared on.
 
@@ -103,11 +103,11 @@ def figures(
 
 
 def _check(release: Release, measured: Measurements, split: Split) -> None:
-    wanted = {"protocol": measured.protocol, "split": split.digest}
+    wanted = {"protocol": [measured.protocol], "split": [one for one in (split.digest, split.extends) if one]}
     if faults := [
-        f"{name} must be {digest!r}, got {release.facts.get(name)!r}"
-        for name, digest in wanted.items()
-        if release.facts.get(name) != digest
+        f"{name} must be {' or '.join(digests)}, got {release.facts.get(name)}"
+        for name, digests in wanted.items()
+        if release.facts.get(name) not in digests
     ]:
         raise ProtocolMismatch(
             "\n".join([f"{release.path} was made from other data; name the release of this split", *faults])

@@ -90,6 +90,15 @@ def test_a_release_of_another_split_is_refused_before_anything_is_read(
     assert not (tmp_path / "out.json").exists()
 
 
+def test_a_release_of_the_split_that_was_extended_is_judged_too(runs: Path, tmp_path: Path) -> None:
+    split = split_of(without_members())
+    facts = {"protocol": PROTOCOL, "split": "e" * 16}
+    quality = {"metrics": {"valid_acc": {"settings": {"n_trees": 6, "max_depth": 3}}}}
+    before = make_release(tmp_path / "before", task=TASK.name, facts=facts, quality=quality)
+    write_split(runs / "split.json", replace(split, extends="e" * 16))
+    assert call(runs, before, tmp_path / "out.json") == 0
+
+
 def test_every_source_is_left_out_in_turn() -> None:
     measured = measurements(14)
     n = len(measured.configs["config_id"])
