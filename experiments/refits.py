@@ -18,10 +18,10 @@ from jahs.spaces.columns import Configs
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import Metric
-from splits.folds import k_folds
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
-from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
+from surrogate.models.model import ForestSettings, Surrogate
+from surrogate.models.refits import refits as leave_folds_out
 
 __all__ = ["Refit", "recorded_measurements", "refits"]
 
@@ -53,9 +53,8 @@ def refits(bench: Benchmark, metric: str, *, n_folds: int, seed: int) -> Iterato
     settings = ForestSettings.from_dict(bench.quality()["metrics"][metric]["settings"])
     measured = recorded_measurements(recorded, bench.task)
     rows = assemble(metric, measured)
-    for _, held_out in k_folds(measured.configs, n_folds, seed=seed):
-        kept = rows.take(~np.isin(rows.config_id, measured.configs["config_id"][held_out]))
-        yield Refit(bench, metric, fit_surrogate(metric, kept, bench.task, settings=settings))
+    for fitted in leave_folds_out(metric, rows, measured, n_folds=n_folds, seed=seed, settings=settings):
+        yield Refit(bench, metric, fitted)
 
 
 def recorded_measurements(recorded: RecordedTable, of_task: Task) -> Measurements:

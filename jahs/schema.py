@@ -16,6 +16,7 @@ __all__ = [
     "CONFIG_COLUMNS",
     "CONFIG_KEYS",
     "CONFIG_TABLE_COLUMNS",
+    "FINAL_SOURCE",
     "OPS",
     "PROFILE_COLUMNS",
     "PROXIES",
@@ -71,6 +72,9 @@ CONFIG_COLUMNS: Final = MappingProxyType(
     }
 )
 
+FINAL_SOURCE: Final = "final"
+"""The source of the final test set."""
+
 SOURCES: Final = (
     "uniform",  # the numbered stream
     "full",  # uniform at full size, also numbered
@@ -82,6 +86,7 @@ SOURCES: Final = (
     "live",
     "retrained",
     "cells",  # NAS-Bench-201 cells at full size with default hyperparameters
+    FINAL_SOURCE,  # in no part of a split
 )
 """What a config may have been trained for."""
 

@@ -71,8 +71,8 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
         MissingData: there is no such file.
         UnknownName: there is no such source.
         ProtocolMismatch: a config was proposed for another protocol.
-        InvalidArgument: nothing is listed, a config is listed twice, or a line is invalid; every fault
-            with the number of its line.
+        InvalidArgument: nothing is listed, a config is listed twice, lines name several releases, or a line is
+            invalid; every fault with the number of its line.
     """
     check_source(source)
     try:
@@ -82,6 +82,7 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
     faults: list[str] = []
     mismatches: list[str] = []
     first: dict[int, int] = {}
+    proposer: tuple[str, int] | None = None  # the release that the list is of, and its first line
     configs: list[Config] = []
     wanted: list[dict[str, Any]] = []  # Any: JSON
     for number, line in enumerate(lines, 1):
@@ -98,6 +99,13 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
             mismatches.append(f"line {number} for {show(content['protocol'])}")
         if (known := first.setdefault(config_id(config), number)) != number:
             faults.append(f"{path} line {number}: the config of line {known} again; list it once, with all its seeds")
+        if isinstance(release := content["release"], str) and release:
+            proposer = proposer or (release, number)
+            if release != proposer[0]:
+                faults.append(
+                    f"{path} line {number}: release={show(release)}, but line {proposer[1]} has {show(proposer[0])}; "
+                    "list what each release proposed in a file of its own"
+                )
         configs.append(config)
         wanted.append(content)
     if not configs and not faults:

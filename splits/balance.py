@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.schema import SPLIT_PARTS
+from jahs.schema import SOURCES, SPLIT_PARTS
 from jahs.spaces.parameters import PARAMETERS
-from splits.kinship import FIDELITY_KEYS, fidelity_groups, group_name
+from splits.kinship import FIDELITY_KEYS, fidelity_groups, group_name, source_groups
 from splits.quotas import WHOLE, deviations
 from splits.recorded import Recorded
 
@@ -79,10 +79,16 @@ def _marginals(recorded: Recorded) -> Iterator[tuple[str, NDArray[np.bool_], boo
     group, groups = fidelity_groups(configs)
     for i, values in enumerate(groups):
         yield group_name(values), group == i, True
+    pair, of_group, sources = source_groups(configs)
+    for i, (number, source) in enumerate(zip(of_group.tolist(), sources, strict=True)):
+        if (of_group == number).sum() > 1:
+            yield f"{group_name(groups[number])} {source}", pair == i, True
     for key in FIDELITY_KEYS:
         for value in PARAMETERS[key].choices:
             yield f"repeated, {key}={value}", is_repeated & (configs[key] == value), True
     yield "all", np.ones(len(group), dtype=bool), False
+    for source in sorted(set(sources), key=SOURCES.index) if len(set(sources)) > 1 else ():
+        yield f"source={source}", np.isin(pair, [i for i, one in enumerate(sources) if one == source]), False
     yield "repeated", is_repeated, False
     yield "every run diverged", recorded.is_diverged, False
     for key, parameter in PARAMETERS.items():

@@ -9,11 +9,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from jahs.errors import InvalidTable, Leakage, ProtocolMismatch
+from jahs.files.runs import read_configs, read_runs
 from splits.balance import Marginal, balance, balance_table, broken_promises
+from splits.final import FinalTest, final_beside, is_final, n_reads
 from splits.leaks import find_leaks, leak_lines
 from splits.recorded import Recorded, examples, read_recorded
 from splits.split import Split, read_split
@@ -22,8 +25,13 @@ from workshop.command import new_parser, run_command
 __all__ = ["check_split", "main"]
 
 
-def check_split(recorded: Recorded, split: Split) -> list[Marginal]:
+def check_split(recorded: Recorded, split: Split, final: FinalTest | None = None) -> list[Marginal]:
     """Return how the split divides every marginal.
+
+    Args:
+        recorded: what is split, without the final test set.
+        split: the split.
+        final: the final test set, which must not be in it.
 
     Raises:
         Leakage: the same network is in several parts.
@@ -39,6 +47,9 @@ def check_split(recorded: Recorded, split: Split) -> list[Marginal]:
     parts = split.parts_of(ids)
     leaks = find_leaks(recorded.configs, parts)
     faults = leak_lines(leaks)
+    if final is not None and (inside := np.intersect1d(final.config_ids, split.config_ids)).size:
+        faults.append(f"{len(inside)} configs of the final test set are in the split: {examples(inside)}")
+        raise Leakage("\n".join(faults))
     if (missing := ids[parts < 0]).size:
         faults.append(
             f"{len(missing)} of {len(ids)} recorded configs are not in the split: {examples(missing)}; "
@@ -66,22 +77,51 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> object:
-    split = read_split(arguments.split)
-    marginals = check_split(read_recorded(arguments.runs), split)
+    split, final = read_split(arguments.split), final_beside(arguments.split)
+    marginals = check_split(read_recorded(arguments.runs, final=final), split, final)
+    of_final = _final_facts(arguments, final)
     broken = broken_promises(marginals)
     if arguments.json:
         return {
             "balance": [marginal.to_dict() for marginal in marginals],
             "counts": split.counts,
             "digest": split.digest,
+            "final_test": of_final,
             "is_balanced": not broken,
         }
     verdict = (
         f"! {len(broken)} promised marginals are off by more than one config"
         if broken
-        else "every group and every third of the repeated configs is 70/15/15 to within one config"
+        else "every group, its sources and every third of the repeated configs are 70/15/15 to within one config"
     )
-    return f"{balance_table(marginals)}\n\nsplit {split.digest}: nothing leaks; {verdict}"
+    return f"{balance_table(marginals)}\n\nsplit {split.digest}: nothing leaks; {verdict}\n{_final_line(of_final)}"
+
+
+def _final_facts(arguments: argparse.Namespace, final: FinalTest | None) -> dict[str, Any] | None:  # Any: JSON
+    """Count the final test set: who drew its configs, how many are trained with every seed, how often it was read."""
+    if final is None:
+        return None
+    configs, runs = read_configs(arguments.runs), read_runs(arguments.runs)
+    trained = set(zip(runs["config_id"].tolist(), runs["seed"].tolist(), strict=True))
+    held = configs["config_id"][is_final(configs, final)]
+    return {
+        "counts": final.counts,
+        "n_kin": len(np.setdiff1d(held, final.config_ids)),
+        "n_reads": n_reads(arguments.split),
+        "n_trained": sum(all((one, seed) in trained for seed in final.seeds) for one in final.config_ids.tolist()),
+        "seeds": list(final.seeds),
+    }
+
+
+def _final_line(facts: dict[str, Any] | None) -> str:  # Any: JSON
+    if facts is None:
+        return "there is no final test set; python -m surrogate.freeze draws one"
+    groups = ", ".join(f"{count} {group}" for group, count in facts["counts"].items())
+    return (
+        f"final test set: {sum(facts['counts'].values())} configs at full size ({groups}), in no part; "
+        f"{facts['n_trained']} trained with seeds {', '.join(map(str, facts['seeds']))}; {facts['n_kin']} more configs "
+        f"are held out as their kin; its measurements were read {facts['n_reads']} times"
+    )
 
 
 if __name__ == "__main__":

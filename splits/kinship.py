@@ -13,10 +13,19 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.schema import CONFIG_KEYS, OPS
+from jahs.schema import CONFIG_KEYS, OPS, SOURCE_DEFAULTS, SOURCES
 from jahs.spaces.cell import canonical_keys
 
-__all__ = ["FIDELITY_KEYS", "ConfigColumns", "fidelity_groups", "group_name", "kin", "same_config", "seeded_ranks"]
+__all__ = [
+    "FIDELITY_KEYS",
+    "ConfigColumns",
+    "fidelity_groups",
+    "group_name",
+    "kin",
+    "same_config",
+    "seeded_ranks",
+    "source_groups",
+]
 
 ConfigColumns: TypeAlias = Mapping[str, NDArray[np.generic]]
 """Rows with the 14 keys and `config_id`, as `jahs.files.runs.read_configs` gives them; a config may have many rows."""
@@ -44,6 +53,18 @@ def fidelity_groups(table: ConfigColumns) -> tuple[NDArray[np.int64], NDArray[np
     values = np.column_stack([table[key].astype(np.float64) for key in FIDELITY_KEYS])
     groups, codes = np.unique(values, axis=0, return_inverse=True)
     return codes.reshape(-1).astype(np.int64), groups
+
+
+def source_groups(table: ConfigColumns) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[str, ...]]:
+    """Return the number of each row's pair of fidelity group and source, the group of each pair, and its source.
+
+    Pairs that occur are numbered by group, then in the order of `jahs.schema.SOURCES`. A table without sources has one.
+    """
+    group, _ = fidelity_groups(table)
+    given = table["source"].tolist() if "source" in table else [SOURCE_DEFAULTS["source"]] * len(group)
+    source = np.array([SOURCES.index(name) for name in given], dtype=np.int64)
+    pairs, pair = np.unique(np.column_stack([group, source]), axis=0, return_inverse=True)
+    return pair.reshape(-1).astype(np.int64), pairs[:, 0], tuple(SOURCES[i] for i in pairs[:, 1].tolist())
 
 
 def group_name(group: NDArray[np.float64]) -> str:

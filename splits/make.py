@@ -14,6 +14,7 @@ from pathlib import Path
 
 from jahs.errors import InvalidArgument, JahsError
 from splits.balance import balance, broken_promises
+from splits.final import final_beside
 from splits.partition import LEAST_PER_GROUP, check_seed, partition
 from splits.recorded import read_recorded
 from splits.split import Split, read_split, split_text, write_split
@@ -27,7 +28,7 @@ _log = logging.getLogger(__name__)
 def make_split(
     runs: Path, out: Path, *, seed: int | None = None, extend: Path | None = None, fewest: int = LEAST_PER_GROUP
 ) -> Split:
-    """Split the configs of a folder of runs, and write the split.
+    """Split the configs of a folder of runs, and write the split; a final test set beside it is left out.
 
     Args:
         runs: folder of runs.
@@ -42,7 +43,8 @@ def make_split(
     old = None if extend is None else read_split(extend)
     seed = seed if seed is not None else 0 if old is None else old.seed
     check_seed(seed)
-    recorded = read_recorded(runs)
+    final = final_beside(out) or (None if extend is None else final_beside(extend))
+    recorded = read_recorded(runs, final=final)
     split = partition(recorded, seed=seed, old=old, fewest=fewest)
     for marginal in broken_promises(balance(recorded, split.parts)):
         _log.warning("%s: off by %.2f configs, more than one", marginal.name, marginal.off)

@@ -1,8 +1,8 @@
 """Assign every config to a part, 70/15/15, without moving configs of an old split.
 
-Promised to within one config: every fidelity group, and the repeated configs of every third of the groups. A third is
-the nine groups that share a value of N, W or Resolution, so there are nine. Kin stay together. A digest of (seed,
-config_id) decides which configs fill the quotas; neither the order of rows nor any measurement matters.
+Promised to within one config: every fidelity group, every source in a group, and the repeated configs of every third of
+the groups. A third is the nine groups that share a value of N, W or Resolution, so there are nine. Kin stay together. A
+digest of (seed, config_id) decides which configs fill the quotas; neither the order of rows nor measurements matter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidTable, Leakage, ProtocolMismatch
 from jahs.schema import SPLIT_PARTS
-from splits.kinship import FIDELITY_KEYS, fidelity_groups, group_name, kin, seeded_ranks
+from splits.kinship import FIDELITY_KEYS, fidelity_groups, group_name, kin, seeded_ranks, source_groups
 from splits.quotas import SHARES, WHOLE, Margins, fill_quotas
 from splits.recorded import Recorded, examples
 from splits.split import Split
@@ -55,7 +55,7 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
     if old is not None:
         _keep_old(parts, recorded, family, old)
     _place_kin(parts, group, family, ranks)
-    _fill(parts, recorded, group, groups, ranks=ranks, seed=seed)
+    _fill(parts, recorded, groups, ranks=ranks, seed=seed)
     return Split(
         config_ids=ids,
         parts=parts,
@@ -150,7 +150,6 @@ def _draw(weights: list[int], rank: int) -> int:
 def _fill(
     parts: NDArray[np.int8],
     recorded: Recorded,
-    group: NDArray[np.int64],
     groups: NDArray[np.float64],
     *,
     ranks: NDArray[np.uint64],
@@ -158,28 +157,37 @@ def _fill(
 ) -> None:
     """Give every config without a part the one that its stratum's quota gives, in order of their ranks."""
     n_parts = len(SPLIT_PARTS)
-    stratum = 2 * group + recorded.is_repeated  # a group's configs with one seed, then those with several
-    kept = np.zeros((2 * len(groups), n_parts), dtype=np.int64)
+    pair, of_group, _ = source_groups(recorded.configs)
+    stratum = 2 * pair + recorded.is_repeated  # a pair's configs with one seed, then those with several
+    kept = np.zeros((2 * len(of_group), n_parts), dtype=np.int64)
     is_kept = parts >= 0
     np.add.at(kept, (stratum[is_kept], parts[is_kept]), 1)
     n_free = np.bincount(stratum[~is_kept], minlength=len(kept))
     order = np.argsort(seeded_ranks(np.arange(len(kept)), seed=seed, purpose="strata"), kind="stable").tolist()
-    counts = fill_quotas(kept, n_free, margins=quota_margins(groups), order=order)
+    counts = fill_quotas(kept, n_free, margins=quota_margins(groups, of_group), order=order)
     for number in np.flatnonzero(n_free).tolist():
         free = np.flatnonzero((stratum == number) & ~is_kept)
         free = free[np.lexsort((recorded.config_ids[free], ranks[free]))]
         parts[free] = np.repeat(np.arange(n_parts), counts[number] - kept[number])
 
 
-def quota_margins(groups: NDArray[np.float64]) -> Margins:
-    """Return what to balance, with two strata per group: configs with one seed, then repeated ones."""
-    n_groups = len(groups)
-    every = np.repeat(np.eye(n_groups, dtype=bool), 2, axis=1)  # (n_groups, n_strata)
-    is_repeated = np.tile([False, True], n_groups)
+def quota_margins(groups: NDArray[np.float64], of_group: NDArray[np.int64] | None = None) -> Margins:
+    """Return what to balance.
+
+    Args:
+        groups: N, W and Resolution of the fidelity groups, (n_groups, 3).
+        of_group: the group of each pair of group and source, in order; None: one source. A pair has two strata: configs
+            with one seed, then repeated ones.
+    """
+    of_group = np.arange(len(groups)) if of_group is None else of_group
+    every = np.repeat(np.arange(len(groups))[:, None] == of_group, 2, axis=1)  # (n_groups, n_strata)
+    has_several = np.bincount(of_group, minlength=len(groups))[of_group] > 1
+    pairs = np.repeat(np.eye(len(of_group), dtype=bool)[has_several], 2, axis=1)
+    is_repeated = np.tile([False, True], len(of_group))
     values = [groups[:, j] == value for j in range(len(FIDELITY_KEYS)) for value in np.unique(groups[:, j])]
-    thirds = np.repeat(np.array(values), 2, axis=1)
+    thirds = np.repeat(np.array(values)[:, of_group], 2, axis=1)
     return Margins(
-        groups=every,
+        groups=np.vstack([every, pairs]),
         thirds=thirds & is_repeated,
         totals=np.vstack([np.ones_like(is_repeated), is_repeated, thirds]),
         details=every & is_repeated,

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidConfig, InvalidTable
+from jahs.errors import CorruptFile, InvalidConfig, InvalidTable, ProtocolMismatch
 from jahs.files.runs import read_configs, read_protocol, read_runs
 from jahs.files.tables import Table, sort_by, take
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import validate_columns
+from splits.final import FinalTest, is_final
 
 __all__ = ["Recorded", "examples", "hex_id", "read_recorded", "recorded_of"]
 
@@ -50,8 +51,8 @@ class Recorded:
         return self.n_seeds > 1
 
 
-def read_recorded(path: Path) -> Recorded:
-    """Read a folder of runs; configs that are not trained yet are left out.
+def read_recorded(path: Path, *, final: FinalTest | None = None) -> Recorded:
+    """Read a folder of runs; configs that are not trained yet, and those of the final test set, are left out.
 
     Raises:
         MissingData, CorruptFile, UnknownFormat: the folder or one of its files cannot be read.
@@ -60,18 +61,28 @@ def read_recorded(path: Path) -> Recorded:
     """
     protocol = read_protocol(path)
     task = _task_name(path, protocol.facts)
-    return recorded_of(read_configs(path), read_runs(path), of=path, task=task, protocol=protocol.digest)
+    configs, runs = read_configs(path), read_runs(path)
+    return recorded_of(configs, runs, of=path, task=task, protocol=protocol.digest, final=final)
 
 
-def recorded_of(configs: Table, runs: Table, *, of: Path, task: str, protocol: str) -> Recorded:
-    """Return the trained configs of tables that were read from the folder `of`.
+def recorded_of(
+    configs: Table, runs: Table, *, of: Path, task: str, protocol: str, final: FinalTest | None = None
+) -> Recorded:
+    """Return the trained configs of tables that were read from the folder `of`, without those held out (`is_final`).
 
     Raises:
+        ProtocolMismatch: the final test set is of another protocol.
         InvalidTable: there are no runs, an id occurs twice in the config table, or configs of runs are not in it.
         InvalidConfig: a config has values that the space does not have.
     """
     configs = sort_by(configs, ("config_id",))
     _check_configs(of, configs)
+    if final is not None and final.protocol != protocol:
+        raise ProtocolMismatch(
+            f"the final test set is of protocol {final.protocol} ({final.task}), {of} is of {protocol} ({task})"
+        )
+    held = is_final(configs, final)
+    runs = take(runs, ~np.isin(runs["config_id"], configs["config_id"][held]))
     pairs, first = np.unique(
         np.column_stack([runs["config_id"].astype(np.uint64), runs["seed"].astype(np.int64).view(np.uint64)]),
         axis=0,

@@ -31,8 +31,9 @@ from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, assemble, assemble_answered, by_part, join_rows
 from surrogate.judging.agreement import Scores, agreement, first_seed
-from surrogate.judging.predicted import FOLDED, held_out_rows
+from surrogate.judging.predicted import FOLDED
 from surrogate.models.model import ForestSettings, default_features, fit_surrogate
+from surrogate.models.refits import held_out_rows
 from workshop.command import run_command
 from workshop.folders import write_json
 from workshop.ranks import kendall_tau

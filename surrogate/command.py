@@ -8,12 +8,14 @@ from pathlib import Path
 from surrogate.data.rows import FEWEST
 from workshop.command import new_parser
 
-__all__ = ["add_fewest", "add_workers", "runs_parser"]
+__all__ = ["add_fewest", "add_top_weight", "add_workers", "runs_parser"]
 
 
-def runs_parser(name: str, about: str | None, *, example: str) -> argparse.ArgumentParser:
-    """Return a parser of `python -m surrogate.<name>` with the arguments RUNS and --split."""
+def runs_parser(name: str, about: str | None, *, example: str, before: str = "") -> argparse.ArgumentParser:
+    """Return a parser of `python -m surrogate.<name>` with the arguments RUNS and --split; `before` comes first."""
     parser = new_parser(f"surrogate.{name}", about, example=example)
+    if before:
+        parser.add_argument(before)
     parser.add_argument("runs", type=Path, help="a folder of runs")
     parser.add_argument("--split", type=Path, required=True, help="the split of its configs")
     return parser
@@ -22,6 +24,13 @@ def runs_parser(name: str, about: str | None, *, example: str) -> argparse.Argum
 def add_fewest(parser: argparse.ArgumentParser) -> None:
     """Add --fewest."""
     parser.add_argument("--fewest", type=int, default=FEWEST, help="training configs every group needs (%(default)s)")
+
+
+def add_top_weight(parser: argparse.ArgumentParser) -> None:
+    """Add --top-weight."""
+    parser.add_argument(
+        "--top-weight", type=float, default=0.0, help="of the best accuracies in a fit, beside 1 (%(default)s)"
+    )
 
 
 def add_workers(parser: argparse.ArgumentParser, default: int) -> None:

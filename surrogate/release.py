@@ -18,6 +18,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,10 +34,10 @@ from jahs.queries.benchmark import Benchmark
 from jahs.queries.references import build_references
 from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release
 from jahs.release.writing import clear_leftovers, fill_release
-from jahs.tasks.metrics import LEARNED
+from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import recorded_as
 from splits.split import Split
-from surrogate.command import add_fewest, add_workers, runs_parser
+from surrogate.command import add_fewest, add_top_weight, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split, trained_configs
 from surrogate.data.rows import (
     EXACT,
@@ -91,6 +92,7 @@ def make_release(
     fewest: int = FEWEST,
     seed: int = 0,
     curve_seeds: int = 5,
+    top_weight: float = 0.0,
     workers: int = 2,
 ) -> Facts:
     """Write a release and return its quality; everything is checked before the first model is fitted.
@@ -103,6 +105,7 @@ def make_release(
         fewest: training configs that every fidelity group needs.
         seed: of bootstraps, noise and reference points.
         curve_seeds: subsets of each size of the learning curve; 0: no curve.
+        top_weight: of the fits of accuracies (`surrogate.models.model.top_weights`); 0: all rows weigh alike.
         workers: processes.
 
     Raises:
@@ -115,6 +118,8 @@ def make_release(
     settings, history = (
         ({}, {}) if params is None else (read_params(params), read_history(params.with_name("history.json")))
     )
+    if top_weight:
+        settings |= {m: replace(settings.get(m, ForestSettings()), top_weight=top_weight) for m in ACCURACIES}
     missing = unmeasured(measured, split)
     parts = training_rows([m for m in LEARNED if m not in missing], measured, split, fewest=fewest)
     _check_parts(parts)
@@ -142,6 +147,7 @@ def make_release(
         own_settings = {metric: model.settings for metric, model in fitted.items()}
         noise, quality["noise"] = noise_of(measured, split, own_settings, seed=seed)
         numbers = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds}
+        numbers |= {"top_weight": top_weight} if top_weight else {}
         facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)
         models, forests = pack_models(refitted)
         table = _recorded_table(measured)
@@ -273,7 +279,7 @@ def _check_answers(folder: Path, fitted: Mapping[str, Surrogate], parts: Mapping
 
 
 def _manifest_facts(
-    measured: Measurements, split: Split, *, has_params: bool, numbers: Mapping[str, int]
+    measured: Measurements, split: Split, *, has_params: bool, numbers: Mapping[str, float]
 ) -> dict[str, Any]:  # Any: JSON
     """Return the manifest. Its command has placeholders for folders, whose content the digests identify."""
     options = [f"--{name.replace('_', '-')} {value}" for name, value in sorted(numbers.items())]
@@ -334,6 +340,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--curve-seeds", type=int, default=5, help="fits of each size of the learning curve (%(default)s)"
     )
+    add_top_weight(parser)
     add_fewest(parser)
     add_workers(parser, 2)
     given = parser.parse_args(argv)
@@ -346,6 +353,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             fewest=given.fewest,
             seed=given.seed,
             curve_seeds=given.curve_seeds,
+            top_weight=given.top_weight,
             workers=given.workers,
         )
         return {"configs": quality["data"]["configs"], "metrics": sorted(quality["metrics"])}

@@ -13,22 +13,26 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from jahs.errors import MissingData, ProtocolMismatch
 from jahs.files.hashing import digest_facts
-from jahs.release import read_release
+from jahs.release import Release, read_release
 from jahs.tasks.metrics import LEARNED
+from splits.final import final_beside
 from splits.make import make_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
 from surrogate.card.page import write_card
-from surrogate.command import add_workers, runs_parser
+from surrogate.command import add_top_weight, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import assemble, by_part, unmeasured
+from surrogate.judging.figure_file import figures_of
 from surrogate.judging.quality import Facts
 from surrogate.models.search import OPTIMIZERS
 from surrogate.release import check_numbers, make_release
@@ -59,6 +63,7 @@ class RenewSettings:
         trees: in every forest that is searched.
         fewest: configs that every fidelity group needs, in all and for training.
         seed: of a new split, and of the release.
+        top_weight: of the fits of accuracies, in the release.
         workers: processes.
     """
 
@@ -72,6 +77,7 @@ class RenewSettings:
     trees: int = 500
     fewest: int = 0
     seed: int = 0
+    top_weight: float = 0.0
     workers: int = 2
 
 
@@ -95,17 +101,29 @@ def renew(settings: RenewSettings) -> Facts:
         params=params if params.is_file() else None,
         fewest=settings.fewest,
         seed=settings.seed,
+        top_weight=settings.top_weight,
         workers=settings.workers,
     )
-    write_card(read_release(settings.out), settings.card)
+    release = read_release(settings.out)
+    write_card(release, settings.card, _figures(settings, release))
     return quality
+
+
+def _figures(settings: RenewSettings, release: Release) -> Facts | None:
+    """Return the figures beside the split, if they are of this release: of others, nothing is measured yet."""
+    path = settings.split.with_name("figures.json")
+    with suppress(MissingData, ProtocolMismatch):
+        return figures_of(path, release)
+    _log.info("%s has no figures of the new release; python -m surrogate.figures measures them", path)
+    return None
 
 
 def _renew_split(settings: RenewSettings) -> None:
     is_there = settings.split.exists()
     if is_there:
         old = read_split(settings.split)
-        if np.array_equal(old.config_ids, read_recorded(settings.runs).config_ids):
+        recorded = read_recorded(settings.runs, final=final_beside(settings.split))
+        if np.array_equal(old.config_ids, recorded.config_ids):
             return
     settings.split.parent.mkdir(parents=True, exist_ok=True)
     how = {"extend": settings.split} if is_there else {"seed": settings.seed}
@@ -152,6 +170,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--trees", type=int, default=500, help="in every forest that is searched (%(default)s)")
     parser.add_argument("--fewest", type=int, default=0, help="configs that every group needs (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of a new split and of the release (%(default)s)")
+    add_top_weight(parser)
     add_workers(parser, 2)
     given = parser.parse_args(argv)
 

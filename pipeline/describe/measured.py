@@ -28,7 +28,7 @@ from jahs.files.runs import (
 )
 from jahs.files.tables import Table, sort_by, take
 from jahs.models.cost import n_macs
-from jahs.schema import CONFIG_KEYS
+from jahs.schema import CONFIG_KEYS, FINAL_SOURCE
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
@@ -110,7 +110,7 @@ class SeedNoise:
 
 
 def read_measured(path: Path) -> Measured:
-    """Read a folder of runs.
+    """Read a folder of runs, without those of the final test set: a reader of the page must not choose by them.
 
     Raises:
         MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: as `jahs.files.runs`.
@@ -122,6 +122,7 @@ def read_measured(path: Path) -> Measured:
     runs, configs = read_runs(path), sort_by(read_configs(path), ("config_id",))
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         raise InvalidTable(f"{path}: {len(strange)} configs have runs but are not in configs.parquet")
+    runs = take(runs, ~np.isin(runs["config_id"], configs["config_id"][configs["source"] == FINAL_SOURCE]))
     last = last_rows(runs)
     finished = take(last, last["status"] == "finished")
     if not len(finished["seed"]):

@@ -1,7 +1,7 @@
 """Show the quality of a release: as Markdown, or as one HTML page with plots that needs no network.
 
 python -m surrogate.card RELEASE            # Markdown, on the terminal
-python -m surrogate.card RELEASE --out DIR  # DIR/quality.md and DIR/quality.html
+python -m surrogate.card RELEASE --out DIR [--figures FILE]  # DIR/quality.md and DIR/quality.html
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from jahs.release import Release, read_release
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import caveats_of
 from jahs.tasks.metrics import METRICS
+from surrogate.card.figures import figures_blocks
 from surrogate.card.plots import plots_of
+from surrogate.judging.figure_file import figures_of
 from surrogate.judging.quality import FULL_SIZE, QUALITY_FORMAT
 from workshop.command import new_parser, run_command
 from workshop.folders import write_text, writing
@@ -38,8 +40,8 @@ _PROVENANCE: Final = ("protocol", "measurements", "split", "seed", "commit", "co
 _AROUND: Final = {"seed": "earlier trainings", "outcome": "prediction"}
 
 
-def card(release: Release) -> Document:
-    """Return the card of a release, made from its quality.json and manifest.
+def card(release: Release, figures: Facts | None = None) -> Document:
+    """Return the card of a release, made from its quality.json and manifest, and of what `surrogate.figures` measured.
 
     Raises:
         MissingData: the release has no quality.json.
@@ -59,19 +61,21 @@ def card(release: Release) -> Document:
                 title=f"Quality of the surrogates of {release.task.name}",
                 caveats=caveats_of([release.task]),
                 subtitle=_subtitle(release, quality),
-                sections=sections_of(chain(_opening(quality), _metrics(quality), _closing(release, quality))),
+                sections=sections_of(
+                    chain(_opening(quality), figures_blocks(figures), _metrics(quality), _closing(release, quality))
+                ),
             )
     except (KeyError, TypeError, AttributeError, IndexError) as err:
         raise CorruptFile(f"{release.path / 'quality.json'} lacks what a card shows: {err!r}; release again") from err
 
 
-def write_card(release: Release, out: Path) -> tuple[Path, Path]:
+def write_card(release: Release, out: Path, figures: Facts | None = None) -> tuple[Path, Path]:
     """Write quality.md and quality.html into a folder, made if it does not exist.
 
     Raises:
         InvalidArgument: it cannot be written.
     """
-    found = card(release)
+    found = card(release, figures)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     paths = out / "quality.md", out / "quality.html"
@@ -391,12 +395,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser("surrogate.card", __doc__, example="jahs/releases/fashion_mnist_mini --out card/")
     parser.add_argument("release", type=Path, help="a release folder")
     parser.add_argument("--out", type=Path, help="a folder for quality.md and quality.html")
+    parser.add_argument("--figures", type=Path, help="what surrogate.figures wrote for this release")
     given = parser.parse_args(argv)
 
     def work() -> str:
         release = read_release(given.release)
+        figures = None if given.figures is None else figures_of(given.figures, release)
         if given.out is None:
-            return to_markdown(card(release), has_figures=False)
-        return "\n".join(str(path) for path in write_card(release, given.out))
+            return to_markdown(card(release, figures), has_figures=False)
+        return "\n".join(str(path) for path in write_card(release, given.out, figures))
 
     return run_command("surrogate.card", work)

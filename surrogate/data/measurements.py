@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidTable
+from jahs.errors import InvalidTable, MissingData, ProtocolMismatch
 from jahs.files.hashing import digest_bytes
 from jahs.files.runs import (
     is_timed,
@@ -35,12 +35,14 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
 from jahs.tasks.own import task_recorded_as
 from splits.check import check_split
+from splits.final import FinalTest, count_read, final_beside, final_path, is_final
 from splits.recorded import examples, hex_id, recorded_of
 from splits.split import Split, read_split
 
 __all__ = [
     "Measurements",
     "digest_measurements",
+    "read_final_measurements",
     "read_measurements",
     "read_with_split",
     "trained_configs",
@@ -111,22 +113,50 @@ class Measurements:
         return X
 
 
-def read_measurements(folder: Path) -> Measurements:
-    """Read a folder of runs.
+def read_measurements(folder: Path, *, final: FinalTest | None = None) -> Measurements:
+    """Read a folder of runs, without the final test set: its members, their kin, and what was trained as it.
 
     Raises:
         MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: see `jahs.files.runs`, `Measurements`.
         UnknownName, InvalidArgument: its task does not exist, or is invalid.
     """
+    configs = read_configs(folder)
+    return _of_configs(folder, configs, configs["config_id"][~is_final(configs, final)])
+
+
+def read_final_measurements(runs: Path, split_file: Path, *, what_for: Mapping[str, object]) -> Measurements:
+    """Read what was measured of the final test set beside a split, and of nothing else; this reading is counted.
+
+    Args:
+        runs: a folder of runs.
+        split_file: the split that the final test set is beside.
+        what_for: facts that are recorded with the count.
+
+    Raises:
+        MissingData: there is no final test set, or none of it is trained; then nothing was read.
+        ProtocolMismatch: it is of other runs.
+    """
+    final, configs, protocol = final_beside(split_file), read_configs(runs), read_protocol(runs).digest
+    if final is None:
+        raise MissingData(f"{final_path(split_file)} does not exist; python -m surrogate.freeze draws a final test set")
+    if final.protocol != protocol:
+        raise ProtocolMismatch(f"the final test set is of protocol {final.protocol}, {runs} is of {protocol}")
+    members = np.intersect1d(configs["config_id"], final.config_ids)
+    if not len(np.intersect1d(members, read_runs(runs)["config_id"])):
+        raise MissingData(f"{runs} has no run of the final test set; train its list with pipeline.collect first")
+    count_read(split_file, what_for)
+    return _of_configs(runs, configs, members)
+
+
+def _of_configs(folder: Path, configs: Table, ids: NDArray[np.uint64]) -> Measurements:
     protocol = read_protocol(folder)
-    return Measurements(
-        task=task_recorded_as(protocol.facts.get("task")),
-        protocol=protocol.digest,
-        configs=read_configs(folder),
-        runs=read_runs(folder),
-        profile=(profile := read_profile(folder)),
-        visits=visits_of_profile(read_visits(folder), profile),
+    profile, runs = read_profile(folder), read_runs(folder)
+    tables = (configs, runs, profile, visits_of_profile(read_visits(folder), profile))
+    configs, runs, profile, visits = (
+        table if (is_in := np.isin(table["config_id"], ids)).all() else take(table, is_in) for table in tables
     )
+    task = task_recorded_as(protocol.facts.get("task"))
+    return Measurements(task=task, protocol=protocol.digest, configs=configs, runs=runs, profile=profile, visits=visits)
 
 
 def read_with_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
@@ -135,10 +165,12 @@ def read_with_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
     Raises:
         JahsError: see `read_measurements`, `splits.split.read_split` and `splits.check.check_split`.
     """
-    split, measured = read_split(split_file), read_measurements(runs)
-    check_split(
-        recorded_of(measured.configs, measured.runs, of=runs, task=split.task, protocol=measured.protocol), split
+    split, final = read_split(split_file), final_beside(split_file)
+    measured = read_measurements(runs, final=final)
+    recorded = recorded_of(
+        measured.configs, measured.runs, of=runs, task=split.task, protocol=measured.protocol, final=final
     )
+    check_split(recorded, split, final)
     return measured, split
 
 

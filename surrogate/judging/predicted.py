@@ -7,24 +7,23 @@ fitted without it; a test config by the mean of all.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.files.tables import take
 from jahs.models.noise.spread import to_line
-from jahs.schema import CONFIG_KEYS, SPLIT_PARTS
+from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import ACCURACIES
-from splits.folds import k_folds
 from splits.split import Split
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part, join_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.spread_fit import Deviations
 from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.refits import held_out_rows
 
 __all__ = [
     "FOLDED",
@@ -32,7 +31,6 @@ __all__ = [
     "Predicted",
     "choose_configs",
     "fold_predictions",
-    "held_out_rows",
     "join_predicted",
     "outcome_deviations",
     "repeated_configs",
@@ -95,18 +93,6 @@ def fold_predictions(
         found[metric] = {part: every.take(side == SPLIT_PARTS.index(part)) for part in FOLDED}
         found[metric]["test"] = Predicted(rows=parts["test"], mean=_per_epoch(metric, parts["test"], of_test))
     return found
-
-
-def held_out_rows(measured: Measurements, rows: Rows, n_folds: int, *, seed: int) -> Iterator[NDArray[np.bool_]]:
-    """Yield, for each fold of the configs of `rows`, which rows it holds out.
-
-    Raises:
-        InvalidArgument: see `splits.folds.k_folds`.
-    """
-    configs = take(measured.configs, np.isin(measured.configs["config_id"], rows.config_id))
-    columns = {key: configs[key] for key in (*CONFIG_KEYS, "config_id")}
-    for _, held_out in k_folds(columns, n_folds, seed=seed):
-        yield np.isin(rows.config_id, configs["config_id"][held_out])
 
 
 def join_predicted(parts: Sequence[Predicted]) -> Predicted:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -160,7 +160,7 @@ def search_facts(
         chosen = ForestSettings.from_dict(summary["chosen"]["settings"])
     except (KeyError, TypeError, AttributeError, InvalidArgument) as err:
         raise CorruptFile(f"history.json lacks what a search records: {err!r}; tune again") from err
-    if chosen != settings:
+    if chosen != replace(settings, top_weight=chosen.top_weight):  # which a search does not choose
         raise CorruptFile(
             f"{metric}: params.json differs from the settings chosen in history.json; tune again, or remove "
             "history.json"

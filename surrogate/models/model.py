@@ -37,11 +37,14 @@ __all__ = [
     "fit_surrogate",
     "fit_transform",
     "read_surrogate",
+    "top_weights",
     "write_surrogate",
 ]
 
 MODEL_FORMAT: Final = 1
 _HEADROOM: Final = 2.0
+_MOST_WEIGHT: Final = 100.0
+_TOP_POWER: Final = 4
 _DEFAULT_FEATURES: Final = {
     "latency": "latency",
     "runtime": "epoch_time",
@@ -61,6 +64,7 @@ class ForestSettings:
         min_child_weight, colsample_bytree, colsample_bylevel, learning_rate: as XGBoost names them.
         slope: of the target's inverse sigmoid (`sigmoid_k` in JAHS-Bench-201).
         seed: of the columns that are drawn, where a colsample is below 1.
+        top_weight: how much more than the worst row of its epoch the best one weighs (`top_weights`).
     """
 
     n_trees: int = 500
@@ -71,6 +75,7 @@ class ForestSettings:
     learning_rate: float = 0.3
     slope: float = 1.0
     seed: int = 0
+    top_weight: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse values that XGBoost refuses later or misreads, every fault at once."""
@@ -89,6 +94,9 @@ class ForestSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= limit:
                 faults.append(f"{name}={value!r} must be a number in (0, {limit:g}]")
+        value = self.top_weight
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_WEIGHT:
+            faults.append(f"top_weight={value!r} must be a number in [0, {_MOST_WEIGHT:g}]")
         if faults:
             raise InvalidArgument("\n".join(faults))
 
@@ -160,6 +168,7 @@ def fit_surrogate(
     features: FeatureSet | None = None,
     transform: BoundedTransform | None = None,
     constraints: Mapping[str, int] | None = None,
+    objective: str = "reg:squarederror",
 ) -> Surrogate:
     """Fit a model on rows, with one thread: the same rows and settings give the same bytes.
 
@@ -170,15 +179,17 @@ def fit_surrogate(
         settings: how the forest is grown.
         features, transform: instead of the metric's own.
         constraints: columns in which the answer may only rise (1) or fall (-1).
+        objective: XGBoost's, on the transformed scale.
     """
     import xgboost
 
     features = features or default_features(metric)
     transform = transform or fit_transform(metric, rows.y, slope=settings.slope)
     F = FeatureBuilder(features, of_task).build(rows.X)
-    data = xgboost.QuantileDMatrix(F, transform.forward(rows.y), nthread=1)
+    weights = top_weights(rows, settings.top_weight) if settings.top_weight else None
+    data = xgboost.QuantileDMatrix(F, transform.forward(rows.y), weight=weights, nthread=1)
     parameters: dict[str, object] = {
-        "objective": "reg:squarederror",
+        "objective": objective,
         "tree_method": "hist",
         "base_score": 0.0,  # the middle of the bounds; a mean would be one more float to carry
         "nthread": 1,
@@ -201,6 +212,16 @@ def fit_surrogate(
         counts={"rows": len(rows), "configs": len(np.unique(rows.config_id))},
         booster=xgboost.train(parameters, data, settings.n_trees),
     )
+
+
+def top_weights(rows: Rows, weight: float) -> NDArray[np.float64]:
+    """Return 1 + weight * q**4 for each row, where q in [0, 1] is its rank by value among the rows of its epoch."""
+    q = np.empty(len(rows))
+    for epoch in np.unique(rows.epoch).tolist():
+        is_in = rows.epoch == epoch
+        y, ordered = rows.y[is_in], np.sort(rows.y[is_in])
+        q[is_in] = (np.searchsorted(ordered, y) + np.searchsorted(ordered, y, side="right")) / (2 * len(y))
+    return 1 + weight * q**_TOP_POWER
 
 
 def write_surrogate(folder: Path, fitted: Surrogate) -> None:

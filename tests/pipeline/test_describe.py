@@ -15,8 +15,16 @@ import numpy as np
 import pytest
 
 from jahs.files.runs import last_rows, proxies_path, read_profile, read_runs, visits_path
-from jahs.files.tables import sort_by, take, write_table
-from jahs.schema import PROXIES, PROXY_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
+from jahs.files.tables import read_table, sort_by, take, write_table
+from jahs.schema import (
+    CONFIG_COLUMNS,
+    CONFIG_TABLE_COLUMNS,
+    PROXIES,
+    PROXY_COLUMNS,
+    RUN_COLUMNS,
+    SOURCE_DEFAULTS,
+    VISIT_COLUMNS,
+)
 from pipeline.describe.__main__ import main, write_page
 from pipeline.describe.agreement import epoch_agreement, value_agreement
 from pipeline.describe.measured import Measured, read_measured, seed_noise
@@ -113,6 +121,17 @@ def test_one_processor_is_meant_everywhere(runs: Path, tmp_path: Path) -> None:
     assert found.machine == "test"
     assert "runtimes are those on test." in " ".join(to_markdown(describe(found)).split())
     assert len(found.last["seed"]) - (found.last["machine"] == "another").sum() == found.is_timed.sum()
+
+
+def test_the_final_test_set_is_not_shown(tmp_path: Path) -> None:
+    folder = make_runs_folder(tmp_path / "runs", 30)
+    table = read_table(folder / "configs.parquet", CONFIG_COLUMNS)
+    table |= {name: np.full(30, value) for name, value in SOURCE_DEFAULTS.items()}
+    table["source"] = np.where(np.arange(30) < 4, "final", "uniform")
+    write_table(folder / "configs.parquet", table, CONFIG_TABLE_COLUMNS)
+    found = read_measured(folder)
+    assert found.n_configs == 26
+    assert not np.isin(table["config_id"][:4], found.runs["config_id"]).any()
 
 
 def test_every_plot_is_linked_and_every_link_leads_to_a_plot(out: Path) -> None:

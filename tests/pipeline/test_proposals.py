@@ -95,6 +95,15 @@ def test_a_list_for_another_protocol_is_refused(tmp_path):
         read(tmp_path, CONFIGS[0], {"config": CONFIGS[1], "protocol": "p2"})
 
 
+def test_a_list_of_two_releases_is_refused(tmp_path):
+    given = [
+        {"config": config, "release": digest * 16} for config, digest in zip(CONFIGS, ("ab", "ab", "cd"), strict=False)
+    ]
+    assert len(read(tmp_path, *given[:2], CONFIGS[4]).seeds) == 3
+    with pytest.raises(InvalidArgument, match=r"line 3: release='cdcd.*but line 1 has 'abab.*a file of its own"):
+        read(tmp_path, *given)
+
+
 def test_a_source_that_does_not_exist_lists_those_that_do(tmp_path):
     with pytest.raises(UnknownName, match=r"did you mean 'best'.*full, best, disagreement, seeds, paired, poor, live"):
         read(tmp_path, CONFIGS[0], source="bets")

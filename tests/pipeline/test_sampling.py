@@ -11,17 +11,9 @@ from jahs.errors import InvalidArgument
 from jahs.schema import OPS
 from jahs.spaces.columns import config_ids, rows
 from jahs.spaces.parameters import PARAMETERS
-from pipeline import sampling
-from pipeline.proposals import read_proposals
-from pipeline.sampling import (
-    FIDELITY_GROUPS,
-    N_GROUPS,
-    full_range,
-    main,
-    run_seeds,
-    sample_config,
-    sample_range,
-)
+from pipeline.sampling import run_seeds, sample_config
+from workshop import numbered
+from workshop.numbered import FIDELITY_GROUPS, FINAL_SEED, N_GROUPS, full_range, sample_range
 
 N_CONFIGS = 200_000
 GOLDEN_FIRST, GOLDEN_LAST = "ef22125d4ab2624c", "378bbfb7f5bd9f95"
@@ -111,7 +103,7 @@ def test_no_two_numbers_read_the_same_words(monkeypatch):
             read.append(super().random_raw(*args, **kwargs))
             return read[-1]
 
-    monkeypatch.setattr(sampling, "Philox", Recorder)
+    monkeypatch.setattr(numbered, "Philox", Recorder)
     for start in range(0, N_CONFIGS, 25_000):  # as eight workers would
         sample_range(start, start + 25_000)
     words = np.concatenate(read)
@@ -150,12 +142,8 @@ def test_the_stream_at_full_size_is_uniform_in_all_else_and_its_own():
     assert f"{config_ids(full_range(0, 1))[0]:016x}" == GOLDEN_FULL
 
 
-def test_the_command_writes_a_list_that_the_collector_takes(tmp_path, capsys):
-    assert main(["--full", "3"]) == 0
-    path = tmp_path / "full.jsonl"
-    path.write_text(capsys.readouterr().out)
-    listed = read_proposals(path, "full", protocol="p1")
-    assert listed.configs["config_id"].tolist() == config_ids(full_range(0, 3)).tolist()
-    with pytest.raises(SystemExit):
-        main(["--full", "0"])
-    assert "--full 0 is not at least 1" in capsys.readouterr().err
+def test_the_stream_of_the_final_test_set_shares_nothing_with_the_stream_at_full_size():
+    final = full_range(0, 1000, seed=FINAL_SEED)
+    assert set(final["N"].tolist()) == {5}
+    for name in ("LearningRate", "WeightDecay"):
+        assert not np.isin(final[name], full_range(0, 20_000)[name]).any()

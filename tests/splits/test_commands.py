@@ -48,7 +48,7 @@ def test_a_split_is_made_and_passes_the_check(runs, out, capsys):
     assert "train 140, valid 30, test 30; seed 1, digest" in capsys.readouterr().out
     assert call(check.main, runs, out) == 0
     shown = capsys.readouterr().out
-    assert "nothing leaks; every group and every third" in shown
+    assert "nothing leaks; every group, its sources and every third" in shown
     assert "!" not in shown
 
 

@@ -207,3 +207,41 @@ def test_an_old_split_that_leaks_is_refused():
 def test_what_is_no_seed_is_refused(seed):
     with pytest.raises(InvalidArgument, match=r"^seed="):
         partition(record(make_configs(189)), seed=seed)
+
+
+def with_sources(n_uniform=270, n_best=31, n_full=40):
+    """Uniform configs of all groups, and others at full size from two sources."""
+    configs = make_configs(n_uniform + n_best + n_full)
+    n_rows = len(configs["N"])
+    for key, value in (("N", 5), ("W", 16), ("Resolution", 1.0)):
+        configs[key][n_uniform:] = value
+    configs = with_ids(configs)
+    sources = np.repeat(["uniform", "best", "full"], [n_uniform, n_best, n_full])
+    return {**configs, "source": sources, "round": np.zeros(n_rows, np.int64), "release": np.full(n_rows, "")}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_every_source_in_a_group_is_divided_to_within_one_config(seed):
+    recorded = record(with_sources())
+    marginals = balance(recorded, partition(recorded, seed=seed).parts)
+    assert broken_promises(marginals) == []
+    named = {marginal.name: marginal for marginal in marginals}
+    assert sum(named["N=5 W=16 Resolution=1 best"].counts) == 31
+    assert sum(named["source=full"].counts) == 40
+    assert named["N=5 W=16 Resolution=1 best"].is_promised
+
+
+def test_sources_of_later_rounds_move_no_config():
+    old = partition(record(with_sources(n_best=10)), seed=4)
+    recorded = record(with_sources(n_best=10))
+    assert partition(recorded, seed=4, old=old).digest == old.digest
+    more = record(with_sources(n_best=10, n_full=90))
+    new = partition(more, seed=4, old=partition(recorded, seed=4))
+    assert all(new.assignments[one] == part for one, part in old.assignments.items())
+    assert broken_promises(balance(more, new.parts)) == []
+
+
+def test_one_source_alone_splits_as_if_there_were_no_sources():
+    configs = make_configs(400)
+    sources = {"source": np.full(400, "uniform"), "round": np.zeros(400, np.int64), "release": np.full(400, "")}
+    assert partition(record({**configs, **sources}), seed=1).digest == "08df037090b12713"

@@ -372,3 +372,13 @@ def test_a_history_of_another_version_is_refused(
         assert release.main([*arguments(runs, tmp_path / "release"), *options]) == 2
         assert message in capsys.readouterr().err
     assert not (tmp_path / "release").exists()
+
+
+def test_a_weight_towards_the_top_is_a_setting_of_the_build(runs: Path, tmp_path: Path, without_noise: None) -> None:
+    params = write_params(tmp_path / "tuned", read_measurements(runs))
+    more = ["--workers", "1", "--curve-seeds", "0", "--params", str(params), "--top-weight", "4"]
+    assert release.main([*arguments(runs, tmp_path / "weighted"), *more]) == 0
+    made = read_release(tmp_path / "weighted")
+    weights = {metric: facts["settings"]["top_weight"] for metric, facts in made.quality["metrics"].items()}
+    assert weights == {"valid_acc": 4.0, "test_acc": 4.0, "train_acc": 4.0, "runtime": 0.0, "latency": 0.0}
+    assert "--top-weight 4.0" in made.facts["command"]

@@ -1,0 +1,184 @@
+"""The final test set: configs at full size that choose nothing. They are in no part of a split.
+
+    final_test.json        beside the split: every config of it, sealed; written once
+    final_test_reads.json  beside it: what each reading of their measurements was for, sealed
+
+Kin of such a config, and configs that were trained as source `final`, are held out as well.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig
+from jahs.files.atomic import write_beside
+from jahs.files.sealed_json import read_sealed, sealed_text
+from jahs.files.tables import Table
+from jahs.schema import CONFIG_KEYS, FINAL_SOURCE
+from jahs.spaces.columns import config_ids, validate_columns
+from jahs.spaces.configs import Config, validate
+from splits.kinship import kin
+
+__all__ = [
+    "UNIFORM",
+    "FinalTest",
+    "count_read",
+    "final_beside",
+    "final_path",
+    "is_final",
+    "n_reads",
+    "write_final",
+]
+
+UNIFORM: Final = "uniform"
+"""The group of the configs that no optimiser proposed."""
+
+_NAME: Final = "final_test.json"
+_READS: Final = "final_test_reads.json"
+_KEYS: Final = ("configs", "facts", "protocol", "seeds", "task")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FinalTest:
+    """The members of a final test set.
+
+    Attributes:
+        task, protocol: whose.
+        configs: the members.
+        groups: `UNIFORM`, or the optimiser that proposed it, for each.
+        seeds: what each is trained with.
+        facts: how they were drawn, as JSON.
+    """
+
+    task: str
+    protocol: str
+    configs: tuple[Config, ...]
+    groups: tuple[str, ...]
+    seeds: tuple[int, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
+
+    @property
+    def config_ids(self) -> NDArray[np.uint64]:
+        """Their ids, in the order of `configs`."""
+        return config_ids(list(self.configs))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many members each group has."""
+        return dict(Counter(self.groups))
+
+
+def final_path(split: Path) -> Path:
+    """Return where the final test set of a split is kept."""
+    return split.with_name(_NAME)
+
+
+def final_beside(split: Path) -> FinalTest | None:
+    """Read the final test set beside a split; None if none was frozen.
+
+    Raises:
+        CorruptFile, UnknownFormat: it was damaged or edited, or was written by another version.
+    """
+    path = final_path(split)
+    if not path.exists():
+        return None
+    content = read_sealed(path)
+    try:
+        members = content["configs"]
+        return FinalTest(
+            configs=tuple(validate(member["config"]) for member in members),
+            groups=tuple(str(member["group"]) for member in members),
+            seeds=tuple(int(seed) for seed in content["seeds"]),
+            **{key: content[key] for key in ("task", "protocol", "facts")},
+        )
+    except (KeyError, TypeError, ValueError, InvalidConfig) as err:
+        raise CorruptFile(f"{path} must hold {', '.join(_KEYS)}: {err!r}; restore it from a copy") from err
+
+
+def write_final(split: Path, final: FinalTest) -> Path:
+    """Write a final test set beside a split, whole or not at all, and never over another one.
+
+    Raises:
+        InvalidArgument: one is there already, or nothing may be written there.
+    """
+    path = final_path(split)
+    content = {
+        "configs": [
+            {"config": dict(config), "group": group} for config, group in zip(final.configs, final.groups, strict=True)
+        ],
+        "facts": dict(final.facts),
+        "protocol": final.protocol,
+        "seeds": list(final.seeds),
+        "task": final.task,
+    }
+    with _locked(path):
+        if path.exists():
+            raise InvalidArgument(f"{path} exists: a final test set is frozen once, and is never drawn again")
+        with write_beside(path) as beside:
+            beside.write_text(sealed_text(content), encoding="utf-8")
+    return path
+
+
+def is_final(configs: Table, final: FinalTest | None) -> NDArray[np.bool_]:
+    """Return which rows of a config table are held out: members, their kin, and what was trained as source `final`."""
+    n_rows = len(configs["config_id"])
+    held = np.zeros(n_rows, dtype=np.bool_) if "source" not in configs else configs["source"] == FINAL_SOURCE
+    if final is not None and final.configs and n_rows:
+        of_final = validate_columns({key: [config[key] for config in final.configs] for key in CONFIG_KEYS})
+        both = {key: np.concatenate([np.asarray(configs[key]), of_final[key]]) for key in CONFIG_KEYS}
+        families = kin({**both, "config_id": np.concatenate([configs["config_id"], final.config_ids])})
+        held = held | np.isin(families[:n_rows], families[n_rows:])
+    return np.asarray(held, dtype=np.bool_)
+
+
+def n_reads(split: Path) -> int:
+    """Return how often the measurements of the final test set beside a split were read."""
+    return len(_reads(split.with_name(_READS)))
+
+
+def count_read(split: Path, what_for: Mapping[str, object]) -> int:
+    """Record that the measurements of the final test set are read now; return how often they were, this time included.
+
+    Raises:
+        CorruptFile: the record was damaged or edited.
+        InvalidArgument: it cannot be written, so nothing may be read.
+    """
+    path = split.with_name(_READS)
+    with _locked(path):
+        reads = [*_reads(path), dict(what_for)]
+        with write_beside(path) as beside:
+            beside.write_text(sealed_text({"reads": reads}), encoding="utf-8")
+    return len(reads)
+
+
+def _reads(path: Path) -> Sequence[object]:
+    if not path.exists():
+        return []
+    reads = read_sealed(path).get("reads")
+    if not isinstance(reads, list):
+        raise CorruptFile(f"{path} lists no reads; restore it from a copy")
+    return reads
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the folder of a file, so that of two processes one waits."""
+    try:
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+    except OSError as err:
+        raise InvalidArgument(f"{path} cannot be written: {err.strerror or err}; choose another folder") from err

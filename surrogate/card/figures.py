@@ -1,0 +1,183 @@
+"""The section of a card about the top: what `surrogate.figures` measured, beside what is required."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from workshop.pages.document import Block, Table, Text
+
+__all__ = ["figure_values", "figures_blocks"]
+
+Facts: TypeAlias = Mapping[str, Any]
+"""JSON."""
+
+_NOT_YET: Final = "not measured yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A figure of the table.
+
+    Attributes:
+        title, required: its labels.
+        place: its keys in the figures; of both test sets, without the first one.
+        is_met: whether a value is as required.
+        has_final: whether both test sets have it.
+    """
+
+    title: str
+    required: str
+    place: tuple[str, ...]
+    is_met: Callable[[float], bool]
+    has_final: bool = False
+
+
+_LINES: Final = (
+    _Line(
+        title="full size, predicted best tenth: MAE / seed sd",
+        required="≤ 1.2", place=("mae",), is_met=lambda v: v <= 1.2, has_final=True,
+    ),
+    _Line(
+        title="full size, predicted best tenth: bias / seed sd",
+        required="within 0.35 of 0", place=("bias",), is_met=lambda v: abs(v) <= 0.35, has_final=True,
+    ),
+    _Line(
+        title="full size, measured top quarter: tau / noise ceiling",
+        required="≥ 0.75", place=("top_quarter",), is_met=lambda v: v >= 0.75, has_final=True,
+    ),
+    _Line(
+        title="ten best of a long search: mean of trained minus predicted / seed sd",
+        required="within 0.5 of 0", place=("search",), is_met=lambda v: abs(v) <= 0.5,
+    ),
+    _Line(
+        title="best 1 % at full size: overlap of two of eight refits",
+        required="≥ 0.80", place=("refits", "overlap"), is_met=lambda v: v >= 0.80,
+    ),
+    _Line(
+        title="best 1 % at full size: tau of two of eight refits",
+        required="≥ 0.45", place=("refits", "tau"), is_met=lambda v: v >= 0.45,
+    ),
+    _Line(
+        title="whole space, last epoch: tau / noise ceiling",
+        required="≥ 0.935", place=("ordinary", "whole"), is_met=lambda v: v >= 0.935,
+    ),
+    _Line(
+        title="mean rank correlation between two sizes: predicted minus measured",
+        required="within 0.07 of 0", place=("sizes", "difference"), is_met=lambda v: abs(v) <= 0.07,
+    ),
+)  # fmt: skip
+
+
+def figures_blocks(found: Facts | None) -> Iterator[str | Block]:
+    """Yield the section; without figures, every one is not measured yet."""
+    yield "Where optimisers go"
+    yield Table(
+        caption="",
+        columns=("figure, valid_acc at the last epoch", "required", "value", "final test set", "verdict"),
+        rows=tuple(_cells(line, found) for line in _LINES),
+        n_labels=2,
+    )
+    yield Text(
+        "In brackets: the 90 % interval, and the number of configs (of refits, for the best 1 %). Errors are predicted "
+        "minus measured, for one run of each config; the unit is the standard deviation between seeds of the same "
+        "config there. The value of the first three lines is for the ordinary test configs; the verdict is for the "
+        "final test set, where there is one. The best 1 % are of 20,000 random configs at full size; their tau is over "
+        "the configs that are among the best of either refit. Between sizes, predictions are by models that know no "
+        "config of the same cell and hyperparameters."
+    )
+    yield Text(_about_final(found))
+    if found is not None and (missing := [*_missing(found)]):
+        yield Text(f"{_NOT_YET.capitalize()}: {'; '.join(missing)}.")
+    if found is not None and found["sizes"]["measured"]["value"] is not None:
+        both = (found["sizes"][name]["value"] for name in ("measured", "predicted"))
+        yield Text("Mean rank correlation between two sizes: measured {:.3f}, predicted {:.3f}.".format(*both))
+    yield from _sources(found)
+    yield from _fits(found)
+
+
+def figure_values(found: Facts) -> list[tuple[str, str]]:
+    """Return title and value of every figure, of the ordinary test part where a part is read."""
+    return [(line.title, _shown(_both(line, found)[0])) for line in _LINES]
+
+
+def _about_final(found: Facts | None) -> str:
+    counts = None if found is None else found["final_counts"]
+    if found is None or counts is None:
+        return "There is no final test set yet."
+    groups = ", ".join(f"{count} {group}" for group, count in counts.items())
+    reads = "once" if found["n_reads"] == 1 else f"{found['n_reads']} times"
+    return (
+        f"The final test set has {sum(counts.values())} configs at full size ({groups}). No feature, setting, split or "
+        f"round was chosen by it. Its measurements were read {reads} so far."
+    )
+
+
+def _cells(line: _Line, found: Facts | None) -> tuple[str, ...]:
+    value, final = _both(line, found)
+    judged = final if line.has_final else value
+    verdict = "–" if judged is None or judged["value"] is None else "not reached"
+    if verdict != "–" and line.is_met(judged["value"]):  # type: ignore[index]  # it has a value
+        verdict = "reached"
+    return line.title, line.required, _shown(value), _shown(final) if line.has_final else "–", verdict
+
+
+def _both(line: _Line, found: Facts | None) -> tuple[Facts | None, Facts | None]:
+    """Return a figure without the final test set, and on it."""
+    if found is None:
+        return None, None
+    if line.has_final:
+        (name,) = line.place
+        return found["ordinary"][name], None if found["final"] is None else found["final"][name]
+    value: Any = found
+    for key in line.place:
+        value = value[key]
+    return value, None
+
+
+def _shown(figure: Facts | None) -> str:
+    if figure is None or figure["value"] is None:
+        return _NOT_YET
+    interval = figure["interval"]
+    reach = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}; "
+    return f"{figure['value']:.3f} ({reach}{figure['n']})"
+
+
+def _missing(found: Facts) -> Iterator[str]:
+    for line in _LINES:
+        value, final = _both(line, found)
+        for where, figure in (("", value), (", final test set", final)):
+            if figure is not None and figure["value"] is None:
+                yield f"{line.title}{where}: {figure['missing']}"
+
+
+def _sources(found: Facts | None) -> Iterator[Block]:
+    if found is None or not found["sources"]:
+        return
+    rows = []
+    for one in found["sources"]:
+        scores = [_score(one[how], name) for name in ("r2", "tau") for how in ("without", "with")]
+        rows.append((one["source"], str(one["n_train"]), str(one["n_test"]), *scores))
+    yield Text(
+        "Sources left out: scores on the test configs of a source, at the last epoch, of models fitted to the training "
+        "configs without that source and with it."
+    )
+    columns = ("source", "training configs", "test configs", "R2 without", "R2 with", "tau without", "tau with")
+    yield Table(caption="", columns=columns, rows=tuple(rows))
+
+
+def _score(scores: Facts | None, name: str) -> str:
+    return _NOT_YET if scores is None or scores[name] is None else f"{scores[name]:.3f}"
+
+
+def _fits(found: Facts | None) -> Iterator[Block]:
+    if found is None or not found.get("fits"):
+        return
+    fits = found["fits"]
+    yield Text(
+        f"Fits that were compared, by cross-validation over {fits['n_configs']} train and validation configs "
+        f"(`python -m surrogate.top_fits`): {fits['verdict']}. No gain at the top may cost the whole space more than "
+        f"{fits['most_lost']} of tau. In brackets: the 90 % interval of the difference from the present fit."
+    )
+    yield Table(caption="", columns=tuple(fits["columns"]), rows=tuple(tuple(row) for row in fits["rows"]))

@@ -1,0 +1,224 @@
+"""Measure what a release is worth where optimisers go, and write it for the card.
+
+python -m surrogate.figures RUNS --split SPLIT --release RELEASE --out FIGURES [--read-final]
+
+Without --read-final, only the ordinary test part is read. With it, the final test set is shown beside it, and the
+reading is counted (`splits.final`). Figures without enough data have no value. Refits are models of train and valid,
+with the settings of the release, that each leave out a fold of configs; a config at all its sizes is in one fold.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import MissingData, ProtocolMismatch
+from jahs.files.tables import take
+from jahs.release import Release, read_release
+from jahs.spaces.encoding import encode
+from splits.final import final_beside, n_reads
+from splits.kinship import kin
+from splits.split import Split
+from surrogate.command import runs_parser
+from surrogate.data.measurements import (
+    Measurements,
+    digest_measurements,
+    read_final_measurements,
+    read_with_split,
+)
+from surrogate.data.rows import Rows, assemble, by_part, join_rows
+from surrogate.judging.agreement import first_seed
+from surrogate.judging.figure_file import write_figures
+from surrogate.judging.quality import rounded
+from surrogate.judging.sources import leave_sources_out
+from surrogate.judging.top import (
+    Measured,
+    best_tenth,
+    full_rows,
+    not_measured,
+    overlap,
+    search_gap,
+    size_correlations,
+    top_quarter,
+)
+from surrogate.models.candidates import full_size
+from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.optima import MAIN
+from surrogate.models.refits import held_out_rows, without_sizes
+from surrogate.propose import settings_of
+from surrogate.release import release_answers
+from surrogate.top_fits import read_fits
+from workshop.command import run_command
+from workshop.folders import commit
+
+__all__ = ["figures", "main"]
+
+_N_REFITS: Final = 8
+_N_SAMPLE: Final = 20_000
+_N_ENDS: Final = 10
+
+Facts: TypeAlias = dict[str, Any]
+"""JSON."""
+
+
+def figures(
+    measured: Measurements, split: Split, release: Release, *, final: Measurements | None = None, seed: int = 0
+) -> Facts:
+    """Return every figure of a release: on the ordinary test part, on the final test set, and without a test set.
+
+    Args:
+        measured, split: see `surrogate.data.measurements.read_with_split`.
+        release: made from train and valid of this split, or of the one that it extends: no config has moved since.
+        final: the final test set, if it is read.
+        seed: of folds and of the sample that refits are compared on.
+
+    Raises:
+        ProtocolMismatch: the release is of another protocol or split.
+    """
+    _check(release, measured, split)
+    rows = assemble(MAIN, measured)
+    parts = by_part(rows, split)
+    of_release = {"protocol": measured.protocol, "release": release.sha256, "answers_as": sorted(release.answers_as)}
+    found: Facts = rounded(
+        {
+            **of_release,
+            "measurements": digest_measurements(measured),
+            "split": split.digest,
+            "ordinary": {**_of_part(release, parts["test"], rows, measured), "whole": asdict(_whole(release))},
+            "final": None if final is None else _of_final(release, final),
+            "search": asdict(_ends(release, measured)),
+            **_of_refits(measured, join_rows([parts["train"], parts["valid"]]), rows, settings_of(release), seed),
+            "sources": leave_sources_out(MAIN, measured, parts, settings_of(release)),
+            "seed": seed,
+            "commit": commit(),
+        }
+    )
+    return found
+
+
+def _check(release: Release, measured: Measurements, split: Split) -> None:
+    wanted = {"protocol": [measured.protocol], "split": [one for one in (split.digest, split.extends) if one]}
+    if faults := [
+        f"{name} must be {' or '.join(digests)}, got {release.facts.get(name)}"
+        for name, digests in wanted.items()
+        if release.facts.get(name) not in digests
+    ]:
+        raise ProtocolMismatch(
+            "\n".join([f"{release.path} was made from other data; name the release of this split", *faults])
+        )
+
+
+def _of_part(release: Release, test: Rows, every: Rows, measured: Measurements) -> Facts:
+    last = measured.task.max_epoch
+    test, repeats = full_rows(test, epoch=last), full_rows(every, epoch=last)
+    predicted, again = (release_answers(release, MAIN, rows.X) for rows in (test, repeats))
+    return {
+        **{name: asdict(found) for name, found in best_tenth(test, predicted, repeats, again).items()},
+        "top_quarter": asdict(top_quarter(test, predicted, repeats)),
+    }
+
+
+def _of_final(release: Release, final: Measurements) -> Facts:
+    rows = assemble(MAIN, final)
+    return {**_of_part(release, rows, rows, final), "n_configs": rows.n_configs}
+
+
+def _whole(release: Release) -> Measured:
+    """Return tau at the last epoch over the whole space as a share of its ceiling, as the release's card has it."""
+    try:
+        test = release.quality["metrics"][MAIN]["test"]
+        last, interval = test["cuts"]["last epoch"], test["tau_interval"]
+        tau, top = last["model"]["tau"], last["ceiling"]["tau"]
+        low, high = interval[0] / top, interval[1] / top
+        return Measured(value=tau / top, interval=(low, high), n=test["n_configs"])
+    except (KeyError, TypeError, ZeroDivisionError):
+        return not_measured("the card has no tau at the last epoch with a ceiling")
+
+
+def _ends(release: Release, measured: Measurements) -> Measured:
+    """Return how far the best that a search proposed on this release are from what they were trained to."""
+    if "source" not in measured.configs:
+        return not_measured("no config was proposed by a release")
+    configs = measured.configs
+    is_own = (configs["source"] == "best") & np.isin(configs["release"], sorted(release.answers_as))
+    rows = assemble(MAIN, measured)
+    rows = rows.take(np.isin(rows.config_id, configs["config_id"][is_own]) & (rows.epoch == measured.task.max_epoch))
+    if not len(rows):
+        return not_measured("no config that this release proposed is trained; propose and train `best`")
+    if release.has("table.npz") and np.isin(rows.config_id, release.table.configs["config_id"]).any():
+        raise MissingData(f"{release.path} was fitted to configs that it proposed; name the release that proposed them")
+    ids, first = np.unique(rows.config_id, return_index=True)
+    predicted = release_answers(release, MAIN, rows.X[first])
+    order = np.lexsort((ids, -predicted))[:_N_ENDS]
+    trained = [rows.y[rows.config_id == ids[i]] for i in order]
+    has_two = np.array([len(values) > 1 for values in trained])
+    return search_gap([values for values, two in zip(trained, has_two, strict=True) if two], predicted[order][has_two])
+
+
+def _of_refits(
+    measured: Measurements, fitted_on: Rows, every: Rows, settings: ForestSettings, seed: int
+) -> dict[str, Facts]:
+    """Return the overlap of refits, and the correlations between sizes that they predict for configs left out."""
+    last = measured.task.max_epoch
+    at_last = every.take((every.epoch == last) & first_seed(every))
+    predicted = np.full(len(at_last), np.nan)
+    X = encode(full_size().sample_columns(_N_SAMPLE, seed=seed), last)
+    is_fit = np.isin(every.config_id, fitted_on.config_id)
+    answers = []
+    for is_out in held_out_rows(measured, every, _N_REFITS, seed=seed, has_sizes=False):
+        model = fit_surrogate(MAIN, every.take(is_fit & ~is_out), measured.task, settings=settings)
+        answers.append(model.predict(X))
+        is_new = np.isin(at_last.config_id, every.config_id[is_out])
+        predicted[is_new] = model.predict(at_last.X[is_new])
+    pairs = size_correlations(_bases(measured, at_last), at_last, predicted)
+    return {
+        "refits": {name: asdict(found) for name, found in overlap(answers).items()},
+        "sizes": {name: asdict(found) for name, found in pairs.items()},
+    }
+
+
+def _bases(measured: Measurements, rows: Rows) -> NDArray[np.int64]:
+    """Return a number for each row, equal for configs that differ in N, W and Resolution alone."""
+    order = np.argsort(measured.configs["config_id"])
+    at = order[np.searchsorted(measured.configs["config_id"], rows.config_id, sorter=order)]
+    return kin(without_sizes(take(measured.configs, at)))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    example = "runs/ --split split.json --release release/ --out figures.json"
+    parser = runs_parser("figures", __doc__, example=example)
+    parser.add_argument("--release", type=Path, required=True, help="a release that was made from this split")
+    parser.add_argument("--out", type=Path, required=True, help="a file for the figures, which surrogate.card shows")
+    parser.add_argument("--read-final", action="store_true", help="read the final test set, too; this is counted")
+    parser.add_argument("--fits", type=Path, help="what surrogate.top_fits wrote, for the card")
+    parser.add_argument("--seed", type=int, default=0, help="of folds and of the sample of configs (%(default)s)")
+    given = parser.parse_args(argv)
+
+    def work() -> str:
+        measured, split = read_with_split(given.runs, given.split)
+        release = read_release(given.release)
+        _check(release, measured, split)  # before the final test set is read
+        final = None
+        if given.read_final:
+            what_for = {"command": "surrogate.figures", "release": release.sha256, "commit": commit()}
+            final = read_final_measurements(given.runs, given.split, what_for=what_for)
+        found = figures(measured, split, release, final=final, seed=given.seed)
+        found["n_reads"] = n_reads(given.split)
+        found["final_counts"] = None if (members := final_beside(given.split)) is None else members.counts
+        if given.fits is not None:
+            found["fits"] = read_fits(given.fits)
+        write_figures(given.out, found)
+        return f"{given.out}: python -m surrogate.card {given.release} --figures {given.out} --out CARD"
+
+    return run_command("surrogate.figures", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

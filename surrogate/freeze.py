@@ -1,0 +1,177 @@
+"""Freeze the final test set, once, before the first round of proposals: configs that choose nothing.
+
+python -m surrogate.freeze RUNS --split SPLIT [--params TUNED/params.json] --out LIST
+
+Half are uniform at full size, from a numbered stream of their own. The others are the best that random search,
+regularized evolution and TPE find, each with seeds of its own, on refits that ship nowhere: models of train and valid
+that each leave a fold out. The members are written beside the split (`splits.final`), and LIST is for
+`pipeline.collect --configs LIST --source final`. Where they are frozen already, LIST is written again from them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument, ProtocolMismatch
+from jahs.schema import CONFIG_KEYS, FINAL_SOURCE
+from jahs.spaces.columns import Columns, config_ids, rows, validate_columns
+from jahs.spaces.configs import Config
+from splits.final import UNIFORM, FinalTest, final_beside, final_path, write_final
+from splits.split import Split
+from surrogate.command import runs_parser
+from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
+from surrogate.data.rows import assemble, by_part, join_rows
+from surrogate.models.candidates import asking, best_found
+from surrogate.models.fitting import read_params
+from surrogate.models.model import ForestSettings
+from surrogate.models.optima import MAIN
+from surrogate.models.refits import refits
+from surrogate.propose import lines_of
+from workshop.command import run_command
+from workshop.folders import write_text
+from workshop.numbered import FINAL_SEED, full_range
+
+__all__ = ["FreezeSettings", "draw_final", "freeze", "main"]
+
+OPTIMIZERS: Final = ("random_search", "regularized_evolution", "tpe")
+SEEDS: Final = (0, 1)
+_SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreezeSettings:
+    """How a final test set is drawn; one field per flag.
+
+    Attributes:
+        n: uniform configs; about as many are proposed.
+        folds: refits that the optimisers search.
+        evaluations: of each search; TPE gets a tenth.
+        seed: of folds and searches.
+    """
+
+    n: int = 60
+    folds: int = 4
+    evaluations: int = 5000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range, every fault at once."""
+        least = {"n": len(OPTIMIZERS) * 2, "folds": 2, "evaluations": 1, "seed": 0}
+        faults = [
+            f"{name}={getattr(self, name)!r} must be an integer >= {low}"
+            for name, low in least.items()
+            if type(getattr(self, name)) is not int or not low <= getattr(self, name) < 2**31
+        ]
+        if not faults and self.n % (len(OPTIMIZERS) * self.folds):
+            faults.append(f"n={self.n} must be a multiple of {len(OPTIMIZERS)} optimisers times folds={self.folds}")
+        if faults:
+            raise InvalidArgument("\n".join(faults))
+
+
+def draw_final(
+    settings: FreezeSettings, measured: Measurements, split: Split, *, of_forest: ForestSettings = _SETTINGS
+) -> FinalTest:
+    """Return a final test set: a function of the settings, the measurements and the split.
+
+    Raises:
+        InvalidArgument: a search found too few different cells.
+        MissingDependency: TPE needs optuna.
+    """
+    parts = by_part(assemble(MAIN, measured), split)
+    fitted = list(
+        refits(
+            MAIN,
+            join_rows([parts["train"], parts["valid"]]),
+            measured,
+            n_folds=settings.folds,
+            seed=settings.seed,
+            settings=of_forest,
+        )
+    )
+    members: list[Config] = rows(full_range(0, settings.n, seed=FINAL_SEED))
+    groups = [UNIFORM] * settings.n
+    taken = np.union1d(measured.runs["config_id"], config_ids(members))
+
+    def is_known(columns: Columns) -> NDArray[np.bool_]:
+        return np.isin(config_ids(columns), taken)
+
+    n_each = settings.n // (len(OPTIMIZERS) * settings.folds)
+    for i, optimizer in enumerate(OPTIMIZERS):
+        for j, model in enumerate(fitted):
+            seed = int(np.random.SeedSequence([settings.seed, i, j]).generate_state(1, np.uint32)[0] >> 1)
+            found, _ = best_found(
+                asking(model), (optimizer,), n=n_each, evaluations=settings.evaluations, seed=seed, is_known=is_known
+            )
+            members += rows(found)
+            groups += [optimizer] * n_each
+            taken = np.union1d(taken, config_ids(found))
+    facts: dict[str, Any] = {  # Any: JSON
+        **asdict(settings),
+        "measurements": digest_measurements(measured),
+        "split": split.digest,
+        "stream": FINAL_SEED,
+    }
+    return FinalTest(
+        task=measured.task.name,
+        protocol=measured.protocol,
+        configs=tuple(members),
+        groups=tuple(groups),
+        seeds=SEEDS,
+        facts=facts,
+    )
+
+
+def freeze(settings: FreezeSettings, runs: Path, split_file: Path, out: Path, *, params: Path | None = None) -> str:
+    """Freeze a final test set beside a split, unless it is there, and write its list; return what was done.
+
+    Raises:
+        JahsError: see `draw_final` and `read_with_split`; nothing was written.
+    """
+    measured, split = read_with_split(runs, split_file)
+    final = final_beside(split_file)
+    done = "was frozen already"
+    if final is None:
+        of_forest = read_params(params).get(MAIN, _SETTINGS) if params is not None else _SETTINGS
+        final = draw_final(settings, measured, split, of_forest=of_forest)
+        write_final(split_file, final)
+        done = "is frozen"
+    elif final.protocol != measured.protocol:
+        raise ProtocolMismatch(f"{final_path(split_file)} is of protocol {final.protocol}, not {measured.protocol}")
+    columns = validate_columns({key: [config[key] for config in final.configs] for key in CONFIG_KEYS})
+    facts = {"protocol": final.protocol, "release": "", "round": 0, "source": FINAL_SOURCE}
+    write_text(out, lines_of(columns, [final.seeds] * len(final.configs), facts))
+    counts = ", ".join(f"{count} {group}" for group, count in final.counts.items())
+    return (
+        f"{final_path(split_file)} {done}: {counts}; {out} lists them: python -m pipeline.collect --task "
+        f"{final.task} --out {runs} --configs {out} --source {FINAL_SOURCE}"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    parser = runs_parser("freeze", __doc__, example="runs/ --split split.json --out final.jsonl")
+    parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
+    parser.add_argument("--out", type=Path, required=True, help="the list to train")
+    parser.add_argument("--n", type=int, default=60, help="uniform configs, and as many proposed ones (%(default)s)")
+    parser.add_argument("--folds", type=int, default=4, help="refits that are searched (%(default)s)")
+    parser.add_argument("--evaluations", type=int, default=5000, help="of each search (%(default)s); TPE: a tenth")
+    parser.add_argument("--seed", type=int, default=0, help="of folds and searches (%(default)s)")
+    given = vars(parser.parse_args(argv))
+    files = {name: given.pop(name) for name in ("runs", "split", "out", "params")}
+
+    def work() -> str:
+        settings = FreezeSettings(**given)
+        return freeze(settings, files["runs"], files["split"], files["out"], params=files["params"])
+
+    return run_command("surrogate.freeze", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,243 @@
+"""How good the models are where optimisers go: at full size, among the best.
+
+Errors are in units of the standard deviation between seeds there. Intervals are 90 % bootstrap intervals that resample
+configs; the ceiling and the unit stay as they are. A figure without enough data has no value, and says what is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surrogate.data.rows import GROUP_VALUES, Rows, group_numbers
+from surrogate.judging.agreement import ceiling, first_seed
+from workshop.ranks import kendall_tau, spearman
+
+__all__ = [
+    "FEWEST",
+    "Measured",
+    "best_tenth",
+    "full_rows",
+    "not_measured",
+    "overlap",
+    "search_gap",
+    "seed_sd",
+    "size_correlations",
+    "top_quarter",
+]
+
+FEWEST: Final = 8
+"""Configs that a mean, a correlation or a standard deviation needs."""
+
+_N_RESAMPLES: Final = 500
+_LEVEL: Final = 0.9
+_Z: Final = 1.645
+_FULL: Final = len(GROUP_VALUES) - 1
+_METRIC: Final = "valid_acc"
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A figure.
+
+    Attributes:
+        value: None where there are not enough data.
+        interval: 90 %, or None.
+        n: configs that it is made of.
+        missing: what is missing where there is no value.
+    """
+
+    value: float | None
+    interval: tuple[float, float] | None = None
+    n: int = 0
+    missing: str = ""
+
+
+def not_measured(missing: str) -> Measured:
+    """Return a figure without a value."""
+    return Measured(value=None, missing=missing)
+
+
+def full_rows(rows: Rows, *, epoch: int) -> Rows:
+    """Return the rows at full size and at one epoch."""
+    return rows.take((group_numbers(rows.X) == _FULL) & (rows.epoch == epoch)) if len(rows) else rows
+
+
+def seed_sd(rows: Rows) -> tuple[float | None, int]:
+    """Return the pooled standard deviation between seeds of the same config at one epoch, and how many repeat."""
+    _, place, counts = np.unique(rows.config_id, return_inverse=True, return_counts=True)
+    place = place.reshape(-1)
+    means = np.bincount(place, weights=rows.y) / np.maximum(counts, 1)
+    freedom = int((counts - 1).sum())
+    if not freedom:
+        return None, 0
+    return math.sqrt(float(((rows.y - means[place]) ** 2).sum()) / freedom), int((counts > 1).sum())
+
+
+def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted: _Floats) -> dict[str, Measured]:
+    """Return MAE and bias (predicted minus measured) of the predicted best tenth of the configs, by the unit.
+
+    Args:
+        rows: what was measured at full size and the last epoch, and its prediction; the first seed of a config counts.
+        predicted: of each row.
+        repeats: rows that the unit comes from: of their repeated configs that are predicted as well as the best tenth.
+        repeats_predicted: of each of them.
+    """
+    names = ("mae", "bias")
+    is_first = first_seed(rows)
+    y, p = rows.y[is_first], predicted[is_first]
+    n_best = len(y) // 10
+    if n_best < FEWEST:
+        return dict.fromkeys(names, not_measured(f"{len(y)} configs at full size; {10 * FEWEST} are needed"))
+    least = np.sort(p)[-n_best]
+    sd, n_repeated = seed_sd(repeats.take(repeats_predicted >= least))
+    if n_repeated < FEWEST or not sd:
+        missing = f"{n_repeated} repeated configs among the predicted best; {FEWEST} are needed"
+        return dict.fromkeys(names, not_measured(missing))
+    unit = sd
+
+    def errors(at: NDArray[np.intp]) -> _Floats:
+        best = at[np.argsort(-p[at], kind="stable")[:n_best]]
+        error = p[best] - y[best]
+        return np.array([np.abs(error).mean(), error.mean()]) / unit
+
+    found = errors(np.arange(len(y)))
+    low, high = _bootstrap(errors, len(y))
+    return {
+        name: Measured(value=float(found[i]), interval=(float(low[i]), float(high[i])), n=n_best)
+        for i, name in enumerate(names)
+    }
+
+
+def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> Measured:
+    """Return Kendall's tau in the measured top quarter as a share of its ceiling.
+
+    The ceiling is tau between two seeds of the `repeats` of which the earlier one is as good.
+    """
+    is_first = first_seed(rows)
+    y, p = rows.y[is_first], predicted[is_first]
+    if len(y) // 4 < FEWEST:
+        return not_measured(f"{len(y)} configs at full size; {4 * FEWEST} are needed")
+    least = float(np.quantile(y, 0.75))
+    is_top = y >= least
+    y, p = y[is_top], p[is_top]
+    bound = ceiling(_METRIC, repeats, repeats.y >= least)
+    n_repeated = bound["n"] or 0
+    if n_repeated < FEWEST:
+        return not_measured(f"{n_repeated} repeated configs in the measured top quarter; {FEWEST} are needed")
+    top = bound["tau"]
+    if not top or top <= 0:
+        return not_measured("two seeds agree by chance alone in the measured top quarter; more repeats are needed")
+    return _share(y, p, top)
+
+
+def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> Measured:
+    """Return the mean of trained minus predicted of the ends of a search, by the unit.
+
+    Args:
+        trained: what the seeds of each config reached.
+        predicted: before they were trained.
+    """
+    means = np.array([values.mean() for values in trained])
+    squares = sum(float(((values - values.mean()) ** 2).sum()) for values in trained)
+    freedom = sum(len(values) - 1 for values in trained)
+    if len(trained) < FEWEST or not freedom or not squares:
+        return not_measured(f"{len(trained)} ends of a search are trained with two seeds; {FEWEST} are needed")
+    gaps = (means - predicted) / math.sqrt(squares / freedom)
+    low, high = _bootstrap(lambda at: np.array([gaps[at].mean()]), len(gaps))
+    return Measured(value=float(gaps.mean()), interval=(float(low[0]), float(high[0])), n=len(gaps))
+
+
+def overlap(predicted: Sequence[_Floats], *, share: float = 0.01) -> dict[str, Measured]:
+    """Return how far refits agree on the best configs of a sample, on average over pairs of refits.
+
+    `overlap` is the share of one's best that are among the other's best. `tau` is Kendall's tau over the configs that
+    are among the best of either. Their intervals come from leaving out one refit at a time.
+
+    Args:
+        predicted: of every refit, for the same configs.
+        share: what the best are.
+    """
+    n_best = max(1, round(share * len(predicted[0])))
+    tops = [set(np.argsort(-values, kind="stable")[:n_best].tolist()) for values in predicted]
+    pairs = list(combinations(range(len(predicted)), 2))
+    shared = np.array([len(tops[a] & tops[b]) / n_best for a, b in pairs])
+    taus = []
+    for a, b in pairs:
+        at = sorted(tops[a] | tops[b])
+        taus.append(kendall_tau(predicted[a][at], predicted[b][at]))
+    return {
+        "overlap": _jackknifed(shared, pairs, len(predicted)),
+        "tau": _jackknifed(np.array(taus), pairs, len(predicted)),
+    }
+
+
+def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) -> dict[str, Measured]:
+    """Return the mean rank correlation between two sizes, measured and predicted, and their difference.
+
+    Each pair of fidelity groups with at least `FEWEST` configs that were trained at both counts once.
+
+    Args:
+        bases: equal numbers for configs that differ in N, W and Resolution alone, (n_rows,).
+        rows: one row of each config, at the last epoch.
+        predicted: by models that know no config of the same base.
+    """
+    groups = group_numbers(rows.X)
+    at = {(int(base), int(group)): i for i, (base, group) in enumerate(zip(bases, groups, strict=True))}
+    names = ("measured", "predicted", "difference")
+    paired = {
+        (a, b): [
+            (at[base, a], at[base, b]) for base in np.unique(bases).tolist() if {(base, a), (base, b)} <= at.keys()
+        ]
+        for a, b in combinations(np.unique(groups).tolist(), 2)
+    }
+    paired = {pair: members for pair, members in paired.items() if len(members) >= FEWEST}
+    if not paired:
+        return dict.fromkeys(names, not_measured(f"no two sizes share {FEWEST} configs; propose and train `paired`"))
+    known = np.unique(bases[np.array([i for members in paired.values() for two in members for i in two])])
+
+    def correlate(drawn: NDArray[np.intp]) -> _Floats:
+        weight = dict(zip(known.tolist(), np.bincount(drawn, minlength=len(known)).tolist(), strict=True))
+        means = []
+        for members in paired.values():
+            rows_of = np.array([two for two in members for _ in range(weight[int(bases[two[0]])])]).reshape(-1, 2)
+            if len(rows_of) > 2:
+                means.append([spearman(values[rows_of[:, 0]], values[rows_of[:, 1]]) for values in (rows.y, predicted)])
+        both = np.nanmean(np.array(means), axis=0)
+        return np.array([*both, both[1] - both[0]])
+
+    found = correlate(np.arange(len(known)))
+    low, high = _bootstrap(correlate, len(known))
+    return {
+        name: Measured(value=float(found[i]), interval=(float(low[i]), float(high[i])), n=len(known))
+        for i, name in enumerate(names)
+    }
+
+
+def _share(y: _Floats, p: _Floats, top: float) -> Measured:
+    """Return tau as a share of a ceiling."""
+    low, high = _bootstrap(lambda at: np.array([kendall_tau(y[at], p[at]) / top]), len(y))
+    value = kendall_tau(y, p) / top
+    return Measured(value=value, interval=(float(low[0]), float(high[0])), n=len(y))
+
+
+def _bootstrap(of: Callable[[NDArray[np.intp]], _Floats], n: int) -> tuple[_Floats, _Floats]:
+    """Return the ends of the intervals of what `of` makes of resampled positions."""
+    rng = np.random.default_rng(0)
+    found = np.array([of(rng.integers(n, size=n)) for _ in range(_N_RESAMPLES)])
+    low, high = np.nanquantile(found, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
+    return low, high
+
+
+def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> Measured:
+    mean = float(np.nanmean(values))
+    without = [np.nanmean([v for v, pair in zip(values, pairs, strict=True) if out not in pair]) for out in range(n)]
+    reach = _Z * math.sqrt((n - 1) * float(np.var(without))) if n > 2 else math.nan
+    return Measured(value=mean, interval=None if math.isnan(reach) else (mean - reach, mean + reach), n=n)

@@ -1,0 +1,284 @@
+"""Write a list of configs to train next, which `pipeline.collect --configs` reads, one JSON object a line.
+
+python -m surrogate.propose SOURCE RUNS --split SPLIT [--release RELEASE] --n 100 --round 1 --out LIST
+
+    best          the best that local search, evolution and TPE find on the release at full size, a cell each; the
+                  first ten with two seeds
+    disagreement  predicted among the best 5 % at full size, where refits of the release differ most
+    full          uniform at full size: numbers --start to --start + n - 1 of a stream of its own
+    seeds         the measured best configs of train and valid, with three seeds in all
+    paired        configs of the stream at full size, each at eight sizes
+    poor          cells with at most one path, and extreme rates, in turn; at any size
+
+The same arguments and files give the same list. What is recorded, and the final test set, is not proposed; `full` and
+`paired` alone are functions of their numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+import jahs
+from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch, UnknownName
+from jahs.release import Release, read_release
+from jahs.schema import CONFIG_KEYS
+from jahs.spaces.columns import Columns, Configs, config_ids, rows, validate_columns
+from splits.final import FinalTest, final_beside, is_final
+from splits.split import Split
+from surrogate.command import runs_parser
+from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.rows import assemble, by_part, join_rows
+from surrogate.models.candidates import asking, best_found, disagreed_on, poor
+from surrogate.models.model import ForestSettings
+from surrogate.models.optima import MAIN, Ask
+from surrogate.models.refits import refits
+from workshop.command import run_command
+from workshop.folders import write_text
+from workshop.numbered import full_range
+
+__all__ = ["KINDS", "ProposeSettings", "answers_of", "lines_of", "main", "propose", "settings_of"]
+
+KINDS: Final = ("best", "disagreement", "full", "seeds", "paired", "poor")
+"""The sources that this command proposes for."""
+
+PAIRED_SIZES: Final = tuple(product((1, 5), (4, 16), (0.25, 1.0)))
+"""N, W and Resolution at which a config of `paired` is trained: the corners."""
+
+_SEARCHES: Final = ("local_search", "regularized_evolution", "tpe")
+_OF_RELEASE: Final = ("best", "disagreement")
+_REPEATS: Final = (0, 1, 2)
+_TWICE: Final = (0, 1)
+_N_TWICE: Final = 10
+_SIZES: Final = ("N", "W", "Resolution")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposeSettings:
+    """What is proposed; one field per flag.
+
+    Attributes:
+        source: one of `KINDS`.
+        n: configs; of `paired`, each counts once.
+        round: of proposals.
+        seed: of searches and draws.
+        start: first number of `full` and `paired`.
+        evaluations: of each optimiser of `best`; TPE gets a tenth.
+        folds: refits of `disagreement`.
+    """
+
+    source: str
+    n: int = 100
+    round: int = 0
+    seed: int = 0
+    start: int = 0
+    evaluations: int = 10_000
+    folds: int = 8
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range, every fault at once."""
+        if self.source not in KINDS:
+            raise UnknownName.of("source", self.source, KINDS)
+        least = {"n": 1, "round": 0, "seed": 0, "start": 0, "evaluations": 1, "folds": 2}
+        if faults := [
+            f"{name}={getattr(self, name)!r} must be an integer >= {low}"
+            for name, low in least.items()
+            if type(getattr(self, name)) is not int or not low <= getattr(self, name) < 2**31
+        ]:
+            raise InvalidArgument("\n".join(faults))
+
+
+def propose(
+    settings: ProposeSettings,
+    measured: Measurements,
+    split: Split,
+    *,
+    final: FinalTest | None = None,
+    release: Release | None = None,
+) -> str:
+    """Return the text of a list.
+
+    Args:
+        settings: what is proposed.
+        measured, split: see `surrogate.data.measurements.read_with_split`.
+        final: the final test set, of which nothing is proposed.
+        release: of the same protocol; `best` and `disagreement` need one.
+
+    Raises:
+        InvalidArgument: there is no release, or fewer configs than asked.
+        ProtocolMismatch: the release is of another task or protocol.
+        MissingData: the release has no settings to refit, or nothing is measured to choose from.
+    """
+    if release is not None:
+        _check_release(release, measured)
+    elif settings.source in _OF_RELEASE:
+        raise InvalidArgument(f"{settings.source} is proposed by a release; name one: --release RELEASE")
+    proposed, seeds = _PROPOSERS[settings.source](settings, measured, split, _known(measured, final), release)
+    named = release.sha256 if release is not None and settings.source in _OF_RELEASE else ""
+    facts = {"protocol": measured.protocol, "release": named, "round": settings.round, "source": settings.source}
+    return lines_of(proposed, seeds, facts)
+
+
+def lines_of(proposed: Columns, seeds: Sequence[Sequence[int]], facts: Mapping[str, object]) -> str:
+    """Return a list of configs as text, with the seeds of each; `facts` are on every line."""
+    lines = [
+        json.dumps({"config": config, "seeds": list(of), **facts})
+        for config, of in zip(rows(proposed), seeds, strict=True)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def answers_of(release: Release) -> Ask:
+    """Return the function that asks a release for its predictions at the last epoch."""
+    bench = jahs.Benchmark(release.task.name, release=release.path)
+
+    def ask(configs: Configs) -> NDArray[np.float64]:
+        return bench.query_many(configs, metrics=(MAIN,))[MAIN]
+
+    return ask
+
+
+def settings_of(release: Release) -> ForestSettings:
+    """Return the settings that a release's model was fitted with.
+
+    Raises:
+        MissingData: it does not say.
+    """
+    try:
+        return ForestSettings.from_dict(release.quality["metrics"][MAIN]["settings"])
+    except (KeyError, TypeError) as err:
+        raise MissingData(f"{release.path} has no settings of {MAIN} in quality.json; make it again") from err
+
+
+_Proposed = tuple[Columns, Sequence[Sequence[int]]]
+_Known = Callable[[Columns], NDArray[np.bool_]]
+
+
+def _best(
+    settings: ProposeSettings, _measured: Measurements, _split: Split, known: _Known, release: Release | None
+) -> _Proposed:
+    assert release is not None
+    n, seed, evaluations = settings.n, settings.seed, settings.evaluations
+    found, _ = best_found(answers_of(release), _SEARCHES, n=n, evaluations=evaluations, seed=seed, is_known=known)
+    return found, [_TWICE if i < _N_TWICE else (0,) for i in range(n)]
+
+
+def _disagreement(
+    settings: ProposeSettings, measured: Measurements, split: Split, known: _Known, release: Release | None
+) -> _Proposed:
+    assert release is not None
+    parts = by_part(assemble(MAIN, measured), split)
+    fitted = refits(
+        MAIN,
+        join_rows([parts["train"], parts["valid"]]),
+        measured,
+        n_folds=settings.folds,
+        seed=settings.seed,
+        settings=settings_of(release),
+    )
+    asks = [asking(one) for one in fitted]
+    found = disagreed_on(answers_of(release), asks, n=settings.n, seed=settings.seed, is_known=known)
+    return found, [(0,)] * settings.n
+
+
+def _full(settings: ProposeSettings, *_: object) -> _Proposed:
+    return full_range(settings.start, settings.start + settings.n), [(0,)] * settings.n
+
+
+def _seeds(
+    settings: ProposeSettings, measured: Measurements, split: Split, _known: _Known, _release: Release | None
+) -> _Proposed:
+    parts = by_part(assemble(MAIN, measured), split)
+    every = join_rows([parts["train"], parts["valid"]])
+    last = every.take(every.epoch == measured.task.max_epoch)
+    ids, place, counts = np.unique(last.config_id, return_inverse=True, return_counts=True)
+    if not len(ids):
+        raise MissingData(f"no config of train and valid is trained to epoch {measured.task.max_epoch}; collect more")
+    means = np.bincount(place.reshape(-1), weights=last.y) / counts
+    chosen = ids[np.lexsort((ids, -means))[: settings.n]]
+    at = np.argsort(measured.configs["config_id"])
+    at = at[np.searchsorted(measured.configs["config_id"], chosen, sorter=at)]
+    return {key: measured.configs[key][at] for key in CONFIG_KEYS}, [_REPEATS] * len(chosen)
+
+
+def _paired(settings: ProposeSettings, *_: object) -> _Proposed:
+    drawn = full_range(settings.start, settings.start + settings.n)
+    columns = {key: np.repeat(values, len(PAIRED_SIZES)) for key, values in drawn.items()}
+    for key, values in zip(_SIZES, zip(*PAIRED_SIZES, strict=True), strict=True):
+        columns[key] = np.tile(np.array(values), settings.n)
+    return validate_columns(columns), [(0,)] * len(columns["N"])
+
+
+def _poor(settings: ProposeSettings, _measured: Measurements, _split: Split, known: _Known, _: object) -> _Proposed:
+    return poor(n=settings.n, seed=settings.seed, is_known=known), [(0,)] * settings.n
+
+
+_PROPOSERS: Final[Mapping[str, Callable[..., _Proposed]]] = {
+    "best": _best,
+    "disagreement": _disagreement,
+    "full": _full,
+    "seeds": _seeds,
+    "paired": _paired,
+    "poor": _poor,
+}
+
+
+def _check_release(release: Release, measured: Measurements) -> None:
+    found = (release.task.name, release.facts.get("protocol"))
+    if found != (measured.task.name, measured.protocol):
+        raise ProtocolMismatch(
+            f"{release.path} is of {found[0]}, protocol {found[1]}; the runs are of {measured.task.name}, protocol "
+            f"{measured.protocol}; name a release of these runs"
+        )
+
+
+def _known(measured: Measurements, final: FinalTest | None) -> _Known:
+    recorded = np.unique(measured.runs["config_id"])
+
+    def is_known(columns: Columns) -> NDArray[np.bool_]:
+        ids = config_ids(columns)
+        return np.isin(ids, recorded) | is_final({**columns, "config_id": ids}, final)
+
+    return is_known
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    example = "best runs/ --split split.json --release release/ --n 100 --round 1 --out best.jsonl"
+    parser = runs_parser("propose", __doc__, example=example, before="source")
+    parser.add_argument("--release", type=Path, help="the release that proposes best and disagreement")
+    parser.add_argument("--out", type=Path, required=True, help="the list to write")
+    parser.add_argument("--n", type=int, default=100, help="configs (%(default)s)")
+    parser.add_argument("--round", type=int, default=0, help="number of the round of proposals (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of searches and draws (%(default)s)")
+    parser.add_argument("--start", type=int, default=0, help="first number of full and paired (%(default)s)")
+    parser.add_argument("--evaluations", type=int, default=10_000, help="of each search (%(default)s); TPE: a tenth")
+    parser.add_argument("--folds", type=int, default=8, help="refits of disagreement (%(default)s)")
+    given = vars(parser.parse_args(argv))
+    files = {name: given.pop(name) for name in ("runs", "split", "release", "out")}
+
+    def work() -> str:
+        settings = ProposeSettings(**given)
+        release = None if files["release"] is None else read_release(files["release"])
+        measured, split = read_with_split(files["runs"], files["split"])
+        text = propose(settings, measured, split, final=final_beside(files["split"]), release=release)
+        write_text(files["out"], text)
+        n_lines = text.count("\n")
+        return (
+            f"{files['out']}: {n_lines} configs; python -m pipeline.collect --task {measured.task.name} --out "
+            f"{files['runs']} --configs {files['out']} --source {settings.source}"
+        )
+
+    return run_command("surrogate.propose", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,273 @@
+"""Compare ways to fit valid_acc where optimisers go, by cross-validation over train and validation configs.
+
+python -m surrogate.top_fits RUNS --split SPLIT [--params TUNED/params.json] [--out FITS]
+
+No test config is read. The predictions of every fit are for configs that it was not fitted to, at the last epoch, and
+are compared with the first seed. A fit is eligible if it loses at most 0.005 of tau over the whole space. Of the
+eligible ones, the one with the highest tau in the measured top quarter is chosen, if the 90 % interval of its gain is
+above 0; the last line chooses on all other folds before it predicts a fold, so that it owes nothing to the choice.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import CorruptFile, UnknownName
+from jahs.files.sealed_json import read_sealed, sealed_text
+from jahs.models.features import FeatureBuilder
+from splits.split import Split
+from surrogate.command import runs_parser
+from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.rows import Rows, assemble, by_part, join_rows
+from surrogate.judging.agreement import first_seed
+from surrogate.judging.top import full_rows
+from surrogate.models.fitting import read_params
+from surrogate.models.model import ForestSettings, default_features, fit_surrogate
+from surrogate.models.optima import MAIN
+from surrogate.models.refits import held_out_rows
+from workshop.command import run_command
+from workshop.folders import commit, write_text
+from workshop.ranks import kendall_tau
+
+__all__ = ["FITS", "MOST_LOST", "compare_fits", "main", "read_fits"]
+
+MOST_LOST: Final = 0.005
+"""The most of tau over the whole space that a gain at the top may cost."""
+
+_N_SEEDS: Final = 5
+_N_RESAMPLES: Final = 400
+_FAILED: Final = 0.3  # the worst share of the configs, for the fit in two stages
+_SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
+_PRESENT: Final = "present"
+_HEADS: Final = (
+    "fit",
+    "tau, whole space",
+    "difference",
+    "tau, measured top quarter",
+    "difference",
+    "bias, predicted best tenth",
+    "bias, measured best tenth",
+    "MAE, predicted best tenth",
+    "tau, full size",
+    "eligible",
+)
+
+_log = logging.getLogger(__name__)
+_Floats = NDArray[np.float64]
+_Fit = Callable[[Rows, Rows, Measurements, ForestSettings], _Floats]
+
+
+def _with(**changes: float) -> _Fit:
+    def fit(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> _Floats:
+        return fit_surrogate(MAIN, train, measured.task, settings=replace(settings, **changes)).predict(out.X)  # type: ignore[arg-type]  # numbers
+
+    return fit
+
+
+def _absolute(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> _Floats:
+    return fit_surrogate(MAIN, train, measured.task, settings=settings, objective="reg:absoluteerror").predict(out.X)
+
+
+def _mean_of_seeds(top_weight: float) -> _Fit:
+    """Return the fit whose prediction is the mean of five forests, on the transformed scale."""
+
+    def fit(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> _Floats:
+        own = [replace(settings, seed=seed, top_weight=top_weight) for seed in range(_N_SEEDS)]
+        models = [fit_surrogate(MAIN, train, measured.task, settings=one) for one in own]
+        transform = models[0].transform
+        return transform.inverse(np.mean([transform.forward(model.predict(out.X)) for model in models], axis=0))
+
+    return fit
+
+
+def _two_stages(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> _Floats:
+    """Predict the probability of failure, and mix a model of failures and one of successes by it."""
+    import xgboost
+
+    last = train.y[train.epoch == measured.task.max_epoch]
+    has_failed = train.y < np.quantile(last, _FAILED)
+    builder = FeatureBuilder(default_features(MAIN), measured.task)
+    data = xgboost.QuantileDMatrix(builder.build(train.X), has_failed.astype(np.float64), nthread=1)
+    parameters = {
+        "objective": "binary:logistic",
+        "tree_method": "hist",
+        "nthread": 1,
+        "max_depth": settings.max_depth,
+        "learning_rate": settings.learning_rate,
+        "colsample_bylevel": settings.colsample_bylevel,
+    }
+    p = xgboost.train(parameters, data, settings.n_trees).inplace_predict(builder.build(out.X))
+    of = [
+        fit_surrogate(MAIN, train.take(is_in), measured.task, settings=settings) for is_in in (~has_failed, has_failed)
+    ]
+    success, failure = (model.transform.forward(model.predict(out.X)) for model in of)
+    return of[0].transform.inverse((1 - p) * success + p * failure)
+
+
+FITS: Final[Mapping[str, _Fit]] = {
+    _PRESENT: _with(),
+    "weights 4 towards the top": _with(top_weight=4.0),
+    "weights 16 towards the top": _with(top_weight=16.0),
+    "absolute error": _absolute,
+    "two stages": _two_stages,
+    "mean of 5 seeds": _mean_of_seeds(0.0),
+    "weights 4, mean of 5 seeds": _mean_of_seeds(4.0),
+}
+
+
+def compare_fits(
+    measured: Measurements,
+    split: Split,
+    *,
+    settings: ForestSettings = _SETTINGS,
+    fits: Mapping[str, _Fit] = FITS,
+    n_folds: int = 5,
+) -> dict[str, Any]:  # Any: JSON
+    """Return the table of the fits, of which the present one is the first, and which one is chosen.
+
+    Raises:
+        InvalidTable, InvalidArgument: there is nothing to fit, or too few configs.
+    """
+    parts = by_part(assemble(MAIN, measured), split)
+    rows = join_rows([parts["train"], parts["valid"]])
+    is_scored = (rows.epoch == measured.task.max_epoch) & first_seed(rows)
+    scored = rows.take(is_scored)
+    predicted = {name: np.empty(len(scored)) for name in fits}
+    fold = np.empty(len(scored), np.int64)
+    for number, is_out in enumerate(held_out_rows(measured, rows, n_folds, seed=0)):
+        train, out = rows.take(~is_out), rows.take(is_out & is_scored)
+        _log.info("fold %d/%d", number + 1, n_folds)
+        fold[is_out[is_scored]] = number
+        for name, fit in fits.items():
+            predicted[name][is_out[is_scored]] = fit(train, out, measured, settings)
+    chosen = _choose(scored, predicted)
+    nested = np.empty(len(scored))
+    for number in range(n_folds):
+        rest, own = fold != number, fold == number
+        name = _choose(scored.take(rest), {name: p[rest] for name, p in predicted.items()})
+        nested[own] = predicted[name][own]
+    shown = {**predicted, "chosen on the other folds": nested}
+    return {
+        "chosen": chosen,
+        "columns": list(_HEADS),
+        "commit": commit(),
+        "most_lost": MOST_LOST,
+        "n_folds": n_folds,
+        "n_configs": len(scored),
+        "rows": [_row(name, scored, p, predicted[_PRESENT]) for name, p in shown.items()],
+        "split": split.digest,
+        "verdict": "no fit is clearly better at the top" if chosen == _PRESENT else f"“{chosen}” is chosen",
+    }
+
+
+def read_fits(path: Path) -> dict[str, Any]:  # Any: JSON
+    """Read what this command wrote.
+
+    Raises:
+        MissingData, CorruptFile, UnknownFormat: there is none, or it cannot be read.
+    """
+    found = read_sealed(path)
+    if missing := {"columns", "most_lost", "n_configs", "rows", "verdict"} - found.keys():
+        raise CorruptFile(f"{path} lacks {', '.join(sorted(missing))}; run python -m surrogate.top_fits again")
+    return found
+
+
+def _choose(scored: Rows, predicted: Mapping[str, _Floats]) -> str:
+    present = predicted[_PRESENT]
+    best, most = _PRESENT, -math.inf
+    for name, p in predicted.items():
+        if name == _PRESENT or not _is_eligible(scored, p, present):
+            continue
+        gain, (low, _) = _gain(_top_tau, scored, p, present)
+        if low > 0 and gain > most:
+            best, most = name, gain
+    return best
+
+
+def _is_eligible(scored: Rows, p: _Floats, present: _Floats) -> bool:
+    return kendall_tau(scored.y, p) >= kendall_tau(scored.y, present) - MOST_LOST
+
+
+def _top_tau(y: _Floats, p: _Floats) -> float:
+    is_top = y >= np.quantile(y, 0.75)
+    return kendall_tau(y[is_top], p[is_top])
+
+
+def _gain(
+    score: Callable[[_Floats, _Floats], float], scored: Rows, p: _Floats, present: _Floats
+) -> tuple[float, tuple[float, float]]:
+    """Return by how much a score exceeds that of the present fit, and a paired 90 % bootstrap interval."""
+    rng, y = np.random.default_rng(0), scored.y
+    found = []
+    for _ in range(_N_RESAMPLES):
+        at = rng.integers(len(y), size=len(y))
+        found.append(score(y[at], p[at]) - score(y[at], present[at]))
+    low, high = np.nanquantile(found, [0.05, 0.95])
+    return score(y, p) - score(y, present), (float(low), float(high))
+
+
+def _row(name: str, scored: Rows, p: _Floats, present: _Floats) -> list[str]:
+    y = scored.y
+    error = p - y
+    is_first, is_best = p >= np.quantile(p, 0.9), y >= np.quantile(y, 0.9)
+    full = np.isin(scored.config_id, full_rows(scored, epoch=int(scored.epoch.max())).config_id)
+    differences = []
+    for score in (kendall_tau, _top_tau):
+        gain, (low, high) = _gain(score, scored, p, present)
+        differences.append("–" if name == _PRESENT else f"{gain:+.3f} ({low:+.3f} to {high:+.3f})")
+    return [
+        name,
+        f"{kendall_tau(y, p):.3f}",
+        differences[0],
+        f"{_top_tau(y, p):.3f}",
+        differences[1],
+        f"{error[is_first].mean():+.2f}",
+        f"{error[is_best].mean():+.2f}",
+        f"{np.abs(error[is_first]).mean():.2f}",
+        f"{kendall_tau(y[full], p[full]):.3f}",
+        "–" if name == _PRESENT else "yes" if _is_eligible(scored, p, present) else "no",
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    parser = runs_parser("top_fits", __doc__, example="runs/ --split split.json --params tuned/params.json")
+    parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
+    parser.add_argument("--out", type=Path, help="a file for surrogate.figures --fits")
+    others = [name for name in FITS if name != _PRESENT]
+    parser.add_argument("--fits", nargs="+", default=others, help=f"beside the present one: {', '.join(others)}")
+    parser.add_argument("--folds", type=int, default=5, help="of the cross-validation (%(default)s)")
+    given = parser.parse_args(argv)
+
+    def work() -> str:
+        if unknown := [name for name in given.fits if name not in FITS]:
+            raise UnknownName.of("fit", unknown[0], others)
+        fits = {name: FITS[name] for name in dict.fromkeys([_PRESENT, *given.fits])}
+        settings = read_params(given.params).get(MAIN, _SETTINGS) if given.params else _SETTINGS
+        settings = replace(settings, top_weight=0.0)
+        data = read_with_split(given.runs, given.split)
+        found = compare_fits(*data, settings=settings, fits=fits, n_folds=given.folds)
+        if given.out:
+            write_text(given.out, sealed_text(found))
+        return f"{fits_text(found)}\n\n{found['n_configs']} configs, {given.folds} folds; {found['verdict']}"
+
+    return run_command("surrogate.top_fits", work)
+
+
+def fits_text(found: Mapping[str, Any]) -> str:  # Any: JSON
+    """Return the table as Markdown."""
+    lines = [found["columns"], ["---"] * len(found["columns"]), *found["rows"]]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""The figures of a release: a number where it was measured, and the final test set only when it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jahs.files.tables import take, write_table
+from jahs.schema import CONFIG_TABLE_COLUMNS, SOURCE_DEFAULTS
+from jahs.spaces.columns import rows
+from splits.final import FinalTest, n_reads, write_final
+from splits.split import write_split
+from surrogate import figures as command
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import assemble, by_part
+from surrogate.judging.figure_file import read_figures
+from surrogate.judging.sources import leave_sources_out
+from surrogate.models.model import ForestSettings
+from tests.releases import make_release
+from tests.surrogate.landscape import PROTOCOL, TASK, measurements, split_of, write_folder
+
+SETTINGS = ForestSettings(n_trees=6, max_depth=3)
+WITH_FINAL = measurements(8)
+MEMBERS = take(WITH_FINAL.configs, np.flatnonzero(WITH_FINAL.configs["config_index"] >= 27 * 7)[:20])
+
+
+def without_members() -> Measurements:
+    ids = WITH_FINAL.configs["config_id"][~np.isin(WITH_FINAL.configs["config_id"], MEMBERS["config_id"])]
+    tables = {
+        name: take(table, np.isin(table["config_id"], ids))
+        for name, table in (
+            ("configs", WITH_FINAL.configs), ("runs", WITH_FINAL.runs), ("profile", WITH_FINAL.profile)
+        )
+    }  # fmt: skip
+    return replace(WITH_FINAL, **tables)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    folder = write_folder(tmp_path / "runs", WITH_FINAL)
+    write_split(folder / "split.json", split_of(without_members()))
+    configs = tuple(rows(MEMBERS))
+    write_final(
+        folder / "split.json",
+        FinalTest(task=TASK.name, protocol=PROTOCOL, configs=configs, groups=("uniform",) * 20, seeds=(0, 1)),
+    )
+    return folder
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    facts = {"protocol": PROTOCOL, "split": split_of(without_members()).digest}
+    quality = {"metrics": {"valid_acc": {"settings": {"n_trees": 6, "max_depth": 3}}}}
+    return make_release(tmp_path / "release", task=TASK.name, facts=facts, quality=quality)
+
+
+def call(runs: Path, release: Path, out: Path, *more: str) -> int:
+    return command.main(
+        [str(runs), "--split", str(runs / "split.json"), "--release", str(release), "--out", str(out), *more]
+    )
+
+
+def test_the_final_test_set_is_read_only_when_it_is_asked_for_and_then_counted(
+    runs: Path, release: Path, tmp_path: Path
+) -> None:
+    assert call(runs, release, tmp_path / "one.json") == 0
+    found = read_figures(tmp_path / "one.json")
+    assert (found["final"], found["n_reads"], n_reads(runs / "split.json")) == (None, 0, 0)
+    assert found["final_counts"] == {"uniform": 20}
+    assert found["ordinary"]["mae"]["value"] is None
+    assert "are needed" in found["ordinary"]["mae"]["missing"]
+    assert found["search"]["missing"] == "no config that this release proposed is trained; propose and train `best`"
+    assert 0 <= found["refits"]["overlap"]["value"] <= 1
+    assert found["sizes"]["measured"]["value"] is None
+    assert call(runs, release, tmp_path / "two.json", "--read-final") == 0
+    found = read_figures(tmp_path / "two.json")
+    assert (found["final"]["n_configs"], found["n_reads"]) == (20, 1)
+
+
+def test_a_release_of_another_split_is_refused_before_anything_is_read(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = make_release(tmp_path / "other", task=TASK.name, facts={"protocol": PROTOCOL, "split": "0" * 16})
+    assert call(runs, other, tmp_path / "out.json", "--read-final") == 2
+    assert "was made from other data; name the release of this split" in capsys.readouterr().err
+    assert n_reads(runs / "split.json") == 0
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_release_of_the_split_that_was_extended_is_judged_too(runs: Path, tmp_path: Path) -> None:
+    split = split_of(without_members())
+    facts = {"protocol": PROTOCOL, "split": "e" * 16}
+    quality = {"metrics": {"valid_acc": {"settings": {"n_trees": 6, "max_depth": 3}}}}
+    before = make_release(tmp_path / "before", task=TASK.name, facts=facts, quality=quality)
+    write_split(runs / "split.json", replace(split, extends="e" * 16))
+    assert call(runs, before, tmp_path / "out.json") == 0
+
+
+def test_every_source_is_left_out_in_turn() -> None:
+    measured = measurements(14)
+    n = len(measured.configs["config_id"])
+    columns = {name: np.full(n, value) for name, value in SOURCE_DEFAULTS.items()}
+    columns["source"] = np.where(np.arange(n) % 3 == 0, "best", "uniform")
+    measured = replace(measured, configs={**measured.configs, **columns})
+    parts = by_part(assemble("valid_acc", measured), split_of(measured))
+    found = leave_sources_out("valid_acc", measured, parts, SETTINGS)
+    assert [facts["source"] for facts in found] == ["uniform", "best"]
+    assert all(facts["with"].keys() == facts["without"].keys() == {"r2", "tau"} for facts in found)
+    assert sum(facts["n_train"] for facts in found) == parts["train"].n_configs
+    assert found[1]["with"] != found[1]["without"]
+    one = replace(measured, configs={**measured.configs, "source": np.full(n, "uniform")})
+    assert leave_sources_out("valid_acc", one, parts, SETTINGS) == []
+
+
+def test_configs_that_the_release_proposed_are_judged_by_it(runs: Path, release: Path, tmp_path: Path) -> None:
+    from jahs.release import read_release
+
+    sha = read_release(release).sha256
+    configs = {name: values.copy() for name, values in WITH_FINAL.configs.items()}
+    n = len(configs["config_id"])
+    columns = {name: np.full(n, value) for name, value in SOURCE_DEFAULTS.items()}
+    own = np.isin(configs["config_id"], WITH_FINAL.configs["config_id"][:50])
+    columns |= {"source": np.where(own, "best", "uniform"), "release": np.where(own, sha, "")}
+    write_table(runs / "configs.parquet", {**configs, **columns}, CONFIG_TABLE_COLUMNS)
+    assert call(runs, release, tmp_path / "out.json") == 0
+    found = read_figures(tmp_path / "out.json")
+    assert "ends of a search are trained with two seeds; 8 are needed" in found["search"]["missing"]
+    assert [facts["source"] for facts in found["sources"]] == ["uniform", "best"]

@@ -1,0 +1,116 @@
+"""The figures of the top, on made-up rows whose answers are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jahs.spaces.encoding import encode
+from jahs.spaces.space import space
+from surrogate.data.rows import Rows
+from surrogate.judging.top import (
+    best_tenth,
+    full_rows,
+    overlap,
+    search_gap,
+    seed_sd,
+    size_correlations,
+    top_quarter,
+)
+
+FULL = {"N": 5, "W": 16, "Resolution": 1.0}
+
+
+def rows_of(y: np.ndarray, *, seeds: np.ndarray | None = None, ids: np.ndarray | None = None, **sizes: float) -> Rows:
+    n = len(y)
+    X = encode(space({**FULL, **sizes}).sample_columns(n, seed=0), 9)
+    ids = np.arange(n) if ids is None else ids
+    seeds = np.zeros(n) if seeds is None else seeds
+    return Rows(X=X, y=y.astype(float), config_id=ids.astype(np.uint64), seed=seeds.astype(np.int64))
+
+
+def repeated(truth: np.ndarray, sd: float, *, seed: int = 0) -> Rows:
+    """Every config with two seeds."""
+    rng = np.random.default_rng(seed)
+    n = len(truth)
+    y = np.concatenate([truth + rng.normal(0, sd, n) for _ in range(2)])
+    return rows_of(y, ids=np.tile(np.arange(n), 2), seeds=np.repeat([0, 1], n))
+
+
+def test_rows_at_full_size_are_those_of_one_group_and_one_epoch() -> None:
+    rows = rows_of(np.arange(5.0))
+    assert len(full_rows(rows, epoch=9)) == 5
+    assert len(full_rows(rows, epoch=8)) == 0
+    assert len(full_rows(rows_of(np.arange(5.0), N=3), epoch=9)) == 0
+
+
+def test_the_unit_is_the_pooled_spread_between_seeds() -> None:
+    sd, n = seed_sd(repeated(np.linspace(80, 90, 4000), 0.5))
+    assert sd == pytest.approx(0.5, abs=0.02)
+    assert n == 4000
+    assert seed_sd(rows_of(np.arange(9.0))) == (None, 0)
+
+
+def test_the_best_tenth_is_judged_in_units_of_the_seeds() -> None:
+    truth = np.linspace(50, 90, 4000)
+    rows = repeated(truth, 0.5)
+    predicted = np.tile(truth + 1.0, 2)
+    found = best_tenth(rows, predicted, rows, predicted)
+    assert found["bias"].value == pytest.approx(2.0, abs=0.25)
+    assert found["mae"].value == pytest.approx(2.1, abs=0.25)
+    assert found["mae"].n == 400
+    low, high = found["bias"].interval or (0, 0)
+    assert low < 2 < high < 3
+
+
+@pytest.mark.parametrize(("n", "missing"), [(79, "79 configs at full size; 80 are"), (80, "0 repeated configs among")])
+def test_too_few_configs_or_repeats_give_no_number(n: int, missing: str) -> None:
+    rows = rows_of(np.linspace(50, 90, n))
+    found = best_tenth(rows, rows.y, rows, rows.y)["mae"]
+    assert found.value is None
+    assert missing in found.missing
+    assert top_quarter(rows, rows.y, rows).value is None
+
+
+def test_the_top_quarter_is_a_share_of_what_two_seeds_agree_by() -> None:
+    truth = np.linspace(80, 90, 4000)
+    rows = repeated(truth, 0.7)
+    second = repeated(truth, 0.7, seed=1).y[:4000]  # another training of each predicts as well as the second seed
+    found = top_quarter(rows, np.tile(second, 2), rows)
+    assert found.value == pytest.approx(1.0, abs=0.1)
+    assert found.n == 1000
+    assert top_quarter(rows, -rows.y, rows).value < -1  # type: ignore[operator]
+
+
+def test_the_gap_of_a_search_is_trained_minus_predicted() -> None:
+    trained = [np.array([86.0, 87.0])] * 10
+    found = search_gap(trained, np.full(10, 86.0))
+    assert found.value == pytest.approx(0.5 / np.sqrt(0.5))
+    assert search_gap(trained[:5], np.full(5, 86.0)).value is None
+
+
+def test_refits_that_agree_overlap_and_others_do_not() -> None:
+    rng = np.random.default_rng(0)
+    one = rng.normal(size=2000)
+    same = overlap([one, one.copy(), one.copy()])
+    assert same["overlap"].value == same["tau"].value == 1
+    other = overlap([one, rng.normal(size=2000), rng.normal(size=2000)])
+    assert other["overlap"].value < 0.2  # type: ignore[operator]
+    assert abs(other["tau"].value - -0.5) < 0.5  # type: ignore[operator]
+
+
+def test_correlations_between_sizes_are_measured_and_predicted_on_the_same_pairs() -> None:
+    base = np.linspace(60, 90, 30)
+    small, large = rows_of(base, ids=np.arange(30), N=1), rows_of(base[::-1].copy(), ids=np.arange(30, 60))
+    rows = Rows(
+        X=np.concatenate([small.X, large.X]),
+        y=np.concatenate([small.y, large.y]),
+        config_id=np.concatenate([small.config_id, large.config_id]),
+        seed=np.zeros(60, np.int64),
+    )
+    bases = np.tile(np.arange(30), 2)
+    found = size_correlations(bases, rows, np.tile(base, 2))
+    assert (found["measured"].value, found["predicted"].value) == (pytest.approx(-1), pytest.approx(1))
+    assert found["difference"].value == pytest.approx(2)
+    assert found["difference"].n == 30
+    assert size_correlations(np.arange(60), rows, rows.y)["measured"].value is None

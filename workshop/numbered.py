@@ -1,0 +1,72 @@
+"""Numbered streams of uniform configs: config number i of a stream is a pure function of (seed, i).
+
+A number reads four blocks of one Philox stream that nobody else reads: no two numbers overlap, wherever they are drawn.
+(JAHS-Bench-201 gave every worker a stream of its own by counting the same stream up by one block, and so drew the same
+configs again and again.)
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Final
+
+import numpy as np
+from randomgen import Philox  # type: ignore[import-untyped]  # ships no types
+
+from jahs.errors import InvalidArgument
+from jahs.spaces.columns import Columns
+from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.space import space
+
+__all__ = ["FIDELITY_GROUPS", "FINAL_SEED", "FULL_SEED", "N_GROUPS", "SAMPLE_SEED", "full_range", "sample_range"]
+
+_SIZES: Final = ("N", "W", "Resolution")
+
+SAMPLE_SEED: Final = 20_261
+"""Key of the stream that the recorded configs come from."""
+
+FULL_SEED: Final = 20_262
+"""Key of the stream of configs at full size."""
+
+FINAL_SEED: Final = 20_263
+"""Key of the stream at full size that the final test set comes from."""
+
+FIDELITY_GROUPS: Final = tuple(product(*(PARAMETERS[key].choices for key in _SIZES)))
+"""The 27 values of (N, W, Resolution); number i belongs to the group i mod 27."""
+
+N_GROUPS: Final = len(FIDELITY_GROUPS)
+_WORDS_PER_CONFIG: Final = 16  # four of Philox's blocks; a config needs 14
+
+
+def sample_range(start: int, stop: int, *, seed: int = SAMPLE_SEED) -> Columns:
+    """Return configs number `start` to `stop - 1` as one array per key, the fidelity groups in turn.
+
+    Raises:
+        InvalidArgument: not 0 <= start <= stop, or a negative seed.
+    """
+    columns = _draw(start, stop, seed=seed)
+    groups = np.array(FIDELITY_GROUPS)[np.arange(start, stop) % N_GROUPS]
+    for j, key in enumerate(_SIZES):
+        columns[key] = groups[:, j].astype(columns[key].dtype)
+    return columns
+
+
+def full_range(start: int, stop: int, *, seed: int = FULL_SEED) -> Columns:
+    """Return configs number `start` to `stop - 1` of a stream at full size; raises as `sample_range`."""
+    columns = _draw(start, stop, seed=seed)
+    for key, value in zip(_SIZES, FIDELITY_GROUPS[-1], strict=True):
+        columns[key] = np.full_like(columns[key], value)
+    return columns
+
+
+def _draw(start: int, stop: int, *, seed: int) -> Columns:
+    faults = [
+        f"{name}={value!r} is not an integer >= 0" for name, value in (("start", start), ("seed", seed)) if value < 0
+    ]
+    if stop < start:
+        faults.append(f"stop={stop} is before start={start}")
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+    stream = Philox(key=seed, counter=start * _WORDS_PER_CONFIG // 4, number=4, width=64)
+    words = stream.random_raw(_WORDS_PER_CONFIG * (stop - start)).reshape(-1, _WORDS_PER_CONFIG)
+    return space().columns_from_words(words[:, : len(PARAMETERS)])
