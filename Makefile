@@ -15,6 +15,7 @@ PYTHON ?= python3
 JOBS ?= 2
 TASK ?= fashion_mnist_mini
 EVALUATIONS ?= 20
+TOP_WEIGHT ?= 0
 MINUTES ?= 30
 STUDIES ?= joint fidelity multiobjective baselines truth
 
@@ -50,7 +51,7 @@ test: $(TEST_READY)
 release: $(TEST_READY)
 	$(TEST)/bin/python -m surrogate.renew data/$(TASK)/runs --split data/$(TASK)/split.json \
 	    --recorded data/$(TASK)/search --searches build/searches --out jahs/releases/$(TASK) \
-	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --workers $(JOBS)
+	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --top-weight $(TOP_WEIGHT) --workers $(JOBS)
 
 # A study's logs are of one release, so each release has a folder of its own; finished runs in it are not run again.
 studies: $(TEST_READY)

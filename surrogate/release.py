@@ -146,7 +146,7 @@ def make_release(
         )
         own_settings = {metric: model.settings for metric, model in fitted.items()}
         noise, quality["noise"] = noise_of(measured, split, own_settings, seed=seed)
-        numbers = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds}
+        numbers: dict[str, float] = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds}
         numbers |= {"top_weight": top_weight} if top_weight else {}
         facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)
         models, forests = pack_models(refitted)

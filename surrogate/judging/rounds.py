@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.schema import FINAL_SOURCE, SOURCE_DEFAULTS, SOURCES
+from jahs.schema import FINAL_SOURCE, SOURCES
 from splits.split import Split
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part, join_rows
@@ -63,7 +63,7 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
     order = np.argsort(measured.configs["config_id"])
     at = order[np.searchsorted(measured.configs["config_id"], rows.config_id, sorter=order)]
     source, number, release = (measured.configs[name][at] for name in ("source", "round", "release"))
-    is_listed = ~np.isin(source, [SOURCE_DEFAULTS["source"], FINAL_SOURCE])
+    is_listed = ~np.isin(source, ["uniform", FINAL_SOURCE])
     found = []
     for this in np.unique(number[is_listed]).tolist():
         of_round = is_listed & (number == this)

@@ -41,7 +41,7 @@ def leave_sources_out(
         if not any(counts.values()):
             continue
         own, others = test.take(is_test), train.take(~is_in)
-        facts = {"source": source, **counts, "with": None, "without": None}
+        facts: dict[str, Any] = {"source": source, **counts, "with": None, "without": None}  # Any: JSON
         if counts["n_test"] >= _FEWEST and others.n_configs >= FEWEST_TO_FIT:
             without = fit_surrogate(metric, others, measured.task, settings=settings)
             for name, model in (("with", fitted), ("without", without)):

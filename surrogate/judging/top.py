@@ -32,7 +32,7 @@ __all__ = [
     "top_quarter",
 ]
 
-FEWEST: Final = 8
+FEWEST: Final = 6
 """Configs that a mean, a correlation or a standard deviation needs."""
 
 _N_RESAMPLES: Final = 500
