@@ -15,7 +15,8 @@ from jahs.comparison.terms import StudyTerms, open_terms
 from jahs.errors import ProtocolMismatch
 from jahs.files.atomic import is_running, write_beside
 from jahs.optimizers import make
-from jahs.simulate import Callback, Optimizer, Visible, read_log, visible
+from jahs.simulate import Callback, Optimizer, Visible, visible
+from jahs.simulate.log import read_header
 
 __all__ = ["Run", "check_finished", "code_of", "remove_parts", "run"]
 
@@ -87,7 +88,7 @@ def check_finished(of: Run) -> bool:
     """
     if not Path(of.log).exists():
         return False
-    header = read_log(of.log).header
+    header = read_header(of.log)
     wanted = {"release": _terms_of(of).release, "task": of.task, "budget": of.budget_s, "seed": of.seed, **of.facts}
     faults = [
         f"{name}={header.get(name)!r}, not {value!r}" for name, value in wanted.items() if header.get(name) != value

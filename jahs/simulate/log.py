@@ -13,6 +13,7 @@ import json
 import logging
 import os
 from collections.abc import Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -31,7 +32,7 @@ from jahs.files.strict_json import parse_json
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial
 
-__all__ = ["Log", "LogWriter", "read_log", "read_trials"]
+__all__ = ["Log", "LogWriter", "read_header", "read_log", "read_trials"]
 
 _log = logging.getLogger(__name__)
 _HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None  # Windows has none
@@ -78,6 +79,12 @@ def read_log(path: Path | str) -> Log:
         except ValueError as err:
             raise CorruptFile(f"{path}, line {number} is not a trial: {err}") from err
     return Log(header=header, trials=trials, ending=ending)
+
+
+def read_header(path: Path | str) -> Mapping[str, object]:
+    """Return what was run, without reading the trials; raises as `read_log`."""
+    with closing(_whole_lines(Path(path))) as lines:
+        return _read_header(Path(path), next(lines, b""))
 
 
 def read_trials(path: Path | str) -> list[Trial]:

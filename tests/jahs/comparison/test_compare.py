@@ -18,7 +18,7 @@ from jahs.comparison.compare import compare
 from jahs.comparison.terms import STUDIES, terms
 from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownName
 from jahs.optimizers import make
-from jahs.simulate import Simulation, read_log
+from jahs.simulate import Simulation, Trial, read_log
 from tests.releases import make_release
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -125,6 +125,10 @@ def test_each_log_is_checked_once(quick, tmp_path, mine, monkeypatch):
     found = quick(f"{mine}:Mine", tmp_path / "theirs" / "logs", seeds=2)
     own = sorted((tmp_path / "out" / "logs").rglob("*.jsonl"))
     assert sorted(read) == sorted([*given, *own])
+    parsed, from_dict = [], Trial.from_dict
+    monkeypatch.setattr(Trial, "from_dict", staticmethod(lambda line: parsed.append(line) or from_dict(line)))
+    quick(f"{mine}:Mine", tmp_path / "theirs" / "logs", seeds=2)
+    assert len(parsed) == sum(len(path.read_bytes().splitlines()) - 2 for path in (*given, *own))
     assert {each.name: each.seeds for each in found.standings} == {"Mine": (0, 1), "random_search": (0, 1)}
 
 
