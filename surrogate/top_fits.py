@@ -45,6 +45,7 @@ MOST_LOST: Final = 0.005
 
 _N_SEEDS: Final = 5
 _N_RESAMPLES: Final = 400
+_FEWEST_FULL: Final = 20
 _FAILED: Final = 0.3  # the worst share of the configs, for the fit in two stages
 _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 _PRESENT: Final = "present"
@@ -233,7 +234,7 @@ def _row(name: str, scored: Rows, p: _Floats, present: _Floats) -> list[str]:
         f"{error[is_first].mean():+.2f}",
         f"{error[is_best].mean():+.2f}",
         f"{np.abs(error[is_first]).mean():.2f}",
-        f"{kendall_tau(y[full], p[full]):.3f}",
+        f"{kendall_tau(y[full], p[full]):.3f}" if full.sum() >= _FEWEST_FULL else "not measured yet",
         "–" if name == _PRESENT else "yes" if _is_eligible(scored, p, present) else "no",
     ]
 
