@@ -67,6 +67,7 @@ from surrogate.models.fitting import fit_each, read_params
 from surrogate.models.model import ForestSettings, Surrogate
 from surrogate.numbering import FIRST, number_facts, standing_release
 from surrogate.reference import reference_config
+from surrogate.timing import times_of
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command
 from workshop.folders import commit, package_versions
@@ -122,8 +123,10 @@ def make_release(
     searches = {m: search_facts(history, m, of_data=of_data, settings=settings.get(m, ForestSettings())) for m in parts}
     with _beside(out) as folder:
         replaced = standing_release(out)
+        times = times_of(measured, split)
         fitted, refitted = (
-            fit_each(_training(parts, *more), measured.task, settings, workers=workers) for more in ((), ("valid",))
+            fit_each(_training(parts, *more), measured.task, settings, times=times, workers=workers)
+            for more in ((), ("valid",))
         )
         quality = _quality(measured, split, missing, workers=workers)
         for metric, rows in parts.items():
@@ -132,15 +135,17 @@ def make_release(
             repeats = assemble_repeats(metric, measured)
             facts = metric_facts(fitted[metric], refitted[metric], answered, repeats, seed=seed)
             facts["search"] = searches[metric]
-            own = fitted[metric].settings
-            facts["learning_curve"] = curve_facts(metric, measured, rows, own, n_seeds=curve_seeds, workers=workers)
+            own, features = fitted[metric].settings, fitted[metric].features
+            facts["learning_curve"] = curve_facts(
+                metric, measured, rows, own, features=features, n_seeds=curve_seeds, workers=workers
+            )
             quality["metrics"][metric] = facts
         quality["requirements"] = requirements(
             quality["metrics"],
             n_configs={metric: sum(rows.n_configs for rows in of.values()) for metric, of in parts.items()},
         )
         own_settings = {metric: model.settings for metric, model in fitted.items()}
-        noise, quality["noise"] = noise_of(measured, split, own_settings, seed=seed)
+        noise, quality["noise"] = noise_of(measured, split, own_settings, times=times, seed=seed)
         numbers = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds}
         facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)
         models, forests = pack_models(refitted)

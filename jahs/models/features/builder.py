@@ -26,7 +26,7 @@ from jahs.models.features.cells import CELL_FEATURES, cell_features
 from jahs.models.features.formulas import FORMULAS, Formula, columns_of, parameters_of
 from jahs.models.features.sets import TRENDS, FeatureSet
 from jahs.models.features.signal import SIGNAL_FEATURES, signal_features
-from jahs.models.features.timing import MISH
+from jahs.models.features.timing import DEFAULT_TIMES, MISH, TimeCoefficients
 from jahs.models.features.work import SIZE_KEYS, SIZES, WORK, work_classes, work_table
 from jahs.schema import COLUMNS, CONFIG_KEYS, OPS
 from jahs.spaces.cell import N_CELLS
@@ -102,7 +102,7 @@ class RowBuilder:
         columns: what it builds, in order.
     """
 
-    def __init__(self, columns: Iterable[Column], task: Task) -> None:
+    def __init__(self, columns: Iterable[Column], task: Task, times: TimeCoefficients = DEFAULT_TIMES) -> None:
         self.columns = tuple(columns)
         flags = {column.is_canonical for column in self.columns}
         cells = {flag: cell_features(canonical=flag) for flag in flags}
@@ -121,7 +121,7 @@ class RowBuilder:
         self._varying_formulas = _formulas([self.columns[i] for i in self._varying], arguments)
         self._n_before = first
         self._before, self._behind = Struct(f"={first}f"), Struct(f"={len(self.columns) - end}f")
-        table = work_table(task)
+        table = work_table(task, times)
         self._work, self._n_classes = table.reshape(-1, len(WORK)), table.shape[2]
         self._work_bytes = self._work.tobytes()
         # Costs are those of the cell as it is; a canonical column reads those of the cell that represents its class.
@@ -215,7 +215,7 @@ class FeatureBuilder:
     def __init__(self, features: FeatureSet, task: Task) -> None:
         self.features = features
         self.task = task
-        self._rows = RowBuilder(joint_columns([features])[0], task)
+        self._rows = RowBuilder(joint_columns([features])[0], task, features.times)
 
     def build(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the features, (n, n_columns) float32, of encoded configs, (n, 15) float32.

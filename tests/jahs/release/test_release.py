@@ -235,8 +235,9 @@ def test_a_folder_without_a_manifest_is_no_release(tmp_path):
         lambda m: m["metrics"]["valid_acc"]["transform"].update(slope=0),
         lambda m: m["packs"][0]["features"]["columns"].pop(),
         lambda m: m["packs"][0]["features"]["columns"].append("beauty"),
+        lambda m: m["packs"][0]["features"].update(times={"forward": {}, "backward": {}, "share_forward": -1}),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_models_that_do_not_fit_together_are_refused(copy, change):
     edit_json(copy, change, name="models.json")
