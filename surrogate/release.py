@@ -341,18 +341,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add_fewest(parser)
     add_workers(parser, 2)
-    given = parser.parse_args(argv)
+    given = vars(parser.parse_args(argv))
+    runs, split, out = (given.pop(name) for name in ("runs", "split", "out"))
 
     def work() -> object:
-        quality = make_release(
-            *read_with_split(given.runs, given.split),
-            given.out,
-            params=given.params,
-            fewest=given.fewest,
-            seed=given.seed,
-            curve_seeds=given.curve_seeds,
-            workers=given.workers,
-        )
+        quality = make_release(*read_with_split(runs, split), out, **given)
         return {"configs": quality["data"]["configs"], "metrics": sorted(quality["metrics"])}
 
     return run_command("surrogate.release", work)
