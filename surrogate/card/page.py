@@ -203,8 +203,9 @@ def _metrics(quality: Facts) -> Iterator[str | Block]:
         yield metric
         yield Text(f"{METRICS[metric].description} {_made(facts)}")
         yield from plots_of(metric, facts)
-        yield from _search(facts["search"])
-        yield from _curve(facts["learning_curve"])
+        for name, shown in (("search", _search), ("learning_curve", _curve)):
+            if facts[name] is not None:
+                yield shown(facts[name])
         if facts["test"] is not None:
             cuts = facts["test"]["cuts"]
             groups = [name for name in cuts if name.startswith("N=")]
@@ -222,12 +223,10 @@ def _made(facts: Facts) -> str:
     )
 
 
-def _search(found: Facts | None) -> Iterator[Block]:
-    if found is None:
-        return
+def _search(found: Facts) -> Text:
     chosen, largest = found["chosen"], max(found["sizes"], key=lambda size: size["n_nodes"])
     verdict = "beats" if found["beats_default"] else "does not beat"
-    yield Text(
+    return Text(
         f"Search for settings: {len(found['evaluations'])} evaluations on {found['n_valid_configs']} validation "
         f"configs. The best {verdict} the default settings (tau {_score(found['default_tau'])}). Of forests with up to "
         f"{largest['n_nodes']:,} nodes (tau {_score(largest['tau'])}), the smallest with practically the same score "
@@ -236,9 +235,7 @@ def _search(found: Facts | None) -> Iterator[Block]:
     )
 
 
-def _curve(found: Facts | None) -> Iterator[Block]:
-    if found is None:
-        return
+def _curve(found: Facts) -> Text:
     sizes = sorted({point["n_configs"] for point in found["points"]})
     known = sorted(found["predictions"].items(), key=lambda item: (item[0] != "tau", item[0] != "r2"))
     lines = [
@@ -247,7 +244,7 @@ def _curve(found: Facts | None) -> Iterator[Block]:
         for name, p in known
     ]
     lines += [f"{name}: not extrapolated, {reason}" for name, reason in found["not_predicted"].items()]
-    yield Text(
+    return Text(
         f"Learning curve: {len(found['points'])} fits to {sizes[0]:,} to {sizes[-1]:,} training configs, scored on the "
         f"validation configs; {'; '.join(lines)}."
     )

@@ -60,11 +60,6 @@ def some_configs(measured: Measurements, n: int) -> Measurements:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_folder(tmp_path_factory.mktemp("data") / "runs", MEASURED)
-
-
-@pytest.fixture(scope="module")
 def made(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     params = write_params(folder / "tuned", read_measurements(runs))
