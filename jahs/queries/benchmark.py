@@ -1,5 +1,7 @@
 """The benchmark that a researcher imports: how well a config does, and what it costs, at any epoch.
 
+Over 300 lines: it is the class that users read, and most of its lines are the documentation of its methods.
+
     bench = jahs.Benchmark("fashion_mnist_mini")
     config = bench.sample(seed=0)
     bench.query(config, at=5).valid_acc

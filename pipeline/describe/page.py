@@ -1,4 +1,7 @@
-"""What the page says: a document of tables and figures about a folder of runs."""
+"""What the page says: a document of tables and figures about a folder of runs.
+
+Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
+"""
 
 from __future__ import annotations
 

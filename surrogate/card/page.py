@@ -1,7 +1,6 @@
 """Show the quality of a release: as Markdown, or as one HTML page with plots that needs no network.
 
-python -m surrogate.card RELEASE            # Markdown, on the terminal
-python -m surrogate.card RELEASE --out DIR  # DIR/quality.md and DIR/quality.html
+Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
 """
 
 from __future__ import annotations
@@ -15,20 +14,19 @@ from typing import Any, Final, TypeAlias
 import matplotlib as mpl
 
 from jahs.errors import CorruptFile, MissingData, UnknownFormat
-from jahs.release import Release, read_release
+from jahs.release import Release
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import caveats_of
 from jahs.tasks.metrics import METRICS
 from surrogate.card.plots import plots_of
 from surrogate.judging.quality import FULL_SIZE, QUALITY_FORMAT
-from workshop.command import new_parser, run_command
 from workshop.folders import write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import style
 
-__all__ = ["card", "main", "noise_blocks", "write_card"]
+__all__ = ["card", "noise_blocks", "write_card"]
 
 Facts: TypeAlias = Mapping[str, Any]
 """JSON."""
@@ -381,19 +379,3 @@ def _amount(value: float | None, metric: str, *, is_signed: bool = False) -> str
     sign = "+" if is_signed else ""
     unit = METRICS[metric].unit
     return "–" if value is None else f"{value:{sign}.3g} {'points' if unit == '%' else unit}"
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
-    parser = new_parser("surrogate.card", __doc__, example="jahs/releases/fashion_mnist_mini --out card/")
-    parser.add_argument("release", type=Path, help="a release folder")
-    parser.add_argument("--out", type=Path, help="a folder for quality.md and quality.html")
-    given = parser.parse_args(argv)
-
-    def work() -> str:
-        release = read_release(given.release)
-        if given.out is None:
-            return to_markdown(card(release), has_figures=False)
-        return "\n".join(str(path) for path in write_card(release, given.out))
-
-    return run_command("surrogate.card", work)

@@ -18,10 +18,11 @@ from jahs.release import read_release
 from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from splits.split import write_split
-from surrogate import release
+from surrogate import packing, release
 from surrogate.data.measurements import Measurements, read_measurements, read_with_split
 from surrogate.data.rows import assemble, by_part
-from surrogate.release import make_release, release_answers
+from surrogate.packing import release_answers
+from surrogate.release import make_release
 from surrogate.timing import times_of
 from surrogate.tune import data_of
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
@@ -300,7 +301,7 @@ def test_a_release_stays_as_it_is_if_the_new_one_is_too_large_or_answers_otherwi
     assert release.main([*arguments(runs, made / "one"), *options]) == 2
     assert "more than 1,000; tune with fewer --trees" in capsys.readouterr().err
     monkeypatch.undo()
-    monkeypatch.setattr(release, "release_answers", lambda found, metric, X: np.zeros(len(X)))
+    monkeypatch.setattr(packing, "release_answers", lambda found, metric, X: np.zeros(len(X)))
     assert release.main([*arguments(runs, made / "one"), *options]) == 2
     assert "does not answer as its model" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in (made / "one").iterdir()} == before
