@@ -113,12 +113,13 @@ def compare(
     in_processes = [each for name, spec in named for each in runs_of(name, spec, code_of(spec))]
     in_processes += [each for name in names if name in OPTIMIZERS for each in runs_of(name, name, None)]
     here = [(each, factory) for name, factory in objects for each in runs_of(name, name, _code_of_object(factory))]
-    foreign = _read_foreign(paths, folder)
+    foreign, refused_before = _read_foreign(paths, folder)
     _run(in_processes, here, workers=workers, limit_s=limit_s, progress=progress)
 
     own_logs = [Path(each.log) for each in (*in_processes, *(of for of, _ in here))]
-    claims, refused = read_claims([*own_logs, *foreign], opened=lambda of: open_benchmark(of, folder, "numpy"))
-    refused += _drop_repeated(claims)
+    claims, refused = read_claims(own_logs, opened=lambda of: open_benchmark(of, folder, "numpy"))
+    claims = {**claims, **foreign}
+    refused += [*refused_before, *_drop_repeated(claims)]
     boards = boards_of(claims.values())
     standings = standings_of({path: of for path, of in claims.items() if of.terms == boards[0].terms}, terms)
     ours = tuple(name for name, _ in (*named, *objects))
@@ -187,29 +188,33 @@ def _unique(ours: Sequence[str], baselines: Sequence[str]) -> list[str]:
     return names
 
 
-def _read_foreign(paths: Sequence[Path], release: Path | None) -> list[Path]:
-    """Return the given logs; at least one of each path must be valid."""
-    found: list[Path] = []
+def _read_foreign(paths: Sequence[Path], release: Path | None) -> tuple[dict[Path, Claim], list[Refusal]]:
+    """Return the claims of the given logs, at least one of each path, and the logs that are refused."""
+    found: dict[Path, Claim] = {}
+    refused: list[Refusal] = []
     for path in paths:
-        logs = find_logs([path])
-        claims, refused = read_claims(logs, opened=lambda of: open_benchmark(of, release, "numpy"))
+        claims, faulty = read_claims(find_logs([path]), opened=lambda of: open_benchmark(of, release, "numpy"))
         if not claims:
-            raise ProtocolMismatch(f"{path} has no valid log; {refused[0].path}: {refused[0].fault}")
-        found += logs
-    return found
+            raise ProtocolMismatch(f"{path} has no valid log; {faulty[0].path}: {faulty[0].fault}")
+        found |= claims
+        refused += faulty
+    return found, refused
 
 
 def _drop_repeated(claims: dict[Path, Claim]) -> list[Refusal]:
-    """Remove logs of an optimiser and a seed that an earlier log has, under the same terms; return them."""
+    """Remove copies of an earlier log, and logs of its optimiser and seed under the same terms; return them."""
+    runs: dict[str, Path] = {}
     first: dict[tuple[Terms, str, str, int], Path] = {}
     refused = []
     for path, claim in list(claims.items()):
-        before = first.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)
-        if before != path:
-            del claims[path]
-            refused.append(
-                Refusal(path=str(path), fault=f"{before} has another run of {claim.name}, seed {claim.seed}")
-            )
+        if (before := runs.setdefault(claim.digest, path)) != path:
+            fault = f"the same run as {before}"
+        elif (before := first.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)) != path:
+            fault = f"{before} has another run of {claim.name}, seed {claim.seed}"
+        else:
+            continue
+        del claims[path]
+        refused.append(Refusal(path=str(path), fault=fault))
     return refused
 
 
