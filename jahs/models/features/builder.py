@@ -153,10 +153,6 @@ class RowBuilder:
         """Return the features of one config as packed float32; the fast path of a query."""
         return self._pack(self._known_of(codes, place), epoch, place[0])
 
-    def build_one(self, codes: Sequence[float], epoch: int, place: Place) -> NDArray[np.float32]:
-        """Return the features, (1, n_columns), of one config."""
-        return np.frombuffer(self.pack(codes, epoch, place), np.float32)[None]
-
     def build_walk(self, codes: Sequence[float], epochs: NDArray[np.int64], place: Place) -> NDArray[np.float32]:
         """Return the features, (n_epochs, n_columns), of one config at several epochs."""
         known = self._known_of(codes, place)

@@ -100,11 +100,6 @@ class FeatureSet:
         if not self.columns or len(set(self.columns)) != len(self.columns):
             raise InvalidArgument(f"feature set {self.name!r}: columns={self.columns} must be some, each once")
 
-    @property
-    def varying(self) -> tuple[int, ...]:
-        """Positions of the columns that change with the epoch."""
-        return tuple(i for i, name in enumerate(self.columns) if name in TRENDS)
-
     def without(self, group: str) -> FeatureSet:
         """Return this set less the columns of `group`, a name in `GROUPS`."""
         columns = _columns_of(group)
