@@ -27,13 +27,13 @@ from pipeline.own_images import data_set_of, read_own_images
 from pipeline.sources import Pool
 from workshop.command import new_parser, run_command
 
-__all__ = ["Settings", "define", "main"]
+__all__ = ["TaskChoice", "define", "main"]
 
 _SHARE: Final = 0.15  # of the images, for each of validation and test
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class TaskChoice:
     """What `define` does: one field per flag, which `--help` explains; None means a share of the images."""
 
     images: Path
@@ -49,7 +49,7 @@ class Settings:
     batch_size: int = 64
 
 
-def define(settings: Settings) -> Task:
+def define(settings: TaskChoice) -> Task:
     """Write a task file and return the task, which is registered in this process.
 
     Raises:
@@ -94,7 +94,7 @@ def define(settings: Settings) -> Task:
     return chosen
 
 
-def _counts(settings: Settings, pool: Pool) -> tuple[int, int, int]:
+def _counts(settings: TaskChoice, pool: Pool) -> tuple[int, int, int]:
     """Return the numbers of training, validation and test images."""
     n_test = len(pool.labels) - pool.n_development
     share = int(_SHARE * pool.n_development)
@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> object:
-        chosen = define(Settings(**vars(given)))
+        chosen = define(TaskChoice(**vars(given)))
         return {"task": chosen.name, "data_set": chosen.data_set, "out": str(given.out)} | {
             f"n_{part}": getattr(chosen, f"n_{part}") for part in SPLIT_PARTS
         }

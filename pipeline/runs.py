@@ -1,4 +1,7 @@
-"""Writing a folder of runs (laid out in `jahs.files.runs`): claimed, made durable one by one, recovered, compacted."""
+"""Writing a folder of runs (laid out in `jahs.files.runs`): claimed, made durable one by one, recovered, compacted.
+
+Over 300 lines: what survives a crash depends on the order of every write, so all writes are in one file.
+"""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ from surrogate.models.candidates import full_size
 from surrogate.models.model import ForestSettings, fit_surrogate
 from surrogate.models.optima import MAIN
 from surrogate.models.refits import held_out_rows, without_sizes
+from surrogate.packing import release_answers
 from surrogate.propose import settings_of
-from surrogate.release import release_answers
 from surrogate.top_fits import read_fits
 from workshop.command import run_command
 from workshop.folders import commit

@@ -9,21 +9,19 @@ part of the release's number moves, and the manifest names the one that it repla
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, cast
 
 import numpy as np
 
 from jahs.errors import MissingData, ProtocolMismatch
-from jahs.files.atomic import write_beside
-from jahs.queries.views import SIZES
-from jahs.release import RELEASE_FORMAT
-from jahs.release.manifest import MANIFEST, Manifest, read_manifest, to_json
-from jahs.spaces.columns import rows
+from jahs.files.tables import take
+from jahs.queries.completing import good_config
+from jahs.release import read_release
+from jahs.release.manifest import Manifest, read_manifest
+from jahs.release.writing import extend_release
 from jahs.spaces.configs import Config
 from splits.split import Split
 from surrogate.command import runs_parser
@@ -33,8 +31,6 @@ from surrogate.numbering import number_facts
 from workshop.command import run_command
 
 __all__ = ["add_reference", "main", "reference_config"]
-
-_QUANTILE: Final = 0.9
 
 
 def reference_config(measured: Measurements, split: Split) -> Config | None:
@@ -48,11 +44,9 @@ def reference_config(measured: Measurements, split: Split) -> Config | None:
     if not len(last):
         return None
     ids, place, counts = np.unique(last.config_id, return_inverse=True, return_counts=True)
-    order = np.lexsort((ids, np.bincount(place, weights=last.y) / counts))
-    chosen = ids[order[math.ceil(_QUANTILE * len(ids)) - 1]]
-    is_chosen = measured.configs["config_id"] == chosen
-    (config,) = rows({name: values[is_chosen] for name, values in measured.configs.items()})
-    return cast("Config", {**config, **SIZES})
+    order = np.argsort(measured.configs["config_id"])
+    configs = take(measured.configs, order[np.searchsorted(measured.configs["config_id"], ids, sorter=order)])
+    return good_config(configs, np.bincount(place, weights=last.y) / counts)
 
 
 def add_reference(measured: Measurements, split: Split, release: Path) -> Manifest:
@@ -77,11 +71,9 @@ def add_reference(measured: Measurements, split: Split, release: Path) -> Manife
         raise MissingData(f"no validation config was trained to epoch {measured.task.max_epoch}; collect more runs")
     if old.facts.get("reference_config") == config:
         return old
-    files = {name: {"sha256": sha256, "size": size} for name, (size, sha256) in old.files.items()}
-    facts = {**old.facts, "reference_config": config}
-    facts |= number_facts(old, replace(old, facts=facts))
-    with write_beside(release / MANIFEST) as beside:
-        beside.write_bytes(to_json({**facts, "task": old.task, "format": RELEASE_FORMAT, "files": files}))
+    facts = {"reference_config": config}
+    facts |= number_facts(old, replace(old, facts={**old.facts, **facts}))
+    extend_release(read_release(release), facts)
     return read_manifest(release)
 
 

@@ -12,7 +12,6 @@ bytes, wherever the folders are, but for the release's number: it goes on from t
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 import os
 import sys
@@ -22,23 +21,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from jahs.errors import CorruptFile, InvalidArgument
+from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder, out_of_space
-from jahs.files.tables import take
-from jahs.models.features import FeatureBuilder
-from jahs.models.forest import Forest, forest_from_xgboost
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.references import build_references
-from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release
+from jahs.release import read_release
 from jahs.release.writing import clear_leftovers, fill_release
 from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import recorded_as
 from splits.split import Split
 from surrogate.command import add_fewest, add_top_weight, add_workers, runs_parser
-from surrogate.data.measurements import Measurements, digest_measurements, read_with_split, trained_configs
+from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import (
     EXACT,
     FEWEST,
@@ -65,15 +58,17 @@ from surrogate.judging.quality import (
     search_facts,
 )
 from surrogate.models.fitting import fit_each, read_params
-from surrogate.models.model import ForestSettings, Surrogate
+from surrogate.models.model import ForestSettings
 from surrogate.numbering import FIRST, number_facts, standing_release
+from surrogate.packing import check_answers, pack_models, recorded_table
 from surrogate.reference import reference_config
+from surrogate.timing import times_of
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command
 from workshop.folders import commit, package_versions
 from workshop.jobs import check_workers
 
-__all__ = ["MOST_BYTES", "check_numbers", "main", "make_release", "pack_models"]
+__all__ = ["MOST_BYTES", "check_numbers", "main", "make_release"]
 
 MOST_BYTES: Final = 15_000_000
 """A release is embedded in the package, so it stays small."""
@@ -127,8 +122,10 @@ def make_release(
     searches = {m: search_facts(history, m, of_data=of_data, settings=settings.get(m, ForestSettings())) for m in parts}
     with _beside(out) as folder:
         replaced = standing_release(out)
+        times = times_of(measured, split)
         fitted, refitted = (
-            fit_each(_training(parts, *more), measured.task, settings, workers=workers) for more in ((), ("valid",))
+            fit_each(_training(parts, *more), measured.task, settings, times=times, workers=workers)
+            for more in ((), ("valid",))
         )
         quality = _quality(measured, split, missing, workers=workers)
         for metric, rows in parts.items():
@@ -137,22 +134,24 @@ def make_release(
             repeats = assemble_repeats(metric, measured)
             facts = metric_facts(fitted[metric], refitted[metric], answered, repeats, seed=seed)
             facts["search"] = searches[metric]
-            own = fitted[metric].settings
-            facts["learning_curve"] = curve_facts(metric, measured, rows, own, n_seeds=curve_seeds, workers=workers)
+            own, features = fitted[metric].settings, fitted[metric].features
+            facts["learning_curve"] = curve_facts(
+                metric, measured, rows, own, features=features, n_seeds=curve_seeds, workers=workers
+            )
             quality["metrics"][metric] = facts
         quality["requirements"] = requirements(
             quality["metrics"],
             n_configs={metric: sum(rows.n_configs for rows in of.values()) for metric, of in parts.items()},
         )
         own_settings = {metric: model.settings for metric, model in fitted.items()}
-        noise, quality["noise"] = noise_of(measured, split, own_settings, seed=seed)
+        noise, quality["noise"] = noise_of(measured, split, own_settings, times=times, seed=seed)
         numbers: dict[str, float] = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds}
         numbers |= {"top_weight": top_weight} if top_weight else {}
         facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)
         models, forests = pack_models(refitted)
-        table = _recorded_table(measured)
+        table = recorded_table(measured)
         fill_release(folder, manifest_facts=facts, models=models, forests=forests, noise=noise, table=table)
-        _check_answers(folder, refitted, parts)
+        check_answers(folder, refitted, parts)
         references, quality["references"] = _references_of(folder, measured.task.name, seed=seed)
         fill_release(folder, manifest_facts=facts, references=references, quality=rounded(quality))
         _check_size(folder)
@@ -190,47 +189,6 @@ def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *
     }
 
 
-def _recorded_table(measured: Measurements) -> RecordedTable:
-    """Return the trained configs with their measurements; configs that are only profiled are left out."""
-    configs, profile = trained_configs(measured), measured.profile
-    profile = take(profile, np.isin(profile["config_id"], configs["config_id"]))
-    return RecordedTable(configs=configs, runs=measured.runs, profile=profile)
-
-
-def pack_models(fitted: Mapping[str, Surrogate]) -> tuple[Models, list[Forest]]:
-    """Return the models of a release, and one forest for each set of features."""
-    sets = list(dict.fromkeys(model.features for model in fitted.values()))
-    members = {features: [m for m, model in fitted.items() if model.features == features] for features in sets}
-    forests = [
-        forest_from_xgboost([json.loads(fitted[m].booster.save_raw("json")) for m in members[features]])
-        for features in sets
-    ]
-    models = Models(
-        costs="exact",
-        packs=tuple(Pack(file=f"forests-{i}.npz", features=features) for i, features in enumerate(sets)),
-        metrics={
-            metric: MetricModel(
-                pack=sets.index(model.features),
-                forest=members[model.features].index(metric),
-                transform=model.transform,
-                target=model.target,
-            )
-            for metric, model in fitted.items()
-        },
-        counts={metric: model.counts for metric, model in fitted.items()},
-    )
-    return models, forests
-
-
-def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the answers of a release's forest for encoded rows, by the numpy engine."""
-    model = release.models.metrics[metric]
-    F = FeatureBuilder(release.models.packs[model.pack].features, release.task).build(X)
-    assert model.transform is not None, "this room writes a transform for every model"
-    values = model.transform.inverse(release.engines("numpy")[model.pack].predict(F, forests=[model.forest])[:, 0])
-    return values * X[:, -1].astype(np.float64) if model.target == "per_epoch" else values
-
-
 def _check_parts(parts: Mapping[str, Mapping[str, Rows]]) -> None:
     if faults := [
         f"{metric}: {rows['train'].n_configs} training configs; a model needs at least {FEWEST_TO_FIT}; collect more"
@@ -265,17 +223,6 @@ def _references_of(release: Path, task: str, *, seed: int) -> tuple[Facts | None
 def _check_size(folder: Path) -> None:
     if (size := sum(path.stat().st_size for path in folder.rglob("*"))) > MOST_BYTES:
         raise InvalidArgument(f"the release has {size:,} bytes, more than {MOST_BYTES:,}; tune with fewer --trees")
-
-
-def _check_answers(folder: Path, fitted: Mapping[str, Surrogate], parts: Mapping[str, Mapping[str, Rows]]) -> None:
-    """Refuse a release whose answers differ from its models', bit for bit."""
-    release = read_release(folder)
-    for metric, model in fitted.items():
-        X = np.concatenate([rows.X for rows in parts[metric].values()])
-        if not np.array_equal(release_answers(release, metric, X), model.predict(X)):
-            raise CorruptFile(
-                f"{metric}: the new release does not answer as its model; this is a bug, please report it"
-            )
 
 
 def _manifest_facts(
@@ -343,19 +290,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_top_weight(parser)
     add_fewest(parser)
     add_workers(parser, 2)
-    given = parser.parse_args(argv)
+    given = vars(parser.parse_args(argv))
+    runs, split, out = (given.pop(name) for name in ("runs", "split", "out"))
 
     def work() -> object:
-        quality = make_release(
-            *read_with_split(given.runs, given.split),
-            given.out,
-            params=given.params,
-            fewest=given.fewest,
-            seed=given.seed,
-            curve_seeds=given.curve_seeds,
-            top_weight=given.top_weight,
-            workers=given.workers,
-        )
+        quality = make_release(*read_with_split(runs, split), out, **given)
         return {"configs": quality["data"]["configs"], "metrics": sorted(quality["metrics"])}
 
     return run_command("surrogate.release", work)

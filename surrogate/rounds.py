@@ -24,7 +24,7 @@ from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.judging.figure_file import read_figures
 from surrogate.judging.rounds import Came, Known, rounds_of
 from surrogate.models.optima import MAIN
-from surrogate.release import release_answers
+from surrogate.packing import release_answers
 from workshop.command import run_command
 from workshop.folders import commit, write_text, writing
 from workshop.pages.document import Block, Document, Section, Table, Text

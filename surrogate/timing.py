@@ -1,4 +1,4 @@
-"""Fit linear models of the time of a network: the coefficients in `jahs.models.features.timing`.
+"""Fit linear models of the time of a network: the coefficients that the features of a task's release weigh terms by.
 
 python -m surrogate.timing RUNS --split SPLIT
 
@@ -10,7 +10,7 @@ the validation part.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable
 from jahs.files.tables import Table
-from jahs.models.features import FeatureBuilder, FeatureSet
-from jahs.models.features.timing import BACKWARD, FORWARD
-from jahs.tasks.definitions import Task
+from jahs.models.features import DEFAULT_TIMES, GROUPS, FeatureBuilder, FeatureSet, TimeCoefficients
+from jahs.models.features.timing import BACKWARD_TERMS, FORWARD_TERMS
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
@@ -28,54 +27,71 @@ from surrogate.data.rows import Rows, assemble, by_part
 from workshop.command import run_command
 from workshop.ranks import kendall_tau
 
-__all__ = ["TimeModel", "fit_times", "main"]
+__all__ = ["TimeFit", "fit_times", "main", "times_of"]
 
 _MS: Final = 1e3
-_SHARE: Final = "share of the time forwards"
+_FEWEST: Final = 2 * len(FORWARD_TERMS)
 
 
-class TimeModel(NamedTuple):
-    """A linear model of a time.
+class TimeFit(NamedTuple):
+    """A linear model of two times.
 
     Attributes:
-        coefficients: milliseconds per term; the share has no unit.
-        tau, error: Kendall's tau and the median relative error on the validation part.
+        times: milliseconds for each term.
+        scores: by column, Kendall's tau and the median relative error on the validation part.
     """
 
-    coefficients: dict[str, float]
-    tau: float
-    error: float
+    times: TimeCoefficients
+    scores: dict[str, tuple[float, float]]
 
 
-def fit_times(measured: Measurements, split: Split) -> dict[str, TimeModel]:
+def fit_times(measured: Measurements, split: Split) -> TimeFit:
     """Fit `forward_time` and `training_time` to the training part of the quiet profile.
 
     Raises:
         InvalidTable: too few configs of a part are profiled; also see `surrogate.data.rows.assemble`.
     """
-    rows = assemble("latency", measured)
-    parts = by_part(rows.take(split.parts_of(rows.config_id) >= 0), split)  # the others may become test configs
-    train, valid = parts["train"], parts["valid"]
+    parts = _profiled(measured, split)
     if faults := [
-        f"{name}: {len(rows)} configs are profiled, {fewest} are needed; python -m pipeline.profile measures them"
-        for name, rows, fewest in (("train", train, 2 * len(FORWARD)), ("valid", valid, 2))
-        if len(rows) < fewest
+        f"{name}: {n} configs are profiled, {fewest} are needed; python -m pipeline.profile measures them"
+        for name, n, fewest in (("train", len(parts["train"]), _FEWEST), ("valid", len(parts["valid"]), 2))
+        if n < fewest
     ]:
         raise InvalidTable("\n".join(faults))
-    forward = [_terms(FORWARD, rows, measured.task) for rows in (train, valid)]
-    found = _fit(list(FORWARD), forward, [_MS * rows.y for rows in (train, valid)])
-    weights = np.array(list(found.coefficients.values()))
-    both = [
-        np.column_stack([terms @ weights, _terms(BACKWARD, rows, measured.task)])
-        for terms, rows in zip(forward, (train, valid), strict=True)
-    ]
-    steps = [_MS * _step_times(measured.profile, rows) for rows in (train, valid)]
-    return {"forward_time": found, "training_time": _fit([_SHARE, *BACKWARD], both, steps)}
+    times, valid = _fitted(measured, parts["train"]), parts["valid"]
+    features = FeatureSet(name="times", columns=GROUPS["time"], is_canonical=False, times=times)
+    predicted = FeatureBuilder(features, measured.task).build(valid.X).T.astype(np.float64)
+    truth = (_MS * valid.y, _MS * _step_times(measured.profile, valid))
+    return TimeFit(
+        times=times,
+        scores={
+            name: (kendall_tau(y, found), float(np.median(np.abs(found / y - 1))))
+            for name, y, found in zip(GROUPS["time"], truth, predicted, strict=True)
+        },
+    )
 
 
-def _terms(names: Iterable[str], rows: Rows, of_task: Task) -> NDArray[np.float64]:
-    features = FeatureSet(name="terms", columns=tuple(names), is_canonical=False)
-    return FeatureBuilder(features, of_task).build(rows.X).astype(np.float64)
+def times_of(measured: Measurements, split: Split) -> TimeCoefficients:
+    """Return the coefficients that the training part gives; the default ones where too few configs are profiled."""
+    if not len(measured.profile["config_id"]) or len(train := _profiled(measured, split)["train"]) < _FEWEST:
+        return DEFAULT_TIMES
+    return _fitted(measured, train)
+
+
+def _profiled(measured: Measurements, split: Split) -> dict[str, Rows]:
+    rows = assemble("latency", measured)
+    return by_part(rows.take(split.parts_of(rows.config_id) >= 0), split)  # the others may become test configs
+
+
+def _fitted(measured: Measurements, train: Rows) -> TimeCoefficients:
+    features = FeatureSet(name="terms", columns=GROUPS["time_terms"], is_canonical=False)
+    columns = FeatureBuilder(features, measured.task).build(train.X).T.astype(np.float64)
+    terms = dict(zip(GROUPS["time_terms"], columns, strict=True))
+    forward = _weights([terms[name] for name in FORWARD_TERMS], _MS * train.y)
+    evaluation = sum(weight * terms[name] for weight, name in zip(forward, FORWARD_TERMS, strict=True))
+    step = _MS * _step_times(measured.profile, train)
+    share, *backward = _weights([evaluation, *(terms[name] for name in BACKWARD_TERMS)], step)
+    return TimeCoefficients(forward=tuple(forward), share_forward=share, backward=tuple(backward))
 
 
 def _step_times(profile: Table, rows: Rows) -> NDArray[np.float64]:
@@ -84,26 +100,30 @@ def _step_times(profile: Table, rows: Rows) -> NDArray[np.float64]:
     return profile["step_time_s"][places].astype(np.float64)
 
 
-def _fit(names: Sequence[str], terms: Sequence[NDArray[np.float64]], times: Sequence[NDArray[np.float64]]) -> TimeModel:
-    """Fit to the first of each pair, the training part, and score on the second."""
+def _weights(terms: Sequence[NDArray[np.float64]], times: NDArray[np.float64]) -> list[float]:
+    """Return the weights >= 0 of terms that give times with the least relative errors.
+
+    Three digits are as many as the measurements have, and the same on every machine.
+    """
     from scipy.optimize import nnls
 
-    train, valid = terms
-    scale = train.max(axis=0)
-    weights, _ = nnls(train / scale / times[0][:, None], np.ones(len(train)))
-    predicted = valid / scale @ weights
-    return TimeModel(
-        coefficients=dict(zip(names, (weights / scale).tolist(), strict=True)),
-        tau=kendall_tau(times[1], predicted),
-        error=float(np.median(np.abs(predicted / times[1] - 1))),
-    )
+    X = np.column_stack(terms)
+    scale = X.max(axis=0)
+    scale[scale == 0] = 1.0  # a term that no config has
+    weights, _ = nnls(X / scale / times[:, None], np.ones(len(times)))
+    return [float(f"{weight:.3g}") for weight in weights / scale]
 
 
-def _page(found: Mapping[str, TimeModel]) -> str:
+def _page(found: TimeFit) -> str:
     lines = []
-    for name, model in found.items():
-        lines += [f"{name}: tau {model.tau:.3f}, median error {100 * model.error:.1f} % on the validation part"]
-        lines += [f"    {term:30} {value:.3g}" for term, value in model.coefficients.items()]
+    for name, (tau, error) in found.scores.items():
+        lines += [f"{name}: tau {tau:.3f}, median error {100 * error:.1f} % on the validation part"]
+    lines += [f"    share of the time forwards     {found.times.share_forward:.3g}"]
+    for part, names, values in (
+        ("forward", FORWARD_TERMS, found.times.forward),
+        ("backward", BACKWARD_TERMS, found.times.backward),
+    ):
+        lines += [f"    {part + ' ' + name:30} {value:.3g}" for name, value in zip(names, values, strict=True)]
     return "\n".join(lines)
 
 

@@ -240,22 +240,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--evaluations", type=int, default=20, help="for each metric (%(default)s)")
     add_workers(parser, 4)
     parser.add_argument("--optimizer", default="pibo", help=f"one of {', '.join(OPTIMIZERS)} (%(default)s)")
-    parser.add_argument("--trees", type=int, default=500, help="in every forest (%(default)s)")
+    parser.add_argument("--trees", dest="n_trees", type=int, default=500, help="in every forest (%(default)s)")
     add_fewest(parser)
-    given = parser.parse_args(argv)
+    given = vars(parser.parse_args(argv))
+    runs, split, out = (given.pop(name) for name in ("runs", "split", "out"))
 
     def work() -> str:
-        found = tune_all(
-            *read_with_split(given.runs, given.split),
-            given.out,
-            metrics=given.metrics,
-            evaluations=given.evaluations,
-            workers=given.workers,
-            optimizer=given.optimizer,
-            n_trees=given.trees,
-            fewest=given.fewest,
-        )
-        return tuning_text(found)
+        return tuning_text(tune_all(*read_with_split(runs, split), out, **given))
 
     return run_command("surrogate.tune", work)
 

@@ -1,7 +1,13 @@
 """A real HTTP server on this machine, for tests of downloads."""
 
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TypeVar
+
+import pytest
+
+Server = TypeVar("Server", bound="LocalServer")
 
 
 class LocalServer:
@@ -21,3 +27,10 @@ class LocalServer:
         self.http.shutdown()
         self.thread.join()
         self.http.server_close()
+
+
+def served(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """Yield a server that is asked without a proxy, and close it."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    yield server
+    server.close()

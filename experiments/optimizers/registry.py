@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 from jahs.optimizers.registry import OPTIMIZERS as OWN
-from jahs.optimizers.registry import Entry, Optimizer, Trait, entry_of, make_from
-from jahs.queries.views import Queryable
-from jahs.simulate import Visible
+from jahs.optimizers.registry import Entry, Trait, entry_of
+from jahs.optimizers.registry import make as make_own
 
 __all__ = ["OPTIMIZERS", "make"]
 
@@ -43,17 +42,5 @@ OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
 """Every optimiser by name."""
 
 
-def make(
-    name: str,
-    view: Queryable | Visible,
-    *,
-    seed: int,
-    objectives: Sequence[str] = ("valid_acc",),
-    **settings: object,
-) -> Optimizer:
-    """Return the optimiser called `name`, as `jahs.optimizers.make` does.
-
-    Raises:
-        MissingDependency: its tool is not installed.
-    """
-    return make_from(OPTIMIZERS, name, view, seed=seed, objectives=objectives, settings=settings)
+make: Final = partial(make_own, registry=OPTIMIZERS)
+"""`jahs.optimizers.make` for every optimiser."""

@@ -1,5 +1,7 @@
 """Check a trial log against the release that it names.
 
+Over 300 lines: a claim is one table of checks, and each check reads what the one before it has parsed.
+
 Every metric of every trial is queried again, and times are checked against the release's training costs. Test
 accuracies are queried only here.
 """

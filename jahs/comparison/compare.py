@@ -205,16 +205,19 @@ def _check_foreign(paths: Sequence[Path], check: Callable[[Path], Claim | Refusa
 
 
 def _drop_repeated(claims: dict[Path, Claim]) -> list[Refusal]:
-    """Remove logs of an optimiser and a seed that an earlier log has, under the same terms; return them."""
+    """Remove copies of an earlier log, and logs of its optimiser and seed under the same terms; return them."""
+    runs: dict[str, Path] = {}
     first: dict[tuple[Terms, str, str, int], Path] = {}
     refused = []
     for path, claim in list(claims.items()):
-        before = first.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)
-        if before != path:
-            del claims[path]
-            refused.append(
-                Refusal(path=str(path), fault=f"{before} has another run of {claim.name}, seed {claim.seed}")
-            )
+        if (before := runs.setdefault(claim.digest, path)) != path:
+            fault = f"the same run as {before}"
+        elif (before := first.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)) != path:
+            fault = f"{before} has another run of {claim.name}, seed {claim.seed}"
+        else:
+            continue
+        del claims[path]
+        refused.append(Refusal(path=str(path), fault=fault))
     return refused
 
 

@@ -1,5 +1,7 @@
 """Downloads that go on where they were cut off, and end in a file that is whole and checked, or in none.
 
+Over 300 lines: a download that resumes is one state machine; split, its states would be spread over files.
+
 What has come is kept beside the file, with the server's mark of the version it is of. The next attempt asks for the
 rest of that version; a server that has another one by then, or that does not know ranges, sends everything again.
 One process at a time: who fetches a file holds a lock on what has come of it.

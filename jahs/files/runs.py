@@ -1,5 +1,7 @@
 """Reading a folder of runs: which configs were trained, and what was measured.
 
+Over 300 lines: it is the one place that knows the layout of a folder of runs, read part by part.
+
     FOLDER/index.json             sha256 of every file below, but of single runs (`jahs.files.index`)
     FOLDER/protocol.json          the protocol's facts and digest; one folder holds one protocol
     FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_TABLE_COLUMNS`)

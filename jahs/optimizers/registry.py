@@ -18,7 +18,7 @@ from jahs.simulate import Optimizer as Driven
 from jahs.simulate import Visible, visible
 from jahs.spaces.seeds import read_seed
 
-__all__ = ["OPTIMIZERS", "Entry", "Optimizer", "Trait", "entry_of", "make", "make_from"]
+__all__ = ["OPTIMIZERS", "Entry", "Optimizer", "Trait", "entry_of", "make"]
 
 
 class Optimizer(Driven, Protocol):
@@ -95,44 +95,30 @@ def make(
     *,
     seed: int,
     objectives: Sequence[str] = ("valid_acc",),
+    registry: Mapping[str, Entry] = OPTIMIZERS,
     **settings: object,
 ) -> Optimizer:
     """Return the optimiser called `name` for a benchmark or a view.
 
     Args:
-        name: one of `OPTIMIZERS`.
+        name: one of `registry`.
         view: the space to search; the optimiser cannot query it.
         seed: seeds the optimiser's choices.
         objectives: metrics to optimise, each in its own direction.
+        registry: optimisers by name.
         settings: settings that replace the optimiser's defaults.
 
     Raises:
         UnknownName: the optimiser, a metric or a setting does not exist; lists the valid names. Optimisers cannot use
             test metrics.
         InvalidArgument: the seed or a setting is out of range, or there are too many objectives.
+        MissingDependency: the optimiser's tool is not installed.
 
     Example:
         >>> import jahs
         >>> view = jahs.Benchmark("fashion_mnist_mini").view(fixed={"N": 1, "W": 4, "Resolution": 0.25})
         >>> len(jahs.Simulation(view, n_trials=20).run(make("hyperband", view, seed=0, eta=4)))
         20
-    """
-    return make_from(OPTIMIZERS, name, view, seed=seed, objectives=objectives, settings=settings)
-
-
-def make_from(
-    registry: Mapping[str, Entry],
-    name: str,
-    view: Queryable | Visible,
-    *,
-    seed: int,
-    objectives: Sequence[str],
-    settings: Mapping[str, object],
-) -> Optimizer:
-    """Return an optimiser of a registry; arguments and errors as in `make`.
-
-    Raises:
-        MissingDependency: its tool is not installed.
     """
     if name not in registry:
         raise UnknownName.of("optimizer", name, registry)

@@ -1,5 +1,7 @@
 """Convert one task of `metric_data.tar` to a folder of runs (see `jahs.files.runs`) and report everything odd.
 
+Over 300 lines: one conversion, step by step in the order in which a table is read.
+
 The rows of `raw` are taken as they are, a model id being one run. What cannot be a run is left out and listed, and
 whatever else is odd is listed, too (`jahs.published.oddities`). Labels of costs are compared with the exact costs, and
 not used.

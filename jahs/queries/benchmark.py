@@ -1,5 +1,7 @@
 """The benchmark that a researcher imports: how well a config does, and what it costs, at any epoch.
 
+Over 300 lines: it is the class that users read, and most of its lines are the documentation of its methods.
+
     bench = jahs.Benchmark("fashion_mnist_mini")
     config = bench.sample(seed=0)
     bench.query(config, at=5).valid_acc
@@ -14,7 +16,7 @@ from dataclasses import asdict
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -140,20 +142,10 @@ class Benchmark(Forms):
         """
         return {"epoch": self.max_epoch if at is None else read_budget(at, self.max_epoch)}
 
-    @overload
-    def sample(self, n: None = None, *, seed: int | None) -> Config: ...
-    @overload
-    def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
-    def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
-        """Return `n` random configs, or one if `n` is not given; from a table, recorded ones.
-
-        Raises:
-            InvalidArgument: `n` is negative, or `seed` is not an integer in 0..2**63-1 or None.
-        """
-        if n is not None and (not is_integer(n) or n < 0):
+    def _sample(self, n: int, seed: int | None) -> list[Config]:
+        if not is_integer(n) or n < 0:
             raise InvalidArgument(f"n={show(n)} is not an integer >= 0")
-        found = self._oracle.sample(1 if n is None else int(n), seed=read_optional_seed(seed))
-        return found[0] if n is None else found
+        return self._oracle.sample(int(n), seed=read_optional_seed(seed))
 
     def query(
         self,

@@ -8,34 +8,33 @@ from __future__ import annotations
 import logging
 import math
 import os
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument
-from jahs.files.atomic import change_folder, out_of_space
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.queryable import Queryable
 from jahs.queries.references import build_references
 from jahs.queries.views import SIZES
-from jahs.release import Release, read_release
-from jahs.release.writing import fill_release
+from jahs.release import read_release
+from jahs.release.writing import extend_release
 from jahs.spaces.columns import Columns, rows
 from jahs.spaces.configs import Config
 
-__all__ = ["add_front"]
+__all__ = ["add_front", "good_config"]
 
 _log = logging.getLogger(__name__)
 _N_CONFIGS: Final = 20_000
 _PIECE: Final = 4000  # configs that a thread is asked for at once
 _SEED: Final = 0
 _N_REFERENCE: Final = 1000
+_QUANTILE: Final = 0.9
 
 
 def add_front(
@@ -66,16 +65,19 @@ def add_front(
             raise InvalidArgument(f"{path}: it has no front: {err}; leave out --with-front") from err
         finally:
             pool.shutdown(cancel_futures=True)  # so that Ctrl-C waits only for what was begun
-    _add(release, {"reference_config": _good_config(bench)}, references=references.to_dict())
+    columns = bench.space.sample_columns(_N_REFERENCE, seed=_SEED)
+    reference = good_config(columns, bench.query_many(columns, metrics=["valid_acc"])["valid_acc"])
+    extend_release(release, {"reference_config": reference}, references=references.to_dict())
     report(f"{release.task.name}: front: written")
 
 
-def _good_config(bench: Benchmark) -> Config:
-    """Return the random config at the 0.9 quantile of validation accuracy, at full size: good, not the best known."""
-    columns = bench.space.sample_columns(_N_REFERENCE, seed=_SEED)
-    order = np.argsort(bench.query_many(columns, metrics=["valid_acc"])["valid_acc"], kind="stable")
-    chosen = order[math.ceil(0.9 * _N_REFERENCE) - 1]
-    (config,) = rows({name: values[chosen : chosen + 1] for name, values in columns.items()})
+def good_config(configs: Columns, accuracy: npt.NDArray[np.float64]) -> Config:
+    """Return the config at the 0.9 quantile of accuracy (nearest rank), at full size: good, not the best known.
+
+    Of equally accurate configs, the first counts as the worse one.
+    """
+    chosen = np.argsort(accuracy, kind="stable")[math.ceil(_QUANTILE * len(accuracy)) - 1]
+    (config,) = rows({name: values[chosen : chosen + 1] for name, values in configs.items()})
     return cast("Config", {**config, **SIZES})
 
 
@@ -96,15 +98,3 @@ def _in_pieces(bench: Benchmark, pool: ThreadPoolExecutor, report: Callable[[int
 
     names = {"metrics": bench.metrics, "space": bench.space, "max_epoch": bench.max_epoch}
     return cast("Queryable", SimpleNamespace(**names, query_many=query_many))
-
-
-def _add(release: Release, facts: Mapping[str, Any], **parts: Any) -> None:  # Any: JSON
-    """Write facts and parts into a release: beside it, then in its place. Other files are linked where possible."""
-    with out_of_space(release.path), change_folder(release.path) as beside:
-        for name in release.manifest.files:
-            (beside / name).parent.mkdir(exist_ok=True)
-            try:
-                os.link(release.path / name, beside / name)
-            except OSError:  # a file system without links
-                shutil.copy2(release.path / name, beside / name)
-        fill_release(beside, manifest_facts={**release.facts, **facts, "task": release.manifest.task}, **parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +15,7 @@ from jahs.queries.queryable import At
 from jahs.spaces.columns import Configs
 from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import show
+from jahs.spaces.sampling import Sampler
 from jahs.spaces.seeds import Seeds, read_seeds
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import Metric
@@ -23,7 +24,7 @@ from jahs.tasks.objectives import objective_matrix, read_objectives
 __all__ = ["Forms"]
 
 
-class Forms(ABC):
+class Forms(Sampler):
     """A benchmark or a view, which read configs and fidelities and answer for them row by row.
 
     Attributes:

@@ -1,6 +1,8 @@
 """What results in several objectives are compared with: for each combination of metrics a Pareto front, its ideal and
 nadir points, and the frozen reference point of the hypervolume.
 
+Over 300 lines: the search for fronts and the objects that it gives are one format, `references.json`.
+
 The combinations are the validation accuracy with one or two costs. A front is the best that is known of a release, not
 what is possible: random configs first, then every neighbour of what is on a front, again and again. In each objective
 the reference point lies a tenth of the front's range beyond its nadir, or at the median of the random configs where

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from jahs.errors import InvalidArgument, JahsError, UnknownFormat
 from jahs.models.bounds import BoundedTransform
-from jahs.models.features import FEATURES_VERSION, FeatureSet
+from jahs.models.features import FEATURES_VERSION, FeatureSet, joint_times
 from jahs.tasks.metrics import METRICS, Metric
 
 __all__ = ["MODELS_FORMAT", "Costs", "MetricModel", "Models", "Pack", "Target"]
@@ -93,6 +93,10 @@ class Models:
     def __post_init__(self) -> None:
         """Refuse models that cannot be asked, every fault at once."""
         faults = []
+        try:
+            joint_times([pack.features for pack in self.packs])
+        except InvalidArgument as err:
+            faults.append(str(err))
         if self.costs not in get_args(Costs):
             faults.append(f"costs={self.costs!r} is not one of {', '.join(get_args(Costs))}")
         for name, model in self.metrics.items():
@@ -120,17 +124,6 @@ class Models:
 
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
         """Return the models as JSON can hold them."""
-        packs = [
-            {
-                "file": pack.file,
-                "features": {
-                    "name": pack.features.name,
-                    "columns": list(pack.features.columns),
-                    "is_canonical": pack.features.is_canonical,
-                },
-            }
-            for pack in self.packs
-        ]
         metrics = {
             name: {
                 "place": place,
@@ -146,7 +139,7 @@ class Models:
             "format": MODELS_FORMAT,
             "features_version": FEATURES_VERSION,
             "costs": self.costs,
-            "packs": packs,
+            "packs": [{"file": pack.file, "features": pack.features.to_dict()} for pack in self.packs],
             "metrics": metrics,
             "counts": dict(self.counts),
         }
@@ -166,7 +159,10 @@ class Models:
             metrics = dict(sorted(state["metrics"].items(), key=lambda item: item[1].get("place", _MOST_METRICS)))
             return cls(
                 costs=state["costs"],
-                packs=tuple(_pack(pack) for pack in _sequence(state["packs"])),
+                packs=tuple(
+                    Pack(file=str(pack["file"]), features=FeatureSet.from_dict(pack["features"]))
+                    for pack in _sequence(state["packs"])
+                ),
                 metrics=MappingProxyType({name: _model(entry) for name, entry in metrics.items()}),
                 counts=MappingProxyType(dict(state.get("counts", {}))),
             )
@@ -196,14 +192,6 @@ def _check_versions(state: Mapping[str, Any]) -> None:
             f"models that read features of version {found!r}; this version of jahs builds version {FEATURES_VERSION}: "
             "install the jahs that wrote the release, or write the release again"
         )
-
-
-def _pack(entry: Mapping[str, Any]) -> Pack:
-    features = entry["features"]
-    chosen = FeatureSet(
-        name=str(features["name"]), columns=tuple(features["columns"]), is_canonical=features["is_canonical"] is True
-    )
-    return Pack(file=str(entry["file"]), features=chosen)
 
 
 def _model(entry: Mapping[str, Any]) -> MetricModel:

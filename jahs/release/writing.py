@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder, out_of_space
@@ -14,35 +15,44 @@ from jahs.files.hashing import sha256_file
 from jahs.models.forest import Forest, save_forest, save_mapped_forest
 from jahs.release.manifest import MANIFEST, RELEASE_FORMAT, to_json
 from jahs.release.models import Models
+from jahs.release.reading import Release
 from jahs.release.table import RecordedTable, write_table_npz
 from jahs.tasks.definitions import task
 
-__all__ = ["clear_leftovers", "fill_release", "write_release"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # type checkers alone see it
+
+__all__ = ["Parts", "clear_leftovers", "extend_release", "fill_release", "write_release"]
 
 _OURS: Final = ("format", "files")
 
 
-def write_release(
-    path: Path,
-    *,
-    manifest_facts: Mapping[str, Any],  # Any: JSON, here and below
-    models: Models | None = None,
-    forests: Sequence[Forest] = (),
-    noise: Mapping[str, Any] | None = None,
-    table: RecordedTable | None = None,
-    references: Mapping[str, Any] | None = None,
-    quality: Mapping[str, Any] | None = None,
-) -> None:
-    """Write a release folder; an older release there is replaced.
+class Parts(TypedDict, total=False):
+    """The parts of a release, each in a file of its own.
 
-    Args:
-        path: the folder, whose parent exists.
-        manifest_facts: what it is: `task`, and version, source, protocol, seed, versions, commit, command.
+    Attributes:
         models: of every learned metric. A pack whose file does not end in .npz becomes a folder that is mapped.
         forests: those of each pack of `models`, in its order.
         noise: `NoiseModel.to_dict()`.
         table: the recorded runs.
         references, quality: as JSON can hold them.
+    """
+
+    models: Models
+    forests: Sequence[Forest]
+    noise: Mapping[str, Any] | None  # Any: JSON, here and below
+    table: RecordedTable | None
+    references: Mapping[str, Any] | None
+    quality: Mapping[str, Any] | None
+
+
+def write_release(path: Path, *, manifest_facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
+    """Write a release folder; an older release there is replaced.
+
+    Args:
+        path: the folder, whose parent exists.
+        manifest_facts: what it is: `task`, and version, source, protocol, seed, versions, commit, command.
+        **parts: see `Parts`.
 
     Raises:
         InvalidArgument: facts, models and forests do not fit together, or the folder holds something else.
@@ -52,45 +62,47 @@ def write_release(
     if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
         raise InvalidArgument(f"{path} exists and is not a release; choose another folder, or empty it")
     with out_of_space(path), change_folder(path) as beside:
-        fill_release(
-            beside,
-            manifest_facts=manifest_facts,
-            models=models,
-            forests=forests,
-            noise=noise,
-            table=table,
-            references=references,
-            quality=quality,
-        )
+        fill_release(beside, manifest_facts=manifest_facts, **parts)
 
 
-def fill_release(
-    folder: Path,
-    *,
-    manifest_facts: Mapping[str, Any],  # Any: JSON, here and below
-    models: Models | None = None,
-    forests: Sequence[Forest] = (),
-    noise: Mapping[str, Any] | None = None,
-    table: RecordedTable | None = None,
-    references: Mapping[str, Any] | None = None,
-    quality: Mapping[str, Any] | None = None,
-) -> None:
+def extend_release(release: Release, facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
+    """Write facts and parts into a release that is whole: beside it, then in its place.
+
+    Other files are linked where possible.
+
+    Raises:
+        MissingData, CorruptFile: the release is damaged.
+        InvalidArgument, UnknownName, OutOfSpace: as `write_release`; the release stays as it was.
+    """
+    release.verify()  # the new manifest vouches for its files again
+    with out_of_space(release.path), change_folder(release.path) as beside:
+        for name in release.manifest.files:
+            (beside / name).parent.mkdir(exist_ok=True)
+            try:
+                os.link(release.path / name, beside / name)
+            except OSError:  # a file system without links
+                shutil.copy2(release.path / name, beside / name)
+        fill_release(beside, manifest_facts={**release.facts, **facts, "task": release.manifest.task}, **parts)
+
+
+def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
     """Write some parts of a release into a folder, and a manifest of every file in it; see `write_release`.
 
     Raises:
         InvalidArgument, UnknownName: as `write_release`.
     """
+    if unknown := parts.keys() - Parts.__annotations__.keys():
+        raise TypeError(f"{', '.join(sorted(unknown))}: a release has the parts {', '.join(Parts.__annotations__)}")
+    models, forests = parts.get("models"), parts.get("forests", ())
     _check(manifest_facts, models, forests)
-    parts: dict[str, Mapping[str, Any] | None] = {
-        "models": None if models is None else {**models.to_dict(), "task": manifest_facts["task"]}
-    }
-    parts |= {"noise": noise, "references": references, "quality": quality}
-    for name, content in parts.items():
-        if content is not None:
+    if models is not None:
+        (folder / "models.json").write_bytes(_json("models", {**models.to_dict(), "task": manifest_facts["task"]}))
+    for name in ("noise", "references", "quality"):
+        if (content := parts.get(name)) is not None:
             (folder / f"{name}.json").write_bytes(_json(name, content))
     for pack, forest in zip(() if models is None else models.packs, forests, strict=True):
         (save_mapped_forest if pack.is_mapped else save_forest)(forest, folder / pack.file)
-    if table is not None:
+    if (table := parts.get("table")) is not None:
         write_table_npz(folder / "table.npz", table)
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
     files = {

@@ -16,7 +16,7 @@ import secrets
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, cast, overload
+from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, rows
 from jahs.spaces.configs import Config, unknown_key_faults, validate
 from jahs.spaces.parameters import PARAMETERS, Parameter, Value, is_integer, show
+from jahs.spaces.sampling import Sampler
 from jahs.spaces.seeds import read_seed
 
 __all__ = ["GROUPS", "MOST_ROWS", "STEP", "Space", "space"]
@@ -47,7 +48,7 @@ MOST_ROWS: Final = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Space:
+class Space(Sampler):
     """The joint space, or the part of it where some keys are fixed. Made by `jahs.space()`.
 
     Attributes:
@@ -162,19 +163,8 @@ class Space:
             raise InvalidConfig(faults)
         return clean
 
-    @overload
-    def sample(self, n: None = None, *, seed: int | None) -> Config: ...
-    @overload
-    def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
-    def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
-        """Return `n` random configs, or one if `n` is not given; see `sample_columns`.
-
-        Example:
-            >>> space().sample(3, seed=0)[:2] == space().sample(2, seed=0)
-            True
-        """
-        configs = rows(self.sample_columns(1 if n is None else n, seed=seed))
-        return configs[0] if n is None else configs
+    def _sample(self, n: int, seed: int | None) -> list[Config]:
+        return rows(self.sample_columns(n, seed=seed))
 
     def sample_columns(self, n: int, *, seed: int | None) -> Columns:
         """Return `n` random configs as one array per key.

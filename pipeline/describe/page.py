@@ -1,4 +1,7 @@
-"""What the page says: a document of tables and figures about a folder of runs."""
+"""What the page says: a document of tables and figures about a folder of runs.
+
+Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
+"""
 
 from __future__ import annotations
 
@@ -211,34 +214,19 @@ def _profile(measured: Measured) -> Iterator[str | Block]:
 
 
 def _results(measured: Measured) -> Iterator[str | Block]:
-    yield "Learning curves"
-    yield Figure(
-        name="curves",
-        caption=_ABOUT_CURVES,
-        alt="Validation accuracy by epoch in every fidelity group",
-        drawing=plots.learning_curves(measured),
-    )
-    yield "Accuracies at the last epoch"
-    yield Figure(
-        name="accuracies",
-        caption="Cumulative share of configs by accuracy at the last epoch.",
-        alt="Share of configs up to each accuracy",
-        drawing=plots.distributions(measured),
-    )
-    yield "What each parameter does"
-    yield Figure(
-        name="effects",
-        caption=_ABOUT_EFFECTS,
-        alt="Validation accuracy by the value of each parameter",
-        drawing=plots.marginal_effects(measured),
-    )
-    yield "Accuracy against work"
-    yield Figure(
-        name="work",
-        caption="Validation accuracy at the last epoch against multiply-adds; each point is a config.",
-        alt="Validation accuracy against multiply-adds",
-        drawing=plots.accuracy_against_work(measured),
-    )
+    of_work = "Validation accuracy at the last epoch against multiply-adds; each point is a config."
+    for title, name, caption, alt, draw in (
+        ("Learning curves", "curves", _ABOUT_CURVES, "Validation accuracy by epoch in every fidelity group",
+         plots.learning_curves),
+        ("Accuracies at the last epoch", "accuracies", "Cumulative share of configs by accuracy at the last epoch.",
+         "Share of configs up to each accuracy", plots.distributions),
+        ("What each parameter does", "effects", _ABOUT_EFFECTS, "Validation accuracy by the value of each parameter",
+         plots.marginal_effects),
+        ("Accuracy against work", "work", of_work, "Validation accuracy against multiply-adds",
+         plots.accuracy_against_work),
+    ):  # fmt: skip
+        yield title
+        yield Figure(name=name, caption=caption, alt=alt, drawing=draw(measured))
 
 
 def _agreement(measured: Measured) -> Iterator[str | Block]:

@@ -1,7 +1,41 @@
-"""Run `python -m surrogate.card`."""
+"""Show the quality of a release: as Markdown, or as one HTML page with plots that needs no network.
+
+python -m surrogate.card RELEASE            # Markdown, on the terminal
+python -m surrogate.card RELEASE --out DIR [--figures FILE]  # DIR/quality.md and DIR/quality.html
+"""
+
+from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
-from surrogate.card.page import main
+from jahs.release import read_release
+from surrogate.card.page import card, write_card
+from surrogate.judging.figure_file import figures_of
+from workshop.command import new_parser, run_command
+from workshop.pages.markdown import to_markdown
 
-sys.exit(main())
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    parser = new_parser("surrogate.card", __doc__, example="jahs/releases/fashion_mnist_mini --out card/")
+    parser.add_argument("release", type=Path, help="a release folder")
+    parser.add_argument("--out", type=Path, help="a folder for quality.md and quality.html")
+    parser.add_argument("--figures", type=Path, help="what surrogate.figures wrote for this release")
+    given = parser.parse_args(argv)
+
+    def work() -> str:
+        release = read_release(given.release)
+        figures = None if given.figures is None else figures_of(given.figures, release)
+        if given.out is None:
+            return to_markdown(card(release, figures), has_figures=False)
+        return "\n".join(str(path) for path in write_card(release, given.out, figures))
+
+    return run_command("surrogate.card", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

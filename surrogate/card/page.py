@@ -1,7 +1,6 @@
 """Show the quality of a release: as Markdown, or as one HTML page with plots that needs no network.
 
-python -m surrogate.card RELEASE            # Markdown, on the terminal
-python -m surrogate.card RELEASE --out DIR [--figures FILE]  # DIR/quality.md and DIR/quality.html
+Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
 """
 
 from __future__ import annotations
@@ -15,22 +14,20 @@ from typing import Any, Final, TypeAlias
 import matplotlib as mpl
 
 from jahs.errors import CorruptFile, MissingData, UnknownFormat
-from jahs.release import Release, read_release
+from jahs.release import Release
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import caveats_of
 from jahs.tasks.metrics import METRICS
 from surrogate.card.figures import figures_blocks
 from surrogate.card.plots import plots_of
-from surrogate.judging.figure_file import figures_of
 from surrogate.judging.quality import FULL_SIZE, QUALITY_FORMAT
-from workshop.command import new_parser, run_command
 from workshop.folders import write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import style
 
-__all__ = ["card", "main", "noise_blocks", "write_card"]
+__all__ = ["card", "noise_blocks", "write_card"]
 
 Facts: TypeAlias = Mapping[str, Any]
 """JSON."""
@@ -207,8 +204,9 @@ def _metrics(quality: Facts) -> Iterator[str | Block]:
         yield metric
         yield Text(f"{METRICS[metric].description} {_made(facts)}")
         yield from plots_of(metric, facts)
-        yield from _search(facts["search"])
-        yield from _curve(facts["learning_curve"])
+        for name, shown in (("search", _search), ("learning_curve", _curve)):
+            if facts[name] is not None:
+                yield shown(facts[name])
         if facts["test"] is not None:
             cuts = facts["test"]["cuts"]
             groups = [name for name in cuts if name.startswith("N=")]
@@ -226,12 +224,10 @@ def _made(facts: Facts) -> str:
     )
 
 
-def _search(found: Facts | None) -> Iterator[Block]:
-    if found is None:
-        return
+def _search(found: Facts) -> Text:
     chosen, largest = found["chosen"], max(found["sizes"], key=lambda size: size["n_nodes"])
     verdict = "beats" if found["beats_default"] else "does not beat"
-    yield Text(
+    return Text(
         f"Search for settings: {len(found['evaluations'])} evaluations on {found['n_valid_configs']} validation "
         f"configs. The best {verdict} the default settings (tau {_score(found['default_tau'])}). Of forests with up to "
         f"{largest['n_nodes']:,} nodes (tau {_score(largest['tau'])}), the smallest with practically the same score "
@@ -240,9 +236,7 @@ def _search(found: Facts | None) -> Iterator[Block]:
     )
 
 
-def _curve(found: Facts | None) -> Iterator[Block]:
-    if found is None:
-        return
+def _curve(found: Facts) -> Text:
     sizes = sorted({point["n_configs"] for point in found["points"]})
     known = sorted(found["predictions"].items(), key=lambda item: (item[0] != "tau", item[0] != "r2"))
     lines = [
@@ -251,7 +245,7 @@ def _curve(found: Facts | None) -> Iterator[Block]:
         for name, p in known
     ]
     lines += [f"{name}: not extrapolated, {reason}" for name, reason in found["not_predicted"].items()]
-    yield Text(
+    return Text(
         f"Learning curve: {len(found['points'])} fits to {sizes[0]:,} to {sizes[-1]:,} training configs, scored on the "
         f"validation configs; {'; '.join(lines)}."
     )
@@ -388,21 +382,3 @@ def _amount(value: float | None, metric: str, *, is_signed: bool = False) -> str
     sign = "+" if is_signed else ""
     unit = METRICS[metric].unit
     return "–" if value is None else f"{value:{sign}.3g} {'points' if unit == '%' else unit}"
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 2 for a user's mistake."""
-    parser = new_parser("surrogate.card", __doc__, example="jahs/releases/fashion_mnist_mini --out card/")
-    parser.add_argument("release", type=Path, help="a release folder")
-    parser.add_argument("--out", type=Path, help="a folder for quality.md and quality.html")
-    parser.add_argument("--figures", type=Path, help="what surrogate.figures wrote for this release")
-    given = parser.parse_args(argv)
-
-    def work() -> str:
-        release = read_release(given.release)
-        figures = None if given.figures is None else figures_of(given.figures, release)
-        if given.out is None:
-            return to_markdown(card(release, figures), has_figures=False)
-        return "\n".join(str(path) for path in write_card(release, given.out, figures))
-
-    return run_command("surrogate.card", work)

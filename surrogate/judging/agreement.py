@@ -44,6 +44,9 @@ SPARSE: Final = 0.001
 """The sparse tau rounds predictions to this: 0.1 points of accuracy, or 0.1 % of a time."""
 
 _FEWEST: Final = 3
+_N_BINS: Final = 10
+_N_RESAMPLES: Final = 200
+_LEVEL: Final = 0.9
 _FEWEST_PAIRS: Final = 20
 _Floats = NDArray[np.float64]
 
@@ -169,7 +172,7 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
     return scored
 
 
-def calibration(rows: Rows, predicted: _Floats, *, n_bins: int = 10) -> list[Scores]:
+def calibration(rows: Rows, predicted: _Floats) -> list[Scores]:
     """Return mean predictions and measurements by decile of the prediction, first seeds; fewer bins for few rows.
 
     `spread` is the standard error of the difference. It takes rows as independent, which epochs of a config are not.
@@ -178,7 +181,7 @@ def calibration(rows: Rows, predicted: _Floats, *, n_bins: int = 10) -> list[Sco
     y, predicted = rows.y[is_first], predicted[is_first]
     order = np.argsort(predicted, kind="stable")
     found: list[Scores] = []
-    for at in np.array_split(order, max(1, min(n_bins, len(order) // _FEWEST))):
+    for at in np.array_split(order, max(1, min(_N_BINS, len(order) // _FEWEST))):
         if len(at):
             error = predicted[at] - y[at]
             spread = float(error.std(ddof=1)) / math.sqrt(len(at)) if len(at) > 1 else None
@@ -216,23 +219,21 @@ def within_groups(rows: Rows, predicted: _Floats) -> float | None:
     return None if math.isnan(tau) or (n_of_group * (n_of_group - 1) // 2).sum() < _FEWEST_PAIRS else tau
 
 
-def tau_interval(
-    rows: Rows, predicted: _Floats, *, seed: int, level: float = 0.9, n_resamples: int = 200
-) -> tuple[float, float] | None:
-    """Return a bootstrap interval of Kendall's tau that resamples configs with all their rows; None if undefined."""
+def tau_interval(rows: Rows, predicted: _Floats, *, seed: int) -> tuple[float, float] | None:
+    """Return a 90 % bootstrap interval of Kendall's tau, resampling configs with all their rows; None if undefined."""
     if not len(rows):
         return None
     rng = np.random.default_rng(seed)
     _, place = np.unique(rows.config_id, return_inverse=True)
     members = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
     taus = []
-    for _ in range(n_resamples):
+    for _ in range(_N_RESAMPLES):
         at = np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
         taus.append(kendall_tau(rows.y[at], predicted[at]))
     defined = [tau for tau in taus if not math.isnan(tau)]
     if not defined:
         return None
-    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(defined, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     return float(low), float(high)
 
 

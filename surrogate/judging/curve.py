@@ -24,6 +24,7 @@ from workshop.ranks import kendall_tau
 __all__ = ["Point", "Prediction", "curve", "extrapolate", "predictions", "sizes_for"]
 
 _FEWEST_SIZES: Final = 4
+_LEVEL: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,7 @@ def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Pred
     return found, reasons
 
 
-def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau", level: float = 0.9) -> Prediction:
+def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") -> Prediction:
     """Predict a score, "tau" or "r2", for `n_configs` training configs.
 
     Raises:
@@ -160,13 +161,13 @@ def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau", 
     at = math.log(n_configs)
     width = float(((x - x.mean()) ** 2).sum()) * n_sizes / len(y)
     error = math.sqrt(spread * (1 + 1 / n_sizes + (at - float(x.mean())) ** 2 / width))
-    reach = float(student.ppf((1 + level) / 2, freedom)) * error
+    reach = float(student.ppf((1 + _LEVEL) / 2, freedom)) * error
     middle = float(intercept + slope * at)
     return Prediction(
         n_configs=n_configs,
         value=1 - math.exp(middle),
         low=1 - math.exp(middle + reach),
         high=1 - math.exp(middle - reach),
-        level=level,
+        level=_LEVEL,
         exponent=float(slope),
     )

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from jahs.errors import InvalidArgument, InvalidTable
+from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
 from jahs.models.noise import NoiseModel
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
@@ -39,7 +40,12 @@ _MOST_FOLDS: Final = 10
 
 
 def noise_of(
-    measured: Measurements, split: Split, settings: Mapping[str, ForestSettings], *, seed: int
+    measured: Measurements,
+    split: Split,
+    settings: Mapping[str, ForestSettings],
+    *,
+    times: TimeCoefficients = DEFAULT_TIMES,
+    seed: int,
 ) -> tuple[Facts | None, Facts]:
     """Return a noise model fitted to the train and valid parts, and facts about it; None and the reason if impossible.
 
@@ -52,7 +58,7 @@ def noise_of(
     n_configs = int(np.isin(split.parts_of(timed), (0, 1)).sum())
     try:
         n_folds = min(_MOST_FOLDS, n_configs)
-        parts = fold_predictions(measured, split, n_folds=n_folds, settings=settings, seed=seed)
+        parts = fold_predictions(measured, split, n_folds=n_folds, settings=settings, times=times, seed=seed)
         folded = {metric: join_predicted([of["train"], of["valid"]]) for metric, of in parts.items()}
         model = fit_noise(folded, measured.task)
     except (InvalidTable, InvalidArgument) as err:

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
 from jahs.models.noise.spread import to_line
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import ACCURACIES
@@ -66,6 +67,7 @@ def fold_predictions(
     *,
     n_folds: int = 10,
     settings: Mapping[str, ForestSettings] | None = None,
+    times: TimeCoefficients = DEFAULT_TIMES,
     seed: int = 0,
 ) -> dict[str, dict[str, Predicted]]:
     """Return out-of-fold predictions of every accuracy and runtime, by part.
@@ -83,7 +85,7 @@ def fold_predictions(
         mean, of_test = np.empty(len(rows)), np.zeros(len(parts["test"]))
         for number, is_out in enumerate(held_out_rows(measured, rows, n_folds, seed=seed), 1):
             chosen = (settings or {}).get(metric, _SETTINGS)
-            fitted = fit_surrogate(metric, rows.take(~is_out), measured.task, settings=chosen)
+            fitted = fit_surrogate(metric, rows.take(~is_out), measured.task, settings=chosen, times=times)
             mean[is_out] = fitted.predict(rows.X[is_out])
             if len(of_test):
                 of_test += fitted.predict(parts["test"].X) / n_folds

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument
+from jahs.models.features import FeatureSet
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import METRICS
 from splits.split import Split
@@ -174,6 +175,7 @@ def curve_facts(
     parts: Mapping[str, Rows],
     settings: ForestSettings,
     *,
+    features: FeatureSet | None = None,
     n_seeds: int,
     workers: int,
 ) -> Facts | None:
@@ -181,7 +183,7 @@ def curve_facts(
     sizes, seeds = sizes_for(parts["train"].n_configs), range(n_seeds)
     if not sizes or not n_seeds or not len(parts["valid"]):
         return None
-    points = curve(metric, measured, parts, sizes, seeds=seeds, settings=settings, workers=workers)
+    points = curve(metric, measured, parts, sizes, seeds=seeds, settings=settings, features=features, workers=workers)
     full_size = round(_TRAIN_SHARE * FULL_SIZE)
     found, reasons = predictions(points, full_size)
     if sizes[-1] >= full_size:

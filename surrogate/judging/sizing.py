@@ -35,13 +35,11 @@ class Size:
     r2: float | None
 
 
-def sizes(
-    metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSettings, *, depths: Sequence[int] = _DEPTHS
-) -> list[Size]:
+def sizes(metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSettings) -> list[Size]:
     """Measure forests of the best settings' depth and of smaller ones, each cut short at several numbers of trees."""
     found = []
     valid = parts["valid"]
-    for depth in sorted({best.max_depth, *(depth for depth in depths if depth < best.max_depth)}):
+    for depth in sorted({best.max_depth, *(depth for depth in _DEPTHS if depth < best.max_depth)}):
         settings = replace(best, max_depth=depth)
         fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings)
         measured = valid.y * valid.epoch if fitted.target == "per_epoch" else valid.y

@@ -1,5 +1,7 @@
 """Fit the spread of trainings (`jahs.models.noise.spread`) to deviations of repeats and of outcomes from predictions.
 
+Over 300 lines: it is one statistical model: its parameters, its likelihood and its shrinkage are read together.
+
 Repeats are few, so the model is small and shrunk. The logarithm of the spread is a sum of an intercept for
 training accuracy and one for the two others, a smooth curve of the predicted accuracy, a curve of the epoch, slopes for
 N, W and Resolution, and a curve of the learning rate; each is pulled towards flat by a normal prior. Scale and tail are

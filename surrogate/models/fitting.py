@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.sealed_json import read_sealed
+from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import LEARNED
 from surrogate.data.rows import Rows
@@ -17,7 +18,12 @@ __all__ = ["fit_each", "read_params"]
 
 
 def fit_each(
-    training: Mapping[str, Rows], of_task: Task, settings: Mapping[str, ForestSettings], *, workers: int = 1
+    training: Mapping[str, Rows],
+    of_task: Task,
+    settings: Mapping[str, ForestSettings],
+    *,
+    times: TimeCoefficients = DEFAULT_TIMES,
+    workers: int = 1,
 ) -> dict[str, Surrogate]:
     """Fit one model for each metric, with default settings for metrics without any.
 
@@ -25,7 +31,13 @@ def fit_each(
     """
     by_size = sorted(training, key=lambda metric: -len(training[metric]))
     calls = [
-        {"metric": m, "rows": training[m], "of_task": of_task, "settings": settings.get(m, ForestSettings())}
+        {
+            "metric": m,
+            "rows": training[m],
+            "of_task": of_task,
+            "settings": settings.get(m, ForestSettings()),
+            "times": times,
+        }
         for m in by_size
     ]
     found = dict(zip(by_size, in_processes(fit_surrogate, calls, workers=workers), strict=True))

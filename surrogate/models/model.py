@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -23,7 +23,14 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import parse_json
 from jahs.models.bounds import BoundedTransform
-from jahs.models.features import FEATURES_VERSION, FeatureBuilder, FeatureSet, feature_set
+from jahs.models.features import (
+    DEFAULT_TIMES,
+    FEATURES_VERSION,
+    FeatureBuilder,
+    FeatureSet,
+    TimeCoefficients,
+    feature_set,
+)
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
 from jahs.tasks.own import recorded_as, task_recorded_as
@@ -147,9 +154,10 @@ class Surrogate:
         return values * X[:, -1].astype(np.float64) if self.target == "per_epoch" else values
 
 
-def default_features(metric: str) -> FeatureSet:
-    """Return the default features of a metric's model."""
-    return feature_set(_DEFAULT_FEATURES.get(metric, "accuracy"))
+def default_features(metric: str, times: TimeCoefficients = DEFAULT_TIMES) -> FeatureSet:
+    """Return the default features of a metric's model; models of time read the `times` of their task."""
+    name = _DEFAULT_FEATURES.get(metric)
+    return feature_set("accuracy") if name is None else replace(feature_set(name), times=times)
 
 
 def fit_transform(metric: str, y: NDArray[np.float64], *, slope: float = 1.0) -> BoundedTransform:
@@ -165,6 +173,7 @@ def fit_surrogate(
     of_task: Task,
     *,
     settings: ForestSettings,
+    times: TimeCoefficients = DEFAULT_TIMES,
     features: FeatureSet | None = None,
     transform: BoundedTransform | None = None,
     constraints: Mapping[str, int] | None = None,
@@ -177,13 +186,14 @@ def fit_surrogate(
         rows: see `surrogate.data.rows.assemble`.
         of_task: whose rows they are.
         settings: how the forest is grown.
+        times: of the metric's own features.
         features, transform: instead of the metric's own.
         constraints: columns in which the answer may only rise (1) or fall (-1).
         objective: XGBoost's, on the transformed scale.
     """
     import xgboost
 
-    features = features or default_features(metric)
+    features = features or default_features(metric, times)
     transform = transform or fit_transform(metric, rows.y, slope=settings.slope)
     F = FeatureBuilder(features, of_task).build(rows.X)
     weights = top_weights(rows, settings.top_weight) if settings.top_weight else None
@@ -231,12 +241,7 @@ def write_surrogate(folder: Path, fitted: Surrogate) -> None:
         "metric": fitted.metric,
         "task": recorded_as(fitted.task),
         "target": fitted.target,
-        "features": {
-            "name": fitted.features.name,
-            "version": FEATURES_VERSION,
-            "is_canonical": fitted.features.is_canonical,
-            "columns": list(fitted.features.columns),
-        },
+        "features": {**fitted.features.to_dict(), "version": FEATURES_VERSION},
         "transform": fitted.transform.to_dict(),
         "settings": asdict(fitted.settings),
         "counts": fitted.counts,
@@ -270,12 +275,11 @@ def read_surrogate(folder: Path, metric: str) -> Surrogate:
             )
         booster = xgboost.Booster({"nthread": 1})
         booster.load_model(bytearray(paths[1].read_bytes()))
-        chosen = {key: facts["features"][key] for key in ("name", "is_canonical")}
         return Surrogate(
             metric=facts["metric"],
             task=task_recorded_as(facts["task"]),
             target=facts["target"],
-            features=FeatureSet(columns=tuple(facts["features"]["columns"]), **chosen),
+            features=FeatureSet.from_dict(facts["features"]),
             transform=BoundedTransform.from_dict(facts["transform"]),
             settings=ForestSettings.from_dict(facts["settings"]),
             counts=facts["counts"],

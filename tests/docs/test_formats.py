@@ -11,6 +11,7 @@ import pytest
 
 from jahs import schema
 from jahs.files.index import read_index
+from jahs.models.features import DEFAULT_TIMES
 from jahs.release.manifest import RELEASE_FORMAT
 from jahs.simulate.settings import Settings
 
@@ -66,6 +67,10 @@ def test_the_page_has_the_keys_of_the_embedded_manifest_and_split() -> None:
     assert sorted(keys("**manifest.json**")) == sorted(manifest)
     split = json.loads((ROOT / "data/fashion_mnist_mini/split.json").read_text())
     assert sorted(keys("## Split")) == sorted(split)
+
+
+def test_the_page_has_the_keys_of_times() -> None:
+    assert sorted(keys("`times` (optional)")) == sorted(DEFAULT_TIMES.to_dict())
 
 
 def test_the_page_names_every_file_of_the_recorded_runs() -> None:

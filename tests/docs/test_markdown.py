@@ -153,3 +153,13 @@ def test_a_dead_link_is_found() -> None:
 def test_a_block_that_prints_something_else_is_found() -> None:
     text = "```python\nx = 1\nprint(x)\n```\n\n```text\n2\n```\n\nand\n\n```python\nprint(x + 1)\n```\n"
     assert list(run_blocks(text)) == [("1\n", "2\n"), ("2\n", None)]
+
+
+def test_the_readme_compares_as_the_comparison_page_does() -> None:
+    """The page has the same table with one row more, the versions that were looked at."""
+    head = "| | JAHS | JAHS-Bench-201 |"
+    here, there = (
+        read(page)[read(page).index(head) :].partition("\n\n")[0].splitlines()
+        for page in ("README.md", "docs/comparison.md")
+    )
+    assert [line for line in there if not line.startswith("| version, date |")] == here

@@ -1,4 +1,4 @@
-"""The import tables of the pages say what import-linter enforces."""
+"""The import tables of the pages say what import-linter enforces, and long modules say why they are long."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("jahs", "workshop", "splits", "pipeline", "surrogate", "experiments")
+MOST_LINES = 300
 
 
 def enforced() -> dict[str, set[str]]:
@@ -49,3 +50,14 @@ def test_the_contributing_page_has_the_import_table_that_is_enforced() -> None:
     said = {cells[0]: set(re.findall(r"\w+", cells[2])) for cells in body if cells[0] in ROOMS}
     assert said.pop("jahs") == {"the", "standard", "library", "and", "numpy"}
     assert said == {room: allowed for room, allowed in enforced().items() if room != "jahs"}
+
+
+def test_a_module_over_300_lines_says_why_on_top() -> None:
+    """Tests are as long as what they test; a module of a room has a reason, and only while it needs one."""
+    wrong = []
+    for path in sorted(found for room in ROOMS for found in (ROOT / room).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        is_long, has_reason = text.count("\n") > MOST_LINES, re.match(r'"""(.+\n){1,2}\nOver 300 lines: [a-z]', text)
+        if is_long != bool(has_reason):
+            wrong.append(f"{path.relative_to(ROOT)}: {text.count(chr(10))} lines, reason: {bool(has_reason)}")
+    assert wrong == []

@@ -17,6 +17,9 @@ class Echo(Tool):
 
     name = "echo"
 
+    def _make_tool(self, settings):
+        pass
+
     def ask_tool(self):
         return self.random_config()
 

@@ -18,7 +18,7 @@ from jahs.files import transport
 from pipeline import download as module
 from pipeline.download import PUBLISHED, PublishedFile, download, main
 from pipeline.sources import FASHION_FILES
-from tests.local_server import LocalServer
+from tests.local_server import LocalServer, served
 
 _CONTENTS = {name: os.urandom(1000 * (position + 1)) for position, name in enumerate(FASHION_FILES)}
 _FILES = {name: PublishedFile(len(data), hashlib.sha256(data).hexdigest()) for name, data in _CONTENTS.items()}
@@ -60,10 +60,7 @@ def _no_pause(monkeypatch):
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    server = _Server()
-    yield server
-    server.close()
+    yield from served(_Server(), monkeypatch)
 
 
 def _names(folder):

@@ -14,7 +14,7 @@ from jahs.tasks.own import register
 from pipeline import own_images
 from pipeline.candidates import recorded_task, trained_task
 from pipeline.data import load_images
-from pipeline.define import Settings, define
+from pipeline.define import TaskChoice, define
 from pipeline.own_images import data_set_of, read_own_images
 from pipeline.protocol import protocol_digest, protocol_facts
 from tests.pipeline.image_files import idx_bytes, write_fashion, write_tiles
@@ -39,7 +39,7 @@ def write_npz(path, **changes):
 
 
 def settings(folder, images, **more):
-    return Settings(images=images, name="toy", out=folder / "toy.json", epochs=1, batch_size=8, **more)
+    return TaskChoice(images=images, name="toy", out=folder / "toy.json", epochs=1, batch_size=8, **more)
 
 
 def test_npz_images_come_back_grey_or_coloured(tmp_path):

@@ -16,6 +16,7 @@ from jahs.errors import CorruptFile, MissingData, UnknownFormat
 from jahs.release import read_release, releases, write_release
 from jahs.tasks.definitions import TASKS
 from surrogate.card import page as card
+from surrogate.card.__main__ import main
 from workshop.pages.document import Document, Table, Text, sections_of
 from workshop.pages.html import to_html
 from workshop.pages.markdown import to_markdown
@@ -172,7 +173,7 @@ def test_what_was_due_and_not_reached_stands_out(tmp_path: Path) -> None:
 
 def test_the_page_is_whole_by_itself_and_light_and_dark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "card"
-    assert card.main([str(write(tmp_path, QUALITY)), "--out", str(out)]) == 0
+    assert main([str(write(tmp_path, QUALITY)), "--out", str(out)]) == 0
     assert capsys.readouterr().out.split() == [str(out / "quality.md"), str(out / "quality.html")]
     page = (out / "quality.html").read_text(encoding="utf-8")
     assert not re.search(r"<script|src=|href=\"(?!#|data:)|@import|url\((?!#)", page)
@@ -220,14 +221,14 @@ def test_a_release_without_quality_or_of_another_format_is_refused(
         folder = write(tmp_path / name, quality)
         with pytest.raises(error, match=message):
             card.card(read_release(folder))
-        assert card.main([str(folder)]) == 2
+        assert main([str(folder)]) == 2
         assert message in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write(tmp_path, QUALITY)
     (tmp_path / "file").write_text("")
-    assert card.main([str(folder), "--out", str(tmp_path / "file" / "card")]) == 2
+    assert main([str(folder), "--out", str(tmp_path / "file" / "card")]) == 2
     assert "cannot be written" in capsys.readouterr().err
 
 

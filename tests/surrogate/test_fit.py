@@ -22,11 +22,6 @@ CHOSEN = ("valid_acc", "runtime", "latency")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_folder(tmp_path_factory.mktemp("data") / "runs", MEASURED)
-
-
-@pytest.fixture(scope="module")
 def models(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fitted")
     settings = {metric: {"n_trees": 40, "max_depth": 4} for metric in CHOSEN}

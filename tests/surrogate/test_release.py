@@ -12,14 +12,18 @@ import pytest
 
 from jahs.files.runs import read_runs
 from jahs.files.tables import Table, take
+from jahs.models.features import DEFAULT_TIMES, joint_times
+from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
 from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from splits.split import write_split
-from surrogate import release
+from surrogate import packing, release
 from surrogate.data.measurements import Measurements, read_measurements, read_with_split
 from surrogate.data.rows import assemble, by_part
-from surrogate.release import make_release, release_answers
+from surrogate.packing import release_answers
+from surrogate.release import make_release
+from surrogate.timing import times_of
 from surrogate.tune import data_of
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
 
@@ -57,11 +61,6 @@ def some_configs(measured: Measurements, n: int) -> Measurements:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_folder(tmp_path_factory.mktemp("data") / "runs", MEASURED)
-
-
-@pytest.fixture(scope="module")
 def made(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     params = write_params(folder / "tuned", read_measurements(runs))
@@ -72,7 +71,7 @@ def made(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fitting noise takes longer than everything else."""
-    monkeypatch.setattr(release, "noise_of", lambda *_, seed: (None, {"reason": f"left out, seed {seed}"}))
+    monkeypatch.setattr(release, "noise_of", lambda *_, seed, **_times: (None, {"reason": f"left out, seed {seed}"}))
 
 
 def arguments(runs: Path, out: Path) -> list[str]:
@@ -127,6 +126,17 @@ def test_settings_that_were_found_are_used_and_their_search_is_kept(made: Path) 
     assert metrics["runtime"]["search"]["default_tau"] == 0.8
     assert metrics["runtime"]["search"]["is_of_this_split"]
     assert metrics["valid_acc"]["search"] is None
+
+
+def test_a_release_carries_and_answers_with_the_times_that_its_training_part_gives(runs: Path, made: Path) -> None:
+    found = read_release(made / "one")
+    times = times_of(*read_with_split(runs, runs / "split.json"))
+    assert times != DEFAULT_TIMES
+    assert joint_times([pack.features for pack in found.models.packs]) == times
+    configs = space().sample(50, seed=6)
+    answers = Benchmark(TASK.name, release=made / "one").query_many(configs, at=1, metrics=["latency", "runtime"])
+    for metric in ("latency", "runtime"):
+        assert (answers[metric] == release_answers(found, metric, encode(configs, 1))).all()
 
 
 def test_the_recorded_table_is_what_was_measured(runs: Path, made: Path) -> None:
@@ -291,7 +301,7 @@ def test_a_release_stays_as_it_is_if_the_new_one_is_too_large_or_answers_otherwi
     assert release.main([*arguments(runs, made / "one"), *options]) == 2
     assert "more than 1,000; tune with fewer --trees" in capsys.readouterr().err
     monkeypatch.undo()
-    monkeypatch.setattr(release, "release_answers", lambda found, metric, X: np.zeros(len(X)))
+    monkeypatch.setattr(packing, "release_answers", lambda found, metric, X: np.zeros(len(X)))
     assert release.main([*arguments(runs, made / "one"), *options]) == 2
     assert "does not answer as its model" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in (made / "one").iterdir()} == before

@@ -26,7 +26,7 @@ MEASURED = measurements(4)
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release, "noise_of", lambda *_, seed: (None, {"reason": f"left out, seed {seed}"}))
+    monkeypatch.setattr(release, "noise_of", lambda *_, seed, **_times: (None, {"reason": f"left out, seed {seed}"}))
     monkeypatch.setattr(renew, "make_release", partial(make_release, curve_seeds=0))
 
 

@@ -11,11 +11,10 @@ import pytest
 from jahs.errors import InvalidTable
 from jahs.files.runs import read_configs, read_profile
 from jahs.files.tables import Table, take
-from jahs.models.features import GROUPS, FeatureBuilder, FeatureSet
-from jahs.models.features.timing import BACKWARD, FORWARD, SHARE_FORWARD
+from jahs.models.features import DEFAULT_TIMES, GROUPS, FeatureBuilder, FeatureSet
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import TASKS
-from surrogate.timing import fit_times, main
+from surrogate.timing import fit_times, main, times_of
 from tests.surrogate import landscape
 from workshop.ranks import kendall_tau
 
@@ -34,11 +33,27 @@ def test_known_coefficients_are_found_again() -> None:
     profile = {**measured.profile, "latency": forward, "step_time_s": training}
     order = np.random.default_rng(0).permutation(len(forward))
     found = fit_times(replace(measured, profile=take(profile, order)), landscape.split_of(measured))
-    assert found["forward_time"].coefficients == pytest.approx(dict(FORWARD), rel=1e-3, abs=1e-4)
-    share, *rest = found["training_time"].coefficients.values()
-    assert share == pytest.approx(SHARE_FORWARD, rel=1e-2)
-    assert rest == pytest.approx(list(BACKWARD.values()), rel=0.05, abs=2e-3)
-    assert all(model.tau > 0.999 and model.error < 1e-4 for model in found.values())
+    assert found.times.forward == pytest.approx(DEFAULT_TIMES.forward, rel=5e-3, abs=1e-4)
+    assert found.times.share_forward == pytest.approx(DEFAULT_TIMES.share_forward, rel=1e-2)
+    assert found.times.backward == pytest.approx(DEFAULT_TIMES.backward, rel=0.05, abs=2e-3)
+    assert all(tau > 0.999 and error < 1e-3 for tau, error in found.scores.values())
+
+
+def test_only_training_configs_decide() -> None:
+    measured, rng = landscape.measurements(20), np.random.default_rng(0)
+    split = landscape.split_of(measured)
+    noise = np.where(split.parts_of(measured.profile["config_id"]) == 0, 1.0, rng.uniform(1, 9, 540))
+    other = {**measured.profile, **{name: noise * measured.profile[name] for name in ("latency", "step_time_s")}}
+    found = times_of(measured, split)
+    assert found == times_of(replace(measured, profile=other), split) == fit_times(measured, split).times
+    assert found != DEFAULT_TIMES
+
+
+@pytest.mark.parametrize("n_profiled", [0, 20])
+def test_a_task_with_a_small_profile_has_the_default_times(n_profiled: int) -> None:
+    measured = landscape.measurements(1)
+    few = replace(measured, profile=take(measured.profile, np.arange(n_profiled)))
+    assert times_of(few, landscape.split_of(measured)) == DEFAULT_TIMES
 
 
 def test_those_that_ship_order_the_recorded_profile() -> None:

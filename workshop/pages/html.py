@@ -6,6 +6,7 @@ import html
 import io
 import re
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Final
 
 import matplotlib as mpl
@@ -16,6 +17,13 @@ from workshop.pages.markdown import caveat_text
 from workshop.pages.style import DARK, LIGHT, css_colors, style
 
 __all__ = ["anchor", "svg_text", "to_html"]
+
+_HEAD: Final = """
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+"""
 
 _STYLE: Final = """
 *{box-sizing:border-box}
@@ -73,17 +81,15 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
+{_one_line(_HEAD)}
 <title>{_text(document.title)}</title>
 <style>
 :root{{color-scheme:light dark;{_variables(LIGHT)}}}
 @media(prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}
 @media print{{:root{{{_variables(LIGHT)}}}}}
-{_STYLE.strip()}
-{rules}</style>
+{_one_line(_STYLE)}
+{rules}
+</style>
 </head>
 <body>
 <main>
@@ -113,14 +119,11 @@ def anchor(title: str) -> str:
 
 
 def _section(section: Section, drawings: Mapping[str, str]) -> str:
-    parts = [f'<section>\n<h2 id="{anchor(section.title)}">{_text(section.title)}</h2>']
-    is_open = False
-    for block in section.blocks:
-        if isinstance(block, Figure) != is_open:
-            parts.append("</div>" if is_open else '<div class="figures">')
-            is_open = not is_open
-        parts.append(_block(block, drawings))
-    return "\n".join([*parts, *(["</div>"] if is_open else []), "</section>"])
+    parts = [f'<section><h2 id="{anchor(section.title)}">{_text(section.title)}</h2>']
+    for are_figures, blocks in groupby(section.blocks, key=lambda block: isinstance(block, Figure)):
+        shown = [_block(block, drawings) for block in blocks]
+        parts += [f'<div class="figures">{"".join(shown)}</div>'] if are_figures else shown
+    return "\n".join(parts) + "</section>"
 
 
 def _block(block: Block, drawings: Mapping[str, str]) -> str:
@@ -136,7 +139,7 @@ def _inline(figure: Figure, svg: str) -> str:
     svg = compact(css_colors(svg[svg.index("<svg") :]), figure.name)
     opening, rest = svg.split(">", 1)
     opening = re.sub(r' (width|height)="[^"]*"', "", opening.removeprefix("<svg"))
-    return f'<svg role="img" aria-label="{_text(figure.alt)}"{opening}>{rest}'
+    return f'<svg role="img" aria-label="{_text(figure.alt)}"{opening}>{rest.rstrip()}'
 
 
 def _table(table: Table) -> str:
@@ -146,8 +149,8 @@ def _table(table: Table) -> str:
             for i, text in enumerate(texts)
         )
 
-    rows = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
-    inner = f"<thead><tr>{cells('th', table.columns)}</tr></thead>\n<tbody>\n{rows}\n</tbody>"
+    rows = "".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
+    inner = f"<thead><tr>{cells('th', table.columns)}</tr></thead><tbody>{rows}</tbody>"
     # A wide table scrolls on its own, with the keyboard as well; its caption does not.
     label = f'role="region" aria-label="{_text(table.caption)}" tabindex="0"'
     scroller = f'<div class="scroll" {label}><table>{inner}</table></div>'
@@ -155,6 +158,10 @@ def _table(table: Table) -> str:
         return f"<details><summary>{_text(table.caption)}</summary>{scroller}</details>"
     caption = f"<figcaption>{_rich(table.caption)}</figcaption>" if table.caption else ""
     return f'<figure class="table">{caption}{scroller}</figure>'
+
+
+def _one_line(text: str) -> str:
+    return "".join(line.strip() for line in text.splitlines())
 
 
 def _variables(colors: Mapping[str, str]) -> str:

@@ -45,7 +45,7 @@ def share_styles(body: str) -> tuple[str, str]:
         return f'class="{classes.setdefault(found[1], f"d{len(classes)}")}"'
 
     body = re.sub(r'(?<= )style="([^"]*)"', as_class, body)
-    return body, "".join(f".{name}{{{style}}}\n" for style, name in classes.items())
+    return body, "".join(f".{name}{{{style}}}" for style, name in classes.items())
 
 
 def _dots(found: re.Match[str], name: str) -> str:

@@ -36,10 +36,7 @@ class Dehb(Tool[DehbSettings]):
 
     name = "dehb"
 
-    def prepare(self) -> None:
-        """Make the tool's optimiser."""
-        super().prepare()
-        settings = self._settings
+    def _make_tool(self, settings: DehbSettings) -> None:
         self._dehb = import_tool("dehb", needs="dehb").DEHB(
             f=lambda *_, **__: None,  # never called: ask and tell are used instead
             cs=adapter.make_space(self.view.space),

@@ -48,11 +48,8 @@ class NepsSettings(OptimizerSettings):
 class Neps(Tool[NepsSettings]):
     """One objective. NePS draws from the process's global generators: it gets its own state of them while it runs."""
 
-    def prepare(self) -> None:
-        """Make the tool's optimiser."""
-        self.name = f"neps_{self._settings.algorithm}"
-        super().prepare()
-        settings = self._settings
+    def _make_tool(self, settings: NepsSettings) -> None:
+        self.name = f"neps_{settings.algorithm}"
         tool = import_tool("neps", needs="neural-pipeline-search torch==2.13.0")
         has_budgets = settings.algorithm in ("hyperband", "priorband")
         searched = {key: value for key, value in settings.prior.items() if key in self.view.space.searched}

@@ -33,11 +33,8 @@ class OptunaSettings(OptimizerSettings):
 class Optuna(Tool[OptunaSettings]):
     """Full evaluations of a sampler's suggestions. Any number of objectives."""
 
-    def prepare(self) -> None:
-        """Make the tool's optimiser."""
-        self.name = f"optuna_{self._settings.sampler}"
-        super().prepare()
-        settings = self._settings
+    def _make_tool(self, settings: OptunaSettings) -> None:
+        self.name = f"optuna_{settings.sampler}"
         tool = import_tool("optuna", needs="optuna")
         if settings.sampler == "tpe":
             sampler = tool.samplers.TPESampler(n_startup_trials=settings.n_startup_trials, seed=self.tool_seed())

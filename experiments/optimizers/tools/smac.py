@@ -35,11 +35,8 @@ class SmacSettings(OptimizerSettings):
 class Smac(Tool[SmacSettings]):
     """A facade of SMAC. Several objectives are combined by ParEGO's weighted sum."""
 
-    def prepare(self) -> None:
-        """Make the tool's optimiser."""
-        self.name = f"smac_{self._settings.facade}"
-        super().prepare()
-        settings = self._settings
+    def _make_tool(self, settings: SmacSettings) -> None:
+        self.name = f"smac_{settings.facade}"
         tool = import_tool("smac", needs="smac")
         self._value = import_tool("smac.runhistory", needs="smac")
         has_budgets = settings.facade == "multi_fidelity"

@@ -46,10 +46,7 @@ class Bohb(Tool[BohbSettings]):
 
     name = "syne_tune_bohb"
 
-    def prepare(self) -> None:
-        """Make the tool's optimiser."""
-        super().prepare()
-        settings = self._settings
+    def _make_tool(self, settings: BohbSettings) -> None:
         if settings.grace_period > self.view.max_epoch:
             raise InvalidArgument(
                 f"grace_period={settings.grace_period} must be at most the last epoch, {self.view.max_epoch}"

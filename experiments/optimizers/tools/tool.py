@@ -26,8 +26,13 @@ class Tool(Baseline[S]):
     """A tool with trials of its own type. A subclass defines how to ask for one, read it, and tell its result."""
 
     def prepare(self) -> None:
-        """Begin without results. A subclass also makes the tool's optimiser."""
+        """Begin without results, and make the tool's optimiser."""
         self._largest = np.full(len(self._objectives), -math.inf)
+        self._make_tool(self._settings)
+
+    @abstractmethod
+    def _make_tool(self, settings: S) -> None:
+        """Make the tool's optimiser, and name this one after its settings."""
 
     @property
     def budgets(self) -> Budgets:

@@ -1,9 +1,19 @@
 """What models read of a config and an epoch: features of a cell, sets that models choose, and what builds them."""
 
 from jahs.models.features.builder import Column, FeatureBuilder, Place, RowBuilder, joint_columns
-from jahs.models.features.sets import FEATURE_SETS, FEATURES_VERSION, GROUPS, TRENDS, FeatureSet, feature_set
+from jahs.models.features.sets import (
+    FEATURE_SETS,
+    FEATURES_VERSION,
+    GROUPS,
+    TRENDS,
+    FeatureSet,
+    feature_set,
+    joint_times,
+)
+from jahs.models.features.timing import DEFAULT_TIMES, TimeCoefficients
 
 __all__ = [
+    "DEFAULT_TIMES",
     "FEATURES_VERSION",
     "FEATURE_SETS",
     "GROUPS",
@@ -13,6 +23,8 @@ __all__ = [
     "FeatureSet",
     "Place",
     "RowBuilder",
+    "TimeCoefficients",
     "feature_set",
     "joint_columns",
+    "joint_times",
 ]

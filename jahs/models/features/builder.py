@@ -1,5 +1,7 @@
 """Builds named float32 features of the encoded matrix, the same way for fitting and for queries.
 
+Over 300 lines: the row, the walk and the batch must give the same bits, so their code stays side by side.
+
 Everything is built from sums, products, quotients and look-ups in float64 and rounded once: one row gives the same bits
 alone, along a trajectory, in a batch and on any machine. `jahs.models.features.sets` says what the features are.
 
@@ -26,7 +28,7 @@ from jahs.models.features.cells import CELL_FEATURES, cell_features
 from jahs.models.features.formulas import FORMULAS, Formula, columns_of, parameters_of
 from jahs.models.features.sets import TRENDS, FeatureSet
 from jahs.models.features.signal import SIGNAL_FEATURES, signal_features
-from jahs.models.features.timing import MISH
+from jahs.models.features.timing import DEFAULT_TIMES, MISH, TimeCoefficients
 from jahs.models.features.work import SIZE_KEYS, SIZES, WORK, work_classes, work_table
 from jahs.schema import COLUMNS, CONFIG_KEYS, OPS
 from jahs.spaces.cell import N_CELLS
@@ -102,7 +104,7 @@ class RowBuilder:
         columns: what it builds, in order.
     """
 
-    def __init__(self, columns: Iterable[Column], task: Task) -> None:
+    def __init__(self, columns: Iterable[Column], task: Task, times: TimeCoefficients = DEFAULT_TIMES) -> None:
         self.columns = tuple(columns)
         flags = {column.is_canonical for column in self.columns}
         cells = {flag: cell_features(canonical=flag) for flag in flags}
@@ -121,7 +123,7 @@ class RowBuilder:
         self._varying_formulas = _formulas([self.columns[i] for i in self._varying], arguments)
         self._n_before = first
         self._before, self._behind = Struct(f"={first}f"), Struct(f"={len(self.columns) - end}f")
-        table = work_table(task)
+        table = work_table(task, times)
         self._work, self._n_classes = table.reshape(-1, len(WORK)), table.shape[2]
         self._work_bytes = self._work.tobytes()
         # Costs are those of the cell as it is; a canonical column reads those of the cell that represents its class.
@@ -150,10 +152,6 @@ class RowBuilder:
     def pack(self, codes: Sequence[float], epoch: int, place: Place) -> bytes:
         """Return the features of one config as packed float32; the fast path of a query."""
         return self._pack(self._known_of(codes, place), epoch, place[0])
-
-    def build_one(self, codes: Sequence[float], epoch: int, place: Place) -> NDArray[np.float32]:
-        """Return the features, (1, n_columns), of one config."""
-        return np.frombuffer(self.pack(codes, epoch, place), np.float32)[None]
 
     def build_walk(self, codes: Sequence[float], epochs: NDArray[np.int64], place: Place) -> NDArray[np.float32]:
         """Return the features, (n_epochs, n_columns), of one config at several epochs."""
@@ -215,7 +213,7 @@ class FeatureBuilder:
     def __init__(self, features: FeatureSet, task: Task) -> None:
         self.features = features
         self.task = task
-        self._rows = RowBuilder(joint_columns([features])[0], task)
+        self._rows = RowBuilder(joint_columns([features])[0], task, features.times)
 
     def build(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the features, (n, n_columns) float32, of encoded configs, (n, 15) float32.

@@ -7,19 +7,19 @@ are sums of logarithms. `jahs.models.features` builds them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.models.features.cells import CELL_FEATURES
 from jahs.models.features.formulas import columns_of
 from jahs.models.features.signal import SIGNAL_FEATURES
-from jahs.models.features.timing import time_terms
+from jahs.models.features.timing import DEFAULT_TIMES, TimeCoefficients, time_terms
 from jahs.models.features.work import WORK
 
-__all__ = ["FEATURES_VERSION", "FEATURE_SETS", "GROUPS", "TRENDS", "FeatureSet", "feature_set"]
+__all__ = ["FEATURES_VERSION", "FEATURE_SETS", "GROUPS", "TRENDS", "FeatureSet", "feature_set", "joint_times"]
 
 FEATURES_VERSION: Final = 3
 """Raised whenever a column changes its values or goes; a release built with another version is refused.
@@ -85,11 +85,13 @@ class FeatureSet:
         name: identifier.
         columns: in order.
         is_canonical: whether cells that compute the same function get the same features.
+        times: the coefficients of the columns of the group "time".
     """
 
     name: str
     columns: tuple[str, ...]
     is_canonical: bool
+    times: TimeCoefficients = DEFAULT_TIMES
 
     def __post_init__(self) -> None:
         """Refuse columns that do not exist or are repeated, and an empty set."""
@@ -98,21 +100,48 @@ class FeatureSet:
         if not self.columns or len(set(self.columns)) != len(self.columns):
             raise InvalidArgument(f"feature set {self.name!r}: columns={self.columns} must be some, each once")
 
-    @property
-    def varying(self) -> tuple[int, ...]:
-        """Positions of the columns that change with the epoch."""
-        return tuple(i for i, name in enumerate(self.columns) if name in TRENDS)
-
     def without(self, group: str) -> FeatureSet:
         """Return this set less the columns of `group`, a name in `GROUPS`."""
         columns = _columns_of(group)
         left = tuple(name for name in self.columns if name not in columns)
-        return FeatureSet(name=f"{self.name} - {group}", columns=left, is_canonical=self.is_canonical)
+        return replace(self, name=f"{self.name} - {group}", columns=left)
 
     def with_group(self, group: str) -> FeatureSet:
         """Return this set and those columns of `group`, a name in `GROUPS`, that it lacks."""
         more = tuple(name for name in _columns_of(group) if name not in self.columns)
-        return FeatureSet(name=f"{self.name} + {group}", columns=(*self.columns, *more), is_canonical=self.is_canonical)
+        return replace(self, name=f"{self.name} + {group}", columns=(*self.columns, *more))
+
+    def to_dict(self) -> dict[str, Any]:  # Any: JSON
+        """Return the set as JSON can hold it, `times` only where they are not the default."""
+        times = {} if self.times == DEFAULT_TIMES else {"times": self.times.to_dict()}
+        return {"name": self.name, "columns": list(self.columns), "is_canonical": self.is_canonical, **times}
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> FeatureSet:
+        """Return the set that `to_dict` described.
+
+        Raises:
+            UnknownName, InvalidArgument: columns or times are invalid.
+            KeyError, TypeError: something is missing or of a wrong type.
+        """
+        return cls(
+            name=str(state["name"]),
+            columns=tuple(state["columns"]),
+            is_canonical=state["is_canonical"] is True,
+            times=TimeCoefficients.from_dict(state["times"]) if "times" in state else DEFAULT_TIMES,
+        )
+
+
+def joint_times(sets: Sequence[FeatureSet]) -> TimeCoefficients:
+    """Return the coefficients of all sets that read times; the default ones if none does.
+
+    Raises:
+        InvalidArgument: two sets have different ones.
+    """
+    read = [found for found in sets if not {*GROUPS["time"]}.isdisjoint(found.columns)]
+    if len({found.times for found in read}) > 1:
+        raise InvalidArgument(f"times: {', '.join(found.name for found in read)} must have the same coefficients")
+    return read[0].times if read else DEFAULT_TIMES
 
 
 def _columns_of(group: str) -> tuple[str, ...]:

@@ -5,48 +5,118 @@ network of three stages, each with twice the channels on a quarter of the positi
 (W Resolution)². Mish is the activation that costs something, for each number; the others are as good as free. Training
 does everything forwards, and goes back through all that leads to the output.
 
-The coefficients are milliseconds for 256 images of 16 pixels on one core of a Xeon of 2.8 GHz, to whose quiet profile
-
-    python -m surrogate.timing data/fashion_mnist_mini/runs --split data/fashion_mnist_mini/split.json
-
-fitted them. On an AMD EPYC networks take 0.70 of these times, to 5 and 7 % in the median forwards and in training.
-Models of other tasks and machines read them up to a constant and whatever they learn.
+`TimeCoefficients` weigh these terms. They are measurements of one processor and image side, so a release carries its
+own; `python -m surrogate.timing RUNS --split SPLIT` fits them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any, Final
 
+from jahs.errors import InvalidArgument
 from jahs.spaces.parameters import PARAMETERS
 
-__all__ = ["BACKWARD", "FORWARD", "MISH", "SHARE_FORWARD", "time_terms", "times"]
+__all__ = ["BACKWARD_TERMS", "DEFAULT_TIMES", "FORWARD_TERMS", "MISH", "TimeCoefficients", "time_terms"]
 
 MISH: Final = dict(zip(PARAMETERS["Activation"].choices, PARAMETERS["Activation"].codes, strict=True))["Mish"]
 
-FORWARD: Final[Mapping[str, float]] = MappingProxyType(
-    {
-        "once_calls": 1.17, "once_positions": 5.3, "once_macs": 0.0362,
-        "conv3x3_calls": 0.418, "conv3x3_positions": 3.13, "conv3x3_macs": 0.0361,
-        "conv1x1_calls": 0.399, "conv1x1_positions": 1.06, "conv1x1_macs": 0.016,
-        "pool_calls": 0.0484, "pool_positions": 3.12, "pool_numbers": 0.117,
-        "mish_numbers": 0.579,
-    }
+FORWARD_TERMS: Final = (
+    "once_calls", "once_positions", "once_macs",
+    "conv3x3_calls", "conv3x3_positions", "conv3x3_macs",
+    "conv1x1_calls", "conv1x1_positions", "conv1x1_macs",
+    "pool_calls", "pool_positions", "pool_numbers",
+    "mish_numbers",
 )  # fmt: skip
-"""What an evaluation takes."""
+_MOST: Final = 1e9
+"""Greatest coefficient; sums of them stay finite."""
+BACKWARD_TERMS: Final = (*FORWARD_TERMS[:3], *(f"trained_{name}" for name in FORWARD_TERMS[3:]))
 
-SHARE_FORWARD: Final = 1.25
-BACKWARD: Final[Mapping[str, float]] = MappingProxyType(
-    {
-        "once_calls": 1.61, "once_positions": 11.3, "once_macs": 0.0857,
-        "trained_conv3x3_calls": 1.48, "trained_conv3x3_positions": 6.06, "trained_conv3x3_macs": 0.0521,
-        "trained_conv1x1_calls": 1.02, "trained_conv1x1_positions": 3.65, "trained_conv1x1_macs": 0.0223,
-        "trained_pool_calls": 0.299, "trained_pool_positions": 0.685, "trained_pool_numbers": 0.211,
-        "trained_mish_numbers": 0.66,
-    }
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeCoefficients:
+    """The weights of the terms of a time, milliseconds for 256 images.
+
+    Attributes:
+        forward: of an evaluation, in the order of `FORWARD_TERMS`.
+        share_forward: the share of an evaluation's time in a step of training; no unit.
+        backward: of the rest of a step, in the order of `BACKWARD_TERMS`.
+    """
+
+    forward: tuple[float, ...]
+    share_forward: float
+    backward: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse coefficients that are missing, negative, not finite or huge, every fault at once."""
+        named: dict[str, object] = {"share_forward": self.share_forward}
+        faults = []
+        for part, names in _TERMS.items():
+            values = getattr(self, part)
+            named |= {f"{part}.{name}": value for name, value in zip(names, values, strict=False)}
+            if len(values) != len(names):
+                faults.append(f"{part}: {len(values)} coefficients for {len(names)} terms")
+        faults += [
+            f"{name}={value!r} must be a number in [0, {_MOST:g}]"
+            for name, value in named.items()
+            if type(value) not in {int, float} or not 0 <= value <= _MOST  # type: ignore[operator]  # a number here
+        ]
+        if faults:
+            raise InvalidArgument("times: " + "; ".join(faults))
+
+    def to_dict(self) -> dict[str, Any]:  # Any: JSON
+        """Return the coefficients by term."""
+        parts = {part: dict(zip(names, getattr(self, part), strict=True)) for part, names in _TERMS.items()}
+        return {**parts, "share_forward": self.share_forward}
+
+    @classmethod
+    def from_dict(cls, state: Any) -> TimeCoefficients:  # Any: JSON
+        """Return the coefficients that `to_dict` described.
+
+        Raises:
+            InvalidArgument: a name is unknown or missing, or a value is no such number.
+        """
+        if not isinstance(state, Mapping) or not all(isinstance(state.get(part), Mapping) for part in _TERMS):
+            raise InvalidArgument(f"times must be an object with share_forward, {' and '.join(_TERMS)}, got {state!r}")
+        wanted = {"share_forward", *(f"{part}.{name}" for part, names in _TERMS.items() for name in names)}
+        given = {*state} - {*_TERMS} | {f"{part}.{name}" for part in _TERMS for name in state[part]}
+        faults = [f"{name} is missing" for name in sorted(wanted - given)]
+        faults += [f"{name} is unknown" for name in sorted(given - wanted)]
+        if faults:
+            raise InvalidArgument("times: " + "; ".join(faults))
+        parts = {part: tuple(state[part][name] for name in names) for part, names in _TERMS.items()}
+        return cls(share_forward=state["share_forward"], **parts)
+
+    def times(self, terms: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return the times of an evaluation and of a step of training, given `time_terms`."""
+        forward = _add(0.0, FORWARD_TERMS, self.forward, terms)
+        return forward, _add(self.share_forward * forward, BACKWARD_TERMS, self.backward, terms)
+
+
+_TERMS: Final = {"forward": FORWARD_TERMS, "backward": BACKWARD_TERMS}
+
+DEFAULT_TIMES: Final = TimeCoefficients(
+    forward=(
+        1.17, 5.3, 0.0362,
+        0.418, 3.13, 0.0361,
+        0.399, 1.06, 0.016,
+        0.0484, 3.12, 0.117,
+        0.579,
+    ),
+    share_forward=1.25,
+    backward=(
+        1.61, 11.3, 0.0857,
+        1.48, 6.06, 0.0521,
+        1.02, 3.65, 0.0223,
+        0.299, 0.685, 0.211,
+        0.66,
+    ),
 )  # fmt: skip
-"""What a step of training takes, and beyond it this share of an evaluation's time."""
+"""The coefficients of releases that name none: 16 pixels on one core of a Xeon of 2.8 GHz.
+
+On an AMD EPYC networks take 0.70 of these times, to 5 and 7 % in the median forwards and in training.
+"""
 
 
 def time_terms(  # noqa: PLR0917  # called with positions, as every formula is
@@ -76,13 +146,7 @@ def time_terms(  # noqa: PLR0917  # called with positions, as every formula is
     return {f"{kind}_{unit}": count * units[unit] for kind, (count, of_kind) in counts.items() for unit in of_kind}
 
 
-def times(terms: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the times of an evaluation and of a step of training, given `time_terms`."""
-    forward = _add(0.0, FORWARD, terms)
-    return forward, _add(SHARE_FORWARD * forward, BACKWARD, terms)
-
-
-def _add(total: Any, coefficients: Mapping[str, float], terms: Mapping[str, Any]) -> Any:
-    for name, value in coefficients.items():  # one by one, in this order: the bits depend on it
+def _add(total: Any, names: tuple[str, ...], coefficients: tuple[float, ...], terms: Mapping[str, Any]) -> Any:
+    for name, value in zip(names, coefficients, strict=True):  # one by one, in this order: the bits depend on it
         total = total + value * terms[name]
     return total

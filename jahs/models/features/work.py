@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jahs.models.cost import n_macs, n_params
 from jahs.models.features.cells import CELL_FEATURES, cell_features, representative_numbers
-from jahs.models.features.timing import MISH, time_terms, times
+from jahs.models.features.timing import MISH, TimeCoefficients, time_terms
 from jahs.schema import COLUMNS, OPS
 from jahs.spaces.cell.operations import all_ops
 from jahs.spaces.parameters import PARAMETERS
@@ -49,7 +49,7 @@ def work_classes(*, canonical: bool) -> NDArray[np.intp]:
     return classes[representative_numbers()] if canonical else classes
 
 
-def work_table(task: Task) -> NDArray[np.float64]:
+def work_table(task: Task, times: TimeCoefficients) -> NDArray[np.float64]:
     """Return what networks take, by whether Mish is the activation, size and class of cell, (2, 27, 618, 4)."""
     cells = _classes()[0]
     X = np.ones((len(SIZES), len(cells), len(COLUMNS)), dtype=np.float32)
@@ -63,5 +63,5 @@ def work_table(task: Task) -> NDArray[np.float64]:
     table[..., 1] = n_macs(rows, task).reshape(X.shape[:2])
     for is_mish in (False, True):
         terms = time_terms(Activation=MISH if is_mish else MISH - 1, **size, **facts)
-        table[int(is_mish), ..., 2], table[int(is_mish), ..., 3] = times(terms)
+        table[int(is_mish), ..., 2], table[int(is_mish), ..., 3] = times.times(terms)
     return table

@@ -1,5 +1,8 @@
 """What a query with a seed answers: a reproducible draw of what one more training would have given.
 
+Over 300 lines: drawing, describing and reading a model of noise change together, and a format version covers all
+three.
+
 For one (config, seed) all epochs and all metrics are one training: what is drawn for an epoch does not depend on what
 else is asked, or in which order, or with how many others. Accuracies spread by `jahs.models.noise.spread` around the
 prediction and stay in 0..100; `runtime` is multiplied by one factor for the whole training, so that it still rises with

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import MissingData
 from jahs.models.bounds import BoundedTransform
-from jahs.models.features import RowBuilder, joint_columns
+from jahs.models.features import RowBuilder, joint_columns, joint_times
 from jahs.models.forest import EngineKind, join_forests, open_engine
 from jahs.models.forest.engines import Engine
 from jahs.queries.oracles.oracle import Codes, Kind, Numbers
@@ -128,8 +128,9 @@ class SurrogateOracle:
         if models.costs == "exact":
             known |= {name: METRICS[name] for name in EXACT}
         self.metrics: Mapping[str, Metric] = MappingProxyType({name: known[name] for name in METRICS if name in known})
-        columns, places = joint_columns([pack.features for pack in models.packs])
-        self._rows = RowBuilder(columns, release.task)
+        sets = [pack.features for pack in models.packs]
+        columns, places = joint_columns(sets)
+        self._rows = RowBuilder(columns, release.task, joint_times(sets))
         self._engine: Engine | None = None
         if release.forests:
             is_one = len(release.forests) == 1  # stays where it is, mapped from its file perhaps

@@ -1,5 +1,7 @@
 """A benchmark seen through a choice of its fidelities.
 
+Over 300 lines: it is one class, and most of its lines are the documentation of its methods.
+
     mf = bench.view(fidelities=("epoch", "Resolution"), fixed={"N": 5, "W": 16})
     mf.query(mf.sample(seed=0), at={"epoch": 3, "Resolution": 0.5})
 
@@ -13,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Literal, Protocol, cast, overload
+from typing import Any, Final, Literal, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -120,15 +122,7 @@ class View(Forms):
                 stacklevel=stacklevel,
             )
 
-    @overload
-    def sample(self, n: None = None, *, seed: int | None) -> Config: ...
-    @overload
-    def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
-    def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
-        """Return `n` random configs of the view's space, or one if `n` is not given; all 14 keys.
-
-        Where nothing is fixed they are the benchmark's own: from a table, recorded ones.
-        """
+    def _sample(self, n: int, seed: int | None) -> list[Config]:
         return (self.space if self._fixed else self.bench).sample(n, seed=seed)
 
     def fidelity(self, at: object = None) -> dict[str, float]:

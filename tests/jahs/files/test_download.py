@@ -26,7 +26,7 @@ from jahs.files import download as module
 from jahs.files import transport
 from jahs.files.download import DownloadBar, fetch
 from jahs.published.fetching import ARCHIVES, VERSIONS, download_archives
-from tests.local_server import LocalServer
+from tests.local_server import LocalServer, served
 
 CONTENT = random.Random(0).randbytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -93,10 +93,7 @@ class Server(LocalServer):
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    server = Server()
-    yield server
-    server.close()
+    yield from served(Server(), monkeypatch)
 
 
 @pytest.fixture
@@ -641,13 +638,16 @@ def test_a_server_that_sends_from_https_to_http_is_not_followed():
     assert follow(asked, None, 302, "Found", {}, "https://b.example/x").full_url == "https://b.example/x"
 
 
-def test_a_server_whose_bytes_drip_is_given_up_on(path, monkeypatch):
+@pytest.mark.parametrize(
+    ("begun", "message"),
+    [(b"HTTP/1.0 200 OK\r\nContent-Length: 1000\r\n\r\n", "that is too slow"), (b"HTTP/1.0 200 OK\r\nX: ", None)],
+    ids=["body", "headers"],
+)
+def test_a_server_whose_bytes_drip_is_given_up_on(path, monkeypatch, begun, message):
     class Dripping(BaseHTTPRequestHandler):
         def do_GET(self):
-            self.send_response(200)
-            self.send_header("Content-Length", "1000")
-            self.end_headers()
             with contextlib.suppress(ConnectionError):
+                self.wfile.write(begun)
                 for _ in range(100):
                     self.wfile.write(b"x")
                     time.sleep(0.02)
@@ -660,31 +660,7 @@ def test_a_server_whose_bytes_drip_is_given_up_on(path, monkeypatch):
     server = LocalServer(Dripping)
     try:
         start = time.monotonic()
-        with pytest.raises(DownloadFailed, match="that is too slow"):
-            fetch(server.url, path, n_attempts=1)
-        assert time.monotonic() - start < 1.5
-    finally:
-        server.close()
-
-
-def test_headers_that_drip_are_given_up_on(path, monkeypatch):
-    class Dripping(BaseHTTPRequestHandler):
-        def do_GET(self):
-            with contextlib.suppress(ConnectionError):
-                self.wfile.write(b"HTTP/1.0 200 OK\r\nX: ")
-                for _ in range(100):
-                    self.wfile.write(b"x")
-                    time.sleep(0.02)
-
-        def log_message(self, *_):
-            pass
-
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(transport, "PATIENCE_S", 0.2)
-    server = LocalServer(Dripping)
-    try:
-        start = time.monotonic()
-        with pytest.raises(DownloadFailed):
+        with pytest.raises(DownloadFailed, match=message):
             fetch(server.url, path, n_attempts=1)
         assert time.monotonic() - start < 1.5
     finally:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 
 import jahs
 from jahs.errors import InvalidConfig, MissingDependency
+from tests.hostile import ReadOnly
 from tests.releases import make_release
 
 
@@ -19,22 +20,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> jahs.Benchmark:
     return jahs.Benchmark("digits", release=make_release(tmp_path_factory.mktemp("release") / "digits"), engine="numpy")
 
 
-class Configuration(Mapping[str, object]):
+class Configuration(ReadOnly):
     """What ConfigSpace returns: a mapping that knows its space, without the keys that have one value."""
 
     config_space = "jahs"
-
-    def __init__(self, values: Mapping[str, object]) -> None:
-        self.values_ = dict(values)
-
-    def __getitem__(self, name: str) -> object:
-        return self.values_[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.values_)
-
-    def __len__(self) -> int:
-        return len(self.values_)
 
 
 def without(config: Mapping[str, object], *names: str) -> dict[str, object]:

@@ -21,7 +21,7 @@ from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, JahsError, M
 from jahs.files.hashing import sha256_file
 from jahs.release import Models, RecordedTable, Release, find_release, read_release, releases, write_release
 from jahs.release.table import parse_table_npz, write_table_npz
-from jahs.release.writing import clear_leftovers
+from jahs.release.writing import clear_leftovers, extend_release
 from tests.releases import METRICS, make_release, make_table
 
 TABLE = make_table("digits", 12, diverged=[3])
@@ -235,8 +235,9 @@ def test_a_folder_without_a_manifest_is_no_release(tmp_path):
         lambda m: m["metrics"]["valid_acc"]["transform"].update(slope=0),
         lambda m: m["packs"][0]["features"]["columns"].pop(),
         lambda m: m["packs"][0]["features"]["columns"].append("beauty"),
+        lambda m: m["packs"][0]["features"].update(times={"forward": {}, "backward": {}, "share_forward": -1}),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_models_that_do_not_fit_together_are_refused(copy, change):
     edit_json(copy, change, name="models.json")
@@ -354,6 +355,24 @@ def test_a_folder_that_holds_something_else_is_not_replaced(tmp_path):
     with pytest.raises(InvalidArgument, match="exists and is not a release"):
         make_release(tmp_path / "r")
     assert (tmp_path / "r" / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_release_is_extended_whole_or_not_at_all(copy):
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    extend_release(read_release(copy), {"seed": 8}, noise=None, references={"fronts": [1]})
+    found = read_release(copy)
+    found.verify()
+    assert (found.facts["seed"], found.parse("references.json", dict)) == (8, {"fronts": [1]})
+    assert {path.name for path in copy.iterdir() if path.read_bytes() != before[path.name]} == {
+        "manifest.json",
+        "references.json",
+    }
+    (copy / "forests-1.npz").write_bytes(b"x")
+    with pytest.raises(CorruptFile, match=r"forests-1\.npz"):
+        extend_release(read_release(copy), {"seed": 9})
+    assert read_release(copy).facts["seed"] == 8
+    with pytest.raises(TypeError, match="fronts: a release has the parts models, forests, noise"):
+        write_release(copy, manifest_facts={"task": "digits"}, fronts={})
 
 
 def test_what_does_not_fit_together_is_not_written(whole, tmp_path):

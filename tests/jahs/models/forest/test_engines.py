@@ -31,6 +31,11 @@ def trajectory(rng, n_rows):
     return X
 
 
+def engine_and_rows(kind, n_rows, *, seed, trees):
+    rng = np.random.default_rng(seed)
+    return opened(random_forest(rng, trees=trees), kind), random_rows(rng, n_rows)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32), n_rows=st.integers(0, 40), max_depth=st.integers(0, 6))
@@ -59,11 +64,9 @@ def test_a_walk_answers_as_row_by_row(kind, seed, n_rows):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_row_alone_in_a_batch_and_in_another_order_has_the_same_answer(kind):
-    rng = np.random.default_rng(1)
-    engine = opened(random_forest(rng, trees=(40, 17)), kind)
-    X = random_rows(rng, 300)
+    engine, X = engine_and_rows(kind, 300, seed=1, trees=(40, 17))
     batch = engine.predict(X)
-    order = rng.permutation(300)
+    order = np.random.default_rng(2).permutation(300)
     np.testing.assert_array_equal(batch[order], engine.predict(X[order]))
     np.testing.assert_array_equal(batch, np.concatenate([engine.predict(X[i : i + 1]) for i in range(300)]))
     np.testing.assert_array_equal(batch, engine.predict(np.asfortranarray(X)))
@@ -128,9 +131,7 @@ def test_a_packed_row_has_the_bits_of_a_row(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_share_an_engine(kind):
-    rng = np.random.default_rng(5)
-    engine = opened(random_forest(rng, trees=(30, 30)), kind)
-    X = random_rows(rng, 200)
+    engine, X = engine_and_rows(kind, 200, seed=5, trees=(30, 30))
     expected = engine.predict(X)
     wrong = []
 
