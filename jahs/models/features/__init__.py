@@ -1,6 +1,6 @@
 """What models read of a config and an epoch: features of a cell, sets that models choose, and what builds them."""
 
-from jahs.models.features.builder import Column, FeatureBuilder, Place, RowBuilder, joint_columns
+from jahs.models.features.builder import Column, FeatureBuilder, Place, RowBuilder, joint_columns, schedule
 from jahs.models.features.sets import FEATURE_SETS, FEATURES_VERSION, GROUPS, TRENDS, FeatureSet, feature_set
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "RowBuilder",
     "feature_set",
     "joint_columns",
+    "schedule",
 ]
