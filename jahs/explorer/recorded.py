@@ -33,11 +33,16 @@ def recorded_columns(table: RecordedTable, task: Task) -> tuple[dict[str, Any], 
     A config's metrics are means over its trainings that reached the last recorded epoch; NaN where there is none.
     Without any such training there is nothing to compare, and None is returned.
     """
-    runs = sorted_runs(table.runs)
-    timed = is_timed(runs, timing_machine(runs, table.profile))
-    runs["runtime"] = np.where(timed, runs["runtime"], np.float32(np.nan))
+    runs = dict(sorted_runs(table.runs))
     starts = _starts(runs)
-    at_end = _last_rows(runs, starts)
+    ends = np.append(starts[1:], len(runs["epoch"])) - 1
+    is_finished = runs["status"][ends] == "finished"
+    at_end = ends[(runs["epoch"][ends] == runs["epoch"].max(initial=0)) & is_finished]
+    is_known = np.ones(len(runs["epoch"]), np.bool_)
+    is_known[ends] = is_finished  # the last row of another one is the epoch in which it diverged
+    is_timed_row = is_timed(runs, timing_machine(runs, table.profile))
+    for name, is_shown in {**dict.fromkeys(ACCURACIES, is_known), "runtime": is_timed_row}.items():
+        runs[name] = np.where(is_shown, runs[name], np.float32(np.nan))
     ids = table.configs["config_id"]
     metrics = _metrics_of_configs(table, task, runs, at_end)
     n_full = int(np.isfinite(metrics["valid_acc"]).sum())
@@ -47,11 +52,7 @@ def recorded_columns(table: RecordedTable, task: Task) -> tuple[dict[str, Any], 
     place = {config_id: i for i, config_id in enumerate(ids[kept].tolist())}
     chosen = [i for i, start in enumerate(starts) if int(runs["config_id"][start]) in place]
     epochs = _shown_epochs(runs)
-    arrays: dict[str, NDArray[np.generic]] = {}
-    values = codes({key: table.configs[key][kept] for key in CONFIG_KEYS})
-    for key, column in zip(CONFIG_KEYS, values.T, strict=True):
-        choices = np.array(PARAMETERS[key].codes)
-        arrays[key] = (column[:, None] == choices).argmax(axis=1).astype(np.uint8) if choices.size else column
+    arrays = _configs({key: table.configs[key][kept] for key in CONFIG_KEYS})
     arrays |= {name: column[kept].astype(np.float32) for name, column in metrics.items() if np.isfinite(column).any()}
     arrays["config"] = np.array([place[int(runs["config_id"][starts[i]])] for i in chosen], np.uint32)
     for name in ACCURACIES:
@@ -74,12 +75,13 @@ def _starts(runs: Table) -> NDArray[np.intp]:
     return np.flatnonzero(is_new)
 
 
-def _last_rows(runs: Table, starts: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the last row of each training that finished at the last recorded epoch."""
-    ends = np.append(starts[1:], len(runs["epoch"])) - 1
-    is_full = (runs["epoch"][ends] == runs["epoch"].max(initial=0)) & (runs["status"][ends] == "finished")
-    found: NDArray[np.intp] = ends[is_full]
-    return found
+def _configs(columns: Table) -> dict[str, NDArray[np.generic]]:
+    """Return a column for each key: places among its choices, or numbers."""
+    arrays: dict[str, NDArray[np.generic]] = {}
+    for key, column in zip(CONFIG_KEYS, codes(columns).T, strict=True):
+        choices = np.array(PARAMETERS[key].codes)
+        arrays[key] = (column[:, None] == choices).argmax(axis=1).astype(np.uint8) if choices.size else column
+    return arrays
 
 
 def _metrics_of_configs(

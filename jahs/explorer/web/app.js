@@ -187,7 +187,8 @@ function showTiles(x, answers) {
   const tile = ([name, title, unit]) => {
     const value = name.endsWith("_acc") ? answers[name].toFixed(1) : showNumber(answers[name]);
     const band = name.endsWith("_acc") ? state.model.band(x, name, maxEpoch, answers[name]) : null;
-    const range = band ? `${band[0].toFixed(1)} to ${band[1].toFixed(1)}` : "";
+    const level = 100 * facts.models.band?.level;
+    const range = band ? `${level} %: ${band[0].toFixed(1)} to ${band[1].toFixed(1)}` : "";
     return `<div class="tile"><dt>${title}</dt><dd>${value}<small>${unit}</small></dd><span>${range}</span></div>`;
   };
   setMarkup(part("tiles"), TILES.filter(([name]) => answers[name] !== undefined).map(tile).join(""));

@@ -86,8 +86,9 @@ export function clearCanvas(canvas, width, height) {
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
   }
-  context.reset();
-  context.scale(ratio, ratio);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  Object.assign(context, { globalAlpha: 1, lineWidth: 1 });
   return context;
 }
 

@@ -3,7 +3,7 @@
 import { MARGIN, clearCanvas, color, scale } from "./draw.js";
 import { showNumber } from "./space.js";
 
-const SCATTER_HEIGHT = 380;
+const SCATTER_HEIGHT = 440;
 const NEAR = 14; // pixels from a point
 
 // Return the places of what nothing dominates: less cost and more accuracy, in the order of cost.

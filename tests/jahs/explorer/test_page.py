@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from jahs.cli import main
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.explorer import MOST_BYTES, page, read_subject, recorded
 from jahs.explorer.page import make_page
-from jahs.explorer.subject import Subject
+from jahs.explorer.subject import Subject, _without_models
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.definitions import TASKS
+from tests.building import make_runs_folder
 from tests.releases import make_release, make_table
 
 
@@ -112,8 +114,7 @@ def test_diverged_trainings_are_curves_without_an_end(tmp_path):
     assert facts["n_unfinished"] == 1
     assert np.isnan(arrays["valid_acc"]).tolist() == [i == 3 for i in range(12)]
     curve = arrays["curve_valid_acc"].reshape(-1, 12)[arrays["config"] == 3]
-    assert np.isfinite(curve[0, 0])
-    assert np.isnan(curve[0, -1])
+    assert np.isfinite(curve[0]).tolist() == [epoch < 6 for epoch in range(1, 13)]  # it diverged in epoch 6
 
 
 def test_a_release_that_lacks_a_part_says_so(tmp_path):
@@ -136,6 +137,22 @@ def test_a_page_that_is_too_large_is_refused(tmp_path, monkeypatch):
 def test_forests_that_are_too_large_are_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr("jahs.explorer.subject.MOST_NODES", 10)
     assert "at most 10 fit a page" in subject(tmp_path).without_models
+
+
+def test_models_of_an_imported_release_are_left_out(tmp_path, monkeypatch):
+    found = subject(tmp_path)
+    monkeypatch.setattr(found.release, "models", replace(found.release.models, costs="published"), raising=False)
+    assert "was imported" in _without_models(found.release)
+
+
+def test_a_folder_of_runs_has_a_page(tmp_path):
+    pytest.importorskip("pyarrow")
+    make_runs_folder(tmp_path / "runs", task="digits", n_configs=12, n_epochs=12)
+    found = read_subject("digits", tmp_path / "runs")
+    assert found.without_models == "It is a folder of recorded runs, which has no models."
+    text = make_page(found)
+    assert "digits, recorded runs, 12 epochs" in text
+    assert facts_of(text)["recorded"]["n_configs"] == 12
 
 
 def test_another_task_or_no_release_is_refused(tmp_path):
