@@ -72,6 +72,7 @@ def test_the_ground_floor_has_few_rooms() -> None:
         "adapters",
         "cli",
         "comparison",
+        "explorer",
         "files",
         "models",
         "optimizers",

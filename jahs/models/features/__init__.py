@@ -1,6 +1,6 @@
 """What models read of a config and an epoch: features of a cell, sets that models choose, and what builds them."""
 
-from jahs.models.features.builder import Column, FeatureBuilder, Place, RowBuilder, joint_columns
+from jahs.models.features.builder import Column, FeatureBuilder, Place, RowBuilder, joint_columns, schedule
 from jahs.models.features.sets import (
     FEATURE_SETS,
     FEATURES_VERSION,
@@ -27,4 +27,5 @@ __all__ = [
     "feature_set",
     "joint_columns",
     "joint_times",
+    "schedule",
 ]

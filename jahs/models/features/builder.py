@@ -35,7 +35,7 @@ from jahs.spaces.cell import N_CELLS
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.definitions import Task
 
-__all__ = ["Column", "FeatureBuilder", "Place", "RowBuilder", "joint_columns"]
+__all__ = ["Column", "FeatureBuilder", "Place", "RowBuilder", "joint_columns", "schedule"]
 
 _OP_COLUMNS: Final = [COLUMNS.index(op) for op in OPS]
 _PLACES: Final = 5.0 ** np.arange(5, -1, -1)
@@ -130,7 +130,7 @@ class RowBuilder:
         self._classes = tuple(work_classes(canonical=flag) for flag in (False, True in flags))
         self._own, self._of_class = ((_WORK_ROW.size * classes).tolist() for classes in self._classes)  # in bytes
         self._size_of = {size: i for i, size in enumerate(SIZES)}
-        self._spent, self._now = _schedule(task.max_epoch)
+        self._spent, self._now = schedule(task.max_epoch)
         self._schedule = np.array([self._spent, self._now])  # (2, max_epoch + 1)
 
     def place(self, codes: Sequence[float]) -> Place:
@@ -313,7 +313,7 @@ def _copied_run(columns: Sequence[Column]) -> tuple[int, int]:
     return best
 
 
-def _schedule(max_epoch: int) -> tuple[list[float], list[float]]:
+def schedule(max_epoch: int) -> tuple[list[float], list[float]]:
     """Return by epoch the share of the schedule that is spent after it, and its learning rate relative to the first.
 
     The rate of epoch e is half of 1 + cos(pi (e - 1) / max_epoch), times the initial one. Rounded, so that cosines of

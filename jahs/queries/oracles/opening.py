@@ -61,6 +61,7 @@ class Opened:
         folder: what was opened, if anything was.
         release: the same, if it is a release.
         sha256: covers every byte that answers come from; None where nothing does.
+        table: the recorded runs, if it is a folder of them.
     """
 
     oracle: Oracle
@@ -68,6 +69,7 @@ class Opened:
     folder: Path | None = None
     release: Release | None = None
     sha256: str | None = None
+    table: RecordedTable | None = None
 
 
 def open_oracle(asked: Asked) -> Opened:
@@ -165,6 +167,7 @@ def _open_runs(folder: Path, task: str) -> Opened:
         description=f"runs, {folder}",
         folder=folder,
         sha256=_sha256_of_runs(folder),
+        table=table,
     )
 
 

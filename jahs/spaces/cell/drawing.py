@@ -8,9 +8,10 @@ from typing import Final
 from jahs.spaces.cell.operations import EDGES
 from jahs.spaces.cell.paths import dead_edges
 
-__all__ = ["draw_svg", "draw_text"]
+__all__ = ["LABELS", "draw_svg", "draw_text"]
 
-_LABELS: Final = ("identity", "zero", "conv 3×3", "conv 1×1", "avg pool 3×3")
+LABELS: Final = ("identity", "zero", "conv 3×3", "conv 1×1", "avg pool 3×3")
+"""What each code is called in a picture."""
 
 # Characters: the column of each node, and the row along which each edge runs.
 _COLUMNS: Final = {1: 2, 2: 29, 3: 56, 4: 83}
@@ -58,7 +59,7 @@ def draw_text(ops: Sequence[int]) -> str:
     dead = dead_edges(ops)
     canvas = [[" "] * (_COLUMNS[4] + 2) for _ in range(max(_ROWS.values()) + 1)]
     for edge in range(len(EDGES)):
-        _draw_across(canvas, edge, label=f" Op{edge + 1} {_LABELS[ops[edge]]} ", is_dead=edge in dead)
+        _draw_across(canvas, edge, label=f" Op{edge + 1} {LABELS[ops[edge]]} ", is_dead=edge in dead)
     below = [edge for edge in range(len(EDGES)) if _ROWS[EDGES[edge]]]
     for edge in sorted(below, key=lambda edge: edge not in dead):  # where uprights overlap, the live one is seen
         source, target = EDGES[edge]
@@ -103,7 +104,7 @@ def _draw_corners(canvas: list[list[str]], edge: int, *, is_dead: bool) -> None:
 def draw_svg(ops: Sequence[int]) -> str:
     """Draw the cell as a self-contained SVG document with its own light and dark colours."""
     dead = dead_edges(ops)
-    title = ", ".join(f"Op{edge + 1} {_LABELS[op]}" for edge, op in enumerate(ops))
+    title = ", ".join(f"Op{edge + 1} {LABELS[op]}" for edge, op in enumerate(ops))
     size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
@@ -141,7 +142,7 @@ def _svg_edge(edge: int, op: int, *, is_dead: bool) -> str:
         end = (right - _RADIUS - 1, _LINE)
         line = f"M{left + _RADIUS} {_LINE}H{end[0] - 8}"
         slope = (1, 0)
-    label = _LABELS[op]
+    label = LABELS[op]
     width = 52 + 7.4 * len(label)
     y = _LINE - rise
     plate = f'x="{middle - width / 2:.1f}" y="{y - 14}" width="{width:.1f}" height="28" rx="14"'

@@ -19,12 +19,14 @@ from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERA
 if TYPE_CHECKING:
     from jahs.spaces.cell.value import Cell
 
-__all__ = ["PATHS", "PATH_FEATURES", "Path", "dead_edges", "effective_depth", "path_features", "paths"]
+__all__ = ["PATHS", "PATH_EDGES", "PATH_FEATURES", "Path", "dead_edges", "effective_depth", "path_features", "paths"]
 
 PATHS: Final = ((1, 2, 3, 4), (1, 2, 4), (1, 3, 4), (1, 4))
 """Nodes of each path from the cell's input to its output."""
 
-_PATH_EDGES: Final = tuple([EDGES.index(step) for step in pairwise(nodes)] for nodes in PATHS)
+PATH_EDGES: Final = tuple([EDGES.index(step) for step in pairwise(nodes)] for nodes in PATHS)
+"""Places in Op1 .. Op6 of the edges of each path."""
+
 _COUNTED: Final = (("n_conv3x3", CONV3X3), ("n_conv1x1", CONV1X1), ("n_pool", POOL), ("n_identity", IDENTITY))
 
 PATH_FEATURES: Final = (
@@ -57,7 +59,7 @@ class Path:
 def paths(cell: Cell) -> tuple[Path, ...]:
     """Return the four paths, in the order of `PATHS`."""
     found = []
-    for nodes, edges in zip(PATHS, _PATH_EDGES, strict=True):
+    for nodes, edges in zip(PATHS, PATH_EDGES, strict=True):
         ops = [cell.ops[edge] for edge in edges]
         operations = tuple(OPERATIONS[op] for op in ops)
         found.append(Path(nodes=nodes, operations=operations, is_alive=ZERO not in ops))
@@ -66,7 +68,7 @@ def paths(cell: Cell) -> tuple[Path, ...]:
 
 def dead_edges(ops: Sequence[int]) -> frozenset[int]:
     """Places in Op1 .. Op6 of the edges that are on no path that is alive."""
-    alive = [edges for edges in _PATH_EDGES if all(ops[edge] != ZERO for edge in edges)]
+    alive = [edges for edges in PATH_EDGES if all(ops[edge] != ZERO for edge in edges)]
     return frozenset(range(len(EDGES))).difference(*alive)
 
 
@@ -98,7 +100,7 @@ def _features() -> NDArray[np.int8]:
     ops = all_ops()
     columns = []
     depth = np.zeros(len(ops), dtype=np.int64)
-    for edges in _PATH_EDGES:
+    for edges in PATH_EDGES:
         on_path = ops[:, edges]
         is_alive = (on_path != ZERO).all(axis=1)
         counts = {name: (on_path == op).sum(axis=1) * is_alive for name, op in _COUNTED}

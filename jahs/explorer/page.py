@@ -1,0 +1,162 @@
+"""The page: sources of `jahs/explorer/web` joined with the facts and arrays of one release."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import jahs
+from jahs.errors import InvalidArgument
+from jahs.explorer.arrays import pack_arrays
+from jahs.explorer.models import model_parts
+from jahs.explorer.recorded import recorded_columns
+from jahs.explorer.subject import Subject
+from jahs.files.atomic import write_beside
+from jahs.models.features.work import SIZE_KEYS
+from jahs.spaces.cell.drawing import LABELS
+from jahs.spaces.cell.operations import EDGES, ZERO
+from jahs.spaces.cell.paths import PATH_EDGES
+from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.space import STEP
+from jahs.tasks.definitions import Task
+from jahs.tasks.metrics import METRICS
+
+__all__ = ["MODULES", "MOST_BYTES", "WEB", "join_modules", "make_page", "space_facts", "write_page"]
+
+WEB: Final = Path(__file__).resolve().parent / "web"
+
+MODULES: Final = (
+    "data",
+    "model",
+    "space",
+    "draw",
+    "cell",
+    "curve",
+    "neighbors",
+    "filters",
+    "parallel",
+    "scatter",
+    "recorded",
+    "race",
+    "app",
+)
+"""The modules of the script, each after those that it imports."""
+
+MOST_BYTES: Final = 4_000_000
+
+_IMPORT: Final = re.compile(r"^import [^;]*;\n", re.MULTILINE)
+_EXPORT: Final = re.compile(r"^export ", re.MULTILINE)
+
+
+def join_modules(names: tuple[str, ...] = MODULES) -> str:
+    """Return modules as one script: the names that they import from one another are in the same scope."""
+    sources = [(WEB / f"{name}.js").read_text(encoding="utf-8") for name in names]
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", source)) for source in sources)
+
+
+def make_page(subject: Subject) -> str:
+    """Return the page as HTML; the same release gives the same text.
+
+    Raises:
+        InvalidArgument: it would have more than `MOST_BYTES`.
+    """
+    facts, blobs, features = _content(subject)
+    script = "\n" + features + join_modules()
+    parts = {
+        "title": html.escape(f"{subject.task.title}: JAHS explorer"),
+        "heading": html.escape(subject.task.title),
+        "about": html.escape(_about(subject)),
+        "caveat": _caveat(subject.task),
+        "style": (WEB / "style.css").read_text(encoding="utf-8"),
+        "facts": json.dumps(facts, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+        "script": script,
+        "script_hash": "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        **blobs,
+    }
+    template = (WEB / "page.html").read_text(encoding="utf-8")
+    page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
+    if (n_bytes := len(page.encode())) > MOST_BYTES:
+        raise InvalidArgument(
+            f"the page of {subject.task.name} has {n_bytes:,} bytes; at most {MOST_BYTES:,} are allowed"
+        )
+    return page
+
+
+def write_page(subject: Subject, path: Path) -> int:
+    """Write the page, whole or not at all, and return its size in bytes; raises as `make_page`."""
+    data = make_page(subject).encode()
+    with write_beside(path) as beside:
+        beside.write_bytes(data)
+    return len(data)
+
+
+def _content(subject: Subject) -> tuple[dict[str, Any], dict[str, str], str]:  # Any: JSON
+    """Return the facts, the arrays as text, and the script of the features."""
+    facts = _facts(subject)
+    blobs = {"recorded": "", "models": ""}
+    if subject.table is not None and (columns := recorded_columns(subject.table, subject.task)) is not None:
+        facts["recorded"], arrays = columns
+        facts["recorded"]["arrays"], blobs["recorded"] = pack_arrays(arrays, compressed=False)
+    features = "const features = [];\n"
+    if subject.release is not None and subject.without_models is None:
+        facts["models"], arrays, features = model_parts(subject.release)
+        facts["models"]["arrays"], blobs["models"] = pack_arrays(arrays, compressed=True)
+    return facts, blobs, features
+
+
+def _about(subject: Subject) -> str:
+    release = subject.release
+    which = "recorded runs" if release is None else f"release {release.facts.get('version', release.sha256[:12])}"
+    return f"{subject.task.name}, {which}, {subject.task.max_epoch} epochs, jahs {jahs.__version__}"
+
+
+def _caveat(task: Task) -> str:
+    """Return what a reader must know first: the first two sentences, and the rest behind them."""
+    if task.caveat is None:
+        return ""
+    sentences = re.split(r"(?<=\.) ", html.escape(task.caveat.replace("`", "")))
+    first, rest = " ".join(sentences[:2]), " ".join(sentences[2:])
+    return f'  <details id="caveat"><summary>{first}</summary><p>{rest}</p></details>'
+
+
+def _facts(subject: Subject) -> dict[str, Any]:  # Any: JSON
+    task, release = subject.task, subject.release
+    reference = None if release is None else release.reference_config
+    return {
+        "task": {"name": task.name, "max_epoch": task.max_epoch},
+        "without_models": subject.without_models,
+        "models": None,
+        "recorded": None,
+        "reference_config": None if reference is None else dict(reference),
+        "metrics": {
+            name: {"unit": each.unit, "direction": each.direction, "about": each.description}
+            for name, each in METRICS.items()
+        },
+        **space_facts(),
+    }
+
+
+def space_facts() -> dict[str, Any]:  # Any: JSON
+    """Return what the script says and asks of the space."""
+    return {
+        "parameters": [
+            {
+                "name": each.name,
+                "kind": each.kind,
+                "type": type(each.default).__name__,
+                "default": each.default,
+                "choices": each.choices,
+                "codes": each.codes,
+                **({"lower": each.lower, "upper": each.upper} if each.kind == "float" else {}),
+            }
+            for each in PARAMETERS.values()
+        ],
+        "cell": {"edges": EDGES, "paths": PATH_EDGES, "labels": LABELS, "zero": ZERO},
+        "sizes": SIZE_KEYS,
+        "step": STEP,
+    }

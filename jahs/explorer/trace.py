@@ -1,0 +1,130 @@
+"""The formulas of features as JavaScript: each is called once with terms that write down what is done to them.
+
+So no formula is written twice. A term has a name; an operation on terms adds a line such as `const t3 = t1 * x.N;` and
+returns the term that it defines. Doubles are added and multiplied alike in both languages, so both give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from jahs.models.features import Column, FeatureSet, TimeCoefficients, joint_columns
+from jahs.models.features.cells import CELL_FEATURES
+from jahs.models.features.formulas import FORMULAS, parameters_of
+from jahs.models.features.signal import SIGNAL_FEATURES
+from jahs.models.features.timing import time_terms
+from jahs.models.features.work import WORK
+
+__all__ = ["OF_CLASS", "Trace", "feature_script"]
+
+OF_CLASS: Final = "_of_class"
+"""Suffix of what is read from the cell that represents the class."""
+
+_FACTS: Final = frozenset((*SIGNAL_FEATURES, *(name for names in CELL_FEATURES.values() for name in names)))
+_EXACT, _TIMES = WORK[:2], WORK[2:]
+
+
+class _Term:
+    def __init__(self, text: str, trace: Trace) -> None:
+        self.text, self._trace = text, trace
+
+    def _with(self, sign: str, left: object, right: object) -> _Term:
+        sides = [side.text if isinstance(side, _Term) else repr(float(side)) for side in (left, right)]  # type: ignore[arg-type]  # a number
+        return self._trace.define(f"{sides[0]} {sign} {sides[1]}")
+
+    def __add__(self, other: object) -> _Term:
+        return self._with("+", self, other)
+
+    def __radd__(self, other: object) -> _Term:
+        return self._with("+", other, self)
+
+    def __sub__(self, other: object) -> _Term:
+        return self._with("-", self, other)
+
+    def __rsub__(self, other: object) -> _Term:
+        return self._with("-", other, self)
+
+    def __mul__(self, other: object) -> _Term:
+        return self._with("*", self, other)
+
+    def __rmul__(self, other: object) -> _Term:
+        return self._with("*", other, self)
+
+    def __truediv__(self, other: object) -> _Term:
+        return self._with("/", self, other)
+
+    def __rtruediv__(self, other: object) -> _Term:
+        return self._with("/", other, self)
+
+    def __eq__(self, other: object) -> _Term:  # type: ignore[override]  # as arrays compare
+        return self._with("===", self, other)._as_number()
+
+    __hash__ = object.__hash__
+
+    def _as_number(self) -> _Term:
+        return self._trace.define(f"{self.text} ? 1 : 0")
+
+
+class Trace:
+    """What formulas read, and the lines that compute them.
+
+    Attributes:
+        facts: names of what is looked up by the cell, with `OF_CLASS` where by the cell that represents its class.
+        lines: JavaScript, one definition a line.
+    """
+
+    def __init__(self, times: TimeCoefficients) -> None:
+        self._times = times
+        self.facts: dict[str, None] = {}
+        self.lines: dict[str, str] = {}  # by what is computed, so that nothing is computed twice
+
+    def define(self, text: str) -> _Term:
+        """Return the term of an expression."""
+        return _Term(self.lines.setdefault(text, f"t{len(self.lines)}"), self)
+
+    def column(self, column: Column) -> str:
+        """Return the expression of a feature."""
+        found = self._value(column.name, is_canonical=column.is_canonical)
+        return found.text if isinstance(found, _Term) else repr(float(found))
+
+    def _value(self, name: str, *, is_canonical: bool) -> Any:  # Any: a term or a number
+        if name in FORMULAS:
+            formula = FORMULAS[name]
+            return formula(*(self._value(part, is_canonical=is_canonical) for part in parameters_of(formula)))[name]
+        if name in _TIMES:
+            parts = {part: self._value(part, is_canonical=is_canonical) for part in parameters_of(time_terms)}
+            return self._times.times(time_terms(**parts))[_TIMES.index(name)]
+        is_fact = name in _FACTS
+        full = name + OF_CLASS if is_canonical and (is_fact or name in _EXACT) else name
+        for fact in (full,) if is_fact else _cost_facts(full) if name in _EXACT else ():
+            self.facts[fact] = None
+        return _Term(f"x.{full}", self)
+
+
+def feature_script(sets: Sequence[FeatureSet]) -> tuple[str, Mapping[str, bool]]:
+    """Return a JavaScript array with a function for each feature set, and the facts that they read of the cell.
+
+    Of each fact is said whether it depends on N, too.
+
+    A function fills a row: `features[0](x, row)`, where `x` has the config's codes, the epoch, its schedule, exact
+    costs and facts, by name.
+    """
+    facts = dict.fromkeys(_cost_facts(_EXACT[0]))
+    functions = []
+    for found in sets:
+        trace = Trace(found.times)
+        (columns, _) = joint_columns([found])
+        rows = [f"    row[{i}] = {trace.column(column)};" for i, column in enumerate(columns)]
+        lines = [f"    const {name} = {text};" for text, name in trace.lines.items()]
+        functions.append("\n".join(["  (x, row) => {", *lines, *rows, "  },"]))
+        facts |= trace.facts
+    return "const features = [\n" + "\n".join(functions) + "\n];\n", {
+        name: name.removesuffix(OF_CLASS) in SIGNAL_FEATURES for name in facts
+    }
+
+
+def _cost_facts(name: str) -> tuple[str, str]:
+    """Return the facts by which exact costs are looked up."""
+    suffix = OF_CLASS if name.endswith(OF_CLASS) else ""
+    return f"n_conv3x3{suffix}", f"n_conv1x1{suffix}"
