@@ -12,7 +12,8 @@ from jahs.models.cost import n_params
 from jahs.schema import CONFIG_KEYS, PROXIES
 from jahs.spaces.encoding import encode
 from pipeline.describe.measured import Measured
-from workshop.ranks import kendall_tau, kendall_tau_within, persistence, rank_biased_overlap, spearman
+from workshop.overlap import choose_p, webber_overlap
+from workshop.ranks import kendall_tau, kendall_tau_within, spearman
 
 __all__ = ["Orders", "random_overlap", "untrained_agreement"]
 
@@ -58,7 +59,7 @@ def untrained_agreement(measured: Measured) -> dict[str, Orders]:
 def random_overlap(measured: Measured) -> float:
     """The rank-biased overlap that two random orders of the scored configs are expected to have."""
     n = int(np.isin(measured.configs["config_id"], measured.proxies["config_id"]).sum())
-    return rank_biased_overlap(np.zeros(n), np.zeros(n), p=_persistence(n))  # ties are broken at random
+    return webber_overlap(np.zeros(n), np.zeros(n), p=choose_p(n, top_share=_TOP))  # ties are broken at random
 
 
 def _orders(scores: NDArray[np.float64], final: NDArray[np.float64], group: NDArray[np.int64]) -> Orders:
@@ -68,10 +69,6 @@ def _orders(scores: NDArray[np.float64], final: NDArray[np.float64], group: NDAr
         n_known=int(is_known.sum()),
         tau=kendall_tau(ranked, final),
         spearman=spearman(ranked, final),
-        overlap=rank_biased_overlap(ranked, final, p=_persistence(len(final))),
+        overlap=webber_overlap(ranked, final, p=choose_p(len(final), top_share=_TOP)),
         tau_within=kendall_tau_within(ranked, final, group),
     )
-
-
-def _persistence(n: int) -> float:
-    return persistence(max(1, round(_TOP * n)))

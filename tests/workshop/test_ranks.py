@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -13,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument
-from workshop.ranks import kendall_tau, kendall_tau_within, persistence, rank_biased_overlap, spearman
+from workshop.overlap import webber_overlap
+from workshop.ranks import kendall_tau, kendall_tau_within, spearman
 
 VALUES = st.integers(0, 6) | st.floats(-1e300, 1e300)
 
@@ -45,9 +45,7 @@ def test_lists_of_different_lengths_are_refused() -> None:
 
 
 @pytest.mark.parametrize("wrong", [["x", "y"], "xy", [[1], [1, 2]], [1j, 2], [10**400, 1], ["1", "2"]], ids=range(6))
-@pytest.mark.parametrize(
-    "measure", [kendall_tau, spearman, partial(rank_biased_overlap, p=0.5)], ids=["tau", "rho", "rbo"]
-)
+@pytest.mark.parametrize("measure", [kendall_tau, spearman, partial(webber_overlap, p=0.5)], ids=["tau", "rho", "rbo"])
 def test_what_are_no_numbers_is_refused(measure: Callable[[object, object], float], wrong: object) -> None:
     with pytest.raises(InvalidArgument, match=r"a=.* are not numbers"):
         measure(wrong, [1, 2])
@@ -93,74 +91,6 @@ def test_spearman_of_nothing_to_order_is_not_a_number(a: list[float], b: list[fl
     assert math.isnan(spearman(a, b))
 
 
-def overlap_of_orders(first: tuple[int, ...], second: tuple[int, ...], p: float) -> float:
-    shares = [len({*first[:d]} & {*second[:d]}) / d for d in range(1, len(first) + 1)]
-    weights = [p ** (d - 1) for d in range(1, len(first) + 1)]
-    return sum(w * s for w, s in zip(weights, shares, strict=True)) / sum(weights)
-
-
-def orders_of(values: list[int]) -> list[tuple[int, ...]]:
-    """Every order with the largest first."""
-    falling = sorted(values, reverse=True)
-    return [order for order in permutations(range(len(values))) if [values[i] for i in order] == falling]
-
-
-@given(pairs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=5), p=st.floats(0.05, 0.99))
-def test_overlap_is_the_mean_over_every_order_of_ties(pairs: list[tuple[int, int]], p: float) -> None:
-    a, b = (list(values) for values in zip(*pairs, strict=True))
-    expected = np.mean([overlap_of_orders(x, y, p) for x, y in product(orders_of(a), orders_of(b))])
-    assert rank_biased_overlap(a, b, p=p) == pytest.approx(expected, abs=1e-12)
-    assert rank_biased_overlap(b, a, p=p) == pytest.approx(expected, abs=1e-12)
-
-
-def test_overlap_looks_at_the_top() -> None:
-    order = np.arange(2000.0)  # more than are compared in one piece
-    top, bottom = order.copy(), order.copy()
-    top[-10:], bottom[:10] = top[-10:][::-1], bottom[:10][::-1]
-    p = persistence(20)
-    assert rank_biased_overlap(order, order, p=p) == pytest.approx(1)
-    assert rank_biased_overlap(order, top, p=p) < 0.75 < 0.999 < rank_biased_overlap(order, bottom, p=p)
-    assert rank_biased_overlap(order, -order, p=p) < 1e-9
-
-
-@given(depth=st.integers(1, 3000), weight=st.floats(0.01, 0.99))
-def test_the_first_places_have_the_weight_that_was_asked_for(depth: int, weight: float) -> None:
-    """A place's weight is what every depth from it on gives it: p^(d - 1) (1 - p) / d."""
-    p = persistence(depth, weight=weight)
-    assert 0 < p < 1
-    depths = np.arange(1, 400_001)
-    with np.errstate(under="ignore"):
-        by_depth = (1 - p) * p ** (depths - 1.0) / depths
-    weights = np.cumsum(by_depth[::-1])[::-1][:depth]
-    if p < 0.9999:  # what is cut off matters less than the tolerance
-        assert weights.sum() == pytest.approx(weight, abs=1e-6)
-
-
-def test_what_has_no_overlap_or_persistence_says_so() -> None:
-    assert math.isnan(rank_biased_overlap([], [], p=0.5))
-    assert math.isnan(rank_biased_overlap([1, math.nan], [1, 2], p=0.5))
-    with pytest.raises(InvalidArgument, match="a has 1 values, b has 2"):
-        rank_biased_overlap([1], [1, 2], p=0.5)
-
-
-@pytest.mark.parametrize("depth", [0, -1, 2.5, "a", None, True, 10**400, 10**5000, math.nan], ids=range(9))
-def test_a_depth_is_a_count_that_can_be_summed_over(depth: object) -> None:
-    with pytest.raises(InvalidArgument, match=r"depth=.*: an integer in 1\.\.1000000, and a number in \(0, 1\)"):
-        persistence(depth)
-
-
-@pytest.mark.parametrize("share", [0, 1, 0.0, 1.0, -0.5, math.nan, "x", None, True, 10**5000], ids=range(10))
-def test_a_share_is_a_number_between_none_and_all(share: object) -> None:
-    with pytest.raises(InvalidArgument, match="weight="):
-        persistence(3, weight=share)
-    with pytest.raises(InvalidArgument, match=r"p=.* is not a number in \(0, 1\); .*persistence"):
-        rank_biased_overlap([1, 2], [2, 1], p=share)
-
-
-def test_an_integer_of_numpy_is_a_depth() -> None:
-    assert persistence(np.int64(10), weight=np.float64(0.9)) == persistence(10)
-
-
 @pytest.mark.parametrize(
     "ask",
     [
@@ -168,7 +98,7 @@ def test_an_integer_of_numpy_is_a_depth() -> None:
         lambda three: kendall_tau([1, 2, 3], three),
         lambda three: kendall_tau_within([1, 2, 3], [1, 2, 3], np.asanyarray(three) // 9),
         lambda three: spearman(three, [1, 2, 3]),
-        lambda three: rank_biased_overlap(three, [1, 2, 3], p=persistence(2)),
+        lambda three: webber_overlap(three, [1, 2, 3], p=0.5),
     ],
 )
 def test_masked_values_are_refused_and_a_mask_that_hides_nothing_is_none(ask: Callable[[object], float]) -> None:

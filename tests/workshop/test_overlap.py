@@ -1,0 +1,134 @@
+"""Overlap of two orders: both forms against their definitions, over every order of ties, and their weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jahs.errors import InvalidArgument
+from workshop.overlap import (
+    benchmark_overlap,
+    benchmark_weight,
+    choose_p,
+    extrapolated_overlap,
+    webber_overlap,
+    webber_weight,
+)
+
+Order = tuple[int, ...]
+
+
+def counts(first: Order, second: Order) -> list[int]:
+    """O_d of every depth."""
+    return [len({*first[:d]} & {*second[:d]}) for d in range(1, len(first) + 1)]
+
+
+def webber(first: Order, second: Order, p: float) -> float:
+    """Weights of the mean overlap, truncated and divided by their sum."""
+    terms = [(p ** (d - 1), shared / d) for d, shared in enumerate(counts(first, second), start=1)]
+    return sum(w * s for w, s in terms) / sum(w for w, _ in terms)
+
+
+def extrapolated(first: Order, second: Order, p: float) -> float:
+    """Webber, Moffat and Zobel (2010), equation 23: X_k / k p^k + (1 - p) / p sum of X_d / d p^d."""
+    shared = counts(first, second)
+    k = len(shared)
+    return shared[-1] / k * p**k + (1 - p) / p * sum(x / d * p**d for d, x in enumerate(shared, start=1))
+
+
+def benchmark(first: Order, second: Order, p: float) -> float:
+    """The zero-cost benchmark's equation 5."""
+    shared = counts(first, second)
+    upper = sum(p ** (d - 1) * x for d, x in enumerate(shared, start=1))
+    return upper / sum(p ** (d - 1) * d for d in range(1, len(shared) + 1))
+
+
+FORMS: list[tuple[Callable[..., float], Callable[[Order, Order, float], float]]] = [
+    (webber_overlap, webber),
+    (extrapolated_overlap, extrapolated),
+    (benchmark_overlap, benchmark),
+]
+
+
+def orders_of(values: list[int]) -> list[Order]:
+    """Every order with the largest first."""
+    falling = sorted(values, reverse=True)
+    return [order for order in permutations(range(len(values))) if [values[i] for i in order] == falling]
+
+
+@pytest.mark.parametrize(("form", "defined"), FORMS)
+@given(pairs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=5), p=st.floats(0.05, 0.99))
+def test_overlap_is_its_definition_averaged_over_every_order_of_ties(form, defined, pairs, p) -> None:
+    a, b = (list(values) for values in zip(*pairs, strict=True))
+    expected = np.mean([defined(x, y, p) for x, y in product(orders_of(a), orders_of(b))])
+    assert form(a, b, p=p) == pytest.approx(expected, abs=1e-12)
+    assert form(b, a, p=p) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("form", [form for form, _ in FORMS])
+def test_overlap_is_one_for_equal_orders_and_not_a_number_without_order(form) -> None:
+    order = np.arange(2000.0)  # more than are compared in one piece
+    assert form(order, order, p=0.99) == pytest.approx(1)
+    assert math.isnan(form([], [], p=0.5))
+    assert math.isnan(form([1, math.nan], [1, 2], p=0.5))
+    with pytest.raises(InvalidArgument, match="a has 1 values, b has 2"):
+        form([1], [1, 2], p=0.5)
+
+
+def test_webbers_form_looks_at_the_top_and_the_benchmarks_form_further_down() -> None:
+    order = np.arange(2000.0)
+    top, bottom = order.copy(), order.copy()
+    top[-10:], bottom[:10] = top[-10:][::-1], bottom[:10][::-1]
+    p = choose_p(2000, top_share=0.01)
+    assert webber_overlap(order, top, p=p) < 0.75 < 0.999 < webber_overlap(order, bottom, p=p)
+    assert webber_overlap(order, top, p=p) < benchmark_overlap(order, top, p=p)
+    assert webber_overlap(order, -order, p=p) < 1e-9
+
+
+def test_two_random_orders_share_little_in_either_form() -> None:
+    rng = np.random.default_rng(0)
+    p = choose_p(500, top_share=0.1)
+    found = np.array([[form(rng.random(500), rng.random(500), p=p) for form, _ in FORMS] for _ in range(40)])
+    tied = [form(np.zeros(500), np.zeros(500), p=p) for form, _ in FORMS]  # ties are broken at random
+    assert found.mean(axis=0) == pytest.approx(tied, abs=0.02)
+
+
+@given(depth=st.integers(1, 3000), weight=st.floats(0.01, 0.99))
+def test_the_top_share_has_the_weight_that_was_asked_for(depth: int, weight: float) -> None:
+    """A place's weight is what every depth from it on gives it: p^(d - 1) (1 - p) / d."""
+    p = choose_p(10 * depth, top_share=0.1, weight=weight)
+    assert 0 < p < 1
+    assert webber_weight(depth, p) == pytest.approx(weight, abs=1e-9)
+    depths = np.arange(1, 400_001)
+    with np.errstate(under="ignore"):
+        by_depth = (1 - p) * p ** (depths - 1.0) / depths
+    weights = np.cumsum(by_depth[::-1])[::-1][:depth]
+    if p < 0.9999:  # what is cut off matters less than the tolerance
+        assert weights.sum() == pytest.approx(weight, abs=1e-6)
+
+
+@given(depth=st.integers(1, 200), p=st.floats(0.05, 0.99))
+def test_the_printed_weight_is_less_by_one_term(depth: int, p: float) -> None:
+    assert webber_weight(depth, p) - benchmark_weight(depth, p) == pytest.approx((1 - p) * p ** (depth - 1), abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5, "a", None, True, 10**400, math.nan], ids=range(8))
+def test_a_number_of_items_can_be_summed_over(n: object) -> None:
+    with pytest.raises(InvalidArgument, match=r"n must be an integer in 1\.\.1000000, got"):
+        choose_p(n, top_share=0.1)  # type: ignore[arg-type]  # that is the test
+
+
+@pytest.mark.parametrize("share", [0, 1, 0.0, 1.0, -0.5, math.nan, "x", None, True, 10**5000], ids=range(10))
+def test_a_share_is_a_number_between_none_and_all_and_every_fault_is_named(share: object) -> None:
+    with pytest.raises(InvalidArgument, match=r"top_share must be .*\nweight must be a number in \(0, 1\), got"):
+        choose_p(10, top_share=share, weight=share)  # type: ignore[arg-type]  # that is the test
+    with pytest.raises(InvalidArgument, match=r"p must be a number in \(0, 1\), got .*; choose_p finds one"):
+        webber_overlap([1, 2], [2, 1], p=share)  # type: ignore[arg-type]  # that is the test
+    with pytest.raises(InvalidArgument, match="depth must be an integer"):
+        webber_weight(3, share)  # type: ignore[arg-type]  # that is the test

@@ -1,0 +1,160 @@
+"""How well two orders agree at the top: rank-biased overlap, in Webber's form and in that of the zero-cost benchmark.
+
+Both compare the items that two orders share above every depth d, O_d, and weigh depth d with p^(d-1):
+
+- Webber, Moffat and Zobel (2010) average the share O_d / d.
+- The zero-cost benchmark (its equation 5) sums the raw count O_d and divides by the sum of its maxima d, so deep places
+  weigh more: p^(d-1) d instead of p^(d-1).
+
+The largest values come first. Ties are broken at random in either order, and every figure is the expectation over that.
+Both give 1 for the same order, and NaN with a NaN. A figure without the name of its form cannot be compared.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jahs.errors import InvalidArgument
+from jahs.spaces.parameters import is_integer, show
+from workshop.ranks import paired
+
+__all__ = [
+    "benchmark_overlap",
+    "benchmark_weight",
+    "choose_p",
+    "extrapolated_overlap",
+    "webber_overlap",
+    "webber_weight",
+]
+
+_CHUNK: Final = 1 << 22
+_DEEPEST: Final = 1_000_000
+
+
+def webber_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
+    """Return Webber's overlap of two whole orders, truncated at their end and divided by its maximum.
+
+    Raises:
+        InvalidArgument: they are not numbers or not of the same length, or p is not in (0, 1).
+
+    Example:
+        >>> webber_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
+        0.4666666666666667
+    """
+    shared, depths, weights = _shared(a, b, p)
+    return float(weights @ (shared / depths) / weights.sum()) if len(shared) else math.nan
+
+
+def extrapolated_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
+    """Return Webber's overlap of endless orders that begin like these and go on agreeing as at their end (eq. 23).
+
+    Raises:
+        InvalidArgument: as `webber_overlap`.
+
+    Example:
+        >>> extrapolated_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
+        0.5
+    """
+    shared, depths, weights = _shared(a, b, p)
+    if not len(shared):
+        return math.nan
+    share = shared / depths
+    return float((1 - p) * (weights @ share) + share[-1] * p ** depths[-1])
+
+
+def benchmark_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
+    """Return the normalised overlap of the zero-cost benchmark (eq. 5): sum p^(d-1) O_d / sum p^(d-1) d.
+
+    Raises:
+        InvalidArgument: as `webber_overlap`.
+
+    Example:
+        >>> benchmark_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
+        0.6923076923076923
+    """
+    shared, depths, weights = _shared(a, b, p)
+    return float(weights @ shared / (weights @ depths)) if len(shared) else math.nan
+
+
+def webber_weight(depth: int, p: float) -> float:
+    """Return the share of Webber's weight that the first `depth` places have in endless orders (their eq. 21)."""
+    _check(depth, p)
+    return 1 - p ** (depth - 1) + (1 - p) / p * depth * _rest(depth - 1, p)
+
+
+def benchmark_weight(depth: int, p: float) -> float:
+    """Return the same as the zero-cost benchmark prints it (eq. 4), whose last sum has one more term.
+
+    It is less than Webber's by (1 - p) p^(depth - 1).
+    """
+    _check(depth, p)
+    return 1 - p ** (depth - 1) + (1 - p) / p * depth * _rest(depth, p)
+
+
+def choose_p(n: int, *, top_share: float, weight: float = 0.9) -> float:
+    """Return the p with which the best `top_share` of n items has this share of Webber's weight.
+
+    Raises:
+        InvalidArgument: n is not an integer in 1..1000000, or a share is not in (0, 1).
+
+    Example:
+        >>> round(choose_p(100, top_share=0.1, weight=0.8556), 3)
+        0.9
+    """
+    faults = []
+    if not is_integer(n) or not 1 <= n <= _DEEPEST:
+        faults.append(f"n must be an integer in 1..{_DEEPEST}, got {show(n)}")
+    faults += [
+        f"{name} must be a number in (0, 1), got {show(value)}"
+        for name, value in (("top_share", top_share), ("weight", weight))
+        if not _is_share(value)
+    ]
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+    depth = max(1, round(top_share * n))
+    low, high = 0.0, 1.0
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if webber_weight(depth, middle) > weight else (low, middle)
+    return middle
+
+
+def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], ...]:
+    """Return the expected O_d, d and p^(d-1) for every depth; nothing where a value is NaN."""
+    x, y = paired(a, b)
+    if not _is_share(p):
+        raise InvalidArgument(f"p must be a number in (0, 1), got {show(p)}; choose_p finds one")
+    n = 0 if np.isnan(x).any() or np.isnan(y).any() else len(x)
+    spans = [_span(values) for values in (x, y)]
+    depths = np.arange(1, n + 1, dtype=np.float64)
+    shared = np.empty(n)
+    for first in range(0, n, step := max(1, _CHUNK // max(n, 1))):
+        depth = depths[first : first + step, None]
+        # How likely each item is among the first: its tied group fills places above..above + size.
+        within = [np.clip((depth - above) / size, 0, 1) for above, size in spans]
+        shared[first : first + step] = (within[0] * within[1]).sum(axis=1)
+    return shared, depths, p ** (depths - 1)
+
+
+def _span(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many items are above each, and the size of its tied group."""
+    _, group, sizes = np.unique(-values, return_inverse=True, return_counts=True)
+    return (np.cumsum(sizes) - sizes)[group], sizes[group]
+
+
+def _rest(n_terms: int, p: float) -> float:
+    places = np.arange(1, n_terms + 1, dtype=np.float64)
+    return -math.log1p(-p) - float(np.sum(p**places / places))
+
+
+def _check(depth: int, p: float) -> None:
+    if not is_integer(depth) or not 1 <= depth <= _DEEPEST or not _is_share(p):
+        allowed = f"depth must be an integer in 1..{_DEEPEST} and p a number in (0, 1)"
+        raise InvalidArgument(f"{allowed}, got depth={show(depth)}, p={show(p)}")
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, float | np.floating) and bool(0 < value < 1)
