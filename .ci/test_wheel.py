@@ -116,3 +116,13 @@ def test_the_command_works_beside_modules_named_like_our_workshops(
     command = environment[0].with_name("jahs")
     assert run(command, "--version", cwd=folder).startswith("jahs ")
     assert "Op1" in run(command, "demo", cwd=folder)
+
+
+def test_anybody_compares_an_optimiser_with_the_baselines(environment: tuple[Path, set[str]], folder: Path) -> None:
+    (folder / "mine.py").write_text(
+        "import jahs\n\ndef walk(trials):\n"
+        "    return jahs.space(fixed={'N': 5, 'W': 16, 'Resolution': 1.0}).sample(seed=len(trials))\n"
+    )
+    command = environment[0].with_name("jahs")
+    assert "walk" in run(command, "compare", "mine.py:walk", "--seeds", "2", "--out", "out", cwd=folder)
+    assert (folder / "out" / "index.html").is_file()

@@ -1,24 +1,24 @@
-"""The folder of a study: what was declared, with what it is run, and one log for each finished cell.
+"""The folder of a study: its declaration, and one log for each finished repetition.
 
-    DIR/study.json                       the declaration, the releases by sha256, the budget of each task, every command
-    DIR/<task>/<arm>/seed-0000.jsonl     one trial log each (`jahs.simulate`), whole or absent
-    DIR/report/                          what `python -m experiments.report DIR` makes of them
+    DIR/study.json                       declaration, sha256 of the releases, budget of each task, all commands
+    DIR/<task>/<arm>/seed-0000.jsonl     one trial log each (`jahs.simulate`), complete or absent
+    DIR/report/                          the page of `python -m experiments.report DIR`
 
-Tasks, arms and seeds may be added later; everything that decides what a cell does may not change.
+Tasks, arms and seeds may be added later; nothing that affects a repetition may change.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from operator import index
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
 
-from experiments.studies.study import Cell, Study
+from experiments.studies.study import Repetition, Study
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import parse_json
@@ -34,19 +34,19 @@ __all__ = [
     "remove_parts",
 ]
 
-STUDY_FORMAT: Final = 2  # format 1 kept the last command alone
+STUDY_FORMAT: Final = 2
 _FILE: Final = "study.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFacts:
-    """What a study knows about one of its tasks.
+    """Release and budget of one task of a study.
 
     Attributes:
         release: sha256 of the release's manifest.
-        version, source: of the release, for people.
-        mean_runtime_s: mean runtime of a full evaluation over random configs; the unit of time on every axis.
-        budget_s: simulated seconds of one cell.
+        version, source: version and source of the release.
+        mean_runtime_s: mean runtime of a full evaluation over random configs, the unit of time.
+        budget_s: simulated seconds of one repetition.
     """
 
     release: str
@@ -58,15 +58,15 @@ class TaskFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFolder:
-    """A folder that was opened.
+    """The content of study.json.
 
     Attributes:
-        path: where it is.
-        study: that was run, as it was declared then.
-        tasks: by name.
-        arms: names of those that were asked for, in the order of the study.
-        n_seeds: the largest number of seeds that was asked for.
-        made_with: commit, versions and command of everything that ran cells here, in order.
+        path: the folder.
+        study: the declaration.
+        tasks: facts by task.
+        arms: names of the selected arms, in the order of the study.
+        n_seeds: the largest selected number of seeds.
+        made_with: commit, versions and command of every run that added repetitions, in order.
     """
 
     path: Path
@@ -86,33 +86,33 @@ def open_or_make(
     n_seeds: int,
     made_with: Mapping[str, object],
 ) -> StudyFolder:
-    """Make the folder, or check that it is of the same study and add tasks, arms and seeds to it.
+    """Make the folder, or add tasks, arms and seeds to the folder of the same study.
 
     Args:
         path: the folder.
-        study, tasks, arms, n_seeds: what is to be run now.
-        made_with: commit, versions and command; added where they are new and some of these cells are not finished.
+        study, tasks, arms, n_seeds: the study, and the tasks, arms and seeds to run.
+        made_with: commit, versions and command; added if new and if some of these repetitions are unfinished.
 
     Raises:
-        ProtocolMismatch: it holds another study, or the same one with another release or budget.
-        InvalidArgument: it holds other files, or cannot be written.
+        ProtocolMismatch: the folder has another study, release or budget.
+        InvalidArgument: the folder has other files, or cannot be written.
     """
     wanted, known, made = set(arms), dict(tasks), [made_with]
     if (path / _FILE).exists():
         old = read_folder(path)
         _check_same(old, study, tasks)
-        asked = study.cells(tasks=[*tasks], arms=arms, n_seeds=n_seeds)
-        is_new = made_with not in old.made_with and not all(is_finished(path, cell) for cell in asked)
+        asked = study.repetitions(tasks=[*tasks], arms=arms, n_seeds=n_seeds)
+        is_new = made_with not in old.made_with and not all(is_finished(path, repetition) for repetition in asked)
         made = [*old.made_with, *([made_with] if is_new else [])]
         wanted |= set(old.arms)
         known = {**old.tasks, **tasks}
         n_seeds = max(n_seeds, old.n_seeds)
     elif path.exists() and not (path.is_dir() and all(each.match(f".{_FILE}.*.part") for each in path.iterdir())):
-        raise InvalidArgument(f"{path} is there already and holds no study; give a new folder, or remove it")
+        raise InvalidArgument(f"{path} must be new or the folder of a study; choose another folder, or remove it")
     content = {
         "format": STUDY_FORMAT,
         "study": study.to_dict(),
-        "tasks": {name: _to_dict(facts) for name, facts in known.items()},
+        "tasks": {name: asdict(facts) for name, facts in known.items()},
         "arms": [arm.name for arm in study.arms if arm.name in wanted],
         "n_seeds": n_seeds,
         "made_with": made,
@@ -130,19 +130,18 @@ def read_folder(path: Path) -> StudyFolder:
     """Open the folder of a study.
 
     Raises:
-        MissingData: it is none.
-        CorruptFile, UnknownFormat: its study.json is not what it should be, or is of another version.
+        MissingData: the folder has no study.json.
+        CorruptFile, UnknownFormat: study.json is invalid, or has another format.
     """
     recorded = path / _FILE
     if not recorded.is_file():
-        raise MissingData(f"{path} is no study: it has no {_FILE}; python -m experiments.run makes one")
+        raise MissingData(f"{path} is not a study: it has no {_FILE}; python -m experiments.run makes one")
     try:
         content = parse_json(recorded.read_bytes())
-        if content["format"] not in (1, STUDY_FORMAT):
-            raise UnknownFormat(f"{recorded}: format {content['format']!r}; this version reads 1 and {STUDY_FORMAT}")
+        if content["format"] != STUDY_FORMAT:
+            raise UnknownFormat(f"{recorded}: format {content['format']!r}; this version reads {STUDY_FORMAT}")
         study = Study.from_dict(content["study"])
-        made = [content["made_with"]] if content["format"] == 1 else content["made_with"]
-        if not made:
+        if not content["made_with"]:
             raise ValueError("made_with is empty")
         return StudyFolder(
             path=path,
@@ -150,7 +149,7 @@ def read_folder(path: Path) -> StudyFolder:
             tasks={name: TaskFacts(**facts) for name, facts in content["tasks"].items()},
             arms=tuple(study.arm(name).name for name in content["arms"]),
             n_seeds=index(content["n_seeds"]),
-            made_with=tuple(dict(entry) for entry in made),
+            made_with=tuple(dict(entry) for entry in content["made_with"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
         if isinstance(err, UnknownFormat):
@@ -158,13 +157,13 @@ def read_folder(path: Path) -> StudyFolder:
         raise CorruptFile(f"{recorded} cannot be read: {err!r}") from err
 
 
-def is_finished(path: Path, cell: Cell) -> bool:
-    """Whether a cell's log is there; logs are renamed into their places when they are whole."""
-    return (path / cell.path).exists()
+def is_finished(path: Path, repetition: Repetition) -> bool:
+    """Return whether a repetition's log exists; logs are renamed into place when they are complete."""
+    return (path / repetition.path).exists()
 
 
 def remove_parts(path: Path) -> int:
-    """Remove what killed processes left unfinished; return how many files. Those of running processes stay."""
+    """Remove unfinished files of killed processes; return their number."""
     n_removed = 0
     for part in path.rglob(".*.part"):
         pid = part.name.rsplit(".", 2)[-2]
@@ -175,7 +174,7 @@ def remove_parts(path: Path) -> int:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this machine is alive; one that is dead but not yet reaped is not."""
+    """Return whether a process of this machine is alive; a zombie is not."""
     try:
         return psutil.Process(pid).status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
     except psutil.NoSuchProcess:
@@ -187,23 +186,19 @@ def is_running(pid: int) -> bool:
 def _check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts]) -> None:
     faults = []
     if old.study.name != study.name:
-        faults.append(f"it holds the study {old.study.name!r}, not {study.name!r}")
+        faults.append(f"it has the study {old.study.name!r}, not {study.name!r}")
     else:
-        faults += [f"the arm {name} is declared in another way" for name in old.arms if _differs(old, study, name)]
+        faults += [f"the declaration of the arm {name} differs" for name in old.arms if _differs(old, study, name)]
     for name, facts in tasks.items():
         before = old.tasks.get(name)
         if before is not None and before.release != facts.release:
-            faults.append(f"{name}: its cells asked release {before.release[:16]}, not {facts.release[:16]}")
+            faults.append(f"{name}: its repetitions used release {before.release[:16]}, not {facts.release[:16]}")
         elif before is not None and before.budget_s != facts.budget_s:
             faults.append(f"{name}: its budget is {before.budget_s} s, not {facts.budget_s} s")
     if faults:
-        raise ProtocolMismatch("\n".join([f"{old.path} cannot be continued; give a new folder", *faults]))
+        raise ProtocolMismatch("\n".join([f"{old.path} cannot be continued; choose a new folder", *faults]))
 
 
 def _differs(old: StudyFolder, study: Study, arm: str) -> bool:
     is_known = arm in [each.name for each in study.arms]
     return not is_known or study.digest_of(arm) != old.study.digest_of(arm)
-
-
-def _to_dict(facts: TaskFacts) -> dict[str, object]:
-    return {name: getattr(facts, name) for name in TaskFacts.__slots__}

@@ -1,9 +1,9 @@
-"""Draw what a task's space looks like: which keys decide, how far neighbours are alike, how steep it is at the top.
+"""Draw the landscape of a task: effects of keys, similarity of neighbours, and mutants of the best configs.
 
     python -m experiments.landscape --task fashion_mnist_mini --out out/landscape
 
-Everything is asked of a release's surrogates, so it is their landscape. The page says how good they are, and how much
-its numbers change with surrogates that are fitted to other nine tenths of the recorded configs.
+The landscape is that of a release's surrogates. The page states their quality, and its intervals include the
+variation of surrogates fitted to nine tenths of the recorded configs.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Final
 
 import jahs
-from experiments.analysis.landscape import Landscape, measure_landscape, with_errors_of_fit
-from experiments.benches import open_benchmark, release_facts
+from experiments.analysis.landscape_measures import Landscape, measure_landscape, with_errors_of_fit
 from experiments.refits import refits
 from experiments.report.build import check_target, write_document, written
-from experiments.report.landscape import landscape_document
+from experiments.report.landscape_page import landscape_document
+from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import MissingData
 from workshop.command import new_parser, run_command
 from workshop.folders import commit, package_versions
 
-__all__ = ["Settings", "draw_landscape", "main"]
+__all__ = ["LandscapeSettings", "draw_landscape", "main"]
 
 _log = logging.getLogger(__name__)
 _N_FOLDS: Final = 10
@@ -34,17 +34,17 @@ _N_REFITTED: Final = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What `draw_landscape` does; one field per flag.
+class LandscapeSettings:
+    """Settings of `draw_landscape`; one field per flag.
 
     Attributes:
-        task: of the benchmark.
-        metric: whose landscape.
-        n: configs in each of the two samples that shares are estimated from.
-        seed: of everything that is drawn.
-        release: folder of a release, or of one per task; None: where `jahs` finds it.
+        task: the task.
+        metric: the metric.
+        n: configs in each of the two samples of the variance decomposition.
+        seed: seeds all random draws.
+        release: folder of a release, or of one per task; None: found by `jahs`.
         out: folder of the page, see `experiments.report.build.check_target`.
-        docs: write Markdown with SVG figures alone.
+        docs: write only Markdown with SVG figures.
     """
 
     task: str
@@ -56,17 +56,18 @@ class Settings:
     docs: bool
 
 
-def draw_landscape(settings: Settings) -> Path:
-    """Measure the landscape and write its page, which is returned.
+def draw_landscape(settings: LandscapeSettings) -> Path:
+    """Measure the landscape, write its page and return the page's path.
 
     Raises:
-        JahsError: bad settings, or no release.
+        JahsError: the settings are invalid, or there is no release.
     """
     target = check_target(settings.out)
     bench = open_benchmark(settings.task, settings.release)
     found = measure_landscape(bench, settings.metric, n=settings.n, seed=settings.seed)
     refitted = list(_refitted(bench, settings))
-    facts = release_facts(bench)
+    release = release_of(bench)
+    origin = f"{release.facts.get('version')} ({release.facts.get('source')}"
     document = landscape_document(
         with_errors_of_fit(found, refitted),
         bench.task,
@@ -74,59 +75,60 @@ def draw_landscape(settings: Settings) -> Path:
         facts=(
             ("command", shlex.join(_command(settings))),
             ("commit", str(commit())),
-            ("release", f"{settings.task}: {facts.version} ({facts.source}, {facts.sha256[:16]})"),
+            ("release", f"{settings.task}: {origin}, {release.sha256[:16]})"),
             ("versions", ", ".join(f"{name} {version}" for name, version in package_versions().items())),
         ),
     )
     return write_document(document, target, is_for_docs=settings.docs)
 
 
-def _refitted(bench: jahs.Benchmark, settings: Settings) -> Iterator[Landscape]:
-    """The same landscape by surrogates that leave out a tenth of the recorded configs each; none of exact metrics."""
+def _refitted(bench: jahs.Benchmark, settings: LandscapeSettings) -> Iterator[Landscape]:
+    """Yield landscapes of surrogates that each leave out a tenth of the recorded configs; none for exact metrics."""
     if bench.metrics[settings.metric].kind == "exact":
         return
     try:
         models = list(refits(bench, settings.metric, n_folds=_N_FOLDS, seed=settings.seed))
     except MissingData as err:
-        _log.info("intervals leave out the error of the fit: %s", err)
+        _log.info("intervals do not include the error of the fit: %s", err)
         return
     for i, model in enumerate(models, start=1):
         yield measure_landscape(model, settings.metric, n=min(settings.n, _N_REFITTED), seed=settings.seed)
-        _log.info("%d/%d surrogates that leave out a tenth", i, len(models))
+        _log.info("%d/%d surrogates without a tenth of the configs", i, len(models))
 
 
 def _quality(bench: jahs.Benchmark, metric: str) -> Iterator[str]:
-    """How good the models are that were asked."""
+    """Describe the quality of the surrogates."""
     if bench.metrics[metric].kind == "exact":
-        yield f"{metric} is computed from the config, so nothing here is a guess."
+        yield f"{metric} is computed from the config, so all numbers are exact."
         return
     try:
         facts = bench.quality()["metrics"][metric]
     except (MissingData, KeyError):
-        yield "A surrogate's landscape; how good this one is, its release does not say."
+        yield "This is the landscape of a surrogate, whose release does not state its quality."
         return
     cuts = facts["refitted_test"]
     last, best = (cuts[name]["model"] if name in cuts else None for name in ("last epoch", "best tenth"))
     last = last or cuts["all"]["model"]
     among = f", and τ {best['tau']:.2f} among the best tenth" if best is not None else ""
     yield (
-        f"A surrogate's landscape, smoother than that of trainings: on {facts['test']['n_configs']} configs that it "
-        f"never saw, at the last epoch, it reaches Kendall's τ {last['tau']:.2f} and R² {last['r2']:.2f}{among}."
+        "This is the landscape of a surrogate, which is smoother than that of trainings. On "
+        f"{facts['test']['n_configs']} held-out configs at the last epoch, it has "
+        f"Kendall's τ {last['tau']:.2f} and R² {last['r2']:.2f}{among}."
     )
 
 
 def _fit(bench: jahs.Benchmark, metric: str, n_refitted: int) -> Iterator[str]:
-    """What the intervals hold."""
+    """Describe the intervals."""
     if n_refitted:
         yield (
-            "Intervals hold 95 % of what other random configs would give and, by a jackknife over tenths of the "
-            "recorded configs, other trainings to fit the surrogate to."
+            "The 95 % intervals cover the random draw of configs and, by a jackknife over tenths of the recorded "
+            "configs, the choice of trainings that the surrogate was fitted to."
         )
     elif bench.metrics[metric].kind != "exact":
-        yield "Intervals are of the draw of configs alone: what other trainings to fit to would change is not in them."
+        yield "The 95 % intervals cover the random draw of configs, but not the choice of trainings that were fitted."
 
 
-def _command(settings: Settings) -> list[str]:
+def _command(settings: LandscapeSettings) -> list[str]:
     return [
         *("python", "-m", "experiments.landscape", "--task", settings.task, "--metric", settings.metric),
         *("--n", str(settings.n), "--seed", str(settings.seed), "--out", "DIR"),
@@ -139,17 +141,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command("experiments.landscape", lambda: written(draw_landscape(settings)))
 
 
-def _parse(argv: Sequence[str] | None) -> Settings:
-    about = "Draw which keys decide, how far neighbours are alike, and how steep the space is at the top."
+def _parse(argv: Sequence[str] | None) -> LandscapeSettings:
+    about = "Draw the landscape of a task: effects of keys, similarity of neighbours, mutants of the best configs."
     parser = new_parser("experiments.landscape", about, example="--task fashion_mnist_mini --out out/landscape")
-    parser.add_argument("--task", default="fashion_mnist_mini", help="of the benchmark (default: %(default)s)")
-    parser.add_argument("--metric", default="valid_acc", help="whose landscape (default: %(default)s)")
+    parser.add_argument("--task", default="fashion_mnist_mini", help="task of the benchmark (default: %(default)s)")
+    parser.add_argument("--metric", default="valid_acc", help="metric (default: %(default)s)")
     parser.add_argument("--n", type=int, default=8192, help="configs in each of two samples (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or that of a page")
-    parser.add_argument("--docs", action="store_true", help="write Markdown with SVG figures alone, as in docs/studies")
-    return Settings(**vars(parser.parse_args(argv)))
+    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
+    parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
+    return LandscapeSettings(**vars(parser.parse_args(argv)))
 
 
 if __name__ == "__main__":

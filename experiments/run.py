@@ -1,11 +1,11 @@
-"""Run a study: every arm on every task with every seed, in parallel, into a folder that survives anything.
+"""Run a study: every arm on every task with every seed, in parallel.
 
     python -m experiments.run joint --seeds 30 --workers 2 --out out/joint
     python -m experiments.run joint --family model-free --out out/joint
     python -m experiments.run --list
 
-Stopped at any moment, by Ctrl-C or kill -9, it goes on where it was when started again: a finished cell is one log,
-written beside and renamed. More seeds, tasks or arms may be asked for later. Then `python -m experiments.report DIR`.
+A run may be stopped at any moment, by Ctrl-C or kill -9; the same command continues it. A finished repetition is one
+complete log. Seeds, tasks and arms may be added later. `python -m experiments.report DIR` writes the page.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Literal
 
-from experiments.benches import mean_runtime, open_benchmark, release_facts
-from experiments.cells import Job, Outcome, run_cell
 from experiments.folder import StudyFolder, TaskFacts, is_finished, open_or_make, remove_parts
 from experiments.optimizers import OPTIMIZERS
+from experiments.repetitions import Outcome, RepetitionJob, run_repetition
 from experiments.studies import STUDIES, find_study
 from experiments.studies.study import Arm, Study
 from experiments.worlds import build_worlds, worlds_path, write_worlds
+from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError, MissingData, MissingDependency, UnknownName
 from jahs.release import read_release
 from workshop.command import new_parser, run_command
@@ -35,25 +35,25 @@ from workshop.folders import commit, package_versions
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.progress import Progress
 
-__all__ = ["Settings", "main", "run"]
+__all__ = ["StudySettings", "main", "run"]
 
 _log = logging.getLogger(__name__)
 _MOST_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What `run` does; one field per flag.
+class StudySettings:
+    """Settings of `run`; one field per flag.
 
     Attributes:
         study: name of the study.
         out: folder of the study, made if it does not exist.
-        seeds: seeds 0, 1, 2 and so on; None: as many as the study declares.
+        seeds: number of seeds, which are 0, 1, 2 and so on; None: the study's.
         workers: processes, each on one core.
-        task: names of tasks; empty: those that the study declares.
-        arms: patterns of names of arms; empty: all.
+        task: names of tasks; empty: the study's.
+        arms: patterns of arm names; empty: all.
         family: only arms of this family.
-        release: folder of a release, or of one per task; None: where `jahs` finds them.
+        release: folder of a release, or of one per task; None: found by `jahs`.
         backend: "loky" for this machine, "dask" for a cluster that shares the folder.
         scheduler: address of a Dask scheduler.
     """
@@ -71,23 +71,23 @@ class Settings:
 
     @property
     def where(self) -> Where:
-        """Where cells are run."""
+        """Where repetitions run."""
         return Where(workers=self.workers, backend=self.backend, scheduler=self.scheduler)
 
     def check(self) -> Study:
-        """Return the study, refusing every fault at once."""
+        """Return the study; refuse all invalid settings at once."""
         faults = self.where.faults()
         if self.seeds is not None and self.seeds < 1:
-            faults.append(f"seeds={self.seeds} is not at least 1")
+            faults.append(f"seeds={self.seeds} must be at least 1")
         if faults:
             raise InvalidArgument("\n".join(faults))
         return find_study(self.study)
 
     def choose(self, study: Study) -> tuple[Arm, ...]:
-        """Return the arms that were asked for, in the order of the study.
+        """Return the selected arms, in the order of the study.
 
         Raises:
-            UnknownName: a pattern is that of no arm.
+            UnknownName: a pattern matches no arm.
             MissingDependency: the packages of some arms are not installed.
         """
         names = [arm.name for arm in study.arms]
@@ -101,23 +101,24 @@ class Settings:
             and self.family in (None, arm.family)
         ]
         if not chosen:
-            among = f" and one of {', '.join(self.arms)}" if self.arms else ""
+            among = f" and matches {' or '.join(self.arms)}" if self.arms else ""
             there = ", ".join(f"{arm.name} ({arm.family})" for arm in study.arms)
-            raise InvalidArgument(f"no arm of {study.name} is {self.family}{among}; there are: {there}")
+            raise InvalidArgument(f"no arm of {study.name} is {self.family}{among}; its arms are {there}")
         lacking = {arm.name: packages for arm in chosen if (packages := _lacking(arm.optimizer))}
         if lacking:
             lines = [f"{name} needs {', '.join(packages)}" for name, packages in lacking.items()]
             raise MissingDependency(
-                "\n".join([*lines, "install what is missing, or leave these arms out with --family or --arms"])
+                "\n".join([*lines, "install the missing packages, or exclude these arms with --family or --arms"])
             )
         return tuple(chosen)
 
 
-def run(settings: Settings) -> int:
-    """Run every cell that is not there yet; return how many.
+def run(settings: StudySettings) -> int:
+    """Run every unfinished repetition; return their number.
 
     Raises:
-        JahsError: bad settings, no release, a folder of another study; nothing was run.
+        JahsError: invalid settings, a missing release, or a folder of another study, before any repetition runs; or
+            some repetitions failed.
     """
     study = settings.check()
     arms = settings.choose(study)
@@ -130,21 +131,23 @@ def run(settings: Settings) -> int:
         n_seeds=settings.seeds or study.n_seeds,
         made_with={"commit": commit(), "versions": package_versions(), "command": shlex.join(_command(settings))},
     )
-    # On a cluster, processes of other machines may still be writing.
+    # On a cluster, processes on other machines may still be writing.
     if settings.backend == "loky" and (n_removed := remove_parts(folder.path)):
-        _log.info("removed %d unfinished logs of a run that was killed", n_removed)
+        _log.info("removed %d unfinished logs of a killed run", n_removed)
     if any(arm.world != "release" for arm in arms):
         _prepare_worlds(folder.path, tasks, settings.release)
     jobs = list(_jobs(settings, study, folder, arms=arms, tasks=tasks))
     failed = _run_all(settings, jobs)
     if failed:
-        shown = "\n".join(f"{outcome.cell.path}: {outcome.fault}" for outcome in failed[:_MOST_SHOWN])
-        raise JahsError(f"{len(failed)} of {len(jobs)} cells failed; run again to try them again\n{shown}")
+        shown = "\n".join(f"{outcome.repetition.path}: {outcome.fault}" for outcome in failed[:_MOST_SHOWN])
+        raise JahsError(
+            f"{len(failed)} of {len(jobs)} repetitions failed; run the command again to retry them\n{shown}"
+        )
     return len(jobs)
 
 
 def _lacking(optimizer: str) -> list[str]:
-    """Requirements of an optimiser of which there is no installed package."""
+    """Return the requirements of an optimiser that are not installed."""
     lacking = []
     for requirement in OPTIMIZERS[optimizer].needs:
         try:
@@ -156,57 +159,59 @@ def _lacking(optimizer: str) -> list[str]:
 
 def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
     bench = open_benchmark(task, release)
-    facts = release_facts(bench)
-    if study.noise == "seeded" and not facts.has_noise:
-        raise MissingData(f"{task}: {study.name} draws training noise, and {bench.release} has no noise.json")
+    found = release_of(bench)
+    if study.noise == "seeded" and not found.has("noise.json"):
+        raise MissingData(f"{task}: {study.name} draws training noise, but {bench.release} has no noise.json")
     unit = mean_runtime(bench)
     return TaskFacts(
-        release=facts.sha256,
-        version=facts.version,
-        source=facts.source,
+        release=found.sha256,
+        version=str(found.facts.get("version")),
+        source=str(found.facts.get("source")),
         mean_runtime_s=unit,
         budget_s=unit * study.n_evaluations,
     )
 
 
 def _prepare_worlds(path: Path, tasks: Iterable[str], release: Path | None) -> None:
-    """Build the worlds of each task that has none yet; they are a function of the release."""
+    """Build the missing worlds of tasks; they depend on the release only."""
     for name in tasks:
         if not worlds_path(path, name).exists():
             bench = open_benchmark(name, release)
             assert bench.release is not None
-            _log.info("fitting the surrogates that leave out for %s", name)
+            _log.info("%s: fitting the surrogates of the cross-validation", name)
             write_worlds(worlds_path(path, name), build_worlds(read_release(bench.release).table, bench.task))
 
 
 def _jobs(
-    settings: Settings, study: Study, folder: StudyFolder, *, arms: Sequence[Arm], tasks: dict[str, TaskFacts]
-) -> Iterator[Job]:
-    """Yield every cell that is not finished."""
+    settings: StudySettings, study: Study, folder: StudyFolder, *, arms: Sequence[Arm], tasks: dict[str, TaskFacts]
+) -> Iterator[RepetitionJob]:
+    """Yield every unfinished repetition."""
     digests = {arm.name: study.digest_of(arm.name) for arm in arms}
-    for cell in study.cells(tasks=[*tasks], arms=[arm.name for arm in arms], n_seeds=settings.seeds or study.n_seeds):
-        if not is_finished(folder.path, cell):
-            yield Job(
-                cell=cell,
-                arm=study.arm(cell.arm),
+    for repetition in study.repetitions(
+        tasks=[*tasks], arms=[arm.name for arm in arms], n_seeds=settings.seeds or study.n_seeds
+    ):
+        if not is_finished(folder.path, repetition):
+            yield RepetitionJob(
+                repetition=repetition,
+                arm=study.arm(repetition.arm),
                 out=folder.path.absolute(),
                 release=settings.release and settings.release.absolute(),
-                budget_s=folder.tasks[cell.task].budget_s,
+                budget_s=folder.tasks[repetition.task].budget_s,
                 workers=study.workers,
                 is_noisy=study.noise == "seeded",
                 facts={
-                    "release": tasks[cell.task].release,
+                    "release": tasks[repetition.task].release,
                     "study": study.name,
-                    "arm_digest": digests[cell.arm],
+                    "arm_digest": digests[repetition.arm],
                 },
             )
 
 
-def _run_all(settings: Settings, jobs: Sequence[Job]) -> list[Outcome]:
-    """Run every job; return what failed."""
+def _run_all(settings: StudySettings, jobs: Sequence[RepetitionJob]) -> list[Outcome]:
+    """Run every job; return the failed ones."""
     progress = Progress(len(jobs), settings.study)
     failed = []
-    for n_done, done in enumerate(run_jobs(run_cell, jobs, where=settings.where), 1):
+    for n_done, done in enumerate(run_jobs(run_repetition, jobs, where=settings.where), 1):
         failed += [done.result] if done.result.fault else []
         progress.update(n_done, done.result.line, spent_s=done.spent_s)
     progress.close()
@@ -221,9 +226,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = _parse(arguments)
 
     def work() -> object:
-        return {"study": settings.study, "out": str(settings.out), "cells_run": run(settings)}
+        return {"study": settings.study, "out": str(settings.out), "repetitions_run": run(settings)}
 
-    return run_command("experiments.run", work, stopped="every finished cell is kept, start again to go on")
+    return run_command(
+        "experiments.run", work, stopped="every finished repetition is kept; run the command again to continue"
+    )
 
 
 def _listing() -> str:
@@ -234,8 +241,8 @@ def _listing() -> str:
     return "\n".join(lines)
 
 
-def _command(settings: Settings) -> list[str]:
-    """The command line that these settings are, without paths and processes: they decide nothing."""
+def _command(settings: StudySettings) -> list[str]:
+    """Return the command line of these settings, without paths and processes, which do not change the results."""
     flags = ["python", "-m", "experiments.run", settings.study]
     flags += ["--seeds", str(settings.seeds)] if settings.seeds else []
     for name, values in (("--task", settings.task), ("--arms", settings.arms)):
@@ -243,23 +250,23 @@ def _command(settings: Settings) -> list[str]:
     return flags + (["--family", settings.family] if settings.family else [])
 
 
-def _parse(arguments: Sequence[str]) -> Settings:
+def _parse(arguments: Sequence[str]) -> StudySettings:
     parser = new_parser(
         "experiments.run",
-        "Run a study, or go on with one.",
+        "Run a study, or continue it.",
         example="joint --family model-free --seeds 30 --workers 2 --out out/joint",
-        more="--list alone lists the studies and their arms.",
+        more="--list lists the studies and their arms.",
     )
     parser.add_argument("study", help=", ".join(STUDIES))
     parser.add_argument("--out", type=Path, required=True, help="folder of the study, made if it does not exist")
-    parser.add_argument("--seeds", type=int, help="seeds 0, 1, 2 and so on (default: what the study declares)")
+    parser.add_argument("--seeds", type=int, help="number of seeds: 0, 1, 2 and so on (default: the study's)")
     add_where(parser)
-    parser.add_argument("--task", action="append", default=[], help="a task; may be given again (default: the study's)")
-    parser.add_argument("--arms", action="append", default=[], help="pattern of names of arms; may be given again")
+    parser.add_argument("--task", action="append", default=[], help="a task; repeatable (default: the study's)")
+    parser.add_argument("--arms", action="append", default=[], help="pattern of arm names; repeatable (default: all)")
     parser.add_argument("--family", choices=("model-free", "model-based"), help="only arms of this family")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     given = vars(parser.parse_args(arguments))
-    return Settings(**{**given, "task": tuple(given["task"]), "arms": tuple(given["arms"])})
+    return StudySettings(**{**given, "task": tuple(given["task"]), "arms": tuple(given["arms"])})
 
 
 if __name__ == "__main__":

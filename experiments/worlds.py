@@ -1,10 +1,10 @@
-"""Two worlds over the same recorded configs: what was measured, and what surrogates that never saw them answer.
+"""Two worlds over the same recorded configs: measured values, and cross-validated predictions.
 
     DIR/worlds/<task>.npz    configs, and for each world and metric an array (n_configs, n_epochs)
 
-Every proposal is answered as the nearest recorded config, in both worlds the same one, so that every optimiser can
-search them unchanged and only the answers differ. The configs are those with a finished run on the processor whose
-seconds are the runtimes (`jahs.files.runs.timing_machine`). A config's recorded answer is the mean over its seeds.
+Any config gets the answer of the nearest recorded config, the same one in both worlds, so optimisers search both
+unchanged. The recorded configs are those with a finished run on the processor of the runtimes
+(`jahs.files.runs.timing_machine`). Measured values are means over seeds.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, overload
+from typing import Final, Literal, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.refits import every_row, recorded_measurements
+from experiments.refits import recorded_measurements
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.files.atomic import write_beside
 from jahs.files.runs import is_timed
 from jahs.files.tables import take
-from jahs.queries.queryable import At
-from jahs.queries.result import Result
+from jahs.queries.queryable import At, Queryable
 from jahs.release import RecordedTable
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
 from jahs.spaces.columns import Configs
 from jahs.spaces.configs import Config
 from jahs.spaces.encoding import encode
+from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.space import Space
 from jahs.tasks.definitions import Task, task
-from jahs.tasks.fidelities import read_budget, read_epoch, read_epochs
 from jahs.tasks.metrics import METRICS, Metric
 from splits.folds import k_folds
-from surrogate.dataset import Measurements
-from surrogate.model import Settings, fit_surrogate
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import assemble
+from surrogate.models.model import ForestSettings, fit_surrogate
 
 __all__ = [
     "METRIC_NAMES",
@@ -65,23 +65,23 @@ _UNREADABLE: Final = (
     OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError,
     RuntimeError,
 )  # fmt: skip
-"""What numpy lets through when a zip archive is damaged."""
+"""Errors that numpy raises for damaged zip archives."""
 
 _WORLDS_FORMAT: Final = 1
 _FEWEST: Final = 50
-_SETTINGS: Final = Settings(n_trees=300, learning_rate=0.1)
+_SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 _BLOCK: Final = 256  # proposals compared with every recorded config at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Worlds:
-    """What both worlds answer.
+    """The answers of both worlds.
 
     Attributes:
-        task: of what.
+        task: the task.
         X: encoded configs, (n_configs, 14).
         answers: by world and metric, (n_configs, n_epochs).
-        n_folds: into how many the configs were divided.
+        n_folds: number of folds of the cross-validation.
     """
 
     task: Task
@@ -90,14 +90,14 @@ class Worlds:
     n_folds: int
 
     def agreement(self, metric: str) -> tuple[float, float]:
-        """Kendall's tau and R2 between the worlds at the last epoch: how good the surrogates are that leave out."""
+        """Return Kendall's tau and R2 between the worlds at the last epoch: the quality of the held-out predictions."""
         table, left_out = (self.answers[name][metric][:, -1] for name in WORLD_NAMES)
         residual = float(((table - left_out) ** 2).sum() / ((table - table.mean()) ** 2).sum())
         return float(stats.kendalltau(table, left_out).statistic), 1 - residual
 
 
 class World:
-    """Answers like a benchmark, for the nearest recorded config. Give it to `jahs.View`."""
+    """The part of a benchmark that simulations use, answered with the nearest recorded config."""
 
     def __init__(self, worlds: Worlds, name: WorldName) -> None:
         self.task = worlds.task
@@ -119,14 +119,13 @@ class World:
         return self.space.sample(n, seed=seed)
 
     def fidelity(self, at: object = None) -> dict[str, float]:
-        """Return a whole fidelity; its epoch is rounded, half to even."""
+        """Return the fidelity with its epoch rounded, half to even."""
         return {"epoch": self.max_epoch if at is None else read_budget(at, self.max_epoch)}
 
     def nearest(self, configs: Configs) -> NDArray[np.intp]:
-        """Rows of the recorded configs that are nearest, (n,).
+        """Return the rows of the nearest recorded configs, (n,); the first of equally near ones.
 
-        Every choice that differs counts 1, a step of N, W or Resolution 1/2, and the whole range of a float 1 on its
-        log scale. Of equally near ones the first.
+        A different choice counts 1, a step of N, W or Resolution 1/2, and the range of a float 1 on its log scale.
         """
         asked = _places(encode(configs, 1)[:, :-1])
         found = np.empty(len(asked), dtype=np.intp)
@@ -148,55 +147,28 @@ class World:
         """Return metrics of the nearest recorded configs, (n,) each: at one epoch, or at one for each.
 
         Raises:
-            InvalidArgument: a seed is given: a recorded mean has none.
+            InvalidArgument: a seed is given; means have no training noise.
         """
         if seed is not None:
-            raise InvalidArgument(f"seed={seed!r}: recorded means have no training noise to draw; use seed=None")
+            raise InvalidArgument(f"seed={seed!r} must be None: recorded means have no training noise to draw")
         rows = self.nearest(configs)
         last = self.max_epoch
         one = last if at is None else read_epoch(at, last)
         epochs = np.full(len(rows), one) if each_at is None else read_epochs(each_at, last)
         return {name: self._answers[name][rows, epochs - 1] for name in metrics or METRIC_NAMES}
 
-    def query(
-        self,
-        config: Mapping[str, object],
-        *,
-        at: At | None = None,
-        seed: int | None = None,
-        metrics: Sequence[str] | None = None,
-    ) -> Result:
-        """Return the metrics of one config."""
-        found = self.query_many([config], at=at, seed=seed, metrics=metrics)
-        return Result({name: float(values[0]) for name, values in found.items()}, self.fidelity(at), None, "exact")
-
-    def trajectory(
-        self,
-        config: Mapping[str, object],
-        *,
-        frm: int = 1,
-        to: int | None = None,
-        step: int = 1,
-        seed: int | None = None,
-        metrics: Sequence[str] | None = None,
-    ) -> dict[str, NDArray[Any]]:
-        """Return the metrics of one config, epoch by epoch."""
-        epochs = np.arange(frm, (to or self.max_epoch) + 1, step)
-        answers = self.query_many([config] * len(epochs), each_at=epochs, seed=seed, metrics=metrics)
-        return {"epoch": epochs, **answers}
-
 
 def build_worlds(
-    recorded: RecordedTable, of_task: Task, *, n_folds: int = 5, seed: int = 0, settings: Settings | None = None
+    recorded: RecordedTable, of_task: Task, *, n_folds: int = 5, seed: int = 0, settings: ForestSettings | None = None
 ) -> Worlds:
-    """Fit the surrogates that leave out, and answer every recorded config in both worlds.
+    """Return measured values and cross-validated predictions of every recorded config.
 
     Args:
-        recorded: the runs of a release.
-        of_task: whose they are.
-        n_folds: each fold is answered by models fitted on the others.
-        seed: of the folds.
-        settings: of the models.
+        recorded: the recorded runs of a release.
+        of_task: their task.
+        n_folds: number of folds; models fitted on the others predict each.
+        seed: seeds the folds.
+        settings: settings of the models.
 
     Raises:
         MissingData: too few configs have a finished run with a runtime.
@@ -213,7 +185,7 @@ def build_worlds(
     left_out = {name: np.empty_like(table[name]) for name in METRIC_NAMES}
     folds = list(k_folds(configs, n_folds, seed=seed))
     for name in METRIC_NAMES:
-        rows = every_row(name, measured)
+        rows = assemble(name, measured)
         for _, held_out in folds:
             kept = rows.take(~np.isin(rows.config_id, ids[held_out]))
             model = fit_surrogate(name, kept, of_task, settings=settings or _SETTINGS)
@@ -224,7 +196,7 @@ def build_worlds(
 
 
 def write_worlds(path: Path, worlds: Worlds) -> None:
-    """Write both worlds, whole or not at all."""
+    """Write both worlds, completely or not at all."""
     arrays = {f"{world}.{name}": values for world in WORLD_NAMES for name, values in worlds.answers[world].items()}
     header = np.array([_WORLDS_FORMAT, worlds.n_folds], dtype=np.int64)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -236,8 +208,8 @@ def read_worlds(path: Path, task_name: str) -> Worlds:
     """Read both worlds.
 
     Raises:
-        MissingData: they were not built.
-        CorruptFile: the file is not what `write_worlds` writes.
+        MissingData: the file does not exist.
+        CorruptFile: the file is damaged, or has another format.
     """
     if not path.is_file():
         raise MissingData(f"{path} does not exist; python -m experiments.run truth builds it")
@@ -255,24 +227,24 @@ def read_worlds(path: Path, task_name: str) -> Worlds:
 
 
 def worlds_path(study: Path, task_name: str) -> Path:
-    """Where the worlds of a task are in the folder of a study."""
+    """Return the path of a task's worlds in the folder of a study."""
     return study / "worlds" / f"{task_name}.npz"
 
 
 @functools.lru_cache(maxsize=8)
-def open_world(path: Path, task_name: str, name: WorldName) -> World:
-    """Return a world, once for each process."""
-    return World(read_worlds(path, task_name), name)
+def open_world(path: Path, task_name: str, name: WorldName) -> Queryable:
+    """Return a world; it is read once per process."""
+    return cast("Queryable", World(read_worlds(path, task_name), name))  # simulations use `query_many` alone
 
 
 def _recorded_means(measured: Measurements, max_epoch: int) -> tuple[NDArray[np.uint64], dict[str, Floats]]:
-    """Ids of configs with finished timed runs, ascending, and their means over seeds, (n_configs, max_epoch)."""
+    """Return ascending ids of configs with finished timed runs, and means over seeds, (n_configs, max_epoch)."""
     runs = {name: measured.runs[name] for name in RUN_COLUMNS}
     rows = take(runs, (runs["status"] == "finished") & is_timed(runs, measured.timing_machine))
     rows = take(rows, np.lexsort((rows["epoch"], rows["seed"], rows["config_id"])))
     ids, first, counts = np.unique(rows["config_id"], return_index=True, return_counts=True)
     if np.any(counts % max_epoch):
-        raise CorruptFile("a finished run does not have every epoch")
+        raise CorruptFile("a finished run must have every epoch")
     means = {
         name: np.add.reduceat(rows[name].astype(np.float64).reshape(-1, max_epoch), first // max_epoch, axis=0)
         / (counts // max_epoch)[:, None]
@@ -286,7 +258,7 @@ _IS_CHOICE: Final = np.array([PARAMETERS[key].kind not in {"float", "ordinal"} f
 
 
 def _places(X: NDArray[np.float32]) -> Floats:
-    """Encoded configs such that differences are distances: floats in 0..1 on their log scale, ordinals in halves."""
+    """Return encoded configs scaled for distances: floats in 0..1 on their log scale, ordinals in steps of 1/2."""
     places = X.astype(np.float64)
     for j, key in enumerate(CONFIG_KEYS):
         parameter = PARAMETERS[key]

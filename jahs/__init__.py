@@ -21,7 +21,9 @@ from jahs.spaces.encoding import decode, decode_columns, encode, encode_one
 from jahs.spaces.space import Space, space
 
 if TYPE_CHECKING:
-    from jahs import adapters, simulate
+    from jahs import adapters, optimizers, simulate
+    from jahs.comparison.compare import compare
+    from jahs.comparison.terms import terms
     from jahs.models.cost import cost
     from jahs.models.noise.model import NoiseModel
     from jahs.queries.queryable import Queryable
@@ -44,6 +46,7 @@ __all__ = [
     "Trial",
     "View",
     "adapters",
+    "compare",
     "config_id",
     "config_ids",
     "cost",
@@ -54,12 +57,14 @@ __all__ = [
     "errors",
     "hypervolume",
     "is_non_dominated",
+    "optimizers",
     "pareto_front",
     "read_objectives",
     "releases",
     "simulate",
     "space",
     "tasks",
+    "terms",
     "validate",
     "validate_columns",
     "validate_many",
@@ -70,11 +75,13 @@ __version__ = "0.1.0"
 # A query needs none of these, so they are imported when they are first used.
 _LAZY: Final = {
     "Cell": "jahs.spaces.cell.value",
+    "compare": "jahs.comparison.compare",
     "cost": "jahs.models.cost",
     "hypervolume": "jahs.tasks.pareto",
     "is_non_dominated": "jahs.tasks.pareto",
     "pareto_front": "jahs.tasks.pareto",
     "read_objectives": "jahs.tasks.objectives",
+    "terms": "jahs.comparison.terms",
     "NoiseModel": "jahs.models.noise.model",
     "Proposal": "jahs.simulate",
     "Queryable": "jahs.queries.queryable",

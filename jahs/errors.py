@@ -7,7 +7,7 @@ JahsError
 ├── UnknownName        (ValueError)   a task, metric, parameter or release that does not exist; lists those that do
 ├── ProtocolMismatch   (ValueError)   measurements of different protocols must not be mixed
 ├── InvalidTable       (ValueError)   a table lacks columns, repeats rows or holds values out of range
-├── Leakage            (ValueError)   a config stands on more than one side of a split
+├── Leakage            (ValueError)   a config is in more than one part of a split
 ├── NotRecorded        (LookupError)  the recorded table has no such run; names the nearest one
 ├── CorruptFile        (ValueError)   a file's bytes are not what its manifest or format says
 ├── UnknownFormat      (ValueError)   a file of a format version this code does not read
@@ -17,6 +17,8 @@ JahsError
 ├── OptimizerFailed    (RuntimeError) an optimiser raised or broke a simulation's rules; names it and the trial
 ├── MissingData        (OSError)      images or a release are not where they were looked for
 └── MissingDependency  (ImportError)  an optional package is needed; says what to install
+
+PoorView               (UserWarning)  a view fixes values with which no config is good; a warning, never raised
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ __all__ = [
     "NotRecorded",
     "OptimizerFailed",
     "OutOfSpace",
+    "PoorView",
     "ProtocolMismatch",
     "UnknownFormat",
     "UnknownName",
@@ -99,14 +102,14 @@ class InvalidTable(JahsError, ValueError):
 
 
 class Leakage(JahsError, ValueError):
-    """A config stands on more than one side of a split."""
+    """A config is in more than one part of a split."""
 
 
 class NotRecorded(JahsError, LookupError):
     """The recorded table has no such run.
 
     Attributes:
-        faults: of a batch, what is missing, by the place of the config.
+        faults: what is missing of a batch, by the position of the config.
         n_configs: how many configs the batch has.
     """
 
@@ -125,7 +128,7 @@ class NotRecorded(JahsError, LookupError):
         return error
 
     def per_config(self, n_each: int) -> NotRecorded:
-        """The same of a batch in which each config stands `n_each` times in a row: each is named once."""
+        """Return the error for a batch that repeats each config `n_each` times in a row: each is named once."""
         first: dict[int, str] = {}
         for row, fault in self.faults.items():
             first.setdefault(row // n_each, fault)
@@ -162,3 +165,7 @@ class MissingData(JahsError, OSError):
 
 class MissingDependency(JahsError, ImportError):
     """An optional package is needed; the message says what to install."""
+
+
+class PoorView(UserWarning):
+    """The best of 1,000 random configs of a view is below the median of the whole space."""

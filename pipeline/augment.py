@@ -16,8 +16,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from jahs.errors import InvalidArgument
-
 __all__ = [
     "AUGMENTATION_VERSION",
     "N_LEVELS",
@@ -63,16 +61,7 @@ def flip_and_crop(images: Tensor, *, padding: int, generator: torch.Generator) -
         images: (batch, channels, side, side) of uint8; 1 or 3 channels, a side of 4, 8, 16 or 32. Left as it is.
         padding: black pixels around the image before the crop, from 0 to the side; see `crop_padding`.
         generator: supplies a flip and two offsets per image.
-
-    Raises:
-        InvalidArgument: an argument is not as described; names every fault.
     """
-    faults = _image_faults(images) + _generator_faults(generator)
-    if isinstance(padding, bool) or not isinstance(padding, int) or padding < 0:
-        faults.append(f"padding={padding!r} is not a whole number of pixels >= 0; see crop_padding")
-    elif not faults and padding > images.shape[-1]:
-        faults.append(f"padding={padding} is more than the side of the images, {images.shape[-1]}; see crop_padding")
-    _raise_faults(faults)
     n_offsets = 2 * padding + 1
     is_flipped, top, left = _draw(len(images), (2, n_offsets, n_offsets), generator)
     row = (is_flipped * n_offsets + top) * n_offsets + left
@@ -88,16 +77,7 @@ def trivial_augment(images: Tensor, *, generator: torch.Generator, max_translati
         generator: supplies an operation, a level and a sign per image.
         max_translation: pixels that the highest level translates by; 10 is as published, whatever the side; None
             scales that with the side, see `scaled_translation`.
-
-    Raises:
-        InvalidArgument: an argument is not as described; names every fault.
     """
-    faults = _image_faults(images) + _generator_faults(generator)
-    if max_translation is not None and not (
-        isinstance(max_translation, int | float) and math.isfinite(max_translation) and max_translation >= 0
-    ):
-        faults.append(f"max_translation={max_translation!r} is not a number of pixels >= 0; 10 is as published")
-    _raise_faults(faults)
     operation, level, sign = _draw(len(images), (len(OPERATIONS), N_LEVELS, 2), generator)
     return apply_operations(images, operation=operation, level=level, sign=sign, max_translation=max_translation)
 
@@ -144,33 +124,6 @@ def apply_operations(
     return grouped.index_select(0, order.argsort())
 
 
-def _image_faults(images: object) -> list[str]:
-    if not isinstance(images, Tensor):
-        return [f"images is a {type(images).__name__}, not a torch.Tensor"]
-    faults = []
-    if images.dtype != torch.uint8:
-        faults.append(f"images are {images.dtype}, not torch.uint8: augment before normalising")
-    if images.ndim != 4:
-        return [*faults, f"images have shape {tuple(images.shape)}, not (batch, channels, side, side)"]
-    _, n_channels, height, width = images.shape
-    if n_channels not in {1, 3}:
-        faults.append(f"images have {n_channels} channels, not 1 or 3; the order is (batch, channels, side, side)")
-    if height != width or height not in SIDES:
-        faults.append(f"images are {height} x {width} pixels, not square with a side in {SIDES}")
-    return faults
-
-
-def _generator_faults(generator: object) -> list[str]:
-    if isinstance(generator, torch.Generator):
-        return []
-    return [f"generator is a {type(generator).__name__}, not a torch.Generator: make one and seed it"]
-
-
-def _raise_faults(faults: list[str]) -> None:
-    if faults:
-        raise InvalidArgument("\n".join(faults))
-
-
 def _draw(n_images: int, n_choices: tuple[int, ...], generator: torch.Generator) -> list[Tensor]:
     """One uniform draw per image from each range, range after range, on the generator's device."""
     return [torch.randint(n, (n_images,), generator=generator, device=generator.device) for n in n_choices]
@@ -185,7 +138,7 @@ def _move(images: Tensor, sources: Tensor) -> Tensor:
 
 @functools.lru_cache(maxsize=32)
 def _crop_sources(side: int, padding: int, device: torch.device) -> Tensor:
-    """Sources for `_move` of each crop, in the order (flip, top, left)."""
+    """Return sources for `_move` of each crop, in the order (flip, top, left)."""
     window = torch.arange(2 * padding + 1)[:, None] + torch.arange(side) - padding  # (offset, pixel)
     columns = torch.stack([window, side - 1 - window])[:, None, :, None, :]  # (flip, 1, left, 1, x)
     rows = window[None, :, None, :, None]  # (1, top, 1, y, 1)
@@ -194,7 +147,7 @@ def _crop_sources(side: int, padding: int, device: torch.device) -> Tensor:
 
 @functools.lru_cache(maxsize=32)
 def _move_sources(side: int, max_translation: float, device: torch.device) -> Tensor:
-    """Sources for `_move` of each geometric operation, in the order (operation, level, sign)."""
+    """Return sources for `_move` of each geometric operation, in the order (operation, level, sign)."""
     y, x = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
     sources = []
     for name in _MOVES:
@@ -234,13 +187,13 @@ def _flat_sources(column: Tensor, row: Tensor, side: int) -> Tensor:
 
 @functools.lru_cache(maxsize=8)
 def _factors(device: torch.device) -> Tensor:
-    """What an enhancement of each level multiplies by, in the single precision that Pillow blends in."""
+    """Return the factor of an enhancement at each level, in the single precision that Pillow blends in."""
     return torch.tensor([0.1 + 1.8 * level / _TOP_LEVEL for level in range(N_LEVELS)], device=device)
 
 
 @functools.lru_cache(maxsize=8)
 def _lookup_tables(device: torch.device) -> Tensor:
-    """New values of 0 to 255 under each operation that looks at one pixel alone, in the order (operation, level)."""
+    """Return new values of 0 to 255 under each pixelwise operation, in the order (operation, level)."""
     value = torch.arange(256, dtype=torch.uint8)
     levels = range(N_LEVELS)
     solarize = [torch.where(value.int() < 256 - int(256 * n / _TOP_LEVEL), value, 255 - value) for n in levels]

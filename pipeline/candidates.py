@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from jahs.errors import UnknownName
 from jahs.tasks.definitions import TASKS, Task
+from jahs.tasks.own import register, task_recorded_as
 
-__all__ = ["CANDIDATES", "trained_task"]
+__all__ = ["CANDIDATES", "recorded_task", "trained_task"]
 
 _LONG: Final = dataclasses.replace(
     TASKS["cifar10_mini"], learning_rate_factor=1.0, learning_rate_power=1.0, random_crop=True
@@ -43,12 +44,25 @@ CANDIDATES: Final[Mapping[str, Task]] = MappingProxyType(
 """Protocols that were tried; `cifar10_mini` is the one that was chosen."""
 
 
+def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON
+    """Return the task of a recorded protocol: a candidate, or any that jahs knows.
+
+    Raises:
+        UnknownName, InvalidArgument: it is neither, or an invalid one.
+    """
+    recorded = facts["task"]
+    return CANDIDATES[recorded["name"]] if recorded["name"] in CANDIDATES else task_recorded_as(recorded)
+
+
 def trained_task(name: str) -> Task:
-    """Return the task or the candidate called `name`.
+    """Return the task or the candidate called `name`, or the one of a task file, whose name ends in .json.
 
     Raises:
         UnknownName: if there is neither; lists both.
+        JahsError: of a task file, see `jahs.tasks.register`.
     """
+    if isinstance(name, str) and name.endswith(".json"):
+        return register(name)
     known = {**TASKS, **CANDIDATES}
     if isinstance(name, str) and name in known:
         return known[name]

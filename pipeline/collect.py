@@ -6,7 +6,7 @@
     python -m pipeline.collect verify FOLDER --retrain 3
     python -m pipeline.collect merge FOLDER OTHER...
 
-Stopped at any moment, by Ctrl-C or kill -9, it goes on where it was when started again; two collectors may share a
+Stopped at any moment, by Ctrl-C or kill -9, it resumes when started again; two collectors may share a
 folder. Every finished run is one shard, written beside and renamed, so it is whole or absent.
 """
 
@@ -35,7 +35,7 @@ from pipeline.proposals import Proposals, read_proposals
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import Named, RunsFolder, check_free_space
 from pipeline.sampling import config_table, run_seeds, sample_config
-from pipeline.worker import Job, collect_run
+from pipeline.worker import NamedRun, collect_run
 from workshop.command import new_parser, run_command
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.progress import Progress
@@ -51,23 +51,7 @@ _Wanted: TypeAlias = tuple[Named, int, Sequence[int]]  # a config, its config_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What `collect` does; one field per flag.
-
-    Attributes:
-        task: name of the task.
-        out: folder of runs, made if it does not exist.
-        minutes: start no run after so many; None: no limit.
-        runs: end after so many runs; None: no limit.
-        workers: processes, each on one core.
-        device: "cpu" or "cuda".
-        backend: "loky" for this machine, "dask" for a cluster.
-        scheduler: address of a Dask scheduler.
-        data_dir: folder of the original images.
-        pairs: train the first so many configs with two seeds at least.
-        start, stop: numbers of the first config and of the one after the last; None: no last.
-        configs: list of configs to train in place of the numbered ones (`pipeline.proposals`).
-        source: who proposes them, one of `jahs.schema.SOURCES`.
-    """
+    """What `collect` does: one field per flag, which `--help` explains; None means no limit."""
 
     task: str
     out: Path
@@ -93,9 +77,9 @@ class Settings:
         """Return the task, refusing every fault at once."""
         faults = []
         if self.minutes is not None and not self.minutes > 0:
-            faults.append(f"minutes={self.minutes} is not more than 0")
+            faults.append(f"minutes={self.minutes} must be more than 0")
         if self.runs is not None and self.runs < 1:
-            faults.append(f"runs={self.runs} is not at least 1")
+            faults.append(f"runs={self.runs} must be at least 1")
         if self.start < 0 or (self.stop is not None and self.stop <= self.start):
             faults.append(f"start={self.start} and stop={self.stop} name no configs; give 0 <= start < stop")
         faults += self.where.faults()
@@ -104,9 +88,7 @@ class Settings:
         if (self.configs is None) != (self.source is None):
             faults.append("a list of configs needs its source, and a source its list: --configs FILE --source NAME")
         if self.configs is not None and self.pairs:
-            faults.append(
-                'pairs is of the numbered configs; of listed ones, name the seeds: {"config": ..., "seeds": [0, 1]}'
-            )
+            faults.append('pairs is for numbered configs; a list names its seeds: {"config": ..., "seeds": [0, 1]}')
         if faults:
             raise InvalidArgument("\n".join(faults))
         return trained_task(self.task)
@@ -126,19 +108,19 @@ def collect(settings: Settings) -> int:
     check_free_space(settings.out)
     folder = RunsFolder.open_or_make(settings.out, facts=protocol_facts(chosen), digest=protocol_digest(chosen))
     folder.recover()
-    progress = Progress(settings.runs, settings.task, limit_s=settings.minutes and settings.minutes * 60)
+    progress = Progress(settings.runs, chosen.name, limit_s=settings.minutes and settings.minutes * 60)
     n_added = 0
     deadline = None if settings.minutes is None else time.monotonic() + settings.minutes * 60
     call = functools.partial(
         _collect,
         settings.out.absolute(),
-        settings.task,
+        chosen,
         by=uuid.uuid4().hex,
         device=settings.device,
         data_dir=settings.data_dir and settings.data_dir.absolute(),
     )
-    given: set[Job] = set()
-    others: set[Job] = set()
+    given: set[NamedRun] = set()
+    others: set[NamedRun] = set()
     is_done = False
     while not is_done:
         is_done = True
@@ -156,9 +138,9 @@ def collect(settings: Settings) -> int:
     return n_added
 
 
-def _collect(out: Path, name: str, job: Job, **more: Any) -> str | None:  # Any: arguments of `collect_run`
+def _collect(out: Path, chosen: Task, job: NamedRun, **more: Any) -> str | None:  # Any: arguments of `collect_run`
     """Return a line about a run that was collected, None if another collector has it."""
-    return collect_run(out, name, *job, **more)[1]
+    return collect_run(out, chosen, *job, **more)[1]
 
 
 def _jobs(
@@ -167,9 +149,9 @@ def _jobs(
     wanted: Iterable[_Wanted],
     *,
     deadline: float | None,
-    given: set[Job],
-    others: set[Job],
-) -> Iterator[Job]:
+    given: set[NamedRun],
+    others: set[NamedRun],
+) -> Iterator[NamedRun]:
     """Yield every wanted run that is not recorded, in order, until a limit is reached.
 
     Args:
@@ -223,11 +205,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parse(arguments: Sequence[str]) -> Settings:
     parser = new_parser(
         "pipeline.collect",
-        "Train numbered configs and record what was measured.",
+        "Train configs and record what was measured: numbered ones, or those of a list.",
         example="--task digits --out out/digits --minutes 5 --workers 2",
         more="Also: status FOLDER, verify FOLDER [--retrain K], merge FOLDER OTHER...",
     )
-    parser.add_argument("--task", required=True)
+    parser.add_argument("--task", required=True, help="name of a task, or a task file (.json)")
     parser.add_argument("--out", type=Path, required=True, help="folder of runs, made if it does not exist")
     parser.add_argument("--minutes", type=float, help="start no run after so many (default: no limit)")
     parser.add_argument("--runs", type=int, help="end after so many runs (default: no limit)")

@@ -1,7 +1,7 @@
 """Images of a task: read, split once, resized once, and held as uint8 tensors.
 
-Every data set comes as a `Pool` of original images (`pipeline.sources`); a `Split` names stratified, disjoint parts of
-it; an `ImageSet` holds the parts at the side of one Resolution. The digest of a split's indices is part of the task.
+A data set is a `Pool` of original images (`pipeline.sources`); an `ImageSplit` names stratified, disjoint parts of it;
+an `ImageSet` holds the parts at the side of one Resolution. The digest of the split's indices is part of the task.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from jahs.files.hashing import digest_bytes
 from jahs.files.strict_json import parse_json
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import RESOLUTIONS, Task
+from pipeline.own_images import is_own, read_own_pool
 from pipeline.sources import Pool, read_pool
 
-__all__ = ["ImageSet", "Part", "Split", "draw_split", "load_images", "read_split_file", "resize_batch"]
+__all__ = ["ImageSet", "ImageSplit", "Part", "draw_split", "load_images", "read_split_file", "resize_batch"]
 
 _SPLIT_KEY: Final = 3_501_623_856
 _IMAGES_AT_ONCE: Final = 256  # bounds the memory of floats and counts, whatever the size of an image
@@ -35,8 +36,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
-    """Sorted positions in a pool, part by part."""
+class ImageSplit:
+    """The images of each part, as sorted positions in a pool; not a split of configs (`splits.split`)."""
 
     train: NDArray[np.int64]
     valid: NDArray[np.int64]
@@ -44,7 +45,7 @@ class Split:
 
     @property
     def digest(self) -> str:
-        """What a task records of its indices."""
+        """The digest of the positions, which a task records."""
         parts = (getattr(self, part).astype("<i8").tobytes() for part in SPLIT_PARTS)
         return digest_bytes(b"|".join(parts))
 
@@ -98,7 +99,8 @@ def load_images(
 
     Args:
         task: which images, how many, at what side.
-        data_dir: the folder to look in, in place of the system's and the user's (`pipeline.sources`).
+        data_dir: the folder to look in, in place of the system's and the user's (`pipeline.sources`); of a user's
+            own images, the folder or the file that holds them.
         split_file: NAS-Bench-201's JSON of training and validation positions, for CIFAR-10 in place of a seeded split.
         resolutions: those wanted.
 
@@ -108,11 +110,12 @@ def load_images(
         MissingDependency: reading them takes a package that is not installed.
         CorruptFile: a file is not what it should be, or the images are not those of the task.
         UnsafeFile: a file asks for more than data.
-        ProtocolMismatch: the split is not the one that the task was frozen with.
+        ProtocolMismatch: the images or their split are not those that the task was frozen with.
     """
     if split_file is not None and task.data_set != "cifar10":
         raise InvalidArgument(f"task {task.name!r}: only CIFAR-10 has a split file; leave {split_file} out")
-    pool = read_pool(task.data_set, data_dir=data_dir)
+    read = read_own_pool if is_own(task.data_set) else read_pool
+    pool = read(task.data_set, data_dir=data_dir)
     _check_pool(pool, task)
     split = _choose_split(pool, task, split_file)
     mean, std = task.mean, task.std
@@ -138,7 +141,7 @@ def load_images(
     return sets
 
 
-def draw_split(pool: Pool, task: Task) -> Split:
+def draw_split(pool: Pool, task: Task) -> ImageSplit:
     """Draw a task's parts from a pool: stratified by class, disjoint, the same on every platform.
 
     Raises:
@@ -155,10 +158,10 @@ def draw_split(pool: Pool, task: Task) -> Split:
         rest = shuffled[~np.isin(shuffled, test)]
     valid = _stratified(rest, pool.labels, task.n_valid)
     train = _stratified(rest[~np.isin(rest, valid)], pool.labels, task.n_train)
-    return Split(train=train, valid=valid, test=test)
+    return ImageSplit(train=train, valid=valid, test=test)
 
 
-def read_split_file(path: Path, pool: Pool, task: Task) -> Split:
+def read_split_file(path: Path, pool: Pool, task: Task) -> ImageSplit:
     """Read NAS-Bench-201's split of CIFAR-10: `{"train": ["int", [...]], "valid": ["int", [...]]}`.
 
     Raises:
@@ -180,12 +183,12 @@ def read_split_file(path: Path, pool: Pool, task: Task) -> Split:
             faults.append(f"{part} has {len(parts[part])} positions, the task {n_wanted}")
     together = np.concatenate(list(parts.values()))
     if n_repeated := len(together) - len(np.unique(together)):
-        faults.append(f"{n_repeated} positions stand there twice")
+        faults.append(f"{n_repeated} positions are listed twice")
     if len(together) and not 0 <= together.min() <= together.max() < pool.n_development:
         faults.append(f"positions {together.min()} to {together.max()} leave 0 to {pool.n_development - 1}")
     if faults:
         raise CorruptFile(f"{path}: {'; '.join(faults)}")
-    return Split(train=np.sort(parts["train"]), valid=np.sort(parts["valid"]), test=draw_split(pool, task).test)
+    return ImageSplit(train=np.sort(parts["train"]), valid=np.sort(parts["valid"]), test=draw_split(pool, task).test)
 
 
 def resize_batch(images: Tensor, side: int) -> Tensor:
@@ -212,7 +215,7 @@ def _check_pool(pool: Pool, task: Task) -> None:
         )
 
 
-def _choose_split(pool: Pool, task: Task, split_file: Path | None) -> Split:
+def _choose_split(pool: Pool, task: Task, split_file: Path | None) -> ImageSplit:
     """Return the file's split or the seeded one, if it is the one that the task was frozen with."""
     split = draw_split(pool, task) if split_file is None else read_split_file(split_file, pool, task)
     if split_file is None and task.data_set == "cifar10":

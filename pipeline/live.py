@@ -45,7 +45,7 @@ class LiveOracle:
 
     What was trained is kept in memory by config and seed, with a checkpoint in a temporary folder: a later epoch goes
     on from there, and an earlier one is answered at once. A query without a seed is answered by seed 0, since one
-    training is no mean. Memory and folder live as long as the object.
+    training is not a mean. Memory and folder live as long as the object.
     """
 
     kind: Kind = "live"
@@ -110,7 +110,7 @@ class LiveOracle:
         return space().sample(n, seed=seed)
 
     def _trained(self, config: Config, seed: int, last: int) -> _Trained:
-        """What the training of a config with a seed measured, at least up to an epoch unless it diverged before."""
+        """Return what a training measured, at least up to epoch `last` unless it diverged before."""
         key = config_id(config), seed
         known = self._runs.get(key)
         if known is None or (not known.is_diverged and len(known.epochs) < last):

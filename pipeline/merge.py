@@ -93,7 +93,7 @@ def _refuse_contradictions(folders: Mapping[Path, Sequence[Table]]) -> None:
                 )
     if faults:
         more = [f"... {len(faults)} runs in all"] if len(faults) > _MOST_LISTED else []
-        advice = "verify --retrain tells which folder is right; leave the other one out, or delete the run from it"
+        advice = "verify --retrain shows which folder is right; leave the other one out, or delete the run from it"
         raise InvalidTable("\n".join([*faults[:_MOST_LISTED], *more, advice]))
 
 

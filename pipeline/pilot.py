@@ -2,11 +2,12 @@
 
     python -m pipeline.pilot batch-64 --landscape releases/cifar10 --out out/batch-64 --data-dir DATA
     python -m pipeline.pilot batch-64 --landscape releases/cifar10 --out out/batch-64 --cells accuracies.csv
-    python -m pipeline.pilot --runs FOLDER --landscape releases/cifar10
+    python -m pipeline.pilot --runs data/TASK/runs --landscape releases/cifar10 --save
 
 The first collects uniform configs of all fidelity groups under the candidate into a folder of runs, the first of them
 with two seeds, and compares their last validation accuracy with the real landscape. `--cells` also trains
-NAS-Bench-201 cells at full size with default hyperparameters. The third reports on a folder that is there already.
+NAS-Bench-201 cells at full size with default hyperparameters. The third reports on a folder that is there already, on
+the configs from number `--start` on if that is given, and saves the report beside it for `pipeline.describe`.
 A pilot that was stopped continues where it was. What is not known or not defined is null.
 """
 
@@ -26,20 +27,29 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.files.runs import is_timed, last_rows, read_configs, read_profile, read_runs, timing_machine
+from jahs.errors import InvalidArgument
+from jahs.files.hashing import sha256_file
+from jahs.files.runs import is_timed, last_rows, read_configs, read_profile, read_protocol, read_runs, timing_machine
+from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import Table, take
 from jahs.queries.benchmark import Benchmark
 from jahs.schema import CONFIG_KEYS, OPS
-from jahs.spaces.cell import Cell
 from jahs.spaces.columns import Columns
-from jahs.spaces.configs import Config, validate
-from jahs.spaces.space import space
 from pipeline.candidates import CANDIDATES
 from pipeline.collect import Settings, collect
 from pipeline.sampling import N_GROUPS
 from workshop.command import new_parser, run_command
+from workshop.folders import write_text
 from workshop.ranks import kendall_tau
-from workshop.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies
+from workshop.real_landscape import (
+    N_CELLS,
+    cell_configs,
+    check_path,
+    compare_cells,
+    compare_with_landscape,
+    known,
+    read_cell_accuracies,
+)
 
 __all__ = ["GATE", "Measured", "main", "read_measured", "report", "seed_agreement", "write_cells"]
 
@@ -47,7 +57,6 @@ START: Final = 41_000 * N_GROUPS  # far beyond what is ever collected
 _SEEDS: Final = (0, 1)
 _CELL_KEY: Final = 201
 _CELLS: Final = "cells"  # the source of NAS-Bench-201 cells
-_FULL_SIZE: Final[Mapping[str, Any]] = {"N": 5, "W": 16, "Resolution": 1.0}  # Any: a config's values
 _N_RESAMPLES: Final = 2000
 
 GATE: Final = MappingProxyType({"rho": 0.85, "resolution": 0.5, "seed_tau": 0.82, "core_seconds": 60.0})
@@ -59,11 +68,13 @@ class Measured:
     """The last epoch of every run of a folder, row by row.
 
     Attributes:
+        protocol: digest of the protocol of all runs.
         configs: the run's config, with its row of the config table.
         seed, is_finished, valid_acc: of the run; accuracy in percent.
         cpu_time_s: CPU seconds of the run on the processor that times are taken from, else NaN.
     """
 
+    protocol: str
     configs: Table
     seed: NDArray[np.int64]
     is_finished: NDArray[np.bool_]
@@ -73,6 +84,7 @@ class Measured:
     def only(self, mask: NDArray[np.bool_]) -> Measured:
         """Return the runs where `mask` holds."""
         return Measured(
+            protocol=self.protocol,
             configs=take(self.configs, mask),
             seed=self.seed[mask],
             is_finished=self.is_finished[mask],
@@ -93,6 +105,7 @@ def read_measured(path: Path) -> Measured:
     last = last_rows(runs)
     order = np.argsort(configs["config_id"])
     return Measured(
+        protocol=read_protocol(path).digest,
         configs=take(configs, order[np.searchsorted(configs["config_id"][order], last["config_id"])]),
         seed=last["seed"],
         is_finished=last["status"] == "finished",
@@ -134,18 +147,17 @@ def seed_agreement(measured: Measured) -> dict[str, float | None]:
     low, high = (math.nan, math.nan) if np.isnan(taus).all() else np.nanquantile(taus, [0.025, 0.975]).tolist()
     return {
         "n_configs": len(pairs),
-        "tau": _known(_tau(pairs)),
-        "tau_low": _known(low),
-        "tau_high": _known(high),
+        "tau": known(_tau(pairs)),
+        "tau_low": known(low),
+        "tau_high": known(high),
         "mean_abs_difference": float(np.abs(pairs[:, 0] - pairs[:, 1]).mean()),
     }
 
 
 def write_cells(path: Path, n: int) -> None:
     """Write a list of `n` uniform cells, without repetition, at full size with default hyperparameters."""
-    words = np.random.Philox(key=_CELL_KEY).random_raw(4 * n + 16) % np.uint64(15_625)
-    cells = [Cell.from_nb201_index(int(index)) for index in dict.fromkeys(words.tolist())][:n]
-    configs: list[Config] = [validate({**space().default(), **cell.to_config(), **_FULL_SIZE}) for cell in cells]
+    words = np.random.Philox(key=_CELL_KEY).random_raw(4 * n + 16) % np.uint64(N_CELLS)
+    configs = cell_configs([int(index) for index in dict.fromkeys(words.tolist())][:n])
     path.write_text("".join(f"{json.dumps(config)}\n" for config in configs), encoding="utf-8")
 
 
@@ -162,15 +174,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--landscape", type=Path, required=True, help="imported release of JAHS-Bench-201's cifar10")
     parser.add_argument("--out", type=Path, help="folder of the candidate's runs")
     parser.add_argument("--data-dir", type=Path, help="folder of the original images")
-    parser.add_argument("--configs", type=int, default=3 * N_GROUPS, help="uniform configs (default: %(default)s)")
+    parser.add_argument("--configs", type=int, metavar="N", help=f"uniform configs (default: {3 * N_GROUPS})")
     parser.add_argument("--repeats", type=int, default=30, help="of them with two seeds (default: %(default)s)")
     parser.add_argument("--cells", type=Path, metavar="CSV", help="NAS-Bench-201's accuracies; trains cells as well")
     parser.add_argument("--n-cells", type=int, default=60, help="how many, with --cells (default: %(default)s)")
-    parser.add_argument("--start", type=int, default=START, help="first config number (default: %(default)s)")
+    parser.add_argument("--start", type=int, help=f"number of the first config (default: {START}; with --runs, all)")
     parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    parser.add_argument("--save", action="store_true", help="with --runs, save the report beside FOLDER")
     args = parser.parse_args(argv)
     if (args.runs is None) == (args.candidate is None) or (args.candidate is not None and args.out is None):
         parser.error("give a candidate with --out, or --runs")
+    if args.candidate is not None and args.save:
+        parser.error("--save goes with --runs")
     return run_command("pipeline.pilot", lambda: _answer(args), stopped="every finished training is kept")
 
 
@@ -181,6 +196,8 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
     if args.candidate is not None:
         _collect(args, has_cells=published is not None)
     measured = read_measured(args.out if args.runs is None else args.runs)
+    if args.runs is not None and args.start is not None:
+        measured = measured.only(_has_number(measured, args))
     facts = report(measured, landscape)
     is_cell = (measured.configs["source"] == _CELLS) & measured.is_finished
     if published is not None and is_cell.any():
@@ -188,14 +205,29 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
         facts["cells"] = compare_cells(
             np.stack([cells.configs[key] for key in OPS], axis=1), cells.valid_acc, published
         )
-        facts["cells"]["mean_cpu_time_s"] = _known(float(np.mean(cells.cpu_time_s)))
+        facts["cells"]["mean_cpu_time_s"] = known(float(np.mean(cells.cpu_time_s)))
+    if args.save:
+        named = {"landscape": sha256_file(args.landscape / "manifest.json"), "protocol": measured.protocol}
+        write_text(check_path(args.runs), sealed_text({**facts, **named}))
     return facts
+
+
+def _has_number(measured: Measured, args: argparse.Namespace) -> NDArray[np.bool_]:
+    """Return which runs are of the asked configs of the stream, or of none of it."""
+    number = measured.configs["config_index"]
+    stop = math.inf if args.configs is None else args.start + args.configs
+    found = (number < 0) | ((number >= args.start) & (number < stop))
+    if not (number[found] >= 0).any():
+        raise InvalidArgument(f"{args.runs} has no config with a number in {args.start}..{stop}")
+    return np.asarray(found)
 
 
 def _collect(args: argparse.Namespace, *, has_cells: bool) -> None:
     """Train what the pilot lacks."""
     settings = Settings(task=args.candidate, out=args.out, data_dir=args.data_dir, workers=args.workers)
-    collect(dataclasses.replace(settings, start=args.start, stop=args.start + args.configs, pairs=args.repeats))
+    start = START if args.start is None else args.start
+    stop = start + (3 * N_GROUPS if args.configs is None else args.configs)
+    collect(dataclasses.replace(settings, start=start, stop=stop, pairs=args.repeats))
     if has_cells:
         listed = args.out / "cells.jsonl"
         write_cells(listed, args.n_cells)
@@ -218,10 +250,6 @@ def _gate(facts: Mapping[str, Any]) -> dict[str, bool | None]:  # Any: JSON
 
 def _tau(pairs: NDArray[np.float64]) -> float:
     return float(kendall_tau(pairs[:, 0], pairs[:, 1]))
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ quiet machine still has slow minutes (another tenant of the processor, a lower c
 times, far apart: each visit goes through all configs in a random order of its own. Every repeat is kept in
 `profile_visits.parquet`; `profile.parquet` is made of them when every config has had its visits.
 
-A profile is of one processor and one torch, whatever trained the runs: where several visited a folder's configs, of the
-one that visited the most. What is measured is saved every few configs, and the pass goes on from there. It refuses a
+A profile belongs to one processor and one torch, whatever trained the runs: of several that visited a folder's configs,
+the one with most visits. What is measured is saved every few configs, and the pass resumes from there. It refuses a
 busy machine, and throws away what it measured while it became busy.
 """
 
@@ -18,7 +18,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +30,8 @@ from jahs.files.tables import Table, concatenate, take, typed
 from jahs.schema import CONFIG_KEYS, VISIT_COLUMNS
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
-from jahs.tasks.definitions import Task, task
+from jahs.tasks.definitions import Task
+from pipeline.candidates import trained_task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.protocol import shared_protocol
@@ -42,34 +42,12 @@ from workshop.command import run_command
 from workshop.machine import processor_model
 from workshop.progress import Progress
 
-__all__ = ["Settings", "main", "measure_config", "profile_folder"]
+__all__ = ["main", "measure_config", "profile_folder"]
 
 _SAVE_EVERY: Final = 50
 _QUIET_LOAD: Final = 0.75  # before the pass itself runs
 _OWN_LOAD: Final = 1.0
 _MOST: Final = 127  # visits and repeats are numbered in int8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What the command was asked for.
-
-    Attributes:
-        runs: folder of runs.
-        visits: how often each config is measured, far apart.
-        repeats: measurements at each visit.
-        data_dir: folder of the original images.
-        seed: of the random order and the weights.
-        allow_busy: whether to measure although the machine does other work.
-    """
-
-    task: str
-    runs: Path
-    visits: int = 5
-    repeats: int = 2
-    data_dir: Path | None = None
-    seed: int = 0
-    allow_busy: bool = False
 
 
 def measure_config(
@@ -118,7 +96,12 @@ def profile_folder(
     """Visit the configs of a folder of runs until each has had its visits; return how many were visited by this call.
 
     Args:
-        load: how many processes want to run, as an average over the last minute.
+        visits: how often each config is measured, far apart.
+        repeats: measurements at each visit.
+        data_dir: folder of the original images.
+        seed: of the random order and the weights.
+        allow_busy: measure although the machine does other work.
+        load: the load average over the last minute.
 
     Raises:
         InvalidArgument: no or too many visits or repeats, a negative seed, or a busy machine; what was measured before
@@ -129,7 +112,7 @@ def profile_folder(
     numbers = {"visits": visits, "repeats": repeats}
     faults = [f"{name}={n} must be 1 to {_MOST}" for name, n in numbers.items() if not 1 <= n <= _MOST]
     if seed < 0:
-        faults.append(f"seed={seed} is not an integer >= 0")
+        faults.append(f"seed={seed} must be an integer >= 0")
     if faults:
         raise InvalidArgument("\n".join(faults))
     wanted = shared_protocol(folder, task)
@@ -163,7 +146,7 @@ def profile_folder(
 
 
 def _visits_left(visited: Table, ids: np.ndarray[Any, Any], *, visits: int, seed: int) -> list[tuple[int, int]]:
-    """Number of the visit and row of the config, in the order in which they are to be made."""
+    """Return (visit, row of the config) of the visits to make, in order."""
     done = {*zip(visited["visit"].tolist(), visited["config_id"].tolist(), strict=True)}
     return [
         (visit, row)
@@ -205,36 +188,32 @@ def _refuse_busy(load: float, limit: float) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    settings = _parse(argv)
-
-    def work() -> dict[str, object]:
-        n_measured = profile_folder(
-            settings.runs,
-            task(settings.task),
-            visits=settings.visits,
-            repeats=settings.repeats,
-            data_dir=settings.data_dir,
-            seed=settings.seed,
-            allow_busy=settings.allow_busy,
-        )
-        [*machines] = {*read_profile(settings.runs)["machine"].tolist()}  # one, or none where there is no config
-        return {
-            "task": settings.task,
-            "runs": str(settings.runs),
-            "configs_measured": n_measured,
-            "profile_of": ", ".join(machines),
-        }
-
-    return run_command("pipeline.profile", work)
-
-
-def _parse(argv: Sequence[str] | None) -> Settings:
     about = "Measure latency and step time of every config of a folder of runs, on a machine that does nothing else."
     parser = runs_parser("profile", about, seed_of="order and weights")
     parser.add_argument("--visits", type=int, default=5, help="to each config, far apart (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2, help="measurements at each visit (default: %(default)s)")
     parser.add_argument("--allow-busy", action="store_true", help="measure although other work is going on")
-    return Settings(**vars(parser.parse_args(argv)))
+    given = parser.parse_args(argv)
+
+    def work() -> dict[str, object]:
+        n_measured = profile_folder(
+            given.runs,
+            trained_task(given.task),
+            visits=given.visits,
+            repeats=given.repeats,
+            data_dir=given.data_dir,
+            seed=given.seed,
+            allow_busy=given.allow_busy,
+        )
+        [*machines] = {*read_profile(given.runs)["machine"].tolist()}  # one, or none where there is no config
+        return {
+            "task": given.task,
+            "runs": str(given.runs),
+            "configs_measured": n_measured,
+            "profile_of": ", ".join(machines),
+        }
+
+    return run_command("pipeline.profile", work)
 
 
 if __name__ == "__main__":

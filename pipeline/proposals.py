@@ -71,7 +71,7 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
         MissingData: there is no such file.
         UnknownName: there is no such source.
         ProtocolMismatch: a config was proposed for another protocol.
-        InvalidArgument: nothing is listed, a config stands there twice, or a line is not what it must be; every fault
+        InvalidArgument: nothing is listed, a config is listed twice, or a line is invalid; every fault
             with the number of its line.
     """
     check_source(source)
@@ -115,7 +115,7 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
 
 
 def _content(line: bytes) -> dict[str, Any]:  # Any: JSON
-    """What a line says, with what it leaves out."""
+    """Return what a line says, with defaults filled in."""
     try:
         content = parse_json(line)
     except (ValueError, RecursionError) as err:
@@ -125,7 +125,7 @@ def _content(line: bytes) -> dict[str, Any]:  # Any: JSON
     if "config" not in content:
         content = {"config": content}
     if unknown := [key for key in content if key not in _KEYS]:
-        raise InvalidConfig([f"{', '.join(map(show, unknown))} is none of the keys {', '.join(_KEYS)}"])
+        raise InvalidConfig([f"{', '.join(map(show, unknown))} is not one of the keys {', '.join(_KEYS)}"])
     return {"seeds": [0], "round": 0, "release": "", "protocol": None, "source": None, **content}
 
 

@@ -6,18 +6,32 @@ Device, processor and library build are not part of it: they are columns of the 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Final
 
 from jahs.errors import ProtocolMismatch
 from jahs.files.hashing import digest_facts
 from jahs.files.runs import read_protocol
 from jahs.tasks.definitions import PROSE, Task
+from jahs.tasks.own import recorded_as
 from pipeline.augment import AUGMENTATION_VERSION
-from pipeline.train import CONSTANTS
 
-__all__ = ["protocol_digest", "protocol_facts", "shared_protocol"]
+__all__ = ["SGD", "protocol_digest", "protocol_facts", "shared_protocol"]
 
-_OPTIONAL = {
+SGD: Final[Mapping[str, Any]] = {"momentum": 0.9, "nesterov": True}  # Any: arguments of torch.optim.SGD
+"""What every training gives its optimiser, besides the config's rates."""
+
+_TRAINING: Final[Mapping[str, object]] = {
+    **SGD,
+    "schedule": "cosine per epoch, to zero after the task's last",
+    "weight_decay": "all parameters",
+    "clipping": None,
+    "loss": "cross entropy",
+}
+"""What `pipeline.train` does, whatever the task."""
+
+_OPTIONAL: Final = {
     "learning_rate_factor": 1.0,
     "learning_rate_power": 1.0,
     "random_crop": True,
@@ -26,35 +40,45 @@ _OPTIONAL = {
 
 
 def protocol_facts(task: Task) -> dict[str, object]:
-    """Return the facts of a task's protocol.
+    """Return the facts of a task's protocol; those of a user's own task are complete, so that reading registers it.
 
     Raises:
-        ProtocolMismatch: the task's images have not been frozen, so its measurements could not be told apart later.
+        ProtocolMismatch: as `protocol_digest`.
     """
+    facts = _decisive(task)
+    return facts | ({"task": own} if isinstance(own := recorded_as(task), dict) else {})
+
+
+def protocol_digest(task: Task) -> str:
+    """Return the digest that every row of a run carries.
+
+    Raises:
+        ProtocolMismatch: the task has no index digest, so its measurements could not be told from others.
+    """
+    return digest_facts(_decisive(task))
+
+
+def _decisive(task: Task) -> dict[str, object]:
+    """Return what decides on measurements."""
     if task.index_digest is None:
         raise ProtocolMismatch(
-            f"task {task.name!r} has no index digest; freeze it in jahs/tasks/definitions.py before recording runs"
+            f"task {task.name!r} has no index digest, so its images are not fixed; set it before recording runs"
         )
     facts = {
         key: value
         for key, value in dataclasses.asdict(task).items()
         if key not in (*PROSE, "batch_size") and (key, value) not in _OPTIONAL.items()
     }
-    training = {"batch_size": task.batch_size, **CONSTANTS}
+    training = {"batch_size": task.batch_size, **_TRAINING}
     return {"task": facts, "training": training, "augmentation": AUGMENTATION_VERSION}
 
 
-def protocol_digest(task: Task) -> str:
-    """Return the digest that every row of a run carries."""
-    return digest_facts(protocol_facts(task))
-
-
 def shared_protocol(folder: Path, task: Task) -> str:
-    """Return the digest that a folder of runs and a task have in common.
+    """Return the digest that a folder of runs and a task share.
 
     Raises:
-        ProtocolMismatch: they have not.
-        MissingData, CorruptFile, UnknownFormat: it is no folder of runs.
+        ProtocolMismatch: they have different digests.
+        MissingData, CorruptFile, UnknownFormat: it is not a folder of runs.
     """
     recorded, wanted = read_protocol(folder).digest, protocol_digest(task)
     if recorded != wanted:

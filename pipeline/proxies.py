@@ -13,7 +13,7 @@ they are. Of every proxy, more is meant to be better:
     naswot     how unlike the signs before activations are for different images (Mellor et al., 2021)
 
 A network that gives every image the same answer has no jacob_cov and no naswot: they are NaN. What is scored is saved
-every few configs in `proxies.parquet`, and the command goes on from there.
+every few configs in `proxies.parquet`, and the command resumes from there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from jahs.files.tables import Table, concatenate, sort_by, take, typed
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_COLUMNS
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
-from jahs.tasks.definitions import Task, task
+from jahs.tasks.definitions import Task
+from pipeline.candidates import trained_task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.protocol import shared_protocol
@@ -80,7 +81,7 @@ def proxy_folder(folder: Path, of_task: Task, *, data_dir: Path | None = None, s
 
     Raises:
         ProtocolMismatch: the folder holds runs of another protocol.
-        InvalidArgument: a negative seed, or its scores are of another one.
+        InvalidArgument: a negative seed, or its scores have another seed.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
     check_seed(seed)
@@ -111,7 +112,7 @@ def merge_proxies(folder: Path, others: Sequence[Table]) -> None:
     """Add other folders' scores; of a config that several hold, the first counts.
 
     Raises:
-        InvalidArgument: they are of another seed.
+        InvalidArgument: they have another seed.
     """
     for other in others:
         if len(other["config_id"]):
@@ -185,7 +186,7 @@ def _naswot(network: nn.Module, images: Tensor) -> float:
 
 
 def _weights_and_gradients(network: nn.Module) -> list[tuple[Tensor, Tensor]]:
-    """The weights of convolutions and linear layers that the output depends on."""
+    """Return weights and gradients of the convolutions and linear layers that the output depends on."""
     layers = [module for module in network.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
     return [(layer.weight.detach(), layer.weight.grad) for layer in layers if layer.weight.grad is not None]
 
@@ -208,7 +209,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = runs_parser("proxies", about, seed_of="the weights").parse_args(argv)
 
     def work() -> dict[str, object]:
-        n_scored = proxy_folder(given.runs, task(given.task), data_dir=given.data_dir, seed=given.seed)
+        n_scored = proxy_folder(given.runs, trained_task(given.task), data_dir=given.data_dir, seed=given.seed)
         return {"task": given.task, "runs": str(given.runs), "configs_scored": n_scored}
 
     return run_command("pipeline.proxies", work)

@@ -9,10 +9,7 @@ import numpy as np
 import torch
 
 from jahs.errors import InvalidTable
-from jahs.files.runs import (
-    last_rows,
-    read_runs,
-)
+from jahs.files.runs import last_rows, read_runs
 from jahs.files.tables import Table, take
 from pipeline.data import load_images
 from pipeline.runs import RunsFolder
@@ -70,14 +67,16 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
 
 
 def _seed_spread(runs: Table) -> dict[str, float]:
-    """Standard deviation between seeds at the last epoch, pooled over the repeated configs."""
+    """Return the standard deviation between seeds at the last epoch, pooled over the repeated configs."""
     last = last_rows(runs)
     finished = take(last, last["status"] == "finished")
+    _, at, n_seeds = np.unique(finished["config_id"], return_inverse=True, return_counts=True)
+    if not (n_seeds > 1).any():
+        return dict.fromkeys(REPRODUCED, float("nan"))
     spread = {}
     for field in REPRODUCED:
-        by_config: dict[int, list[float]] = {}
-        for identity, value in zip(finished["config_id"].tolist(), finished[field].tolist(), strict=True):
-            by_config.setdefault(identity, []).append(value)
-        variances = [np.var(values, ddof=1) for values in by_config.values() if len(values) > 1]
-        spread[field] = float(np.sqrt(np.mean(variances))) if variances else float("nan")
+        values = finished[field].astype(np.float64)
+        deviations = values - (np.bincount(at, values) / n_seeds)[at]
+        variances = np.bincount(at, deviations**2)[n_seeds > 1] / (n_seeds[n_seeds > 1] - 1)
+        spread[field] = float(np.sqrt(variances.mean()))
     return spread

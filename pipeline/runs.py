@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import json
 import logging
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,7 @@ from typing import IO, Final, TypeAlias
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, ProtocolMismatch
-from jahs.files.atomic import out_of_space, write_beside
+from jahs.files.atomic import is_running, out_of_space, write_beside
 from jahs.files.index import read_index, state_of, write_index
 from jahs.files.runs import (
     committed_files,
@@ -52,7 +51,7 @@ class RunsFolder:
         path: an existing folder of runs.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat: it is none, or not readable.
+        MissingData, CorruptFile, UnknownFormat: it is not a folder of runs, or not readable.
     """
 
     def __init__(self, path: Path) -> None:
@@ -148,7 +147,7 @@ class RunsFolder:
         return any(bool(((t["config_id"] == np.uint64(identity)) & (t["seed"] == seed)).any()) for t in compacted)
 
     def recorded(self) -> set[tuple[int, int]]:
-        """The (config_id, seed) of every run that is recorded."""
+        """Return the (config_id, seed) of every recorded run."""
         return {
             pair
             for table in read_shards(self.path, _KEYS)
@@ -204,7 +203,7 @@ class RunsFolder:
                 write_index(self.path, files)
 
     def _settled(self) -> dict[str, tuple[str | None, ...]]:
-        """The index with one state for each file, unless that is none that it may have."""
+        """Return the index with one state for each file whose state is allowed."""
         listed = read_index(self.path)
         if listed is None:
             singles = [f"new/{path.name}" for path in sorted(self.new.glob("*.parquet"))]
@@ -280,7 +279,7 @@ class RunsFolder:
             How many of `extra` were left out.
 
         Raises:
-            InvalidTable: one run stands there with two different outcomes; nothing was changed.
+            InvalidTable: one run has two different outcomes; nothing was changed.
         """
         with self.lock("compact"):
             sources = run_shards(self.path)
@@ -338,12 +337,4 @@ def _fault(shard: Path) -> Exception | None:
 def _writer_is_alive(part: Path) -> bool:
     """Whether the process that writes `.<name>.<pid>.part` still runs (on this machine)."""
     pid = part.name.rsplit(".", 2)[-2]
-    if not pid.isdigit():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return pid.isdigit() and is_running(int(pid))

@@ -39,7 +39,6 @@ __all__ = [
     "N_GROUPS",
     "SAMPLE_SEED",
     "config_table",
-    "full_config",
     "full_range",
     "group_positions",
     "main",
@@ -84,11 +83,6 @@ def full_range(start: int, stop: int) -> Columns:
     for key, value in zip(_SIZES, FIDELITY_GROUPS[-1], strict=True):
         columns[key] = np.full_like(columns[key], value)
     return columns
-
-
-def full_config(number: int) -> Config:
-    """Return config number `number` of the stream at full size."""
-    return rows(full_range(number, number + 1))[0]
 
 
 def _draw(start: int, stop: int, *, seed: int) -> Columns:

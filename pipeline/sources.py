@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile, MissingData, MissingDependency, UnknownName, UnsafeFile
 from pipeline.cifar import BATCHES, FIRST_BATCHES, check_published, read_batches
 
-__all__ = ["DATA_SETS", "FASHION_FILES", "Pool", "cache_folder", "read_pool", "search_folders"]
+__all__ = [
+    "DATA_SETS",
+    "FASHION_FILES",
+    "Pool",
+    "cache_folder",
+    "class_folders",
+    "read_idx",
+    "read_pool",
+    "read_tiles",
+    "search_folders",
+]
 
 FASHION_FILES: Final = (
     "train-images-idx3-ubyte.gz",
@@ -118,7 +128,7 @@ def _read_digits() -> Pool:
 def _read_fashion(folder: Path) -> Pool | None:
     if not all((folder / name).is_file() for name in FASHION_FILES):
         return None
-    train, train_labels, test, test_labels = (_read_idx(folder / name) for name in FASHION_FILES)
+    train, train_labels, test, test_labels = (read_idx(folder / name) for name in FASHION_FILES)
     for images, labels in ((train, train_labels), (test, test_labels)):
         if images.shape != (*labels.shape, 28, 28) or labels.ndim != 1 or labels.max(initial=0) > 9:
             raise CorruptFile(f"{folder}: images {images.shape} and labels {labels.shape} are not Fashion-MNIST")
@@ -129,15 +139,20 @@ def _read_fashion(folder: Path) -> Pool | None:
     )
 
 
-def _read_idx(path: Path) -> NDArray[np.uint8]:
-    """Read one gzipped idx file of unsigned bytes."""
+def read_idx(path: Path, *, most: int = _LARGEST_IDX) -> NDArray[np.uint8]:
+    """Read one idx file of at most so many unsigned bytes, gzipped if its name says so.
+
+    Raises:
+        CorruptFile: it is not such a file.
+        UnsafeFile: it is larger.
+    """
     try:
-        with gzip.open(path) as file:
-            content = file.read(_LARGEST_IDX + 1)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            content = file.read(most + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as err:
         raise CorruptFile(f"{path} cannot be decompressed: {err}") from err
-    if len(content) > _LARGEST_IDX:
-        raise UnsafeFile(f"{path} decompresses to more than {_LARGEST_IDX} bytes, too many for Fashion-MNIST")
+    if len(content) > most:
+        raise UnsafeFile(f"{path} decompresses to more than {most} bytes, too many for this data set")
     n_axes = content[3] if len(content) > 4 else 0
     start = 4 + 4 * n_axes
     if content[:3] != b"\x00\x00\x08" or not 1 <= n_axes <= 4 or len(content) < start:
@@ -175,38 +190,52 @@ def _cifar_pool(batches: Mapping[str, NDArray[np.uint8]], folder: Path) -> Pool:
 
 def _read_class_folders(folder: Path) -> Pool | None:
     """Read a folder of class folders; a class's label is its place among the sorted names."""
-    subfolders = sorted(inner for inner in folder.iterdir() if inner.is_dir() and not inner.name.startswith("."))
-    tiles = [sorted(path for path in inner.iterdir() if path.suffix.lower() in _TILES) for inner in subfolders]
-    tiles = [paths for paths in tiles if paths]
+    tiles = [paths for paths in class_folders(folder, _TILES).values() if paths]
     if len(tiles) < 2:
         return None
-    images = _read_tiles([path for paths in tiles for path in paths])
+    images = read_tiles([path for paths in tiles for path in paths])
     labels = np.repeat(np.arange(len(tiles)), [len(paths) for paths in tiles])
     return Pool(images=images, labels=labels, n_development=len(labels))
 
 
-def _read_tiles(paths: Sequence[Path]) -> NDArray[np.uint8]:
-    """Read square RGB images of one size as (n, 3, side, side)."""
-    first = _read_tile(paths[0])
+def class_folders(folder: Path, endings: Sequence[str]) -> dict[Path, list[Path]]:
+    """Return the images of each class folder, both sorted by name; hidden folders are left out."""
+    subfolders = sorted(inner for inner in folder.iterdir() if inner.is_dir() and not inner.name.startswith("."))
+    return {inner: sorted(path for path in inner.iterdir() if path.suffix.lower() in endings) for inner in subfolders}
+
+
+def read_tiles(paths: Sequence[Path], *, modes: Sequence[str] = ("RGB",)) -> NDArray[np.uint8]:
+    """Read square images of one size and of these modes of Pillow as (n, channels, side, side).
+
+    Raises:
+        MissingDependency: Pillow is not installed.
+        CorruptFile: an image cannot be read, or is another one.
+    """
+    first = _read_tile(paths[0], modes)
     images = np.empty((len(paths), *first.shape), dtype=np.uint8)
     for position, path in enumerate(paths):
-        tile = _read_tile(path)
+        tile = _read_tile(path, modes)
         if tile.shape != first.shape:
-            raise CorruptFile(f"{path} has {tile.shape[2]} x {tile.shape[1]} pixels; {paths[0]} has another size")
+            what = "size" if tile.shape[1:] != first.shape[1:] else "number of channels"
+            raise CorruptFile(
+                f"{path} has {tile.shape[2]} x {tile.shape[1]} pixels; {paths[0]} has another {what}; make them equal"
+            )
         images[position] = tile
     return images
 
 
-def _read_tile(path: Path) -> NDArray[np.uint8]:
+def _read_tile(path: Path, modes: Sequence[str]) -> NDArray[np.uint8]:
     try:
         from PIL import Image
     except ImportError as err:
         raise MissingDependency("tiles are read with Pillow; run `pip install pillow`") from err
     try:
-        with Image.open(path, formats=("TIFF", "PNG")) as image:
-            if image.mode != "RGB" or image.width != image.height:
-                raise CorruptFile(f"{path} is {image.mode}, {image.width} x {image.height}; tiles are RGB and square")
-            return np.asarray(image).transpose(2, 0, 1)
+        with Image.open(path, formats=("TIFF", "PNG", "JPEG")) as image:
+            if image.mode not in modes or image.width != image.height:
+                raise CorruptFile(
+                    f"{path} is {image.mode}, {image.width} x {image.height}; tiles are {' or '.join(modes)} and square"
+                )
+            return np.atleast_3d(np.asarray(image)).transpose(2, 0, 1)
     except (OSError, SyntaxError, Image.DecompressionBombError) as err:
         raise CorruptFile(f"{path} is not a readable image: {err}") from err
 

@@ -1,4 +1,4 @@
-"""How much a folder of runs holds: counts of configs and runs, rate, cost, and what is left."""
+"""The status of a folder of runs: counts of configs and runs, rate, cost, and an estimate of what is left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jahs.files.runs import (
 )
 from jahs.files.tables import Table, take
 from jahs.schema import SOURCES
-from pipeline.sampling import N_GROUPS, group_positions, run_seeds
+from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, group_positions, run_seeds
 
 __all__ = ["status"]
 
@@ -51,7 +51,10 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         "n_diverged_runs": int((last["status"] == "diverged").sum()),
         "n_profiled": len(read_profile(path)["config_id"]),
         "per_source": sources,
-        "configs_per_group": groups.tolist(),
+        "configs_per_group": {
+            f"N={n} W={w} Resolution={r:g}": count
+            for (n, w, r), count in zip(FIDELITY_GROUPS, groups.tolist(), strict=True)
+        },
         "runs_per_hour": _rate(path),
         "core_hours": float(np.nansum(last["runtime"])) / 3600,
         "mean_core_seconds": mean_s,
@@ -60,7 +63,7 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
 
 
 def _per_source(configs: Table, n_runs: Mapping[int, int]) -> dict[str, dict[str, int]]:
-    """How many configs, and how many of their runs, each source has."""
+    """Count configs and runs of each source."""
     counts = {source: {"n_configs": 0, "n_runs": 0} for source in SOURCES if source in configs["source"]}
     for identity, source in zip(configs["config_id"].tolist(), configs["source"].tolist(), strict=True):
         of_source = counts.setdefault(source, {"n_configs": 0, "n_runs": 0})
@@ -70,7 +73,7 @@ def _per_source(configs: Table, n_runs: Mapping[int, int]) -> dict[str, dict[str
 
 
 def _rate(path: Path) -> float | None:
-    """Runs per hour over the shards that are not compacted yet."""
+    """Return runs per hour over the last hour's shards, or None."""
     times = sorted(shard.stat().st_mtime for shard in (path / "new").glob("*.parquet"))
     recent = [moment for moment in times if moment > time.time() - 3600]
     if len(recent) < 2 or recent[-1] == recent[0]:

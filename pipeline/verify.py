@@ -1,4 +1,4 @@
-"""Is a folder of runs sound? Every file, config and row is checked; what is wrong is a list of faults."""
+"""Check a folder of runs: every file, config and row; faults are listed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from jahs.schema import CONFIG_KEYS, RUN_COLUMNS, SOURCES
 from jahs.spaces.columns import config_ids
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
-from pipeline.candidates import trained_task
+from pipeline.candidates import recorded_task
 from pipeline.protocol import protocol_digest
 from pipeline.sampling import config_table
 
@@ -45,7 +45,7 @@ def folder_task(path: Path) -> Task:
         ProtocolMismatch: it is not; lists what differs.
     """
     protocol = read_protocol(path)
-    chosen = trained_task(protocol.facts["task"]["name"])
+    chosen = recorded_task(protocol.facts)
     digest = protocol_digest(chosen)
     if digest != protocol.digest:
         raise ProtocolMismatch(
@@ -82,7 +82,7 @@ def verify(path: Path) -> list[str]:
 
 
 def _single_faults(path: Path) -> list[str]:
-    """Single runs that are damaged, or that neither the index nor a digest of their own vouches for."""
+    """Return faults of single runs: damaged, or covered by neither the index nor a digest of their own."""
     if (files := read_index(path)) is None:
         advice = f"`python -m pipeline.collect merge {path}` makes one"
         _log.warning("%s has no index, so damage to its measurements may go unnoticed; %s", path, advice)
@@ -100,7 +100,7 @@ def _single_faults(path: Path) -> list[str]:
 
 
 def _profile_faults(profile: Table, visits: Table) -> list[str]:
-    """Whether the profile is what its visits make; nothing where visits are not known."""
+    """Return faults of the profile against its visits; none without visits."""
     if len(where := profiled_by(profile)) > 1:
         return [f"profile.parquet: times of {' and of '.join(where)} do not compare"]
     if not len(visits["visit"]):
@@ -124,13 +124,13 @@ def _profile_faults(profile: Table, visits: Table) -> list[str]:
 
 
 def profiled_by(profile: Table) -> list[str]:
-    """What measured the profile."""
+    """Return the processors and versions of torch that measured the profile."""
     pairs = zip(profile["machine"].tolist(), profile["torch_version"].tolist(), strict=True)
     return [f"{machine} with torch {version}" for machine, version in sorted({*pairs})]
 
 
 def _config_faults(configs: Table) -> list[str]:
-    """Whether every config is what its number and its id say."""
+    """Return the configs that do not match their number or id."""
     columns = {key: configs[key] for key in CONFIG_KEYS}
     faults = []
     wrong = np.flatnonzero(config_ids(columns) != configs["config_id"])
@@ -146,14 +146,14 @@ def _config_faults(configs: Table) -> list[str]:
                 f"configs.parquet: {len(wrong)} configs are not those of their numbers, first in row {wrong[0]}"
             )
     if unknown := sorted({*configs["source"].tolist()} - {*SOURCES}):
-        faults.append(f"configs.parquet: source {', '.join(unknown)} is none of {', '.join(SOURCES)}")
+        faults.append(f"configs.parquet: source {', '.join(unknown)} is not one of {', '.join(SOURCES)}")
     if len(np.unique(configs["config_id"])) != len(configs["config_id"]):
-        faults.append("configs.parquet: a config stands there more than once")
+        faults.append("configs.parquet: a config is listed more than once")
     return faults
 
 
 def _run_faults(run: Table, chosen: Task) -> list[str]:
-    """Whether one run's rows are complete and in range."""
+    """Return faults of one run: rows must be complete and in range."""
     name = f"config_id={run['config_id'][0]} seed={run['seed'][0]}"
     n_rows = len(run["epoch"])
     faults = []
@@ -178,7 +178,7 @@ def _run_faults(run: Table, chosen: Task) -> list[str]:
 
 
 def _ending_faults(run: Table, chosen: Task) -> list[str]:
-    """Whether a run ended as its status says."""
+    """Return faults of how a run ended."""
     losses = np.stack([run[field] for field in _LOSSES])
     n_rows = len(run["epoch"])
     faults = []

@@ -1,4 +1,4 @@
-"""What one worker does: train one config with one seed and make it durable."""
+"""The work of one worker: train one config with one seed and record it."""
 
 from __future__ import annotations
 
@@ -14,37 +14,36 @@ from jahs.files.tables import Table
 from jahs.schema import RUN_COLUMNS
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import Task
-from pipeline.candidates import trained_task
 from pipeline.data import ImageSet, load_images
 from pipeline.protocol import protocol_digest
 from pipeline.runs import Named, RunsFolder
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.machine import device_name, processor_model
 
-__all__ = ["Job", "collect_run", "run_table"]
+__all__ = ["NamedRun", "collect_run", "run_table"]
 
-Job: TypeAlias = tuple[Named, int]
+NamedRun: TypeAlias = tuple[Named, int]
 """A config as shards are named after it, and a seed."""
 
 
 def collect_run(
     out: Path,
-    name: str,
+    chosen: Task,
     named: Named,
     seed: int,
     *,
     by: str,
     device: str = "cpu",
     data_dir: Path | None = None,
-) -> tuple[Job, str | None]:
+) -> tuple[NamedRun, str | None]:
     """Train config `named` with `seed` and make it durable.
 
     Returns:
-        The job, and a line about it; None if it was somebody else's to do.
+        The run's name, and a line about it; None if another process has it.
 
     Args:
         out: folder of runs.
-        name: of the task.
+        chosen: what to train on; the task itself, since another process need not know its name.
         by: the collector that this is done for.
         device: "cpu" or "cuda".
         data_dir: folder of the original images.
@@ -60,12 +59,11 @@ def collect_run(
         if folder.is_recorded(named, seed, config_id(config)):
             line = f"config {named} seed {seed} recorded by a worker that was lost"
             return (named, seed), line if folder.is_recorded_by(by, named, seed) else None
-        chosen = trained_task(name)
         started = time.monotonic()
         run = train(
             config,
             chosen,
-            _images(name, data_dir)[config["Resolution"]],
+            _images(chosen, data_dir)[config["Resolution"]],
             seed=seed,
             device=device,
         )
@@ -77,8 +75,8 @@ def collect_run(
 
 
 @functools.lru_cache(maxsize=1)
-def _images(name: str, data_dir: Path | None) -> dict[float, ImageSet]:
-    return load_images(trained_task(name), data_dir=data_dir)
+def _images(chosen: Task, data_dir: Path | None) -> dict[float, ImageSet]:
+    return load_images(chosen, data_dir=data_dir)
 
 
 def run_table(run: TrainedRun, identity: int, seed: int, chosen: Task, device: str) -> Table:

@@ -1,1 +1,1 @@
-"""Put every config on one side: train, valid or test."""
+"""Put every config in one part: train, valid or test."""

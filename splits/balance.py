@@ -1,4 +1,4 @@
-"""How a split divides every marginal: fidelity groups, thirds, repeats, and each value of each key."""
+"""The division of every marginal by a split: fidelity groups, thirds, repeats, and each value of each key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Marginal", "balance", "balance_table", "broken_promises"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marginal:
-    """How the configs that have something in common are divided.
+    """The division of configs that have something in common.
 
     Attributes:
         name: what they have in common.
@@ -37,7 +37,7 @@ class Marginal:
         return int(np.abs(deviations(np.array(self.counts))).max()) / WHOLE
 
     def to_dict(self) -> dict[str, object]:
-        """The marginal as JSON."""
+        """Return the marginal as JSON."""
         counts = dict(zip(SPLIT_PARTS, self.counts, strict=True))
         return {"name": self.name, **counts, "off": self.off, "is_promised": self.is_promised}
 
@@ -60,7 +60,7 @@ def broken_promises(marginals: Sequence[Marginal]) -> list[Marginal]:
 
 
 def balance_table(marginals: Sequence[Marginal]) -> str:
-    """Show marginals as text; a `!` marks a promise that does not hold."""
+    """Return marginals as text; a `!` marks a broken promise."""
     width = max(len(marginal.name) for marginal in marginals)
     heads = ["configs", *SPLIT_PARTS, *(f"{part} %" for part in SPLIT_PARTS), "off by"]
     lines = [" ".join([" " * width, *(f"{head:>8}" for head in heads)])]
@@ -74,7 +74,7 @@ def balance_table(marginals: Sequence[Marginal]) -> str:
 
 
 def _marginals(recorded: Recorded) -> Iterator[tuple[str, NDArray[np.bool_], bool]]:
-    """Name, members and whether it is promised, of each."""
+    """Yield name, members and whether it is promised, for each."""
     configs, is_repeated = recorded.configs, recorded.is_repeated
     group, groups = fidelity_groups(configs)
     for i, values in enumerate(groups):

@@ -26,7 +26,7 @@ def check_split(recorded: Recorded, split: Split) -> list[Marginal]:
     """Return how the split divides every marginal.
 
     Raises:
-        Leakage: the same network is on several sides.
+        Leakage: the same network is in several parts.
         InvalidTable: recorded configs are missing in the split, or it has configs that were not recorded.
         ProtocolMismatch: it is a split of other runs.
     """

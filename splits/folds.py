@@ -1,7 +1,7 @@
 """Other ways to divide rows: by held-out group, by held-out fidelity value, into k folds, and nested subsets.
 
 Each takes a table of rows with the 14 keys and `config_id` (`ConfigColumns`; a config may have many rows) and yields
-row numbers only. All rows of a config, and of its kin, are on one side. Row order decides nothing but the numbers.
+row numbers only. All rows of a config, and of its kin, are in one part. Row order decides nothing but the numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def leave_one_value_out(table: ConfigColumns, key: str) -> Iterator[tuple[Rows, 
     """Yield (rows to fit on, rows held out) for every value of N, W or Resolution that occurs, in order.
 
     Raises:
-        UnknownName: `key` is no fidelity.
+        UnknownName: `key` is not a fidelity.
         InvalidArgument: there is one value only, or none.
     """
     if key not in FIDELITY_KEYS:
@@ -50,14 +50,15 @@ def k_folds(table: ConfigColumns, n_folds: int, *, seed: int) -> Iterator[tuple[
     group and overall.
 
     Raises:
-        InvalidArgument: `n_folds` is not between 2 and the number of families, or `seed` is no seed.
+        InvalidArgument: `n_folds` is not between 2 and the number of families, or `seed` is invalid.
     """
     check_seed(seed)
     group, family = fidelity_groups(table)[0], kin(table)
     n_families = len(np.unique(family))
     if type(n_folds) is not int or not 2 <= n_folds <= n_families:
         raise InvalidArgument(
-            f"n_folds={n_folds!r} is not an integer in 2..{n_families}: there are {n_families} configs that are not kin"
+            f"n_folds={n_folds!r} must be an integer in 2..{n_families}: there are {n_families} configs that are not "
+            "kin"
         )
     _, first, label = _by_rank(table, family, seed=seed, purpose="folds")
     place = np.empty(len(first), dtype=np.int64)
@@ -70,16 +71,16 @@ def learning_curve_subsets(table: ConfigColumns, sizes: Sequence[int], *, seed: 
     """Yield all rows of `size` configs, for each size; a smaller subset of the same seed is part of a larger one.
 
     Configs are taken from the fidelity groups in turn, so that the groups of a subset differ by one config at most, as
-    long as none is used up. For the training side: kin may be in different subsets.
+    long as none is used up. For the training part: kin may be in different subsets.
 
     Raises:
-        InvalidArgument: a size is not between 1 and the number of configs, or `seed` is no seed.
+        InvalidArgument: a size is not between 1 and the number of configs, or `seed` is invalid.
     """
     check_seed(seed)
     group = fidelity_groups(table)[0]
     ids, first, label = _by_rank(table, table["config_id"], seed=seed, purpose="subsets")
     if bad := [size for size in sizes if type(size) is not int or not 1 <= size <= len(ids)]:
-        raise InvalidArgument(f"sizes {bad} are not integers in 1..{len(ids)}: there are {len(ids)} configs")
+        raise InvalidArgument(f"sizes {bad} must be integers in 1..{len(ids)}: there are {len(ids)} configs")
     turn = np.empty(len(first), dtype=np.int64)
     for number in np.unique(group[first]).tolist():
         members = np.flatnonzero(group[first] == number)

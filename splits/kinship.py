@@ -1,7 +1,7 @@
-"""Which configs must stand together, and which fidelity group a config belongs to; for columns of configs.
+"""Kin, which must be in the same part, and fidelity groups; for columns of configs.
 
-Kin are configs whose networks compute the same and are trained the same: the cells have equal canonical keys and the
-other eight keys are equal bit by bit. They are of one fidelity group, since N, W and Resolution are among those keys.
+Kin are configs whose networks compute and train the same: equal canonical cells, and the other eight keys equal bit by
+bit. They are in one fidelity group, since N, W and Resolution are among those keys.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OTHER_KEYS: Final = tuple(key for key in CONFIG_KEYS if key not in OPS)
 
 
 def kin(table: ConfigColumns) -> NDArray[np.int64]:
-    """Number of each row's kin, (n_rows,): equal numbers, equal canonical cells and bit-equal other keys.
+    """Return a number for each row, (n_rows,), equal for kin: equal canonical cells and bit-equal other keys.
 
     Raises:
         InvalidArgument: an operation is not 0 to 4.
@@ -35,26 +35,26 @@ def kin(table: ConfigColumns) -> NDArray[np.int64]:
 
 
 def same_config(table: ConfigColumns) -> NDArray[np.int64]:
-    """Number of each row's config, (n_rows,): equal numbers, equal in all 14 keys bit by bit, whatever their ids."""
+    """Return a number for each row, (n_rows,), equal for bit-equal configs, whatever their ids."""
     return _labels(*_ops(table).T, *(_bits(table[key]) for key in _OTHER_KEYS))
 
 
 def fidelity_groups(table: ConfigColumns) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Number of each row's group, (n_rows,), and (N, W, Resolution) of each that occurs, in order, (n_groups, 3)."""
+    """Return the group of each row, (n_rows,), and (N, W, Resolution) of the groups in order, (n_groups, 3)."""
     values = np.column_stack([table[key].astype(np.float64) for key in FIDELITY_KEYS])
     groups, codes = np.unique(values, axis=0, return_inverse=True)
     return codes.reshape(-1).astype(np.int64), groups
 
 
 def group_name(group: NDArray[np.float64]) -> str:
-    """A row of groups in words, such as "N=1 W=4 Resolution=0.25"."""
+    """Return a row of groups as text, such as "N=1 W=4 Resolution=0.25"."""
     return " ".join(f"{key}={value:g}" for key, value in zip(FIDELITY_KEYS, group.tolist(), strict=True))
 
 
 def seeded_ranks(ids: NDArray[np.generic], *, seed: int, purpose: str) -> NDArray[np.uint64]:
-    """One number in 0..2**64-1 for each id, as good as random: a pure function of (seed, purpose, id).
+    """Return a pseudo-random number in 0..2**64-1 for each id: a pure function of (seed, purpose, id).
 
-    A digest and no generator, so that a config's number depends on no other config and on no version of numpy.
+    It is a digest, so that a config's number depends neither on other configs nor on the version of numpy.
     """
     hasher = hashlib.blake2b(key=seed.to_bytes(8, "little"), digest_size=8, person=purpose.encode())
     ranks = np.empty(len(ids), dtype=np.uint64)
@@ -71,7 +71,7 @@ def _ops(table: ConfigColumns) -> NDArray[np.int64]:
 
 
 def _bits(values: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Whole numbers that are equal where the values are equal bit by bit."""
+    """Return integers that are equal where the values are equal bit by bit."""
     if values.dtype.kind == "f":
         bits: NDArray[np.int64] = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
         return bits

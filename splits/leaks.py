@@ -1,4 +1,4 @@
-"""Leaks: the same network on several sides, under whatever id, seed or cell."""
+"""Leaks: the same network in several parts, whatever its id, seed or cell."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from splits.recorded import hex_id
 __all__ = ["LEAKS", "Leak", "find_leaks", "leak_lines", "refuse_leaks"]
 
 LEAKS: Final = (
-    "one config on several sides (its rows, epochs or seeds are torn apart)",
-    "the same config on several sides under several ids",
-    "configs with equal canonical cells and bit-equal hyperparameters on several sides",
+    "one config in several parts (its rows, epochs or seeds are torn apart)",
+    "the same config in several parts under several ids",
+    "configs with equal canonical cells and bit-equal hyperparameters in several parts",
 )
 _MOST_EXAMPLES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leak:
-    """Rows that should stand together and do not.
+    """Rows of the same network in several parts.
 
     Attributes:
         kind: one of `LEAKS`, the plainest that fits.
@@ -44,7 +44,7 @@ class Leak:
 def find_leaks(table: ConfigColumns, parts: NDArray[np.integer]) -> list[Leak]:
     """Return every leak of a table whose rows are on `parts`, (n_rows,).
 
-    Rows with a negative part are on no side. Sides are told apart by number, so that any splitter can be checked.
+    Rows with a negative part are in no part. Parts are numbers, so that any splitter can be checked.
     """
     is_placed = parts >= 0
     table = {name: values[is_placed] for name, values in table.items()}
@@ -66,7 +66,7 @@ def find_leaks(table: ConfigColumns, parts: NDArray[np.integer]) -> list[Leak]:
 
 
 def leak_lines(leaks: list[Leak]) -> list[str]:
-    """Say how many leaks of each kind there are, with examples."""
+    """Return the number of leaks of each kind, with examples, as lines."""
     counts = Counter(leak.kind for leak in leaks)
     return [
         f"{counts[kind]} times {kind}: {'; '.join([str(leak) for leak in leaks if leak.kind == kind][:_MOST_EXAMPLES])}"
@@ -76,17 +76,17 @@ def leak_lines(leaks: list[Leak]) -> list[str]:
 
 
 def refuse_leaks(table: ConfigColumns, parts: NDArray[np.integer]) -> None:
-    """Refuse a table whose sides leak.
+    """Refuse a table whose parts leak.
 
     Raises:
-        Leakage: the same network is on several sides.
+        Leakage: the same network is in several parts.
     """
     if leaks := find_leaks(table, parts):
         raise Leakage("\n".join(leak_lines(leaks)))
 
 
 def _torn(labels: NDArray[np.integer], parts: NDArray[np.integer]) -> NDArray[np.integer]:
-    """The labels that stand on more than one part."""
+    """Return the labels that are in more than one part."""
     values, codes = np.unique(labels, return_inverse=True)
     pairs = np.unique(np.column_stack([codes.reshape(-1), parts]), axis=0)
     found, n_parts = np.unique(pairs[:, 0], return_counts=True)
@@ -95,4 +95,4 @@ def _torn(labels: NDArray[np.integer], parts: NDArray[np.integer]) -> NDArray[np
 
 
 def _side(part: int) -> str:
-    return SPLIT_PARTS[part] if part < len(SPLIT_PARTS) else f"side {part}"
+    return SPLIT_PARTS[part] if part < len(SPLIT_PARTS) else f"part {part}"

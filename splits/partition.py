@@ -1,9 +1,8 @@
-"""Put every config on one side, 70/15/15, so that what is promised holds and old sides stay.
+"""Assign every config to a part, 70/15/15, without moving configs of an old split.
 
-Promised, to within one config: every fidelity group, and the repeated configs of every third of the groups. A third is
-the nine groups that share a value of N, of W or of Resolution, so there are nine of them. Kin stand together. Which
-configs fill the quotas is decided by a digest of (seed, config_id), so neither the order of rows nor anything that was
-measured matters.
+Promised to within one config: every fidelity group, and the repeated configs of every third of the groups. A third is
+the nine groups that share a value of N, W or Resolution, so there are nine. Kin stay together. A digest of (seed,
+config_id) decides which configs fill the quotas; neither the order of rows nor any measurement matters.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ __all__ = ["LEAST_PER_GROUP", "check_seed", "partition", "quota_margins"]
 _log = logging.getLogger(__name__)
 
 LEAST_PER_GROUP: Final = 7
-"""The fewest configs of which 15 % to within one config is not none."""
+"""The fewest configs of which every part gets one: 15 % of 7 is 1, to within one config."""
 
 _NOWHERE: Final = -1
 
@@ -37,7 +36,7 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
     Args:
         recorded: what there is to split.
         seed: decides which configs go where, and not how many.
-        old: a split whose every side is kept; new configs fill the quotas.
+        old: a split whose configs stay in their parts; new configs fill the quotas.
         fewest: configs that every recorded group needs. With fewer than `LEAST_PER_GROUP` the promises still hold, but
             a group may have no config in a part; the totals are balanced as well as the promises allow.
 
@@ -45,7 +44,7 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
         InvalidArgument: the seed is not an integer in 0..2**64-1.
         InvalidTable: a fidelity group has too few configs, or a config of `old` is gone.
         ProtocolMismatch: `old` is of another protocol.
-        Leakage: `old` has kin on several sides.
+        Leakage: `old` has kin in several parts.
     """
     check_seed(seed)
     group, groups = fidelity_groups(recorded.configs)
@@ -68,13 +67,13 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
 
 
 def check_seed(seed: object) -> None:
-    """Refuse what is no seed.
+    """Refuse an invalid seed.
 
     Raises:
         InvalidArgument: it is not an integer in 0..2**64-1.
     """
     if type(seed) is not int or not 0 <= seed < 2**64:
-        raise InvalidArgument(f"seed={seed!r} is not an integer in 0..{2**64 - 1}")
+        raise InvalidArgument(f"seed={seed!r} must be an integer in 0..{2**64 - 1}")
 
 
 def _check_groups(group: NDArray[np.int64], groups: NDArray[np.float64], *, fewest: int) -> None:
@@ -106,7 +105,7 @@ def _keep_old(parts: NDArray[np.int8], recorded: Recorded, family: NDArray[np.in
     if (torn := families[n_sides > 1]).size:
         ids = recorded.config_ids[np.isin(family, torn) & is_old]
         raise Leakage(
-            f"the old split has {len(torn)} families of equal configs on several sides: {examples(ids)}; "
+            f"the old split has {len(torn)} families of equal configs in several parts: {examples(ids)}; "
             "see python -m splits.check, and make a new split"
         )
     side_of = dict(sides.tolist())
@@ -117,7 +116,7 @@ def _keep_old(parts: NDArray[np.int8], recorded: Recorded, family: NDArray[np.in
 def _place_kin(
     parts: NDArray[np.int8], group: NDArray[np.int64], family: NDArray[np.int64], ranks: NDArray[np.uint64]
 ) -> None:
-    """Place the families of several configs that have no side yet, the largest first.
+    """Place the families of several configs that are in no part yet, the largest first.
 
     Each goes to a part where all of it fits, drawn in proportion to what the parts still lack; to the part that lacks
     most if it fits nowhere. Families are rare, and what they take is made up for by the configs placed after them.
@@ -139,7 +138,7 @@ def _place_kin(
 
 
 def _draw(weights: list[int], rank: int) -> int:
-    """The position that a number in 0..2**64-1 hits, each as wide as its weight."""
+    """Return the position that a number in 0..2**64-1 falls into, with widths proportional to the weights."""
     at = sum(weights) * rank >> 64
     for position, weight in enumerate(weights):
         if at < weight:
@@ -157,7 +156,7 @@ def _fill(
     ranks: NDArray[np.uint64],
     seed: int,
 ) -> None:
-    """Give every config without a side the one that its stratum's quota says, in order of their ranks."""
+    """Give every config without a part the one that its stratum's quota gives, in order of their ranks."""
     n_parts = len(SPLIT_PARTS)
     stratum = 2 * group + recorded.is_repeated  # a group's configs with one seed, then those with several
     kept = np.zeros((2 * len(groups), n_parts), dtype=np.int64)
@@ -173,7 +172,7 @@ def _fill(
 
 
 def quota_margins(groups: NDArray[np.float64]) -> Margins:
-    """What to balance, over two strata per group: its configs with one seed, then its repeated ones."""
+    """Return what to balance, with two strata per group: configs with one seed, then repeated ones."""
     n_groups = len(groups)
     every = np.repeat(np.eye(n_groups, dtype=bool), 2, axis=1)  # (n_groups, n_strata)
     is_repeated = np.tile([False, True], n_groups)

@@ -1,4 +1,4 @@
-"""The configs of a folder of runs that have been trained: what there is to split."""
+"""The trained configs of a folder of runs: what is split."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jahs.files.tables import Table, sort_by, take
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import validate_columns
 
-__all__ = ["Recorded", "examples", "hex_id", "read_recorded"]
+__all__ = ["Recorded", "examples", "hex_id", "read_recorded", "recorded_of"]
 
 _MOST_EXAMPLES = 3
 
@@ -51,17 +51,27 @@ class Recorded:
 
 
 def read_recorded(path: Path) -> Recorded:
-    """Read a folder of runs; configs that wait to be trained are left out.
+    """Read a folder of runs; configs that are not trained yet are left out.
 
     Raises:
         MissingData, CorruptFile, UnknownFormat: the folder or one of its files cannot be read.
         ProtocolMismatch: it holds rows of several protocols.
-        InvalidTable: columns are missing, an id stands twice in the config table, or runs are of unknown configs.
-        InvalidConfig: a config has values that the space does not have.
+        InvalidTable, InvalidConfig: see `recorded_of`.
     """
     protocol = read_protocol(path)
-    configs, runs = sort_by(read_configs(path), ("config_id",)), read_runs(path)
-    _check_configs(path, configs)
+    task = _task_name(path, protocol.facts)
+    return recorded_of(read_configs(path), read_runs(path), of=path, task=task, protocol=protocol.digest)
+
+
+def recorded_of(configs: Table, runs: Table, *, of: Path, task: str, protocol: str) -> Recorded:
+    """Return the trained configs of tables that were read from the folder `of`.
+
+    Raises:
+        InvalidTable: there are no runs, an id occurs twice in the config table, or configs of runs are not in it.
+        InvalidConfig: a config has values that the space does not have.
+    """
+    configs = sort_by(configs, ("config_id",))
+    _check_configs(of, configs)
     pairs, first = np.unique(
         np.column_stack([runs["config_id"].astype(np.uint64), runs["seed"].astype(np.int64).view(np.uint64)]),
         axis=0,
@@ -69,27 +79,26 @@ def read_recorded(path: Path) -> Recorded:
     )
     ids, starts, n_seeds = np.unique(pairs[:, 0], return_index=True, return_counts=True)
     if not len(ids):
-        raise InvalidTable(f"{path} has no runs yet: collect some first")
-    unknown = ids[~np.isin(ids, configs["config_id"])]
-    if len(unknown):
-        raise InvalidTable(f"{path}: runs of {len(unknown)} configs that configs.parquet lacks: {examples(unknown)}")
+        raise InvalidTable(f"{of} has no runs yet: collect some first")
+    if (unknown := np.setdiff1d(ids, configs["config_id"])).size:
+        raise InvalidTable(f"{of}: {len(unknown)} configs of the runs are not in configs.parquet: {examples(unknown)}")
     has_diverged = (runs["status"][first] == "diverged").astype(np.int64)
     return Recorded(
         configs=take(configs, np.isin(configs["config_id"], ids)),
         n_seeds=n_seeds.astype(np.int64),
         is_diverged=np.add.reduceat(has_diverged, starts) == n_seeds,
-        task=_task_name(path, protocol.facts),
-        protocol=protocol.digest,
+        task=task,
+        protocol=protocol,
     )
 
 
 def hex_id(config_id: int) -> str:
-    """A config_id as 16 hex digits, as it is written everywhere."""
+    """Return a config_id as 16 hex digits."""
     return f"{config_id:016x}"
 
 
 def examples(ids: Iterable[int]) -> str:
-    """The first ids of many, for a message."""
+    """Return the first ids as text, for a message."""
     listed = [hex_id(int(i)) for i in ids]
     rest = f" and {len(listed) - _MOST_EXAMPLES} more" if len(listed) > _MOST_EXAMPLES else ""
     return ", ".join(listed[:_MOST_EXAMPLES]) + rest
@@ -98,7 +107,7 @@ def examples(ids: Iterable[int]) -> str:
 def _check_configs(path: Path, configs: Table) -> None:
     ids, counts = np.unique(configs["config_id"], return_counts=True)
     if (repeated := ids[counts > 1]).size:
-        raise InvalidTable(f"{path}: {len(repeated)} ids stand more than once in configs.parquet: {examples(repeated)}")
+        raise InvalidTable(f"{path}: {len(repeated)} ids occur more than once in configs.parquet: {examples(repeated)}")
     try:
         validate_columns({key: configs[key] for key in CONFIG_KEYS})
     except InvalidConfig as err:

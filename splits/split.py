@@ -1,4 +1,4 @@
-"""A split: which part each config is on, as a value and as a JSON file."""
+"""A split, which assigns each config to a part; and its JSON file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HEX_ID: Final = re.compile(r"[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Split:
-    """Every config on one side, with all its epochs and seeds.
+    """The part of every config, with all its epochs and seeds.
 
     Attributes:
         config_ids: ids in increasing order, each once, uint64.
@@ -35,7 +35,7 @@ class Split:
         seed: what it was made from.
         task: name of the task.
         protocol: digest of the runs' protocol.
-        extends: digest of the split whose sides it kept; None if it was made from nothing.
+        extends: digest of the split whose parts it kept; None if it was made from nothing.
     """
 
     config_ids: NDArray[np.uint64]
@@ -65,7 +65,7 @@ class Split:
 
     @property
     def digest(self) -> str:
-        """16 hex digits that stand for who is where, and for nothing else."""
+        """16 hex digits that depend on the assignments only."""
         return digest_facts(self.assignments)
 
     def parts_of(self, config_ids: NDArray[np.generic]) -> NDArray[np.int8]:
@@ -111,7 +111,7 @@ def write_split(path: Path, split: Split) -> None:
 
 
 def split_text(split: Split) -> str:
-    """The JSON text of a split: sealed, sorted keys, one config a line."""
+    """Return the sealed JSON text of a split."""
     content = {
         "assignments": split.assignments,
         "counts": split.counts,
@@ -125,13 +125,13 @@ def split_text(split: Split) -> str:
 
 
 def read_split(path: Path) -> Split:
-    """Read a split, and trust nothing in it.
+    """Read a split and check everything in it.
 
     Raises:
         MissingData: there is no such file.
         UnknownFormat: it was written by another version.
-        CorruptFile: it was damaged or edited, is no split, an id stands in it twice or is no id, a part does not
-            exist, or its counts or its digest are not those of its assignments.
+        CorruptFile: it was damaged or edited, is not a split, or has invalid or duplicate ids, unknown parts, or
+            counts or a digest that do not match its assignments.
     """
     content = read_sealed(path)
     if faults := _faults(content):
@@ -144,7 +144,9 @@ def read_split(path: Path) -> Split:
     )
     for key, value in (("counts", split.counts), ("digest", split.digest)):
         if content[key] != value:
-            raise CorruptFile(f"{path}: {key} is {content[key]!r}, but the assignments give {value!r}: it was changed")
+            raise CorruptFile(
+                f"{path}: {key} is {content[key]!r}, but the assignments give {value!r}; restore the file"
+            )
     return split
 
 
@@ -161,7 +163,7 @@ def _faults(content: dict[str, Any]) -> list[str]:  # Any: JSON
         faults.append(f"extends={content['extends']!r} is neither text nor null")
     seed = content.get("seed", 0)
     if type(seed) is not int or not 0 <= seed < 2**64:
-        faults.append(f"seed={seed!r} is not an integer in 0..{2**64 - 1}")
+        faults.append(f"seed={seed!r} must be an integer in 0..{2**64 - 1}")
     assignments = content.get("assignments", {})
     if not isinstance(assignments, dict):
         return [*faults, "assignments is not an object"]

@@ -1,11 +1,11 @@
-"""What each choice is worth: feature groups, canonical cell, transform, model of the runtime.
+"""Ablate the choices of the models: feature groups, canonical cell, transform, model of the runtime.
 
 python -m surrogate.ablation RUNS --split SPLIT [--metrics valid_acc] [--repeats 3] [--out FILE]
 
 Training and validation configs are divided into five folds, `--repeats` times; test configs stay unseen. Each variant
-is fitted and scored on the same folds, so a difference to the shipped choice is paired: its mean and standard error
-stand beside it. `compare_runtime_models` sets side by side, on the validation part, the two models of the cumulative
-runtime: seconds per epoch times the epoch, and a forest that may only rise with the epoch.
+is fitted and scored on the same folds, so differences to the shipped choice are paired; their mean and standard error
+are given. `compare_runtime_models` compares two models of the cumulative runtime on the validation part: seconds per
+epoch times the epoch, and a forest that is monotone in the epoch.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from jahs.models.features import FEATURE_SETS, GROUPS, FeatureSet
 from jahs.models.features.cells import CELL_FEATURES
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, LEARNED
-from splits.split import Split, read_split
+from splits.split import Split
 from surrogate.command import runs_parser
-from surrogate.dataset import Measurements, Rows, assemble, assemble_cumulative, join_rows, read_measurements
-from surrogate.model import Settings, default_features, fit_surrogate
-from surrogate.predicted import FOLDED, held_out_rows
-from surrogate.scores import Scores, agreement, first_seed
+from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.rows import Rows, assemble, assemble_answered, by_part, join_rows
+from surrogate.judging.agreement import Scores, agreement, first_seed
+from surrogate.judging.predicted import FOLDED, held_out_rows
+from surrogate.models.model import ForestSettings, default_features, fit_surrogate
 from workshop.command import run_command
 from workshop.folders import write_json
 from workshop.ranks import kendall_tau
@@ -61,7 +62,7 @@ class Outcome:
     error: float
 
 
-def variants(metric: str, of_task: Task, settings: Settings) -> Iterator[tuple[str, int, Fit]]:
+def variants(metric: str, of_task: Task, settings: ForestSettings) -> Iterator[tuple[str, int, Fit]]:
     """Yield name, number of columns and fit of every variant; the shipped one is the first."""
     own = default_features(metric)
 
@@ -87,17 +88,17 @@ def variants(metric: str, of_task: Task, settings: Settings) -> Iterator[tuple[s
 
 
 def ablate(
-    metric: str, measured: Measurements, split: Split, *, settings: Settings, repeats: int, seed: int
+    metric: str, measured: Measurements, split: Split, *, settings: ForestSettings, repeats: int, seed: int
 ) -> list[Outcome]:
-    """Fit every variant on four folds of the training and validation configs and score it on the fifth, in turn.
+    """Cross-validate every variant over five folds of the training and validation configs.
 
     Raises:
         InvalidArgument: no repeats, or fewer configs than folds.
-        InvalidTable, ProtocolMismatch: see `surrogate.dataset.assemble`.
+        InvalidTable: see `surrogate.data.rows.assemble`.
     """
     if repeats < 1:
         raise InvalidArgument(f"repeats={repeats} must be at least 1")
-    parts = assemble(metric, measured, split)
+    parts = by_part(assemble(metric, measured), split)
     rows = join_rows([parts[part] for part in FOLDED])
     held_out = [
         is_held for repeat in range(repeats) for is_held in held_out_rows(measured, rows, _N_FOLDS, seed=seed + repeat)
@@ -131,13 +132,13 @@ def _taus(metric: str, rows: Rows, is_held: NDArray[np.bool_], fit: Fit) -> tupl
 
 
 def compare_runtime_models(
-    times: Mapping[str, Rows], cumulative: Mapping[str, Rows], of_task: Task, *, settings: Settings
+    times: Mapping[str, Rows], cumulative: Mapping[str, Rows], of_task: Task, *, settings: ForestSettings
 ) -> dict[str, Scores]:
     """Score both models of the cumulative runtime on every validation row of a first seed.
 
     Args:
         times: seconds per epoch, from `assemble`.
-        cumulative: from `assemble_cumulative`.
+        cumulative: cumulative seconds, from `assemble_answered`.
         of_task: whose rows they are.
         settings: of both forests.
     """
@@ -156,7 +157,7 @@ def compare_runtime_models(
 
 
 def ablation_table(metric: str, outcomes: Sequence[Outcome]) -> str:
-    """The outcomes as Markdown."""
+    """Return the outcomes as Markdown."""
     lines = [
         f"| {metric} | columns | tau | tau, last epoch | difference | standard error |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -182,16 +183,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     def work() -> str:
         if unknown := [metric for metric in given.metrics if metric not in LEARNED]:
             raise UnknownName.of("metric", unknown[0], LEARNED)
-        measured, split = read_measurements(given.runs), read_split(given.split)
-        settings = Settings(n_trees=given.trees, learning_rate=given.learning_rate)
+        measured, split = read_with_split(given.runs, given.split)
+        settings = ForestSettings(n_trees=given.trees, learning_rate=given.learning_rate)
         found = {
             metric: ablate(metric, measured, split, settings=settings, repeats=given.repeats, seed=given.seed)
             for metric in given.metrics
         }
         models: dict[str, Scores] = {}
         if "runtime" in given.metrics:
-            cumulative = assemble_cumulative(measured, split)
-            times = assemble("runtime", measured, split)
+            times, cumulative = (by_part(f("runtime", measured), split) for f in (assemble, assemble_answered))
             models = compare_runtime_models(times, cumulative, measured.task, settings=settings)
         if given.out:
             content = {metric: [asdict(outcome) for outcome in outcomes] for metric, outcomes in found.items()}

@@ -10,21 +10,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from jahs.errors import CorruptFile, InvalidArgument, UnknownName
-from jahs.files.sealed_json import read_sealed
-from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import LEARNED
-from splits.split import Split, read_split
+from splits.split import Split
 from surrogate.command import add_fewest, add_workers, runs_parser
-from surrogate.dataset import FEWEST, Measurements, Rows, assemble, check_groups, read_measurements
-from surrogate.model import Settings, Surrogate, fit_surrogate, write_surrogate
+from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.rows import FEWEST, Rows, diverged_runs, training_rows
+from surrogate.models.fitting import fit_each, read_params
+from surrogate.models.model import ForestSettings, write_surrogate
 from workshop.command import run_command
 from workshop.folders import new_folder, write_manifest
-from workshop.jobs import check_workers, in_processes
+from workshop.jobs import check_workers
 
-__all__ = ["diverged_runs", "fit_all", "fit_each", "main", "read_params"]
+__all__ = ["fit_all", "main"]
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +32,7 @@ def fit_all(
     out: Path,
     *,
     metrics: Sequence[str] = LEARNED,
-    settings: Mapping[str, Settings] | None = None,
+    settings: Mapping[str, ForestSettings] | None = None,
     fewest: int = FEWEST,
     workers: int = 1,
     command: Sequence[str] = (),
@@ -49,17 +46,13 @@ def fit_all(
 
     Raises:
         UnknownName: a metric is not learned.
-        InvalidTable, ProtocolMismatch: see `surrogate.dataset`.
+        InvalidTable: see `surrogate.data.rows`.
         InvalidArgument: `out` is there already or cannot be written.
     """
-    if unknown := [name for name in metrics if name not in LEARNED]:
-        raise UnknownName.of("metric", unknown[0], LEARNED)
     check_workers(workers)
+    parts = training_rows(metrics, measured, split, fewest=fewest)
+    training = {metric: rows["train"] for metric, rows in parts.items()}
     with new_folder(out) as folder:
-        training: dict[str, Rows] = {}
-        for metric in dict.fromkeys(metrics):
-            training[metric] = assemble(metric, measured, split)["train"]
-            check_groups(metric, training[metric], fewest=fewest)
         counts = {}
         for metric, fitted in fit_each(training, measured.task, settings or {}, workers=workers).items():
             write_surrogate(folder, fitted)
@@ -83,57 +76,8 @@ def fit_all(
     return counts
 
 
-def fit_each(
-    training: Mapping[str, Rows], of_task: Task, settings: Mapping[str, Settings], *, workers: int = 1
-) -> dict[str, Surrogate]:
-    """Fit one model for each metric on its rows; a metric without settings has the default ones.
-
-    Fits are spread over processes, the largest first. The number of workers does not change a byte.
-    """
-    by_size = sorted(training, key=lambda metric: -len(training[metric]))
-    calls = [
-        {"metric": m, "rows": training[m], "of_task": of_task, "settings": settings.get(m, Settings())} for m in by_size
-    ]
-    found = dict(zip(by_size, in_processes(fit_surrogate, calls, workers=workers), strict=True))
-    return {metric: found[metric] for metric in training}
-
-
-def read_params(path: Path) -> dict[str, Settings]:
-    """Read the settings of some metrics, as `surrogate.tune` writes them.
-
-    Raises:
-        MissingData: there is no such file.
-        CorruptFile, UnknownFormat: it was damaged or edited, or was written by another version.
-        InvalidArgument: a setting does not exist or is out of range.
-    """
-    content = read_sealed(path)
-    if not isinstance(metrics := content.get("metrics"), dict):
-        raise CorruptFile(f"{path} holds no settings: 'metrics' must be an object with those of each metric")
-    settings, faults = {}, []
-    for metric, given in metrics.items():
-        if metric not in LEARNED:
-            faults.append(f"{metric!r} is not a learned metric")
-            continue
-        try:
-            settings[metric] = Settings.from_dict(given)
-        except InvalidArgument as err:
-            faults.append(f"{metric}: {err}")
-    if faults:
-        raise InvalidArgument("\n".join(f"{path}: {fault}" for fault in faults))
-    return settings
-
-
-def diverged_runs(measured: Measurements, split: Split) -> dict[str, int]:
-    """Diverged runs of each part: they count although what follows their divergence is not fitted."""
-    is_diverged = measured.runs["status"] == "diverged"
-    ids, seeds = measured.runs["config_id"][is_diverged], measured.runs["seed"][is_diverged]
-    runs = sorted({*zip(ids.tolist(), seeds.tolist(), strict=True)})
-    parts = split.parts_of(np.array([i for i, _ in runs], dtype=np.uint64))
-    return {name: int((parts == number).sum()) for number, name in enumerate(("train", "valid", "test"))}
-
-
 def _only_profiled(training: Mapping[str, Rows], split: Split) -> int:
-    """How many configs train latency and have no part: once they are trained as well, they may get any."""
+    """Return how many configs train latency and are in no part; once they are trained, they may be in any."""
     return int((split.parts_of(training["latency"].config_id) < 0).sum()) if "latency" in training else 0
 
 
@@ -153,8 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> object:
         return fit_all(
-            read_measurements(given.runs),
-            read_split(given.split),
+            *read_with_split(given.runs, given.split),
             given.out,
             metrics=given.metrics,
             settings=read_params(given.params) if given.params else None,

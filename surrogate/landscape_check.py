@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +21,19 @@ from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
 from jahs.schema import OPS
-from jahs.spaces.cell import Cell
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from workshop.command import new_parser, run_command
-from workshop.real_landscape import EPOCHS, compare_cells, compare_with_landscape, read_cell_accuracies
+from workshop.real_landscape import (
+    EPOCHS,
+    N_CELLS,
+    cell_configs,
+    compare_cells,
+    compare_with_landscape,
+    read_cell_accuracies,
+)
 
 __all__ = ["check_cells", "check_landscape", "main"]
-
-_FULL_SIZE: Final[Mapping[str, Any]] = {"N": 5, "W": 16, "Resolution": 1.0}  # Any: a config's values
-_N_CELLS: Final = 15_625
 
 
 def check_landscape(
@@ -46,9 +49,7 @@ def check_cells(
     bench: Benchmark, landscape: Benchmark, published: Mapping[int, Mapping[int, float]], *, n_cells: int, seed: int
 ) -> dict[str, Any]:  # Any: JSON
     """Return Spearman's rho of both benchmarks' answers for cells with the published ones, see `compare_cells`."""
-    chosen = np.random.default_rng(seed).choice(_N_CELLS, n_cells, replace=False)
-    fixed = {**space().default(), **_FULL_SIZE}
-    configs = [{**fixed, **Cell.from_nb201_index(index).to_config()} for index in chosen.tolist()]
+    configs = cell_configs(np.random.default_rng(seed).choice(N_CELLS, n_cells, replace=False).tolist())
     ops = np.array([[config[key] for key in OPS] for config in configs])
     return {
         whose: compare_cells(ops, of.query_many(configs, metrics=["valid_acc"])["valid_acc"], published)
@@ -74,8 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> object:
-        if not 1 < given.n_cells <= _N_CELLS:
-            raise InvalidArgument(f"--n-cells {given.n_cells}: must be between 2 and {_N_CELLS}")
+        if not 1 < given.n_cells <= N_CELLS:
+            raise InvalidArgument(f"--n-cells {given.n_cells}: must be between 2 and {N_CELLS}")
         published = None if given.cells is None else read_cell_accuracies(given.cells)
         bench, landscape = _open(given.release), Benchmark("cifar10", release=given.landscape)
         facts = check_landscape(bench, landscape, n_configs=given.configs, seed=given.seed)
@@ -95,7 +96,7 @@ def _open(named: str) -> Benchmark:
 
 
 def _text(bench: Benchmark, facts: Mapping[str, Any]) -> str:  # Any: JSON
-    """The same for people."""
+    """Return the facts as text."""
     lines = [f"{bench.task.title} against CIFAR-10 (JAHS-Bench-201): {facts['n_configs']:,} uniform configs", ""]
     for epoch in map(str, EPOCHS):
         found = facts["epochs"][epoch]

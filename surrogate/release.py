@@ -15,9 +15,7 @@ import fcntl
 import json
 import logging
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -27,37 +25,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument
+from jahs.files.atomic import change_folder, out_of_space
 from jahs.files.tables import take
 from jahs.models.features import FeatureBuilder
 from jahs.models.forest import Forest, forest_from_xgboost
-from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release, write_release
-from jahs.release.writing import clear_leftovers
+from jahs.queries.benchmark import Benchmark
+from jahs.queries.references import build_references
+from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release
+from jahs.release.writing import clear_leftovers, fill_release
 from jahs.tasks.metrics import LEARNED
-from splits.check import check_split
-from splits.recorded import read_recorded
-from splits.split import Split, read_split
+from jahs.tasks.own import recorded_as
+from splits.split import Split
 from surrogate.command import add_fewest, add_workers, runs_parser
-from surrogate.dataset import (
+from surrogate.data.measurements import Measurements, digest_measurements, read_with_split, trained_configs
+from surrogate.data.rows import (
     EXACT,
     FEWEST,
     FEWEST_TO_FIT,
-    Measurements,
     Rows,
     assemble,
     assemble_answered,
-    assemble_exact,
     assemble_repeats,
-    check_groups,
-    digest_measurements,
+    by_part,
     join_rows,
-    read_measurements,
-    trained_configs,
+    training_rows,
     unmeasured,
 )
-from surrogate.fit import fit_each, read_params
-from surrogate.model import Settings, Surrogate
-from surrogate.numbering import FIRST, number_after, standing_release
-from surrogate.quality import (
+from surrogate.judging.noise import noise_of
+from surrogate.judging.quality import (
     QUALITY_FORMAT,
     Facts,
     compared_facts,
@@ -68,29 +63,23 @@ from surrogate.quality import (
     rounded,
     search_facts,
 )
-from surrogate.supplements import noise_of, references_of
+from surrogate.models.fitting import fit_each, read_params
+from surrogate.models.model import ForestSettings, Surrogate
+from surrogate.numbering import FIRST, number_facts, standing_release
+from surrogate.reference import reference_config
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command
 from workshop.folders import commit, package_versions
 from workshop.jobs import check_workers
 
-__all__ = ["MOST_BYTES", "check_numbers", "main", "make_release", "pack_models", "read_checked"]
+__all__ = ["MOST_BYTES", "check_numbers", "main", "make_release", "pack_models"]
 
 MOST_BYTES: Final = 15_000_000
 """A release is embedded in the package, so it stays small."""
 
+_N_REFERENCE_CONFIGS: Final = 20_000
+
 _log = logging.getLogger(__name__)
-
-
-def read_checked(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
-    """Read a folder of runs and its split, which must fit together.
-
-    Raises:
-        JahsError: see `surrogate.dataset` and `splits.check`.
-    """
-    split, recorded = read_split(split_file), read_recorded(runs)
-    check_split(recorded, split)
-    return read_measurements(runs), split
 
 
 def make_release(
@@ -108,7 +97,7 @@ def make_release(
 
     Args:
         measured: what was measured.
-        split: of its configs; see `read_checked`.
+        split: of its configs; see `read_with_split`.
         out: the release; one that is there is replaced.
         params: settings that `surrogate.tune` found, its history beside it; None: the default ones.
         fewest: training configs that every fidelity group needs.
@@ -117,7 +106,7 @@ def make_release(
         workers: processes.
 
     Raises:
-        JahsError: see `surrogate.dataset`, `surrogate.fit.read_params` and `jahs.release`.
+        JahsError: see `surrogate.data.rows`, `surrogate.models.fitting.read_params` and `jahs.release`.
         InvalidArgument: a number is out of range, `out` cannot be written or is something else, or the release is too
             large to be embedded.
     """
@@ -127,20 +116,20 @@ def make_release(
         ({}, {}) if params is None else (read_params(params), read_history(params.with_name("history.json")))
     )
     missing = unmeasured(measured, split)
-    parts = {metric: assemble(metric, measured, split) for metric in LEARNED if metric not in missing}
-    _check_parts(parts, fewest=fewest)
+    parts = training_rows([m for m in LEARNED if m not in missing], measured, split, fewest=fewest)
+    _check_parts(parts)
     of_data = data_of(measured, split)
-    searches = {m: search_facts(history, m, of_data=of_data, settings=settings.get(m, Settings())) for m in parts}
-    with _beside(out) as beside:
-        standing = standing_release(out)
+    searches = {m: search_facts(history, m, of_data=of_data, settings=settings.get(m, ForestSettings())) for m in parts}
+    with _beside(out) as folder:
+        replaced = standing_release(out)
         fitted, refitted = (
             fit_each(_training(parts, *more), measured.task, settings, workers=workers) for more in ((), ("valid",))
         )
         quality = _quality(measured, split, missing, workers=workers)
         for metric, rows in parts.items():
             _log.info("%s: scoring", metric)
-            answered = assemble_answered(metric, measured, split)
-            repeats = assemble_repeats(metric, measured, answered)
+            answered = by_part(assemble_answered(metric, measured), split)
+            repeats = assemble_repeats(metric, measured)
             facts = metric_facts(fitted[metric], refitted[metric], answered, repeats, seed=seed)
             facts["search"] = searches[metric]
             own = fitted[metric].settings
@@ -148,39 +137,32 @@ def make_release(
             quality["metrics"][metric] = facts
         quality["requirements"] = requirements(
             quality["metrics"],
-            n_configs={m: sum(len(np.unique(r.config_id)) for r in of.values()) for m, of in parts.items()},
+            n_configs={metric: sum(rows.n_configs for rows in of.values()) for metric, of in parts.items()},
         )
-        models, forests = pack_models(refitted)
         own_settings = {metric: model.settings for metric, model in fitted.items()}
         noise, quality["noise"] = noise_of(measured, split, own_settings, seed=seed)
         numbers = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds}
-        whole: dict[str, Any] = {  # Any: the parts of a release
-            "manifest_facts": _manifest_facts(measured, split, has_params=params is not None, numbers=numbers),
-            "models": models,
-            "forests": forests,
-            "noise": noise,
-            "table": _recorded_table(measured),
-        }
-        trial = beside / measured.task.name
-        write_release(trial, **whole)
-        _check_answers(trial, refitted, parts)
-        whole["references"], quality["references"] = references_of(trial, measured.task.name, seed=seed)
-        whole["quality"] = rounded(quality)
-        write_release(trial, **whole)
-        _check_size(trial)
-        whole["manifest_facts"]["version"] = number_after(standing, read_release(trial).manifest)
-        write_release(out, **whole)
+        facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)
+        models, forests = pack_models(refitted)
+        table = _recorded_table(measured)
+        fill_release(folder, manifest_facts=facts, models=models, forests=forests, noise=noise, table=table)
+        _check_answers(folder, refitted, parts)
+        references, quality["references"] = _references_of(folder, measured.task.name, seed=seed)
+        fill_release(folder, manifest_facts=facts, references=references, quality=rounded(quality))
+        _check_size(folder)
+        facts |= number_facts(replaced, read_release(folder).manifest)
+        fill_release(folder, manifest_facts=facts)
     return quality
 
 
 def check_numbers(**numbers: int) -> None:
-    """Refuse a seed or a number of seeds that is none, by its name.
+    """Refuse seeds and numbers of seeds that are invalid.
 
     Raises:
-        InvalidArgument: one is no integer of at least 0.
+        InvalidArgument: one is not an integer of at least 0.
     """
     faults = [
-        f"{name}={value!r} is not an integer of at least 0"
+        f"{name}={value!r} must be an integer of at least 0"
         for name, value in numbers.items()
         if type(value) is not int or value < 0
     ]
@@ -189,7 +171,7 @@ def check_numbers(**numbers: int) -> None:
 
 
 def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *, workers: int) -> Facts:
-    """What quality.json says before any metric is scored."""
+    """Return the content of quality.json without metrics."""
     return {
         "format": QUALITY_FORMAT,
         "task": measured.task.name,
@@ -203,14 +185,14 @@ def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *
 
 
 def _recorded_table(measured: Measurements) -> RecordedTable:
-    """The trained configs with all that was measured of them; a config that is only profiled is not among them."""
+    """Return the trained configs with their measurements; configs that are only profiled are left out."""
     configs, profile = trained_configs(measured), measured.profile
     profile = take(profile, np.isin(profile["config_id"], configs["config_id"]))
     return RecordedTable(configs=configs, runs=measured.runs, profile=profile)
 
 
 def pack_models(fitted: Mapping[str, Surrogate]) -> tuple[Models, list[Forest]]:
-    """Return what a release says of its models, and a forest for each set of features that they read."""
+    """Return the models of a release, and one forest for each set of features."""
     sets = list(dict.fromkeys(model.features for model in fitted.values()))
     members = {features: [m for m, model in fitted.items() if model.features == features] for features in sets}
     forests = [
@@ -235,7 +217,7 @@ def pack_models(fitted: Mapping[str, Surrogate]) -> tuple[Models, list[Forest]]:
 
 
 def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> NDArray[np.float64]:
-    """What a release's forest answers for encoded rows, by the numpy engine."""
+    """Return the answers of a release's forest for encoded rows, by the numpy engine."""
     model = release.models.metrics[metric]
     F = FeatureBuilder(release.models.packs[model.pack].features, release.task).build(X)
     assert model.transform is not None, "this room writes a transform for every model"
@@ -243,13 +225,12 @@ def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> ND
     return values * X[:, -1].astype(np.float64) if model.target == "per_epoch" else values
 
 
-def _check_parts(parts: Mapping[str, Mapping[str, Rows]], *, fewest: int) -> None:
-    faults = []
-    for metric, rows in parts.items():
-        check_groups(metric, rows["train"], fewest=fewest)
-        if (n := len(np.unique(rows["train"].config_id))) < FEWEST_TO_FIT:
-            faults.append(f"{metric}: {n} training configs; a model needs at least {FEWEST_TO_FIT}; collect more")
-    if faults:
+def _check_parts(parts: Mapping[str, Mapping[str, Rows]]) -> None:
+    if faults := [
+        f"{metric}: {rows['train'].n_configs} training configs; a model needs at least {FEWEST_TO_FIT}; collect more"
+        for metric, rows in parts.items()
+        if rows["train"].n_configs < FEWEST_TO_FIT
+    ]:
         raise InvalidArgument("\n".join(faults))
 
 
@@ -258,10 +239,21 @@ def _training(parts: Mapping[str, Mapping[str, Rows]], *more: str) -> dict[str, 
 
 
 def _compared(measured: Measurements, split: Split, *, workers: int) -> Facts:
-    """Models of what is computed exactly, only to show how far a model would be off."""
-    parts = {metric: assemble_exact(metric, measured, split) for metric in EXACT}
+    """Return the scores of models of the exact metrics, for comparison only."""
+    parts = {metric: by_part(assemble(metric, measured), split) for metric in EXACT}
     fitted = fit_each(_training(parts), measured.task, {}, workers=workers)
     return {metric: compared_facts(model, parts[metric]["test"]) for metric, model in fitted.items()}
+
+
+def _references_of(release: Path, task: str, *, seed: int) -> tuple[Facts | None, Facts]:
+    """Return Pareto fronts and reference points of a release that has its models already."""
+    bench = Benchmark(task, release=release)
+    try:
+        found = build_references(bench, n_configs=_N_REFERENCE_CONFIGS, seed=seed)
+    except InvalidArgument as err:
+        return None, {"reason": str(err)}
+    fronts = [{"metrics": list(names), "configs": len(found.front(names).F)} for names in found.combinations]
+    return found.to_dict(), {"fronts": fronts}
 
 
 def _check_size(folder: Path) -> None:
@@ -270,21 +262,26 @@ def _check_size(folder: Path) -> None:
 
 
 def _check_answers(folder: Path, fitted: Mapping[str, Surrogate], parts: Mapping[str, Mapping[str, Rows]]) -> None:
-    """Refuse a release that does not answer as the models it was made of, bit for bit."""
+    """Refuse a release whose answers differ from its models', bit for bit."""
     release = read_release(folder)
     for metric, model in fitted.items():
         X = np.concatenate([rows.X for rows in parts[metric].values()])
         if not np.array_equal(release_answers(release, metric, X), model.predict(X)):
-            raise CorruptFile(f"{metric}: the forest of {folder.name} does not answer as its model; please report this")
+            raise CorruptFile(
+                f"{metric}: the new release does not answer as its model; this is a bug, please report it"
+            )
 
 
 def _manifest_facts(
     measured: Measurements, split: Split, *, has_params: bool, numbers: Mapping[str, int]
 ) -> dict[str, Any]:  # Any: JSON
-    """What the release is. The command names no folder of this machine: digests say what was in them."""
+    """Return the manifest. Its command has placeholders for folders, whose content the digests identify."""
     options = [f"--{name.replace('_', '-')} {value}" for name, value in sorted(numbers.items())]
     given = ["--params PARAMS"] if has_params else []
+    reference = reference_config(measured, split)
+    own = recorded_as(measured.task)
     return {
+        **({} if isinstance(own, str) else {"own_task": own}),
         "task": measured.task.name,
         "version": FIRST,  # until it is compared with the release that it replaces
         "source": "measured",
@@ -295,14 +292,15 @@ def _manifest_facts(
         "versions": package_versions(),
         "commit": commit(),
         "command": " ".join(["python -m surrogate.release RUNS --split SPLIT", *given, *options, "--out RELEASE"]),
+        **({} if reference is None else {"reference_config": reference}),
     }
 
 
 @contextmanager
 def _beside(out: Path) -> Iterator[Path]:
-    """Yield an empty folder beside `out`, so that one that cannot be written is refused before anything is fitted.
+    """Yield an empty folder that replaces `out` on success; a path that cannot be written is refused at once.
 
-    What a killed process left there is cleared away, if no other one is making a release in the same folder.
+    Leftovers of a killed process are removed, unless another process is making a release in the same folder.
 
     Raises:
         InvalidArgument: nothing can be written there, or `out` is no release.
@@ -317,12 +315,12 @@ def _beside(out: Path) -> Iterator[Path]:
                 clear_leftovers(out)
             fcntl.flock(handle, fcntl.LOCK_SH)
             if out.exists() and not (out / "manifest.json").is_file() and (not out.is_dir() or any(out.iterdir())):
-                raise InvalidArgument(f"{out} is there and is no release; choose another folder, or empty it")
-            beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part"))
+                raise InvalidArgument(f"{out} exists and is not a release; choose another folder, or empty it")
+            folder = stack.enter_context(change_folder(out))
         except OSError as err:
             raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
-        stack.callback(shutil.rmtree, beside, ignore_errors=True)
-        yield beside
+        with out_of_space(out):
+            yield folder
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -342,7 +340,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> object:
         quality = make_release(
-            *read_checked(given.runs, given.split),
+            *read_with_split(given.runs, given.split),
             given.out,
             params=given.params,
             fewest=given.fewest,

@@ -1,8 +1,8 @@
-"""Renew a task's release from what is recorded: split, search, release and card, one after the other.
+"""Renew a task's release from its recorded runs: split, search, release and card.
 
 python -m surrogate.renew RUNS --split SPLIT --recorded DIR --searches DIR --out RELEASE --card DIR
 
-SPLIT is made, or extended so that every old config keeps its side, and left alone if no config came. Settings are
+SPLIT is made, or extended so that every old config stays in its part, or kept if there is no new config. Settings are
 searched anew for the new rows, in a folder below --searches that belongs to them: stop it and give the same command
 again, and the search goes on. What the search found goes to --recorded (params.json, history.json), which
 `--evaluations 0` takes as it is. `make release` gives the folders of this repository.
@@ -22,30 +22,30 @@ import numpy as np
 from jahs.files.hashing import digest_facts
 from jahs.release import read_release
 from jahs.tasks.metrics import LEARNED
-from splits.make import Settings as SplitSettings
 from splits.make import make_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
-from surrogate.card import write_card
+from surrogate.card.page import write_card
 from surrogate.command import add_workers, runs_parser
-from surrogate.dataset import Measurements, assemble, digest_measurements, unmeasured
-from surrogate.quality import Facts
-from surrogate.release import check_numbers, make_release, read_checked
-from surrogate.search import OPTIMIZERS
+from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
+from surrogate.data.rows import assemble, by_part, unmeasured
+from surrogate.judging.quality import Facts
+from surrogate.models.search import OPTIMIZERS
+from surrogate.release import check_numbers, make_release
 from surrogate.tune import tune_all, what_is_searched
 from workshop.command import run_command
 from workshop.folders import write_text
 
-__all__ = ["Settings", "main", "renew"]
+__all__ = ["RenewSettings", "main", "renew"]
 
 _FOUND: Final = ("history.json", "params.json")
-"""In the order in which they are recorded: stopped between them, settings and history differ, and that is refused."""
+"""In this order: if the copy is interrupted, settings and history differ, which surrogate.release refuses."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class RenewSettings:
     """What `renew` does; one field per flag.
 
     Attributes:
@@ -75,15 +75,15 @@ class Settings:
     workers: int = 2
 
 
-def renew(settings: Settings) -> Facts:
-    """Do every step on what is recorded at the start, and return the release's quality.
+def renew(settings: RenewSettings) -> Facts:
+    """Do every step on the runs recorded at the start, and return the release's quality.
 
     Raises:
-        JahsError: see the steps. What earlier steps have written stays.
+        JahsError: see the steps. Files of earlier steps are kept.
     """
     check_numbers(seed=settings.seed)
     _renew_split(settings)
-    measured, split = read_checked(settings.runs, settings.split)
+    measured, split = read_with_split(settings.runs, settings.split)
     _log.info("split %s: %s", split.digest, ", ".join(f"{n} {part}" for part, n in split.counts.items()))
     if settings.evaluations:
         _search(settings, measured, split)
@@ -101,28 +101,21 @@ def renew(settings: Settings) -> Facts:
     return quality
 
 
-def _renew_split(settings: Settings) -> None:
+def _renew_split(settings: RenewSettings) -> None:
     is_there = settings.split.exists()
     if is_there:
         old = read_split(settings.split)
         if np.array_equal(old.config_ids, read_recorded(settings.runs).config_ids):
             return
     settings.split.parent.mkdir(parents=True, exist_ok=True)
-    make_split(
-        SplitSettings(
-            runs=settings.runs,
-            out=settings.split,
-            seed=None if is_there else settings.seed,
-            extend=settings.split if is_there else None,
-            fewest=settings.fewest,
-        )
-    )
+    how = {"extend": settings.split} if is_there else {"seed": settings.seed}
+    make_split(settings.runs, settings.split, fewest=settings.fewest, **how)
 
 
-def _search(settings: Settings, measured: Measurements, split: Split) -> None:
-    """Search the metrics that can be scored on validation rows, and record what was found."""
+def _search(settings: RenewSettings, measured: Measurements, split: Split) -> None:
+    """Search settings for the metrics with validation rows, and record them."""
     missing = unmeasured(measured, split)
-    metrics = [m for m in LEARNED if m not in missing and len(assemble(m, measured, split)["valid"])]
+    metrics = [m for m in LEARNED if m not in missing and len(by_part(assemble(m, measured), split)["valid"])]
     if not metrics:
         _log.info("there are no validation rows, so nothing is searched")
         return
@@ -163,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> str:
-        quality = renew(Settings(**vars(given)))
+        quality = renew(RenewSettings(**vars(given)))
         unmet = [f"{r['metric']} {r['score']}" for r in quality["requirements"] if r["is_met"] is False]
         state = f"; not reached: {', '.join(unmet)}" if unmet else ""
         digest = f'the line of jahs/release/embedded.py: "{quality["task"]}": "{read_release(given.out).sha256}",'

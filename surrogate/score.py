@@ -10,63 +10,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
+from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
 from jahs.files.strict_json import parse_json
 from jahs.tasks.metrics import LEARNED
-from splits.split import Split, read_split
+from splits.split import Split
 from surrogate.command import runs_parser
-from surrogate.dataset import Measurements, Rows, assemble_answered, assemble_repeats, read_measurements
-from surrogate.model import Surrogate, read_surrogate
-from surrogate.scores import (
-    Scores,
-    calibration,
-    first_seed,
-    score_rows,
-    tau_by_epoch,
-    tau_interval,
-    within_groups,
-)
+from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.rows import assemble_answered, assemble_repeats, by_part
+from surrogate.judging.agreement import Scores, score_surrogate
+from surrogate.models.model import read_surrogate
 from workshop.command import run_command
 from workshop.folders import write_json
 
-__all__ = ["SCORES_FORMAT", "main", "score_surrogate", "score_table"]
+__all__ = ["SCORES_FORMAT", "main", "score_table"]
 
 SCORES_FORMAT: Final = 1
 _PARTS: Final = ("valid", "test")
 
 
-def score_surrogate(
-    fitted: Surrogate, parts: Mapping[str, Rows], part: str, repeats: Rows, *, seed: int = 0
-) -> dict[str, Any]:
-    """Score a model on a part: every cut, tau by epoch and within the groups, and a 90 % interval of tau at the end.
-
-    Args:
-        fitted: the model.
-        parts: what its answers are compared with, as `assemble_answered` gives it.
-        part: which part.
-        repeats: what the ceilings come from, of all parts, as `assemble_repeats` gives it.
-        seed: of the bootstrap.
-    """
-    rows = parts[part]
-    if not len(rows):
-        raise InvalidArgument(f"{fitted.metric}: the part {part!r} has no rows")
-    predicted = fitted.predict(rows.X)
-    is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
-    last = rows.take(is_last)
-    return {  # Any: scores by cut, and some numbers beside them
-        "cuts": score_rows(fitted.metric, rows, predicted, repeats),
-        "tau_by_epoch": tau_by_epoch(fitted.metric, rows, predicted, repeats),
-        "calibration": calibration(rows, predicted),
-        "tau_within_groups": within_groups(last, predicted[is_last]),
-        "tau_interval": tau_interval(last, predicted[is_last], seed=seed),
-        "n_configs": len(np.unique(rows.config_id)),
-    }
-
-
 def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
-    """The scores of all rows and of the last epoch as lines of text, a metric and a cut each."""
+    """Return the scores of all rows, the last epoch and the best tenth as text."""
     lines = [
         f"{'metric':10} {'cut':11} {'n':>6} {'R2':>7} {'tau':>7} {'ceiling':>7} {'sparse':>7} {'RMSE':>9} {'MAE':>9}"
     ]
@@ -93,17 +56,17 @@ def _score_all(measured: Measurements, split: Split, models: Path, part: str, *,
     _check_models(models, metrics, measured, split)
     scores = {}
     for metric in metrics:
-        answered = assemble_answered(metric, measured, split)
-        repeats = assemble_repeats(metric, measured, answered)
-        scores[metric] = score_surrogate(read_surrogate(models, metric), answered, part, repeats, seed=seed)
+        rows = by_part(assemble_answered(metric, measured), split)[part]
+        repeats = assemble_repeats(metric, measured)
+        scores[metric] = score_surrogate(read_surrogate(models, metric), rows, repeats, seed=seed)
     return scores
 
 
 def _check_models(models: Path, metrics: Sequence[str], measured: Measurements, split: Split) -> None:
-    """Refuse models of other measurements, and of another split: what trained them may stand in the part scored.
+    """Refuse models of other measurements or another split, whose training configs may be in the part to score.
 
-    A split that extends theirs keeps every side, but configs that were only profiled had none: they train latency, and
-    may test once they are trained.
+    A split that extends theirs moves no config. But configs that were only profiled were in no part: they train
+    latency, and may be test configs now.
     """
     manifest = models / "manifest.json"
     try:
@@ -125,7 +88,7 @@ def _check_models(models: Path, metrics: Sequence[str], measured: Measurements, 
     if fitted_with not in {split.digest, split.extends}:
         raise ProtocolMismatch(
             f"{models} was fitted with split {fitted_with}, this one is {split.digest}, and a config may have "
-            "changed sides; give the split of the fit, or fit again"
+            "changed parts; give the split of the fit, or fit again"
         )
     if fitted_with != split.digest and "latency" in metrics and facts.get("only_profiled") != 0:
         raise ProtocolMismatch(
@@ -144,8 +107,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> str:
-        split = read_split(given.split)
-        scores = _score_all(read_measurements(given.runs), split, given.models, given.part, seed=given.seed)
+        measured, split = read_with_split(given.runs, given.split)
+        scores = _score_all(measured, split, given.models, given.part, seed=given.seed)
         if given.out:
             content = {"format": SCORES_FORMAT, "part": given.part, "split": split.digest, "scores": scores}
             write_json(given.out, content)

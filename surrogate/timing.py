@@ -1,10 +1,10 @@
-"""How long networks take, from how often they do what: the coefficients in `jahs.models.features.timing`.
+"""Fit linear models of the time of a network: the coefficients in `jahs.models.features.timing`.
 
 python -m surrogate.timing RUNS --split SPLIT
 
-Fits the time of an evaluation to the `latency` of the quiet profile, and what a step of training takes beyond its share
-of that to the `step_time_s`. Relative errors count, and no coefficient is below zero. Prints the coefficients in
-milliseconds, and how well they predict the validation part when they are fitted to the training part.
+The time of an evaluation is fitted to `latency`, and the time of a training step, as a share of that and a rest, to
+`step_time_s`: relative errors, non-negative coefficients. Prints the coefficients in milliseconds, and the scores on
+the validation part.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from jahs.files.tables import Table
 from jahs.models.features import FeatureBuilder, FeatureSet
 from jahs.models.features.timing import BACKWARD, FORWARD
 from jahs.tasks.definitions import Task
-from splits.split import Split, read_split
+from splits.split import Split
 from surrogate.command import runs_parser
-from surrogate.dataset import Measurements, Rows, assemble, read_measurements
+from surrogate.data.measurements import Measurements, read_with_split
+from surrogate.data.rows import Rows, assemble, by_part
 from workshop.command import run_command
 from workshop.ranks import kendall_tau
 
@@ -34,10 +35,10 @@ _SHARE: Final = "share of the time forwards"
 
 
 class TimeModel(NamedTuple):
-    """What a time is a sum of.
+    """A linear model of a time.
 
     Attributes:
-        coefficients: of each term, in milliseconds; the share is a plain number.
+        coefficients: milliseconds per term; the share has no unit.
         tau, error: Kendall's tau and the median relative error on the validation part.
     """
 
@@ -50,11 +51,11 @@ def fit_times(measured: Measurements, split: Split) -> dict[str, TimeModel]:
     """Fit `forward_time` and `training_time` to the training part of the quiet profile.
 
     Raises:
-        InvalidTable: too few configs of a part are profiled; also see `surrogate.dataset.assemble`.
+        InvalidTable: too few configs of a part are profiled; also see `surrogate.data.rows.assemble`.
     """
-    parts = assemble("latency", measured, split)
-    is_split = split.parts_of(parts["train"].config_id) >= 0  # what is profiled alone may become a test config
-    train, valid = parts["train"].take(is_split), parts["valid"]
+    rows = assemble("latency", measured)
+    parts = by_part(rows.take(split.parts_of(rows.config_id) >= 0), split)  # the others may become test configs
+    train, valid = parts["train"], parts["valid"]
     if faults := [
         f"{name}: {len(rows)} configs are profiled, {fewest} are needed; python -m pipeline.profile measures them"
         for name, rows, fewest in (("train", train, 2 * len(FORWARD)), ("valid", valid, 2))
@@ -109,9 +110,7 @@ def _page(found: Mapping[str, TimeModel]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
     given = runs_parser("timing", __doc__, example="runs/ --split split.json").parse_args(argv)
-    return run_command(
-        "surrogate.timing", lambda: _page(fit_times(read_measurements(given.runs), read_split(given.split)))
-    )
+    return run_command("surrogate.timing", lambda: _page(fit_times(*read_with_split(given.runs, given.split))))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 python -m surrogate.tune RUNS --split SPLIT --out DIR [--metrics ...] [--evaluations 20] [--workers 4]
 
-DIR holds a folder for each metric (see `surrogate.search`), `history.json` with every evaluation, and `params.json`
-with the settings of the smallest good forests, which `surrogate.fit --params` reads. Metrics that were searched there
-before, in the same measurements and split, stay in both.
+DIR holds a folder for each metric (see `surrogate.models.search`), `history.json` with every evaluation, and
+`params.json` with the settings of the smallest good forests, which `surrogate.fit --params` reads. Metrics that were
+searched there before, in the same measurements and split, stay in both.
 """
 
 from __future__ import annotations
@@ -25,19 +25,14 @@ from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownName
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.models.features import FEATURES_VERSION
 from jahs.tasks.metrics import LEARNED
-from splits.split import Split, read_split
+from jahs.tasks.own import recorded_as
+from splits.split import Split
 from surrogate.command import add_fewest, add_workers, runs_parser
-from surrogate.dataset import (
-    FEWEST,
-    Measurements,
-    Rows,
-    assemble,
-    check_groups,
-    digest_measurements,
-    read_measurements,
-)
-from surrogate.model import Settings, default_features
-from surrogate.search import (
+from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
+from surrogate.data.rows import FEWEST, Rows, training_rows
+from surrogate.judging.sizing import sizes, smallest
+from surrogate.models.model import ForestSettings, default_features
+from surrogate.models.search import (
     OPTIMIZERS,
     Evaluation,
     as_record,
@@ -48,7 +43,6 @@ from surrogate.search import (
     validation_tau,
     work,
 )
-from surrogate.sizing import sizes, smallest
 from workshop.command import run_command
 from workshop.folders import write_text
 
@@ -90,12 +84,11 @@ def tune_all(
         UnknownName: a metric or optimizer does not exist.
         ProtocolMismatch: `out` holds a search of other rows.
         CorruptFile: its history cannot be read.
-        InvalidTable: see `surrogate.dataset`.
+        InvalidTable: see `surrogate.data.rows`.
     """
-    _check(metrics, evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees)
-    parts = {metric: assemble(metric, measured, split) for metric in dict.fromkeys(metrics)}
+    _check_settings(evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees)
+    parts = training_rows(metrics, measured, split, fewest=fewest)
     for metric, rows in parts.items():
-        check_groups(metric, rows["train"], fewest=fewest)
         if not len(rows["valid"]):
             raise InvalidArgument(f"{metric}: the validation part has no rows")
     of_data = data_of(measured, split)
@@ -122,7 +115,7 @@ def tune_all(
 
 
 def read_history(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Read what searches found; nothing where there is no such file.
+    """Read the history of searches; empty if there is no such file.
 
     Raises:
         CorruptFile, UnknownFormat: it was damaged or edited, or was written by another version.
@@ -131,12 +124,14 @@ def read_history(path: Path) -> dict[str, Any]:  # Any: JSON
         return {}
     history = read_sealed(path)
     if not isinstance(history.get("metrics"), dict):
-        raise CorruptFile(f"{path} is no history of a search: 'metrics' must be an object; tune again, or remove it")
+        raise CorruptFile(
+            f"{path} is not the history of a search: 'metrics' must be an object; tune again, or remove the file"
+        )
     return history
 
 
 def data_of(measured: Measurements, split: Split) -> dict[str, object]:
-    """What a history says of the data that were searched; settings for other data may be worse there."""
+    """Return the facts that identify the data of a search; its settings may be worse for other data."""
     return {
         "task": measured.task.name,
         "protocol": measured.protocol,
@@ -149,10 +144,10 @@ def data_of(measured: Measurements, split: Split) -> dict[str, object]:
 def what_is_searched(
     metric: str, measured: Measurements, split: Split, *, optimizer: str, n_trees: int
 ) -> dict[str, object]:
-    """What a metric's search is of, but for its rows; see `surrogate.search.start_search`."""
+    """Return the facts that identify a metric's search, without its rows; see `start_search`."""
     return {
         "metric": metric,
-        "task": measured.task.name,
+        "task": recorded_as(measured.task),
         "protocol": measured.protocol,
         "split": split.digest,
         "features": [*default_features(metric).columns, FEATURES_VERSION],
@@ -200,10 +195,10 @@ def _summary(
     metric: str, measured: Measurements, rows: Mapping[str, Rows], done: Sequence[Evaluation], *, n_trees: int
 ) -> dict[str, Any]:  # Any: JSON
     good = [evaluation for evaluation in done if evaluation.tau is not None]
-    default = Settings(n_trees=n_trees)
+    default = ForestSettings(n_trees=n_trees)
     default_tau = validation_tau(metric, measured.task, rows, default)
     best = max(good, key=lambda evaluation: evaluation.tau or -1.0, default=None)
-    # A tau that is not defined, as of two rows, is beaten by none: then there is nothing to choose by.
+    # Nothing beats an undefined tau, as of two rows: then there is nothing to choose by.
     is_better = best is not None and best.tau is not None and best.tau > default_tau
     settings = best.settings if best is not None and is_better else default
     measured_sizes = sizes(metric, measured.task, rows, settings)
@@ -218,25 +213,23 @@ def _summary(
 
 
 def _found_before(out: Path, of_data: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON
-    """What earlier searches of the same data found in a folder, by metric."""
+    """Return the results of earlier searches of the same data, by metric."""
     history = read_history(out / "history.json")
     is_same = bool(history) and all(history.get(key) == value for key, value in of_data.items())
     return dict(history["metrics"]) if is_same else {}
 
 
-def _check(metrics: Sequence[str], *, evaluations: int, workers: int, optimizer: str, n_trees: int) -> None:
-    if unknown := [metric for metric in metrics if metric not in LEARNED]:
-        raise UnknownName.of("metric", unknown[0], LEARNED)
+def _check_settings(*, evaluations: int, workers: int, optimizer: str, n_trees: int) -> None:
     if optimizer not in OPTIMIZERS:
         raise UnknownName.of("optimizer", optimizer, OPTIMIZERS)
     faults = [
-        f"{name}={value} is not an integer of at least 1"
+        f"{name}={value} must be an integer of at least 1"
         for name, value in (("evaluations", evaluations), ("workers", workers))
         if type(value) is not int or value < 1
     ]
     if faults:
         raise InvalidArgument("\n".join(faults))
-    Settings(n_trees=n_trees)  # refuses what is no number of trees
+    ForestSettings(n_trees=n_trees)  # checks the number of trees
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -253,8 +246,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> str:
         found = tune_all(
-            read_measurements(given.runs),
-            read_split(given.split),
+            *read_with_split(given.runs, given.split),
             given.out,
             metrics=given.metrics,
             evaluations=given.evaluations,
@@ -269,7 +261,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def tuning_text(found: Mapping[str, Any]) -> str:  # Any: JSON
-    """What was chosen for each metric, a line each."""
+    """Return the chosen settings as text, one line per metric."""
     lines = []
     for metric, summary in found.items():
         chosen, default = summary["chosen"], summary["default_tau"]

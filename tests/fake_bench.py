@@ -13,9 +13,9 @@ from jahs.schema import OPS
 from jahs.spaces.columns import validate_columns
 from jahs.spaces.configs import validate_many
 from jahs.spaces.encoding import encode
+from jahs.spaces.fidelities import read_budget
 from jahs.spaces.space import space
 from jahs.tasks.definitions import task
-from jahs.tasks.fidelities import read_budget
 from jahs.tasks.metrics import METRICS
 
 
@@ -28,6 +28,7 @@ class FakeBench:
     task = task("fashion_mnist_mini")
     space = space()
     max_epoch = 12
+    reference_config = space.fix({"N": 5, "W": 16}).default()
 
     @property
     def fidelities(self):

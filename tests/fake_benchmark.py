@@ -28,6 +28,7 @@ class FakeBenchmark:
     ):
         self.task = task("fashion_mnist_mini")
         self.space = space()
+        self.reference_config = space({"N": 5, "W": 16}).default()
         self.max_epoch = max_epoch
         self.metrics = MappingProxyType({name: METRICS[name] for name in metrics})
         self.fidelities = MappingProxyType({"epoch": tuple(range(1, max_epoch + 1))})

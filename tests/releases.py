@@ -141,7 +141,14 @@ def make_release(
         forests.append(forest)
     write_release(
         path,
-        manifest_facts={"task": task, "version": "test", "source": "measured", "protocol": "0" * 16, **(facts or {})},
+        manifest_facts={
+            "task": task,
+            "version": "test",
+            "source": "measured",
+            "protocol": "0" * 16,
+            "reference_config": jahs.space({"N": 5, "W": 16}).default(),
+            **(facts or {}),
+        },
         models=Models(
             costs="exact", packs=tuple(packs), metrics={m: models[m] for m in metrics}, counts={"configs": 0}
         ),

@@ -1,4 +1,4 @@
-"""One frame for every command: its parser, what is logged while it works, how it ends, and where its result goes."""
+"""What every command shares: its parser, its log, its exit status, and where its result goes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from jahs.cli.stdout import write_stdout
 from jahs.errors import JahsError
-from jahs.files.atomic import is_write_fault, write_fault
+from jahs.files.atomic import write_fault
 
 __all__ = ["Failed", "new_parser", "run_command"]
 
@@ -52,13 +52,13 @@ def run_command(command: str, work: Callable[[], object], *, stopped: str = "sta
     Args:
         command: such as `pipeline.collect`; messages begin with it.
         work: returns the result.
-        stopped: what a user who has pressed Ctrl-C should know.
+        stopped: what to say after Ctrl-C.
     """
     with _logging_to_stderr():
         try:
             found = work()
         except (JahsError, OSError) as err:
-            says = write_fault(err) if isinstance(err, OSError) and is_write_fault(err) else str(err)
+            says = (write_fault(err) if isinstance(err, OSError) else None) or str(err)
             for line in says.splitlines():
                 _log.error("%s: %s", command, line)
             return 2

@@ -1,4 +1,4 @@
-"""Folders of results: built beside their place and renamed when they are whole, with a manifest inside."""
+"""Folders of results, with a manifest: built beside their place and renamed when they are whole."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Say where it was that something could not be written.
+    """Name the path that cannot be written.
 
     Raises:
-        InvalidArgument: in the place of errors of the system.
+        InvalidArgument: instead of errors of the system.
     """
     try:
         yield
@@ -89,13 +89,13 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide what a fit gives."""
+    """Return versions of Python and of the packages that determine a fit."""
     installed = {found.metadata["Name"].lower(): found.version for found in distributions()}
     return {"python": platform.python_version()} | {name: installed[name] for name in _PACKAGES if name in installed}
 
 
 def commit() -> str | None:
-    """The checkout's commit, with a plus sign if code differs from it; None outside of a checkout."""
+    """Return the commit of the checkout, with a plus sign if code differs from it; None outside of a checkout."""
     git = shutil.which("git")
     if git is None:
         return None

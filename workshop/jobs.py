@@ -1,6 +1,6 @@
 """Many jobs over processes: those of this machine (loky), or the workers of a Dask cluster, as they come and go.
 
-A job whose worker is killed is done again, so a job must not mind: whoever records something records it once.
+A job whose worker is killed is done again, so a job must be idempotent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from jahs.errors import InvalidArgument, JahsError
 
-__all__ = ["Done", "Pool", "Where", "add_where", "check_workers", "in_processes", "run_jobs"]
+__all__ = ["Done", "Where", "Workers", "add_where", "check_workers", "in_processes", "run_jobs"]
 
 _log = logging.getLogger(__name__)
 _MOST_LOST: Final = 20
@@ -72,8 +72,8 @@ class Done(Generic[J, R]):
     spent_s: float
 
 
-class Pool(Protocol):
-    """Processes that do jobs."""
+class Workers(Protocol):
+    """Processes that do jobs, here or on a cluster."""
 
     losses: tuple[type[BaseException], ...]
     """Errors that say that a worker was lost, not that its job has failed."""
@@ -109,7 +109,7 @@ def run_jobs(function: Callable[[J], R], jobs: Iterable[J], *, where: Where) -> 
     """Yield jobs as they are done. They are drawn from `jobs` when there is a worker for them.
 
     Raises:
-        JahsError: no scheduler, or so many workers were lost that it is no accident; and what `function` raises.
+        JahsError: no scheduler, or more than 20 workers were lost; and what `function` raises.
     """
     call = functools.partial(_timed, function)
     if where.backend == "loky" and where.workers == 1:
@@ -119,7 +119,7 @@ def run_jobs(function: Callable[[J], R], jobs: Iterable[J], *, where: Where) -> 
             spent_s += seconds
             yield Done(job=job, result=result, spent_s=spent_s)
         return
-    pool: Pool
+    pool: Workers
     if where.backend == "dask":
         from workshop.cluster import Cluster
 
@@ -152,7 +152,7 @@ def in_processes(
 
 
 def check_workers(workers: int) -> None:
-    """Refuse what is no number of processes.
+    """Refuse an invalid number of processes.
 
     Raises:
         InvalidArgument: it is not an integer of at least 1.
@@ -170,7 +170,7 @@ def _timed(function: Callable[[J], R], job: J) -> tuple[R, float]:
     return function(job), time.monotonic() - started
 
 
-def _over(pool: Pool, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]) -> Iterator[Done[J, R]]:
+def _over(pool: Workers, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]) -> Iterator[Done[J, R]]:
     """Keep every worker busy until the jobs are done; those of lost workers are done again."""
     ended: SimpleQueue[Any] = SimpleQueue()  # Any: futures
     at_work: dict[Any, tuple[J, int]] = {}

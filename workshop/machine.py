@@ -1,4 +1,4 @@
-"""What the numbers were measured on."""
+"""What measured the numbers: processor and device."""
 
 from __future__ import annotations
 

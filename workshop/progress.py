@@ -1,4 +1,4 @@
-"""How far long work has come: a bar with the time left on a terminal, one line per finished unit elsewhere."""
+"""The progress of long work: a bar with the time left on a terminal, one line per finished unit elsewhere."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,18 +18,36 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
+from jahs.files.sealed_json import read_sealed
 from jahs.queries.benchmark import Benchmark
+from jahs.spaces.cell import Cell
 from jahs.spaces.cell.index import nb201_indices
 from jahs.spaces.columns import Columns
+from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.space import space
 from workshop.ranks import kendall_tau, kendall_tau_within, spearman
 
-__all__ = ["EPOCHS", "compare_cells", "compare_with_landscape", "read_cell_accuracies"]
+__all__ = [
+    "EPOCHS",
+    "N_CELLS",
+    "cell_configs",
+    "check_path",
+    "compare_cells",
+    "compare_with_landscape",
+    "known",
+    "read_cell_accuracies",
+    "read_check",
+]
 
 EPOCHS: Final = (200, 20, 3)
 """Epochs of the real task that are compared with; the first is the one that counts."""
 
+N_CELLS: Final = 15_625
+"""Cells of NAS-Bench-201."""
+
+_FULL_SIZE: Final[Mapping[str, Any]] = {"N": 5, "W": 16, "Resolution": 1.0}  # Any: a config's values
 _N_BINS: Final = 4
 _N_FINE_BINS: Final = 8  # quarters hide a tenth of what the learning rate explains
 _N_RESAMPLES: Final = 2000
@@ -49,10 +67,11 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
         landscape: an imported release of the real task.
 
     Returns:
-        Facts for JSON: `epochs` (correlations by real epoch), `marginals` (mean accuracy of each value, ours and the
-        real one's), `shares` (of the variance of ranks that each key explains alone, and that the learning rate and
-        weight decay explain together beyond that), `resolution` (mean accuracy at 1 less that at 0.25, ours and the
-        real one's, and their ratio). What is not defined, for want of configs, is null.
+        Facts for JSON: `n_configs`, of them `n_full_size`; `epochs` (correlations by real epoch), `marginals` (mean
+        accuracy of each value, ours and the real one's), `shares` (of the variance of ranks that each key explains
+        alone, and that the learning rate and weight decay explain together beyond that), `resolution` (mean accuracy
+        at 1 less that at 0.25, ours and the real one's, and their ratio). What is not defined, for want of configs, is
+        null.
 
     Raises:
         InvalidArgument: fewer than 3 configs, or the release has not as many epochs.
@@ -72,6 +91,7 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
     is_full = np.all([columns[key] == PARAMETERS[key].choices[-1] for key in ("N", "W", "Resolution")], axis=0)
     return {
         "n_configs": len(accuracies),
+        "n_full_size": int(is_full.sum()),
         "epochs": {str(epoch): _agreement(accuracies, real[epoch], groups.ravel(), is_full) for epoch in EPOCHS},
         "marginals": {
             key: _marginal(values, accuracies, real[EPOCHS[0]]) for key, values in columns.items() if key != "Optimizer"
@@ -81,6 +101,35 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
         },
         "resolution": _resolution(columns["Resolution"], accuracies, real[EPOCHS[0]]),
     }
+
+
+def check_path(runs: Path) -> Path:
+    """Return where the saved comparison of a folder of runs is: `data/TASK/landscape.json`."""
+    return runs.resolve().parent / "landscape.json"
+
+
+def read_check(runs: Path, *, protocol: str) -> dict[str, Any] | None:  # Any: JSON
+    """Return the saved comparison of a folder of runs, or None.
+
+    Raises:
+        CorruptFile, UnknownFormat: the file is damaged, or was written by another version.
+        ProtocolMismatch: it is about runs of another protocol.
+    """
+    path = check_path(runs)
+    if not path.exists():
+        return None
+    found = read_sealed(path)
+    if found.get("protocol") != protocol:
+        raise ProtocolMismatch(
+            f"{path} is about protocol {found.get('protocol')}, the runs have {protocol}; save it anew"
+        )
+    return found
+
+
+def cell_configs(indices: Iterable[int]) -> list[Config]:
+    """Return NAS-Bench-201 cells at full size with default hyperparameters."""
+    fixed = {**space().default(), **_FULL_SIZE}
+    return [validate({**fixed, **Cell.from_nb201_index(index).to_config()}) for index in indices]
 
 
 def compare_cells(
@@ -98,8 +147,8 @@ def compare_cells(
         theirs = np.array([by_index[index] for index in nb201_indices(ops).tolist()])
         is_better = theirs >= np.median(theirs)
         facts[str(epoch)] = {
-            "rho": _known(spearman(accuracies, theirs)),
-            "rho_better_half": _known(spearman(accuracies[is_better], theirs[is_better])),
+            "rho": known(spearman(accuracies, theirs)),
+            "rho_better_half": known(spearman(accuracies[is_better], theirs[is_better])),
         }
     return facts
 
@@ -135,12 +184,12 @@ def _agreement(
         resampled.append(spearman(ours[drawn], real[drawn]))
     low, high = np.nanquantile(resampled, [0.025, 0.975]) if np.isfinite(resampled).any() else (math.nan, math.nan)
     return {
-        "rho": _known(spearman(ours, real)),
-        "rho_low": _known(float(low)),
-        "rho_high": _known(float(high)),
-        "tau": _known(kendall_tau(ours, real)),
-        "tau_within_groups": _known(kendall_tau_within(ours, real, groups)),
-        "rho_full_size": _known(spearman(ours[is_full], real[is_full])),
+        "rho": known(spearman(ours, real)),
+        "rho_low": known(float(low)),
+        "rho_high": known(float(high)),
+        "tau": known(kendall_tau(ours, real)),
+        "tau_within_groups": known(kendall_tau_within(ours, real, groups)),
+        "rho_full_size": known(spearman(ours[is_full], real[is_full])),
     }
 
 
@@ -177,7 +226,7 @@ def _shares(columns: Columns, accuracies: _Floats) -> dict[str, float | None]:
     one, other = _INTERACTION
     together = _explained(members[one] * _N_FINE_BINS + members[other], places)
     found[f"{one} x {other}"] = together - found[one] - found[other]
-    return {name: _known(share) for name, share in found.items()}
+    return {name: known(share) for name, share in found.items()}
 
 
 def _explained(groups: NDArray[np.intp], places: _Floats) -> float:
@@ -196,8 +245,9 @@ def _resolution(values: NDArray[Any], ours: _Floats, real: _Floats) -> dict[str,
     if not (low.any() and high.any()):
         return {"ours": None, "real": None, "ratio": None}
     gains = [float(found[high].mean() - found[low].mean()) for found in (ours, real)]
-    return {"ours": gains[0], "real": gains[1], "ratio": _known(gains[0] / gains[1]) if gains[1] else None}
+    return {"ours": gains[0], "real": gains[1], "ratio": known(gains[0] / gains[1]) if gains[1] else None}
 
 
-def _known(value: float) -> float | None:
+def known(value: float) -> float | None:
+    """Return a finite number as it is, and None for any other, for JSON."""
     return float(value) if math.isfinite(value) else None

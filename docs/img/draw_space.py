@@ -39,7 +39,7 @@ def text(x: float, y: float, words: str, style: str = "") -> str:
 
 
 def chips(x: float, y: float, name: str) -> list[str]:
-    """The name of a parameter, and a box for each of its choices."""
+    """Return the name of a parameter, and a box for each of its choices."""
     choices = PARAMETERS[name].choices
     step = (PANEL_WIDTH - 2 * MARGIN + 8) / max(len(choices), 3)
     drawn = [text(x, y, name)]
@@ -51,7 +51,7 @@ def chips(x: float, y: float, name: str) -> list[str]:
 
 
 def axis(x: float, y: float, name: str) -> list[str]:
-    """The name of a parameter, and its range on a log scale with a tick at each decade."""
+    """Return the name of a parameter, and its range on a log scale with a tick at each decade."""
     parameter = PARAMETERS[name]
     low, high = round(math.log10(parameter.lower)), round(math.log10(parameter.upper))
     start, width = x + 12, PANEL_WIDTH - 2 * MARGIN - 24
@@ -64,7 +64,7 @@ def axis(x: float, y: float, name: str) -> list[str]:
 
 
 def cell(x: float) -> list[str]:
-    """The cell's graph: which node each of the six operations leads from and to."""
+    """Return the cell's graph: which node each of the six operations leads from and to."""
     drawn = []
     for number, (source, target) in enumerate(EDGES, start=1):
         start, end = x + NODES[source], x + NODES[target]
@@ -120,7 +120,7 @@ def fidelities(x: float) -> list[str]:
 
 
 def draw() -> str:
-    """The whole picture as a self-contained SVG document."""
+    """Return the whole picture as a self-contained SVG document."""
     about = f"The joint space: a cell of six operations, hyperparameters, and fidelities. A query answers {ANSWERS}."
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img">',

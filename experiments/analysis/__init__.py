@@ -1,1 +1,1 @@
-"""From trial logs to numbers: incumbents, summaries, ranks, speed-ups, regrets, fronts. Draws nothing."""
+"""From trial logs to numbers: incumbents, summaries, ranks, speed-ups and fronts."""

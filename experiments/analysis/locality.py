@@ -1,7 +1,7 @@
-"""How far neighbours are alike: random walks, as NAS-Bench-101 takes them, and changes of what is best.
+"""Locality: autocorrelation of random walks, as in NAS-Bench-101, and mutations of the best configs.
 
-A walk goes from config to config by moves of `jahs.Space.neighbors`, each with the same chance. Where a part of the
-space is walked and the rest held, the walks of one context hold the same rest.
+Each step of a walk is one of `jahs.Space.neighbors`, with equal probability. If only some keys change, the walks of one
+context share the values of all other keys.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.summaries import Interval, percentile_interval
-from experiments.optimizers.moves import movable, mutated
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, percentile_interval
 from jahs.errors import InvalidArgument
+from jahs.optimizers.moves import movable, mutated
 from jahs.spaces.configs import Config
 from jahs.spaces.space import Space
 
@@ -24,17 +24,17 @@ _N_RESAMPLES: Final = 500
 
 
 def contexts(space: Space, keys: Sequence[str], n: int, *, seed: int) -> list[Space]:
-    """Return `n` spaces that search only `keys`, with what else `space` searches held at random values."""
+    """Return `n` spaces that search only `keys`, with all other keys of `space` fixed at random values."""
     held = [key for key in space.searched if key not in set(keys)]
     columns = space.sample_columns(n, seed=seed)
     return [space.fix({key: columns[key][i] for key in held}) for i in range(n)]
 
 
 def random_walk(space: Space, n_steps: int, *, seed: int) -> list[Config]:
-    """Return a random config and where `n_steps` random moves lead.
+    """Return a random config and the configs after each of `n_steps` random moves.
 
     Raises:
-        InvalidArgument: `n_steps` is negative, or nothing in the space can move.
+        InvalidArgument: `n_steps` is negative, or the space has no moves.
     """
     if n_steps < 0:
         raise InvalidArgument(f"n_steps={n_steps} must be at least 0")
@@ -49,25 +49,25 @@ def random_walk(space: Space, n_steps: int, *, seed: int) -> list[Config]:
 
 
 def autocorrelation(values: Floats, means: Floats, *, n_lags: int) -> list[Interval]:
-    """Correlation of what lies 1, 2, ... `n_lags` steps apart, with intervals over contexts.
+    """Return the correlation of values 1, 2, ... `n_lags` steps apart, with bootstrap intervals over contexts.
 
     Args:
         values: (n_contexts, n_walks, n_steps + 1).
-        means: (n_contexts,), of all configs of a context: differences between contexts do not count.
-        n_lags: how many; no more than steps.
+        means: (n_contexts,), the mean over each context; differences between contexts do not count.
+        n_lags: the largest distance, at most the number of steps.
 
     Raises:
-        InvalidArgument: no context, or no value differs from its context's mean.
+        InvalidArgument: there is no context, or all values equal their context's mean.
     """
     if not len(values):
-        raise InvalidArgument("values: there are no contexts")
+        raise InvalidArgument("values has no contexts")
     n_places = values.shape[2]
     if not 1 <= n_lags < n_places:
-        raise InvalidArgument(f"n_lags={n_lags} is not in 1..{n_places - 1}, the steps of a walk")
+        raise InvalidArgument(f"n_lags={n_lags} must be in 1..{n_places - 1}, the steps of a walk")
     off = values - means[:, None, None]
     together = np.array([(off[..., : n_places - lag] * off[..., lag:]).mean(axis=(1, 2)) for lag in range(n_lags + 1)])
     if not together[0].any():
-        raise InvalidArgument("values: all are alike, so nothing can correlate")
+        raise InvalidArgument("values are all equal, so a correlation is undefined")
     picks = np.random.default_rng(0).integers(0, len(values), (_N_RESAMPLES, len(values)))
     found, resampled = together.mean(axis=1), together[:, picks].mean(axis=2)  # (n_lags + 1, n_resamples)
     return [percentile_interval(float(found[i] / found[0]), resampled[i] / resampled[0]) for i in range(1, n_lags + 1)]
@@ -76,7 +76,7 @@ def autocorrelation(values: Floats, means: Floats, *, n_lags: int) -> list[Inter
 def mutants(
     space: Space, config: Config, *, n: int, n_keys: int, decades: float, keys: Sequence[str], seed: int
 ) -> list[Config]:
-    """Return `n` configs that differ from `config` in `n_keys` of `keys`, as `experiments.optimizers.moves.mutated`.
+    """Return `n` mutants of `config`, each with `n_keys` of `keys` changed (`jahs.optimizers.moves.mutated`).
 
     Raises:
         InvalidArgument: fewer than `n_keys` of the keys can change.
@@ -84,6 +84,6 @@ def mutants(
     rng = np.random.default_rng(seed)
     able = [key for key in movable(space) if key in set(keys)]
     if not 0 <= n_keys <= len(able):
-        raise InvalidArgument(f"n_keys={n_keys} is not in 0..{len(able)}, the keys that can change")
+        raise InvalidArgument(f"n_keys={n_keys} must be in 0..{len(able)}, the keys that can change")
     chosen = (rng.choice(len(able), n_keys, replace=False).tolist() for _ in range(n))
     return [mutated(space, config, rng, keys=[able[i] for i in picked], decades=decades) for picked in chosen]

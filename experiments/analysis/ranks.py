@@ -1,4 +1,4 @@
-"""Who is better than whom: ranks over time, pairwise Wilcoxon tests with Holm's correction, critical differences."""
+"""Ranks over time, pairwise Wilcoxon tests with Holm's correction, and critical differences."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.summaries import LEVEL, N_RESAMPLES, Interval, percentile_interval
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import N_RESAMPLES, Interval, percentile_interval
 from jahs.errors import InvalidArgument
 
 __all__ = ["Comparison", "Pair", "compare", "holm", "mean_ranks", "rank_agreement", "ranks", "wilcoxon_p"]
@@ -30,19 +30,17 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison:
-    """What a critical-difference diagram shows.
+    """The content of a critical-difference diagram.
 
     Attributes:
         mean_ranks: 1 is best, (n_arms,).
-        friedman_p: that all arms are alike; NaN with fewer than three arms.
         pairs: every pair of arms.
-        cliques: largest groups of neighbours in rank without a significant pair, best first; none of a single arm.
-        alpha: level of significance.
-        n_blocks: how many (task, seed).
+        cliques: maximal groups of two or more arms, adjacent in rank, without a significant pair; best first.
+        alpha: significance level.
+        n_blocks: number of paired blocks, (task, seed).
     """
 
     mean_ranks: Floats
-    friedman_p: float
     pairs: tuple[Pair, ...]
     cliques: tuple[tuple[int, ...], ...]
     alpha: float
@@ -50,26 +48,26 @@ class Comparison:
 
 
 def ranks(values: Floats) -> Floats:
-    """Rank (n_arms, ...) along the arms, 1 for the smallest, ties shared; an arm without a result (NaN) ranks last."""
+    """Return ranks along the first axis, 1 for the smallest; ties share their mean rank, and NaN ranks last."""
     return np.asarray(stats.rankdata(np.where(np.isnan(values), np.inf, values), axis=0), dtype=np.float64)
 
 
 def mean_ranks(values: Floats) -> Floats:
-    """Mean rank over blocks of (n_arms, n_blocks, ...), as (n_arms, ...)."""
+    """Return the mean rank over blocks of (n_arms, n_blocks, ...), as (n_arms, ...)."""
     return np.asarray(ranks(values).mean(axis=1))
 
 
 def wilcoxon_p(one: Floats, other: Floats) -> float:
-    """Two-sided p-value of the signed-rank test on paired values; 1 if no pair differs. Ties with zero are split."""
+    """Return the two-sided p-value of the signed-rank test on paired values; 1 if no pair differs."""
     difference = one - other
     if not np.any(difference):
         return 1.0
-    # Exact for few blocks without ties, as scipy decides; zeros are counted on both sides.
+    # scipy uses the exact distribution for few blocks without ties. The ranks of zeros are split between both signs.
     return float(stats.wilcoxon(difference, zero_method="zsplit").pvalue)
 
 
 def holm(p_values: Floats) -> Floats:
-    """Holm's step-down correction, (n,) to (n,)."""
+    """Return p-values after Holm's step-down correction, (n,)."""
     order = np.argsort(p_values, kind="stable")
     adjusted = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
     result = np.empty(len(p_values))
@@ -81,18 +79,17 @@ def compare(values: Floats, *, alpha: float = 0.05) -> Comparison:
     """Compare arms on paired blocks.
 
     Args:
-        values: (n_arms, n_blocks), less is better, NaN where an arm has no result.
-        alpha: level of significance.
+        values: (n_arms, n_blocks), less is better, NaN without a result.
+        alpha: significance level.
 
     Raises:
         InvalidArgument: fewer than two arms or blocks.
     """
     n_arms, n_blocks = values.shape
     if n_arms < 2 or n_blocks < _FEWEST_BLOCKS:
-        raise InvalidArgument(f"values: {n_arms} arms and {n_blocks} blocks; a comparison needs two of each")
-    block_ranks = ranks(values)
-    of_arm = block_ranks.mean(axis=1)
-    # An arm without a result lost its block, by as much as the worst result of any.
+        raise InvalidArgument(f"values has {n_arms} arms and {n_blocks} blocks; a comparison requires two of each")
+    of_arm = mean_ranks(values)
+    # An arm without a result gets the worst result of all.
     worst = np.nanmax(values) if not np.all(np.isnan(values)) else 0.0
     filled = np.where(np.isnan(values), worst, values)
     numbers = list(combinations(range(n_arms), 2))
@@ -103,7 +100,6 @@ def compare(values: Floats, *, alpha: float = 0.05) -> Comparison:
     )
     return Comparison(
         mean_ranks=of_arm,
-        friedman_p=_friedman_p(block_ranks),
         pairs=pairs,
         cliques=_cliques(of_arm, {(pair.one, pair.other) for pair in pairs if pair.p_holm < alpha}),
         alpha=alpha,
@@ -116,18 +112,16 @@ def rank_agreement(
     other: Floats,
     *,
     has_same_seeds: bool,
-    level: float = LEVEL,
     n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
 ) -> Interval:
-    """Kendall's tau-b between the arms' orders by mean final value in two worlds, with a bootstrap interval.
+    """Return Kendall's tau-b between the arms' orders by mean final value in two worlds, with a bootstrap interval.
 
     Args:
         one, other: final values in each world, (n_arms, n_seeds).
-        has_same_seeds: whether column i is the same seed in both, so that both resample the same columns.
-        level, n_resamples, seed: of the bootstrap.
+        has_same_seeds: whether column i is the same seed in both worlds; then both resample the same columns.
+        n_resamples: number of bootstrap resamples.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     picks = [rng.integers(0, world.shape[1], size=(n_resamples, world.shape[1])) for world in (one, other)]
     if has_same_seeds:
         picks[1] = picks[0]
@@ -136,24 +130,15 @@ def rank_agreement(
         for world, chosen in zip((one, other), picks, strict=True)
     ]
     found = _tau(*means)
-    return percentile_interval(float(found[0]), found[1:], level=level)
+    return percentile_interval(float(found[0]), found[1:])
 
 
 def _tau(one: Floats, other: Floats) -> Floats:
-    """Kendall's tau-b of each pair of rows, (n, n_arms) to (n,); 0 where one row orders nothing."""
+    """Return Kendall's tau-b of each pair of rows, (n, n_arms) to (n,); 0 if all values of a row are equal."""
     i, j = np.triu_indices(one.shape[1], k=1)
     signs = [np.sign(world[:, i] - world[:, j]) for world in (one, other)]
     n_ordered = np.sqrt(np.prod([np.abs(sign).sum(axis=1) for sign in signs], axis=0))
     return np.asarray((signs[0] * signs[1]).sum(axis=1) / np.maximum(n_ordered, 1.0))
-
-
-def _friedman_p(block_ranks: Floats) -> float:
-    n_arms = len(block_ranks)
-    if n_arms < 3:
-        return float("nan")
-    if np.all(block_ranks == block_ranks[0]):
-        return 1.0
-    return float(stats.friedmanchisquare(*block_ranks).pvalue)
 
 
 def _cliques(of_arm: Floats, differ: set[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:

@@ -1,9 +1,8 @@
-"""How much sooner one arm has what another one has in the end (JAHS-Bench-201, Tables 9 and 10).
+"""Speed-ups: how much sooner one arm reaches the final result of another (JAHS-Bench-201, Tables 9 and 10).
 
-The target is the slow arm's final mean; both times are those at which an arm's own mean over seeds reaches it for the
-first time, not the end of the budget. Before its first result a seed stands in with what is known without any training:
-the error of guessing. Where the fast arm does not get there at all, the speed-up is at most slow time / budget, and
-the estimate says that it is a bound; so is the lower end of an interval where many resamples do not get there.
+The target is the slow arm's final mean. The speed-up is the ratio of the times at which the means over seeds first
+reach it. A seed without a result counts with the error of guessing. If the fast arm never reaches the target, the ratio
+slow time / budget is an upper bound. So is the lower end of the interval if many resamples never reach it.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.steps import Steps, on_grid, union_grid
-from experiments.analysis.summaries import LEVEL, N_RESAMPLES, Interval, percentile_interval
+from jahs.comparison.logs import Floats
+from jahs.comparison.steps import Steps, on_grid, union_grid
+from jahs.comparison.summaries import LEVEL, N_RESAMPLES, Interval, percentile_interval
 from jahs.errors import InvalidArgument
 
 __all__ = ["Speedup", "geometric_mean", "speedup"]
@@ -25,14 +24,14 @@ _SLACK = 1e-9  # means of equal values may differ in their last bits
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Speedup:
-    """A speed-up and what it was computed from.
+    """A speed-up and the times behind it.
 
     Attributes:
         interval: the ratio of times with its bootstrap interval.
-        is_bound: the fast arm's mean never reaches the target: the ratio is an upper bound.
-        is_low_bound: so many resampled means never reach it that the interval's lower end is an upper bound, too.
+        is_bound: whether the ratio is an upper bound, because the fast arm's mean never reaches the target.
+        is_low_bound: whether the interval's lower end is an upper bound as well.
         target: the slow arm's final mean.
-        slow_time, fast_time: when each reaches it; the budget where it is not reached.
+        slow_time, fast_time: times at which each reaches the target; the budget if never.
         resampled: the ratio in each bootstrap resample.
     """
 
@@ -51,35 +50,33 @@ def speedup(
     *,
     budget: float,
     guess: float,
-    level: float = LEVEL,
     n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
 ) -> Speedup:
-    """Compare two arms whose values are minimised, one function for each seed.
+    """Compare two arms whose values are minimised.
 
     Args:
-        fast, slow: what each seed knew when.
-        budget: when everything ends.
+        fast, slow: the incumbents' values over time, for each seed.
+        budget: the end of both.
         guess: the value before the first result.
-        level, n_resamples, seed: of the bootstrap, which resamples the seeds of each arm.
+        n_resamples: number of bootstrap resamples of each arm's seeds.
 
     Raises:
         InvalidArgument: an arm has no seeds.
     """
     if not fast or not slow:
-        raise InvalidArgument("fast, slow: each needs at least one seed")
+        raise InvalidArgument("fast, slow: both require at least one seed")
     grid = union_grid(fast, slow, until=budget)
-    values = [_filled(on_grid(arm, grid), guess) for arm in (fast, slow)]
-    rng = np.random.default_rng(seed)
+    values = [np.nan_to_num(on_grid(arm, grid), nan=guess) for arm in (fast, slow)]
+    rng = np.random.default_rng(0)
     means = [_resampled_means(arm, rng, n_resamples) for arm in values]
     target = means[1][:, -1]
     has_it = [arm <= target[:, None] + _SLACK for arm in means]
     times = [np.where(arm.any(axis=1), grid[arm.argmax(axis=1)], budget) for arm in has_it]
     ratio = times[1] / times[0]
     return Speedup(
-        interval=percentile_interval(float(ratio[0]), ratio[1:], level=level),
+        interval=percentile_interval(float(ratio[0]), ratio[1:]),
         is_bound=not has_it[0][0].any(),
-        is_low_bound=bool((~has_it[0][1:].any(axis=1)).mean() > (1 - level) / 2),
+        is_low_bound=bool((~has_it[0][1:].any(axis=1)).mean() > (1 - LEVEL) / 2),
         target=float(target[0]),
         slow_time=float(times[1][0]),
         fast_time=float(times[0][0]),
@@ -87,21 +84,17 @@ def speedup(
     )
 
 
-def geometric_mean(speedups: Sequence[Speedup], *, level: float = LEVEL) -> Interval:
-    """Geometric mean over tasks, with the interval of the geometric means of resamples."""
+def geometric_mean(speedups: Sequence[Speedup]) -> Interval:
+    """Return the geometric mean over tasks, with the interval of the geometric means of resamples."""
     if not speedups:
-        raise InvalidArgument("speedups: there are none to average")
+        raise InvalidArgument("speedups must not be empty; there are none to average")
     value = np.exp(np.mean([np.log(s.interval.value) for s in speedups]))
     resampled = np.exp(np.mean([np.log(s.resampled) for s in speedups], axis=0))
-    return percentile_interval(float(value), resampled, level=level)
-
-
-def _filled(values: Floats, guess: float) -> Floats:
-    return np.where(np.isnan(values), guess, values)
+    return percentile_interval(float(value), resampled)
 
 
 def _resampled_means(values: Floats, rng: np.random.Generator, n_resamples: int) -> Floats:
-    """Means over seeds, (1 + n_resamples, n_times): the first row is that of the seeds themselves."""
+    """Return means over seeds, (1 + n_resamples, n_times); the first row is not resampled."""
     n = len(values)
     weights = np.concatenate([np.ones((1, n)), rng.multinomial(n, np.full(n, 1 / n), size=n_resamples)])
     return np.asarray(weights @ values / n)

@@ -1,8 +1,8 @@
-"""Which keys decide where a config stands: shares of a variance (Sobol's indices, by picking and freezing).
+"""Variance decomposition over the keys of a space: Sobol indices by the pick-freeze method.
 
-Two independent samples of configs are mixed: every key of a group comes from the other sample, the rest stays. What
-the group decides alone is how far an answer follows it into the mixture; what it decides alone or together with others
-is how much an answer changes. The difference is interplay: what no search of one part of the space can see.
+Two independent samples of configs are mixed: the keys of a group come from the other sample, all other keys stay. The
+main effect of the group is the share of the variance that follows the group into the mixture. Its total effect, which
+adds all its interactions, is the share that changes with the group.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.summaries import Interval, percentile_interval
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, percentile_interval
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.spaces.columns import Columns
 
-__all__ = ["INTERPLAY", "Draws", "decomposition", "draw", "shares_alone", "shares_in_all", "unions"]
+__all__ = ["TIMES", "Draws", "decomposition", "draw", "main_effects", "total_effects", "unions"]
 
-INTERPLAY: Final = " × "
-"""Stands between the names of groups that decide something together."""
+TIMES: Final = " × "
+"""Separates the names of interacting groups."""
 
 _N_RESAMPLES: Final = 200
 
 Answer: TypeAlias = Callable[[Columns], Floats]
-"""From n configs to their n answers."""
+"""Maps n configs to n values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
-    """Answers for two samples of configs, and for mixtures of both.
+    """Values of two samples of configs, and of mixtures of both.
 
     Attributes:
         one, other: (n,).
-        mixed: by group, the answers where the group's keys come from `other` and the rest from `one`.
+        mixed: by group, the values of configs with the group's keys from `other` and all others from `one`.
     """
 
     one: Floats
@@ -45,17 +45,17 @@ class Draws:
     mixed: Mapping[str, Floats]
 
     def changed(self, by: Callable[[Floats], Floats]) -> Draws:
-        """Return the same draws on another scale."""
+        """Return the draws on another scale."""
         return Draws(
             one=by(self.one), other=by(self.other), mixed={group: by(found) for group, found in self.mixed.items()}
         )
 
 
 def draw(answer: Answer, one: Columns, other: Columns, groups: Mapping[str, Iterable[str]]) -> Draws:
-    """Ask for two samples and for the mixture that each group makes of them.
+    """Return the values of two samples and of their mixture for each group.
 
     Raises:
-        UnknownName: a group has a key that the samples lack.
+        UnknownName: a group has a key that is not in the samples.
     """
     mixed = {}
     for group, keys in groups.items():
@@ -67,43 +67,43 @@ def draw(answer: Answer, one: Columns, other: Columns, groups: Mapping[str, Iter
 
 
 def unions(parts: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Return the groups that `decomposition` needs: every union of parts but that of all."""
+    """Return the groups that `decomposition` needs: every union of parts except the union of all."""
     return {
-        INTERPLAY.join(names): tuple(key for name in names for key in parts[name])
+        TIMES.join(names): tuple(key for name in names for key in parts[name])
         for size in range(1, len(parts))
         for names in combinations(parts, size)
     }
 
 
-def shares_alone(draws: Draws) -> dict[str, Interval]:
-    """What each group decides alone: the share of the variance that is left of averages over everything else.
+def main_effects(draws: Draws) -> dict[str, Interval]:
+    """Return the main effect of each group as a share of the variance.
 
     Raises:
-        InvalidArgument: the answers do not vary.
+        InvalidArgument: the values do not vary.
     """
     weights = _weights(len(draws.one))
     return {group: _interval(1 - _apart(draws, draws.other, found, weights)) for group, found in draws.mixed.items()}
 
 
-def shares_in_all(draws: Draws) -> dict[str, Interval]:
-    """What each group decides alone or together with others.
+def total_effects(draws: Draws) -> dict[str, Interval]:
+    """Return the main effect plus all interactions of each group, as a share of the variance.
 
     Raises:
-        InvalidArgument: the answers do not vary.
+        InvalidArgument: the values do not vary.
     """
     weights = _weights(len(draws.one))
     return {group: _interval(_apart(draws, draws.one, found, weights)) for group, found in draws.mixed.items()}
 
 
 def decomposition(draws: Draws, parts: Sequence[str]) -> dict[str, Interval]:
-    """Divide the variance among parts that hold every key that varies, and their interplays; the shares sum to one.
+    """Return the main effects of parts and all their interactions, as shares of the variance that sum to one.
 
     Args:
-        draws: with every group of `unions`.
-        parts: names of the parts.
+        draws: values of every group of `unions`.
+        parts: names of the parts, which together have all keys that vary.
 
     Raises:
-        InvalidArgument: the answers do not vary.
+        InvalidArgument: the values do not vary.
     """
     weights = _weights(len(draws.one))
     decided: dict[tuple[str, ...], Floats] = {}
@@ -111,34 +111,34 @@ def decomposition(draws: Draws, parts: Sequence[str]) -> dict[str, Interval]:
         for names in combinations(parts, size):
             within = [decided[fewer] for n in range(1, size) for fewer in combinations(names, n)]
             decided[names] = _decided_by(draws, names, parts, weights) - np.sum(within, axis=0)
-    return {INTERPLAY.join(names): _interval(found) for names, found in decided.items()}
+    return {TIMES.join(names): _interval(found) for names, found in decided.items()}
 
 
 def _decided_by(draws: Draws, names: Sequence[str], parts: Sequence[str], weights: Floats) -> Floats:
-    """(1 + n_resamples,), from two pairs of answers that differ in all other parts and nothing else."""
+    """Return the closed index of some parts, (1 + n_resamples,), from pairs that differ in all other parts only."""
     rest = [part for part in parts if part not in names]
     if not rest:
         return np.ones(len(weights))
-    pairs = ((draws.other, draws.mixed[INTERPLAY.join(names)]), (draws.one, draws.mixed[INTERPLAY.join(rest)]))
+    pairs = ((draws.other, draws.mixed[TIMES.join(names)]), (draws.one, draws.mixed[TIMES.join(rest)]))
     found: Floats = 1 - np.mean([_apart(draws, *pair, weights) for pair in pairs], axis=0)
     return found
 
 
 def _apart(draws: Draws, one: Floats, other: Floats, weights: Floats) -> Floats:
-    """(1 + n_resamples,), how far pairs lie apart as a share of how far independent answers do (Jansen, 1999).
+    """Return the squared difference of pairs relative to that of independent values (Jansen, 1999), (1 + n_resamples,).
 
-    Where the pairs are the same answers this is exactly nothing, and where they are the independent ones exactly one.
+    It is exactly zero for identical pairs, and exactly one for the independent values themselves.
     """
     independent = (draws.one - draws.other) ** 2
     if not independent.any():
-        raise InvalidArgument("the answers do not vary, so there is no variance to divide")
+        raise InvalidArgument("the values do not vary, so their variance cannot be decomposed")
     found: Floats = (weights @ (one - other) ** 2) / (weights @ independent)
     return found
 
 
 @functools.lru_cache(maxsize=1)
 def _weights(n: int) -> Floats:
-    """(1 + n_resamples, n): the sample as it is, then resampled; each row sums to one."""
+    """Return weights (1 + n_resamples, n) of the sample and its bootstrap resamples; each row sums to one."""
     rng = np.random.default_rng(0)
     counts = [np.ones(n), *(np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(_N_RESAMPLES))]
     return np.array(counts, dtype=np.float64) / n

@@ -1,5 +1,5 @@
-"""Optimisers by name, asked and told by a simulation; see `registry` for how another one enters."""
+"""Optimisers by name, for studies: those of `jahs.optimizers`, and those of other tools."""
 
-from experiments.optimizers.registry import OPTIMIZERS, Entry, Optimizer, make
+from experiments.optimizers.registry import OPTIMIZERS, make
 
-__all__ = ["OPTIMIZERS", "Entry", "Optimizer", "make"]
+__all__ = ["OPTIMIZERS", "make"]

@@ -1,5 +1,1 @@
-"""Turns a folder of trial logs into one page for people, and the same as Markdown with pictures.
-
-`python -m experiments.report DIR` writes DIR/report. Analysis computes (`experiments.analysis`), chapters choose what
-to show, figures draw, and `html` and `markdown` write the same document twice.
-"""
+"""Make a page, as HTML and as Markdown, of a study's folder: `python -m experiments.report DIR` writes DIR/report."""

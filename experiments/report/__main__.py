@@ -1,4 +1,4 @@
-"""Write the report of a study: `python -m experiments.report DIR`."""
+"""Write the page of a study: `python -m experiments.report DIR`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.benches import open_benchmark
 from experiments.folder import read_folder
 from experiments.report.build import write_report, written
+from jahs.comparison.benches import open_benchmark
 from workshop.command import new_parser, run_command
 
 __all__ = ["main"]
@@ -19,12 +19,12 @@ _log = logging.getLogger(__name__)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    about = "Write one HTML page, and the same as Markdown with pictures, from a study's trial logs."
+    about = "Write the page of a study's trial logs, as HTML and as Markdown."
     parser = new_parser("experiments.report", about, example="out/joint")
-    parser.add_argument("folder", type=Path, help="a folder that python -m experiments.run has written")
+    parser.add_argument("folder", type=Path, help="a folder written by python -m experiments.run")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    parser.add_argument("--out", type=Path, help="where to write (default: FOLDER/report)")
-    parser.add_argument("--docs", action="store_true", help="write Markdown with SVG figures alone, as in docs/studies")
+    parser.add_argument("--out", type=Path, help="target folder (default: FOLDER/report)")
+    parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
     parser.add_argument("--workers", type=int, default=2, help="processes that read logs (default: %(default)s)")
     given = parser.parse_args(argv)
 

@@ -1,4 +1,4 @@
-"""The page of the study `baselines`: test regret over time, its distribution at the end, and what settings change."""
+"""The page of the study `baselines`: test regret over time, its final distribution, and the effect of settings."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from scipy import stats
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.regrets import ecdf, regret
-from experiments.analysis.steps import Steps, on_grid
-from experiments.analysis.summaries import summarize
-from experiments.report.results import CellResult, Results
-from experiments.report.single import TIME_LABEL, arm_curves, error_limits, number_text, overview, time_grid
+from experiments.report.results import Results
+from experiments.report.single import error_limits, estimate_text, number_text, overview, time_figure, time_grid
 from experiments.studies.study import FULL_SIZES, Arm
+from jahs.comparison.logs import Floats
+from jahs.comparison.steps import Steps, on_grid
+from jahs.comparison.summaries import summarize
+from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.space import space
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 
-__all__ = ["baselines_sections", "best_known", "regret_steps"]
+__all__ = ["baselines_sections", "best_known", "regret", "regret_steps"]
 
 _N_RANDOM: Final = 20_000
 _MAIN: Final = "optimisers"
@@ -27,7 +28,7 @@ _SHOWN: Final = 0.98  # share of every arm's rollouts that the figure of distrib
 
 
 def baselines_sections(results: Results) -> tuple[Section, ...]:
-    """Regret of every optimiser, the usual overview by validation, and a section on settings."""
+    """Return test regrets, the overview by validation error, and a section on settings."""
     sections: list[Section] = []
     settings: list[Block] = []
     for task in results.tasks:
@@ -41,35 +42,43 @@ def baselines_sections(results: Results) -> tuple[Section, ...]:
             sections.append(Section(title=f"Validation error on {task}", blocks=overview(results, task, arms, key=key)))
         settings += _sensitivity(results, task, tests, best)
     if settings:
-        sections.append(Section(title="What the settings change", blocks=tuple(settings)))
+        sections.append(Section(title="Effect of settings", blocks=tuple(settings)))
     return tuple(sections)
 
 
 def incumbent_tests(results: Results, task: str, arm: Arm) -> list[Steps]:
-    """Mean test accuracy of the incumbent by validation over time, for each seed."""
+    """Return the mean test accuracy of the incumbent over time, for each seed."""
     found = results.of(task, arm)
     configs = [config for result in found for config in result.configs]
     if not configs:
         return [Steps(times=np.empty(0), values=np.empty(0)) for _ in found]
     answers = results.bench[task].query_many(configs, metrics=("test_acc",))["test_acc"]
     ends = np.cumsum([len(result.configs) for result in found])[:-1]
-    return [_test_steps(result, part) for result, part in zip(found, np.split(answers, ends), strict=True)]
+    parts = zip(found, np.split(answers, ends), strict=True)
+    return [Steps(times=result.incumbents.times, values=part) for result, part in parts]
 
 
 def best_known(bench: Benchmark, tests: dict[str, list[Steps]]) -> float:
-    """The best mean test accuracy that is known: of 20,000 random configs at full size and of every incumbent."""
+    """Return the best known mean test accuracy: of 20,000 random configs at full size and of every incumbent."""
     columns = space(fixed=FULL_SIZES).sample_columns(_N_RANDOM, seed=0)
     best = float(bench.query_many(columns, metrics=("test_acc",))["test_acc"].max())
     return max([best, *(float(s.values.max()) for of_arm in tests.values() for s in of_arm if len(s.values))])
 
 
 def regret_steps(tests: Sequence[Steps], best: float) -> list[Steps]:
-    """Test regret over time, in percentage points; it may rise, for incumbents are chosen by validation."""
+    """Return test regret over time in percentage points. It may rise, because incumbents are selected by validation."""
     return [Steps(times=s.times, values=regret(s.values, best=best)) for s in tests]
 
 
-def _test_steps(result: CellResult, answers: Floats) -> Steps:
-    return Steps(times=result.incumbents.times, values=answers)
+def regret(test_acc: Floats, *, best: float) -> Floats:
+    """Return the best known mean test accuracy minus that of incumbents, in percentage points.
+
+    Raises:
+        InvalidArgument: an incumbent is better than the best known one.
+    """
+    if np.any(test_acc > best):
+        raise InvalidArgument(f"best={best} must be at least {np.nanmax(test_acc)}, the accuracy of an incumbent")
+    return np.asarray(best - test_acc)
 
 
 def _final(tests: Sequence[Steps], best: float, end: float) -> Floats:
@@ -84,47 +93,52 @@ def _regret_blocks(
     summaries = [summarize(on_grid(regret_steps(tests[arm.name], best), grid)) for arm in arms]
     finals = [_final(tests[arm.name], best, end) for arm in arms]
     return [
+        *([Text(text=_answer(arms, finals), is_answer=True)] if any(final.size for final in finals) else []),
         Text(
-            text=f"Regret is against {best:.3f} %, the best mean test accuracy that is known: of {_N_RANDOM:,} random "
-            "configs and of all incumbents."
+            text=f"Test regret is the best known mean test accuracy, {best:.3f} %, minus that of the incumbent. The "
+            f"best known one is the maximum over {_N_RANDOM:,} random configs and all incumbents."
         ),
-        Figure(
+        time_figure(
+            arms,
+            summaries,
+            grid,
             name=f"{key}-regret",
-            caption="Mean test regret of the incumbent by validation, and its standard error. It may rise: what is "
-            "best on validation images need not be best on test images.",
+            caption="Test regret of the incumbent: mean over rollouts and standard error. It may rise, because the "
+            "incumbent is selected by validation accuracy.",
             alt="Mean test regret over simulated time, one curve for each optimiser.",
-            drawing=draw_curves(
-                arm_curves(arms, summaries, grid),
-                x_label=TIME_LABEL,
-                y_label="test regret (percentage points)",
-                x_scale="log",
-                y_limits=error_limits(np.stack([s.mean for s in summaries])),
-            ),
+            y_label="test regret (percentage points)",
+            y_limits=error_limits(np.stack([s.mean for s in summaries])),
         ),
         _ecdf_figure(arms, finals, key=key),
         _regret_table(arms, finals),
     ]
 
 
+def _answer(arms: Sequence[Arm], finals: Sequence[Floats]) -> str:
+    means = sorted((float(final.mean()), arm.title) for arm, final in zip(arms, finals, strict=True) if final.size)
+    parts = (f"{title} {mean:.3f}" for mean, title in means)
+    return f"Mean final test regret in percentage points, from best to worst: {', '.join(parts)}."
+
+
 def _ecdf_figure(arms: Sequence[Arm], finals: Sequence[Floats], *, key: str) -> Figure:
     curves = [
         Curve(
             title=arm.title,
-            x=np.concatenate([found.values[:1], found.values]),
-            y=np.concatenate([[0.0], found.shares]),
+            x=np.concatenate([found.quantiles[:1], found.quantiles]),
+            y=np.concatenate([[0.0], found.probabilities]),
             number=number,
         )
         for number, (arm, final) in enumerate(zip(arms, finals, strict=True))
-        if final.size and (found := ecdf(final))
+        if final.size and (found := stats.ecdf(final).cdf)
     ]
-    # A few rollouts that went nowhere would press all that can be compared against the left edge.
+    # A few failed rollouts would otherwise squeeze the rest into the left edge.
     right = 1.1 * max((float(np.quantile(final, _SHOWN)) for final in finals if final.size), default=0.0) or 1.0
     ended = np.concatenate(finals)
     n_beyond = int((ended > right).sum())
-    beyond = f" {n_beyond} of {len(ended):,} rollouts end beyond the right edge; the table names the worst."
+    beyond = f" {n_beyond} of {len(ended):,} rollouts lie beyond the right edge; the table shows the worst."
     return Figure(
         name=f"{key}-ecdf",
-        caption="Share of rollouts that end with at most this test regret. A steep curve is a robust optimiser."
+        caption="Empirical distribution of final test regret over rollouts. A steep curve means a robust optimiser."
         + beyond * (n_beyond > 0),
         alt="Empirical distributions of final test regret, one curve for each optimiser.",
         drawing=draw_curves(
@@ -141,7 +155,7 @@ def _regret_table(arms: Sequence[Arm], finals: Sequence[Floats]) -> Table:
     rows = [
         (
             arm.title,
-            f"{found.mean:.3f} ± {number_text(float(found.se), 3)}",
+            estimate_text(found, 3),
             number_text(float(found.median), 3),
             number_text(float(np.quantile(final, 0.95)), 3),
             number_text(float(final.max()), 3),
@@ -152,7 +166,7 @@ def _regret_table(arms: Sequence[Arm], finals: Sequence[Floats]) -> Table:
     ]
     return Table(
         caption="Test regret at the end of the budget, in percentage points",
-        columns=("", "mean ± standard error", "median", "95 % of rollouts below", "worst", "rollouts"),
+        columns=("optimiser", "mean ± standard error", "median", "95 % quantile", "worst", "rollouts"),
         rows=tuple(rows),
     )
 
@@ -170,12 +184,11 @@ def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], bes
             if final.size:
                 found = summarize(final)
                 means.append(float(found.mean))
-                se = number_text(float(found.se), 3)
                 rows.append(
                     (
                         chapter,
                         arm.title,
-                        f"{found.mean:.3f} ± {se}",
+                        estimate_text(found, 3),
                         number_text(float(found.median), 3),
                         str(final.size),
                     )
@@ -186,13 +199,13 @@ def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], bes
         return []
     return [
         Text(
-            text=f"Between its best and its worst value, a setting changes mean final test regret on {task} by so many "
-            "percentage points: " + "; ".join(spread) + ".",
+            text=f"Difference in mean final test regret on {task} between the best and the worst value of a setting, "
+            "in percentage points: " + "; ".join(spread) + ".",
             is_answer=True,
         ),
         Table(
             caption=f"Final test regret on {task} by setting, in percentage points",
-            columns=("setting", "value", "mean ± standard error", "median", "rollouts"),
+            columns=("optimiser: setting", "value", "mean ± standard error", "median", "rollouts"),
             rows=tuple(rows),
             n_labels=2,
         ),

@@ -1,4 +1,4 @@
-"""Make the report of a study: read, choose, draw, write."""
+"""Make the page of a study."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workshop.folders import writing
 from workshop.pages.document import Document, Section, Table, Text
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
-from workshop.pages.style import style
+from workshop.pages.style import follow_scheme, style
 
 __all__ = ["build_document", "check_target", "write_document", "write_report", "written"]
 
@@ -42,15 +42,15 @@ _DRAWINGS: Final = frozenset({".svg", ".png"})
 
 
 def build_document(results: Results) -> Document:
-    """Return what the report of these results says. The figures are drawn here."""
+    """Return the page of results, with its figures drawn."""
     study = results.study
     with mpl.rc_context(dict(style())):
         chapters = _CHAPTERS[study.name](results)
-        # Trade-offs have no single winner, and worlds are no release that could be asked again.
+        # Trade-offs have no single winner, and worlds cannot be queried again from the release.
         is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
         standings = (leaderboard_section(results),) if is_ranked else ()
         sections = (*chapters, *standings, _settings_section(results))
-    counts = [len(found) for found in results.cells.values()]
+    counts = [len(found) for found in results.by_arm.values()]
     seeds = f"{max(counts)} seeds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} seeds"
     titles = ", ".join(TASKS[task].title for task in results.tasks)
     return Document(
@@ -74,14 +74,14 @@ def write_report(
 
     Args:
         path: the study's folder.
-        bench: what answers for each task.
-        out: where to write, see `check_target`; None: `path/report`.
+        bench: the benchmark of each task.
+        out: the target folder, see `check_target`; None: `path/report`.
         workers: processes that read logs.
-        is_for_docs: write Markdown with SVG figures alone, which is small and changes little from one time to the next;
-            the page returned is then `report.md` and not `index.html`.
+        is_for_docs: write only Markdown with SVG figures, which is small; the page is then `report.md`, not
+            `index.html`.
 
     Raises:
-        InvalidArgument: `out` cannot be written, or is not a page's.
+        InvalidArgument: `out` cannot be written, or is not the folder of a page.
         JahsError: as `experiments.report.results.read_results`.
     """
     target = check_target(out or path / "report")
@@ -90,15 +90,15 @@ def write_report(
 
 
 def written(page: Path) -> dict[str, str]:
-    """Say where a page is, as commands print it."""
+    """Return the paths of a page, as commands print them."""
     return {"page": str(page), "markdown": str(page.with_name("report.md"))}
 
 
 def check_target(target: Path) -> Path:
-    """Return where a page may be written, as an absolute path: a new folder, an empty one, or that of a page.
+    """Return the absolute path of a folder for a page: new, empty, or that of an older page.
 
     Raises:
-        InvalidArgument: it holds something that no page has left there, or is the working folder or around it.
+        InvalidArgument: it has other files, or is the working folder or a parent of it.
     """
     target = target.absolute().resolve()
     try:
@@ -107,26 +107,26 @@ def check_target(target: Path) -> Path:
         drawings = sorted(figures.iterdir()) if figures in found else []
         around = next(path for path in target.parents if path.exists())
         if not (around.is_dir() and os.access(around, os.W_OK)):
-            raise PermissionError(None, "no folder that may be written to")
+            raise PermissionError(None, "its parent is not a writable folder")
     except OSError as err:
         raise InvalidArgument(f"{target} cannot be written: {err.strerror or err}; choose another folder") from err
     foreign = [path.name for path in found if path.name not in _OWN]
     foreign += [f"figures/{path.name}" for path in drawings if path.suffix not in _DRAWINGS]
     if foreign:
         raise InvalidArgument(
-            f"{target} would be replaced, and holds what no page has left there: {', '.join(foreign[:3])}"
-            f"{' and more' if len(foreign) > 3 else ''}; give a new folder"
+            f"{target} would be replaced, but has files that are not part of a page: {', '.join(foreign[:3])}"
+            f"{' and more' if len(foreign) > 3 else ''}; choose a new folder"
         )
     if Path.cwd().is_relative_to(target):
-        raise InvalidArgument(f"{target} would be replaced, and the command runs inside of it; give a new folder")
+        raise InvalidArgument(f"{target} would be replaced, but the command runs inside of it; choose a new folder")
     return target
 
 
 def write_document(document: Document, target: Path, *, is_for_docs: bool) -> Path:
-    """Write a document as the folder `target` and return its page, as `write_report`.
+    """Write a document as the folder `target` and return its page, as `write_report` does.
 
     Raises:
-        InvalidArgument: as `check_target`.
+        InvalidArgument: see `check_target`.
     """
     target = check_target(target)
     with writing(target):
@@ -140,7 +140,7 @@ def _write_files(document: Document, folder: Path, *, is_for_docs: bool) -> None
     (folder / "figures").mkdir()
     drawings = {figure.name: svg_text(figure) for figure in document.figures}
     for name, drawing in drawings.items():
-        (folder / "figures" / f"{name}.svg").write_text(drawing, encoding="utf-8")
+        (folder / "figures" / f"{name}.svg").write_text(follow_scheme(drawing), encoding="utf-8")
     (folder / "report.md").write_text(to_markdown(document, has_png=not is_for_docs), encoding="utf-8")
     if not is_for_docs:
         (folder / "index.html").write_text(to_html(document, drawings), encoding="utf-8")
@@ -177,15 +177,14 @@ def _settings_section(results: Results) -> Section:
         blocks=(
             Text(text=results.study.protocol),
             Table(
-                caption="Tasks: release, the mean runtime of a full evaluation in seconds (the unit of time), and the "
-                "budget of a run in simulated seconds",
-                columns=("task", "release", "sha256 of its manifest", "full evaluation (s)", "budget (s)"),
+                caption="Tasks, with the mean runtime of a full evaluation (the unit of time) and the budget of a run",
+                columns=("task", "release", "sha256 of its manifest", "full evaluation (s)", "budget (simulated s)"),
                 rows=tasks,
                 n_labels=3,
             ),
             Table(
-                caption="Arms: optimiser, settings, what is searched, fidelities, and where the rest is fixed",
-                columns=("arm", "optimiser", "settings", "searches", "fidelities", "fixed part", "family"),
+                caption="Arms, with their optimisers, searched keys, fidelities and values of all other keys",
+                columns=("arm", "optimiser", "settings", "searched", "fidelities", "fixed part", "family"),
                 rows=rows,
                 n_labels=7,
                 is_folded=True,
@@ -197,7 +196,7 @@ def _settings_section(results: Results) -> Section:
 def _facts(results: Results) -> tuple[tuple[str, str], ...]:
     made = results.folder.made_with
     commands = [f"{each.get('command')} --out DIR" for each in made]
-    seeds = [result.cell.seed for found in results.cells.values() for result in found]
+    seeds = [result.repetition.seed for found in results.by_arm.values() for result in found]
     releases = ", ".join(
         f"{task}: {facts.version} ({facts.source}, {facts.release[:16]})"
         for task, facts in results.folder.tasks.items()
@@ -209,14 +208,17 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         ("study", results.study.name),
         ("seeds", f"{min(seeds)} to {max(seeds)}"),
         ("simulated workers", str(results.study.workers)),
-        ("training noise", "the mean of trainings" if results.study.noise == "mean" else "a draw for each run's seed"),
+        (
+            "training noise",
+            "none: means over trainings" if results.study.noise == "mean" else "drawn with the seed of each run",
+        ),
         ("budget", f"{results.study.n_evaluations} mean full evaluations"),
         *_numbered("versions", [_versions_text(each.get("versions") or {}) for each in made]),
     )
 
 
 def _numbered(name: str, values: Sequence[str]) -> list[tuple[str, str]]:
-    """A fact of each run of the study; numbered where there were several."""
+    """Return one fact per command of the study; numbered if there are several."""
     return [(f"{name} {i}" if len(values) > 1 else name, value) for i, value in enumerate(values, start=1)]
 
 
@@ -225,7 +227,7 @@ def _versions_text(versions: Mapping[str, str]) -> str:
 
 
 def _tables_json(document: Document) -> str:
-    """Every table that the page shows, for machines."""
+    """Return every table of the page as JSON."""
     tables = [
         {"section": section.title, "caption": block.caption, "columns": list(block.columns), "rows": block.rows}
         for section in document.sections

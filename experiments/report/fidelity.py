@@ -1,4 +1,4 @@
-"""The page of the study `fidelity`: curves of each way to spend less, and how well a little spent predicts the rest."""
+"""The page of the study `fidelity`: rank correlations between fidelities, speed-ups and curves of each view."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Final
 import numpy as np
 from scipy import stats
 
-from experiments.analysis.logs import Floats
 from experiments.analysis.speedups import speedup
 from experiments.report.results import Results
 from experiments.report.single import overview, speedup_text
 from experiments.studies.study import FULL_SIZES
+from jahs.comparison.logs import Floats
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
 from jahs.spaces.columns import Columns
@@ -28,9 +28,9 @@ _ALONE: Final = {"N": (1, 3, 5), "W": (4, 8, 16), "Resolution": (0.25, 0.5, 1.0)
 
 
 def fidelity_sections(results: Results) -> tuple[Section, ...]:
-    """Why it should work, then for each optimiser how it did against black-box search."""
+    """Return the rank correlations, and each optimiser's comparison with black-box search."""
     plain = tuple(arm for arm in results.arms if arm.view.fidelities == ("epoch",) and arm.chapter == "black box")
-    sections = [Section(title="What little training says about the rest", blocks=tuple(_correlation_blocks(results)))]
+    sections = [Section(title="Rank correlation with the highest fidelity", blocks=tuple(_correlation_blocks(results)))]
     for chapter in results.study.chapters:
         arms = tuple(arm for arm in results.arms_of(chapter) if arm not in plain)
         if not arms:
@@ -49,11 +49,11 @@ def fidelity_sections(results: Results) -> tuple[Section, ...]:
 def rank_correlations(
     bench: Benchmark, *, n_configs: int = N_CONFIGS, seed: int = 0
 ) -> dict[str, tuple[Floats, Floats, Floats]]:
-    """Kendall's tau between the validation accuracy at each fidelity and at the highest one, over random configs.
+    """Return Kendall's tau between validation accuracies at each fidelity and at the highest one, over random configs.
 
     Args:
-        bench: what answers.
-        n_configs, seed: of the random configs, at full size but for the fidelity in question.
+        bench: the benchmark.
+        n_configs, seed: number and seed of the random configs; all other fidelities are at their highest values.
 
     Returns:
         For each of epoch, N, W, Resolution and the diagonal: values, tau, and the share of the full cost.
@@ -100,9 +100,9 @@ def _correlation_blocks(results: Results) -> list[Block]:
         blocks.append(
             Figure(
                 name=f"{task}-correlations".replace("_", "-"),
-                caption=f"Rank correlation of validation accuracies with those at the highest fidelity, over "
-                f"{N_CONFIGS} random configs ({TASKS[task].title}), by what an evaluation costs. High and to the left "
-                "is a good fidelity.",
+                caption=f"Rank correlation between validation accuracies at a lower and at the highest fidelity, over "
+                f"{N_CONFIGS} random configs ({TASKS[task].title}), against the cost of an evaluation. Curves near "
+                "the upper left corner show useful fidelities.",
                 alt="Kendall's tau rising with the share of the full cost, one curve for each fidelity.",
                 drawing=draw_curves(
                     curves,
@@ -112,6 +112,10 @@ def _correlation_blocks(results: Results) -> list[Block]:
                 ),
             )
         )
+        lowest = (f"{name} {tau[0]:.2f} at {100 * cost[0]:.1f} % of the cost" for name, (_, tau, cost) in found.items())
+        blocks.insert(
+            len(blocks) - 1, Text(text=f"Kendall's τ of the lowest fidelity: {'; '.join(lowest)}.", is_answer=True)
+        )
         rows = [
             (name, f"{value:.3g}", f"{t:.3f}", f"{100 * c:.1f} %")
             for name, (values, tau, cost) in found.items()
@@ -119,9 +123,9 @@ def _correlation_blocks(results: Results) -> list[Block]:
         ]
         blocks.append(
             Table(
-                caption="The same in numbers; on the diagonal all fidelities rise together (`jahs.View.path`), and the "
-                "value is the share of the way",
-                columns=("fidelity", "value", "Kendall's τ", "mean cost"),
+                caption="Rank correlations as numbers. On the diagonal, all fidelities rise together "
+                "(`jahs.View.path`); its value is the share of the path",
+                columns=("fidelity", "value", "Kendall's τ", "mean cost (share of a full evaluation)"),
                 rows=tuple(rows),
                 is_folded=True,
             )
@@ -140,8 +144,10 @@ def _speedup_blocks(results: Results, task: str, plain: str, names: list[str]) -
         if fast := results.steps(task, arm):
             found = speedup(fast, base, budget=float(results.study.n_evaluations), guess=guess)
             parts.append(f"{arm.title} {speedup_text([found])}")
-    said = "Speed-up for reaching what random search has in the end, with 95 % bootstrap intervals: "
+    said = "Speed-up to the final mean validation error of random search, with 95 % bootstrap intervals: "
     bounds = (
-        " (≤: not reached within the budget, or not by more than 2.5 % of resamples)" if "≤" in "".join(parts) else ""
+        " (≤ marks an upper bound: the arm, or more than 2.5 % of its resamples, does not reach it within the budget)"
+        if "≤" in "".join(parts)
+        else ""
     )
     return [Text(text=f"{said}{'; '.join(parts)}{bounds}.", is_answer=True)] if parts else []

@@ -1,4 +1,4 @@
-"""The page of the study `joint`: curves for each optimiser, and how much sooner joint search gets there."""
+"""The page of the study `joint`: speed-ups of joint search and curves, for each optimiser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FEWEST_SEEDS = 2
 
 
 def joint_sections(results: Results) -> tuple[Section, ...]:
-    """A section for each optimiser, with all tasks."""
+    """Return a section for each optimiser, with all tasks."""
     sections = []
     for chapter in results.study.chapters:
         if arms := results.arms_of(chapter):
@@ -32,7 +32,7 @@ def joint_sections(results: Results) -> tuple[Section, ...]:
 
 
 def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:
-    """How much sooner joint search is, over tasks and all together."""
+    """Return the speed-ups of joint search on each task and over all tasks."""
     joint = next((arm for arm in arms if arm.view.search == "all"), None)
     others = [arm for arm in arms if arm.view.search != "all"]
     if joint is None or not others:
@@ -45,7 +45,7 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:
         if not found:
             continue
         whole, said = geometric_mean([*found.values()]), speedup_text([*found.values()])
-        answers.append(f"{said} over {other.title}")
+        answers.append(f"{said} against {other.title}")
         n_seeds += [len(results.of(task, arm)) for task in found for arm in (joint, other)]
         table += [_row(TASKS[task].title, other, s) for task, s in found.items()]
         table += [("geometric mean", other.title, "", "", "", said)] if len(found) > 1 else []
@@ -53,7 +53,7 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:
         estimates.append(Estimate(title=other.title, value=whole.value, low=whole.low, high=whole.high, number=number))
     if not estimates:
         return ()
-    answer = "Speed-up of joint search for reaching what each competitor has in the end: " + "; ".join(answers) + "."
+    answer = f"Speed-up of joint search to the competitor's final mean validation error: {'; '.join(answers)}."
     figure = _speedup_figure(results, joint, estimates, n_seeds=min(n_seeds))
     return (Text(text=answer, is_answer=True), figure, _speedup_table(table))
 
@@ -61,9 +61,9 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:
 def _speedup_figure(results: Results, joint: Arm, estimates: Sequence[Estimate], *, n_seeds: int) -> Figure:
     return Figure(
         name=f"speedup-{joint.optimizer}".replace("_", "-"),
-        caption="Speed-up of joint search for reaching what each competitor has in the end"
+        caption="Speed-up of joint search to the competitor's final mean validation error"
         + (" (geometric mean over tasks)" if len(results.tasks) > 1 else "")
-        + f", with 95 % bootstrap intervals over {n_seeds} seeds. Left of the dashed line joint search is slower.",
+        + f", with 95 % bootstrap intervals over {n_seeds} seeds. Left of the dashed line, joint search is slower.",
         alt="Speed-ups: " + ", ".join(f"{e.title} {e.value:.1f}" for e in estimates),
         drawing=draw_estimates(estimates, x_label="speed-up (times)", x_scale="log", at=1.0),
     )
@@ -71,10 +71,13 @@ def _speedup_figure(results: Results, joint: Arm, estimates: Sequence[Estimate],
 
 def _speedup_table(rows: Sequence[tuple[str, ...]]) -> Table:
     return Table(
-        caption="Times in mean full evaluations at which the mean over seeds reaches the target, the competitor's "
-        "final mean validation error. ≤ marks a bound: joint search, or more than 2.5 % of its resamples, does not get "
-        "there within the budget",
-        columns=("task", "against", "target (%)", "competitor's time", "joint search's time", "speed-up"),
+        caption="Times at which the mean over seeds reaches the target, the competitor's final mean validation error. "
+        "≤ marks an upper bound: joint search, or more than 2.5 % of its bootstrap resamples, does not reach the "
+        "target within the budget",
+        columns=(
+            *("task", "competitor", "target: validation error (%)", "competitor's time (mean full evaluations)"),
+            *("joint search's time (mean full evaluations)", "speed-up (95 % interval)"),
+        ),
         rows=tuple(rows),
         n_labels=2,
     )

@@ -1,4 +1,4 @@
-"""The page of the study `multiobjective`: hypervolume over time, distance to the front, attainment surfaces."""
+"""The page of the study `multiobjective`: hypervolume over time, IGD+ to the front, attainment surfaces."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.fronts import attainment_surface, hypervolume_over_time, igd_plus
-from experiments.analysis.logs import Floats
-from experiments.analysis.ranks import compare
-from experiments.analysis.steps import Steps, on_grid
-from experiments.analysis.summaries import summarize
-from experiments.report.comparison import draw_comparison
-from experiments.report.results import CellResult, Results
-from experiments.report.single import FEWEST_TO_COMPARE, TIME_LABEL, arm_curves, no_common_seed, number_text, time_grid
+from experiments.analysis.fronts import attainment_surface, igd_plus
+from experiments.report.results import RepetitionResult, Results
+from experiments.report.single import (
+    FEWEST_TO_COMPARE,
+    difference_figure,
+    estimate_text,
+    no_common_seed,
+    number_text,
+    time_figure,
+    time_grid,
+)
 from experiments.studies.study import Arm
+from jahs.comparison.logs import Floats
+from jahs.comparison.steps import Steps, hypervolume_over_time, on_grid
+from jahs.comparison.summaries import summarize
 from jahs.errors import MissingData, UnknownName
 from jahs.queries.references import Front
 from jahs.tasks.metrics import METRICS
@@ -40,14 +46,14 @@ _LABELS: Final = {
 
 
 def multiobjective_sections(results: Results) -> tuple[Section, ...]:
-    """A section for each combination of metrics."""
+    """Return a section for each combination of metrics."""
     sections = []
     for names in results.study.combinations:
         blocks: list[Block] = []
         arms = [arm for arm in results.arms if arm.objectives == names]
         for task in results.tasks:
             if missing := [name for name in names if name not in results.bench[task].metrics]:
-                blocks.append(Text(text=f"The release of {task} answers no {', '.join(missing)}."))
+                blocks.append(Text(text=f"The release of {task} has no {', '.join(missing)}."))
             elif arms:
                 blocks += _blocks(results, task, arms, names)
         if blocks:
@@ -60,7 +66,7 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
     try:
         front = bench.front(names)
     except (MissingData, UnknownName) as err:
-        return [Text(text=f"There is no frozen reference point: {err}")]
+        return [Text(text=f"The release has no frozen reference point: {err}")]
     seeds = results.seeds(task, arms)
     if not seeds:
         return [no_common_seed(arms)]
@@ -71,33 +77,28 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
     values = np.stack([np.nan_to_num(on_grid(share[arm.name], grid)) for arm in arms])  # no point: no volume
     summaries = [summarize(of_arm) for of_arm in values]
     blocks: list[Block] = [
-        Figure(
+        Text(text=_answer(arms, values[:, :, -1]), is_answer=True),
+        time_figure(
+            arms,
+            summaries,
+            grid,
             name=f"{key}-hypervolume",
-            caption=f"Share of the reference front's hypervolume that is found so far: mean over {len(seeds)} seeds "
-            f"and standard error. The reference point, frozen in the release, is "
-            f"{_point_text(front.reference_point, names)}.",
+            caption=f"Hypervolume so far as a share of the reference front's: mean over {len(seeds)} seeds and "
+            f"standard error. The reference point is {_point_text(front.reference_point, names)}.",
             alt="Hypervolume rising over simulated time, one curve for each optimiser.",
-            drawing=draw_curves(
-                arm_curves(arms, summaries, grid),
-                x_label=TIME_LABEL,
-                y_label="share of the front's hypervolume",
-                x_scale="log",
-            ),
+            y_label="share of the front's hypervolume",
         ),
         _attainment_figure(arms, points, front.F, names, key=key),
     ]
     if len(arms) > 1 and len(seeds) >= FEWEST_TO_COMPARE:
-        found = compare(-values[:, :, -1])
-        blocks.append(
-            Figure(
-                name=f"{key}-difference",
-                caption=f"Critical differences of the final hypervolume (Wilcoxon signed-rank tests on "
-                f"{found.n_blocks} seeds, Holm's correction, {found.alpha:g}); arms under one bar do not differ.",
-                alt="Mean ranks by final hypervolume.",
-                drawing=draw_comparison(found, [arm.title for arm in arms], numbers=range(len(arms))),
-            )
-        )
+        blocks.append(difference_figure(arms, -values[:, :, -1], what="hypervolume", name=f"{key}-difference"))
     return [*blocks, _table(arms, values[:, :, -1], points, front)]
+
+
+def _answer(arms: Sequence[Arm], final: Floats) -> str:
+    order = sorted(zip(final.mean(axis=1).tolist(), arms, strict=True), key=lambda pair: -pair[0])
+    parts = (f"{arm.title} {volume:.3f}" for volume, arm in order)
+    return f"Final share of the front's hypervolume, from best to worst: {', '.join(parts)}."
 
 
 def _table(arms: Sequence[Arm], final: Floats, points: dict[str, list[Floats]], front: Front) -> Table:
@@ -111,16 +112,17 @@ def _table(arms: Sequence[Arm], final: Floats, points: dict[str, list[Floats]], 
         rows.append(
             (
                 arm.title,
-                f"{volume.mean:.4f} ± {number_text(float(volume.se), 4)}",
+                estimate_text(volume, 4),
                 number_text(float(volume.median), 4),
-                f"{distance.mean:.4f} ± {number_text(float(distance.se), 4)}" if distance else "–",
+                estimate_text(distance, 4) if distance else "–",
                 f"{known.size}/{len(values)}",
             )
         )
     return Table(
-        caption="At the end of the budget: share of the front's hypervolume (more is better) and IGD+ to the front "
-        "with objectives scaled by its ideal and nadir points (less is better)",
-        columns=("", "hypervolume", "median", "IGD+", "seeds"),
+        caption="At the end of the budget, mean ± standard error over seeds: share of the reference front's "
+        "hypervolume (higher is better), and IGD+ to that front, objectives scaled by its ideal and nadir points "
+        "(lower is better)",
+        columns=("optimiser", "hypervolume (share)", "median (share)", "IGD+", "seeds with a result"),
         rows=tuple(rows),
     )
 
@@ -145,7 +147,7 @@ def _attainment_figure(
     errors = np.concatenate([curve.y[np.isfinite(curve.y)] for curve in curves])
     return Figure(
         name=f"{key}-attainment",
-        caption="What half of the seeds attain at the end, with the band between a quarter and three quarters of them.",
+        caption="Median attainment surface at the end of the budget. The band lies between the 25 % and 75 % surfaces.",
         alt="Attainment surfaces: validation error falling with cost, one curve for each optimiser.",
         drawing=draw_curves(
             curves,
@@ -158,14 +160,14 @@ def _attainment_figure(
 
 
 def _error_at(surface: Floats, costs: Floats) -> Floats:
-    """The error (first column) that a surface attains at each cost (second column); NaN where it attains none."""
+    """Return the error (first column) that a surface attains at each cost (second column); NaN where it has none."""
     best = [surface[surface[:, 1] <= cost, 0].min(initial=np.inf) for cost in costs.tolist()]
     found = np.array(best)
     return np.where(np.isfinite(found), found, np.nan)
 
 
-def _points(result: CellResult, names: Sequence[str]) -> tuple[Floats, Floats]:
-    """When each point was known, and the points (n, m), without those that lack a metric."""
+def _points(result: RepetitionResult, names: Sequence[str]) -> tuple[Floats, Floats]:
+    """Return the times and the points (n, m) without missing metrics."""
     F = (
         np.stack([result.full_metrics[name] for name in names], axis=1)
         if result.full_metrics
@@ -175,7 +177,7 @@ def _points(result: CellResult, names: Sequence[str]) -> tuple[Floats, Floats]:
     return result.full_times[is_known], F[is_known]
 
 
-def _volume(result: CellResult, names: Sequence[str], front: Front) -> Steps:
+def _volume(result: RepetitionResult, names: Sequence[str], front: Front) -> Steps:
     times, F = _points(result, names)
     found = hypervolume_over_time(times, F, reference=front.reference_point)
     return Steps(times=found.times, values=found.values / front.hypervolume)

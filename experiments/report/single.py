@@ -1,4 +1,4 @@
-"""What every study with one objective shows: curves, ranks, who differs from whom, and where everybody ended."""
+"""What all studies with one objective show: curves, ranks, significant differences, and final errors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
 from experiments.analysis.ranks import compare, mean_ranks
 from experiments.analysis.speedups import Speedup, geometric_mean
-from experiments.analysis.steps import on_grid
-from experiments.analysis.summaries import Summary, bootstrap_interval, summarize
 from experiments.report.comparison import draw_comparison
 from experiments.report.results import Results
 from experiments.studies.study import Arm
+from jahs.comparison.logs import Floats
+from jahs.comparison.steps import on_grid
+from jahs.comparison.summaries import Summary, bootstrap_interval, summarize
 from workshop.pages.document import Block, Figure, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 
@@ -22,12 +22,15 @@ __all__ = [
     "FEWEST_TO_COMPARE",
     "N_TIMES",
     "TIME_LABEL",
-    "arm_curves",
+    "difference_figure",
+    "error_limits",
+    "estimate_text",
     "no_common_seed",
     "number_text",
     "overview",
     "speedup_text",
     "test_errors",
+    "time_figure",
     "time_grid",
 ]
 
@@ -35,27 +38,24 @@ N_TIMES: Final = 401
 TIME_LABEL: Final = "simulated time (mean full evaluations)"
 ERROR_LABEL: Final = "validation error (%)"
 _FIRST: Final = 0.5
-FEWEST_TO_COMPARE: Final = 6  # blocks; below, no signed-rank test of two sides can reach 0.05
+FEWEST_TO_COMPARE: Final = 6  # blocks; with fewer, no two-sided signed-rank test can reach 0.05
 
 
 def time_grid(results: Results) -> Floats:
-    """Times of curves, evenly spaced on a log axis, the last one the budget."""
+    """Return times that are evenly spaced on a log axis; the last one is the budget."""
     grid = np.geomspace(_FIRST, results.study.n_evaluations, N_TIMES)
     grid[-1] = results.study.n_evaluations
     return grid
 
 
 def overview(results: Results, task: str, arms: Sequence[Arm], *, key: str) -> tuple[Block, ...]:
-    """Curves, ranks and comparisons of some arms on a task; `key` begins the names of figures."""
+    """Return curves, ranks and comparisons of some arms on a task; the names of figures start with `key`."""
     seeds = results.seeds(task, arms)
     if not seeds:
         return (no_common_seed(arms),)
     grid = time_grid(results)
     values = np.stack([on_grid(results.steps(task, arm, seeds), grid) for arm in arms])  # (n_arms, n_seeds, n_times)
-    blocks: list[Block] = [
-        _mean_figure(arms, values, grid, key=key),
-        _median_figure(arms, values, grid, key=key),
-    ]
+    blocks: list[Block] = _error_figures(arms, values, grid, key=key)
     if len(arms) > 1:
         blocks.append(_rank_figure(arms, values, grid, key=key))
     if len(arms) > 1 and len(seeds) >= FEWEST_TO_COMPARE:
@@ -64,24 +64,49 @@ def overview(results: Results, task: str, arms: Sequence[Arm], *, key: str) -> t
 
 
 def no_common_seed(arms: Sequence[Arm]) -> Text:
-    """What stands in place of comparisons where no seed can be compared."""
+    """Return the text of a section without a seed to compare."""
     return Text(text=f"No seed has been finished by all of: {', '.join(dict.fromkeys(arm.title for arm in arms))}.")
 
 
-def arm_curves(
-    arms: Sequence[Arm], summaries: Sequence[Summary], grid: Floats, *, is_median: bool = False
-) -> list[Curve]:
-    """A curve for each arm: mean with standard error, or median with quartiles."""
+def time_figure(
+    arms: Sequence[Arm],
+    summaries: Sequence[Summary],
+    grid: Floats,
+    *,
+    name: str,
+    caption: str,
+    alt: str,
+    y_label: str = ERROR_LABEL,
+    y_limits: tuple[float, float] | None = None,
+    is_median: bool = False,
+) -> Figure:
+    """Return a curve over time for each arm: the mean with its standard error, or the median with quartiles."""
     curves = []
     for number, (arm, found) in enumerate(zip(arms, summaries, strict=True)):
         middle = found.median if is_median else found.mean
         low, high = (found.q25, found.q75) if is_median else (found.mean - found.se, found.mean + found.se)
         curves.append(Curve(title=arm.title, x=grid, y=middle, low=low, high=high, number=number))
-    return curves
+    drawing = draw_curves(curves, x_label=TIME_LABEL, y_label=y_label, x_scale="log", y_limits=y_limits)
+    return Figure(name=name, caption=caption, alt=alt, drawing=drawing)
+
+
+def difference_figure(arms: Sequence[Arm], values: Floats, *, what: str, name: str) -> Figure:
+    """Return the critical-difference diagram of final values (n_arms, n_seeds), less is better."""
+    found = compare(values)
+    significant = sum(pair.p_holm < found.alpha for pair in found.pairs)
+    order = np.argsort(found.mean_ranks)
+    return Figure(
+        name=name,
+        caption=f"Critical differences of the final {what}. Arms joined by a bar do not differ significantly "
+        f"({significant} of {len(found.pairs)} pairs do; Wilcoxon's signed-rank test on {found.n_blocks} paired seeds, "
+        f"Holm's correction over all pairs, α = {found.alpha:g}).",
+        alt="Mean ranks: " + ", ".join(f"{arms[i].title} {found.mean_ranks[i]:.2f}" for i in order),
+        drawing=draw_comparison(found, [arm.title for arm in arms], numbers=range(len(arms))),
+    )
 
 
 def test_errors(results: Results, task: str, arm: Arm, seeds: Sequence[int]) -> Floats:
-    """Mean test error of each seed's last incumbent, asked from the release, (n_seeds,); NaN without an incumbent."""
+    """Return the mean test error of each seed's last incumbent by the release, (n_seeds,); NaN without an incumbent."""
     found = results.of(task, arm, seeds)
     configs = [result.configs[-1] for result in found if result.configs]
     errors = np.full(len(found), np.nan)
@@ -92,12 +117,17 @@ def test_errors(results: Results, task: str, arm: Arm, seeds: Sequence[int]) -> 
 
 
 def number_text(value: float, digits: int = 2) -> str:
-    """A number for a table; a dash where there is none."""
+    """Return a number for a table, or a dash for NaN and infinities."""
     return "–" if not np.isfinite(value) else f"{value:.{digits}f}"
 
 
+def estimate_text(found: Summary, digits: int = 2) -> str:
+    """Return mean ± standard error for a table."""
+    return f"{found.mean:.{digits}f} ± {number_text(float(found.se), digits)}"
+
+
 def speedup_text(found: Sequence[Speedup]) -> str:
-    """Speed-ups on several tasks as their geometric mean and its interval; ≤ before what is an upper bound only."""
+    """Return the geometric mean of speed-ups over tasks and its interval; ≤ marks an upper bound."""
     interval = geometric_mean(found)
     digits = 1 if interval.value >= 1 or not np.isfinite(interval.value) else 2
     value, low, high = (f"{x:.{digits}f}" for x in (interval.value, interval.low, interval.high))
@@ -106,7 +136,7 @@ def speedup_text(found: Sequence[Speedup]) -> str:
 
 
 def error_limits(values: Floats) -> tuple[float, float] | None:
-    """Limits of an error axis that show what happens after the first evaluations; None without any value."""
+    """Return limits of an error axis that show the range after the first evaluations; None without any value."""
     known = values[np.isfinite(values)]
     if not known.size:
         return None
@@ -115,112 +145,86 @@ def error_limits(values: Floats) -> tuple[float, float] | None:
     return max(low - margin, 0.0), min(high + margin, 100.0)
 
 
-def _mean_figure(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str) -> Figure:
-    summaries = [summarize(of_arm) for of_arm in values]
-    return Figure(
-        name=f"{key}-mean",
-        caption=f"Mean of the best validation error so far over {values.shape[1]} seeds, and its standard error. A "
-        "curve begins when every seed has a result.",
-        alt=f"Curves of {', '.join(arm.title for arm in arms)}: mean validation error falling over simulated time.",
-        drawing=draw_curves(
-            arm_curves(arms, summaries, grid),
-            x_label=TIME_LABEL,
-            y_label=ERROR_LABEL,
-            x_scale="log",
-            y_limits=error_limits(np.stack([edge for s in summaries for edge in (s.mean - s.se, s.mean)])),
+def _error_figures(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str) -> list[Block]:
+    found, n_seeds, titles = [summarize(of_arm) for of_arm in values], values.shape[1], ", ".join(a.title for a in arms)
+    return [
+        time_figure(
+            arms,
+            found,
+            grid,
+            name=f"{key}-mean",
+            caption=f"Best validation error so far: mean over {n_seeds} seeds and standard error. A curve starts when "
+            "every seed has a result.",
+            alt=f"Mean validation error over simulated time: {titles}.",
+            y_limits=error_limits(np.stack([edge for s in found for edge in (s.mean - s.se, s.mean)])),
         ),
-    )
-
-
-def _median_figure(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str) -> Figure:
-    summaries = [summarize(of_arm) for of_arm in values]
-    return Figure(
-        name=f"{key}-median",
-        caption=f"Median of the best validation error so far over {values.shape[1]} seeds, and its quartiles.",
-        alt=f"Curves of {', '.join(arm.title for arm in arms)}: median validation error falling over simulated time.",
-        drawing=draw_curves(
-            arm_curves(arms, summaries, grid, is_median=True),
-            x_label=TIME_LABEL,
-            y_label=ERROR_LABEL,
-            x_scale="log",
-            y_limits=error_limits(np.stack([edge for s in summaries for edge in (s.q25, s.q75)])),
+        time_figure(
+            arms,
+            found,
+            grid,
+            name=f"{key}-median",
+            caption=f"Best validation error so far: median over {n_seeds} seeds and quartiles.",
+            alt=f"Median validation error over simulated time: {titles}.",
+            y_limits=error_limits(np.stack([edge for s in found for edge in (s.q25, s.q75)])),
+            is_median=True,
         ),
-    )
+    ]
 
 
 def _rank_figure(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str) -> Figure:
-    found = mean_ranks(values)
+    curves = [
+        Curve(title=arm.title, x=grid, y=row, number=number)
+        for number, (arm, row) in enumerate(zip(arms, mean_ranks(values), strict=True))
+    ]
+    limits = (len(arms) + 0.2, 0.8)
     return Figure(
         name=f"{key}-ranks",
-        caption="Mean rank over seeds (1 is best). An arm without a result ranks last; arms with equal errors share.",
-        alt=f"Mean ranks of {', '.join(arm.title for arm in arms)} over simulated time.",
-        drawing=draw_curves(
-            [
-                Curve(title=arm.title, x=grid, y=row, number=number)
-                for number, (arm, row) in enumerate(zip(arms, found, strict=True))
-            ],
-            x_label=TIME_LABEL,
-            y_label="mean rank",
-            x_scale="log",
-            y_limits=(len(arms) + 0.2, 0.8),
-        ),
+        caption="Mean rank over seeds (1 is best). Ties share their mean rank; an arm without a result ranks last.",
+        alt=f"Mean ranks over simulated time: {', '.join(arm.title for arm in arms)}.",
+        drawing=draw_curves(curves, x_label=TIME_LABEL, y_label="mean rank", x_scale="log", y_limits=limits),
     )
 
 
 def _comparison(arms: Sequence[Arm], final: Floats, *, key: str) -> list[Block]:
-    found = compare(final)
-    titles = [arm.title for arm in arms]
-    significant = sum(pair.p_holm < found.alpha for pair in found.pairs)
-    figure = Figure(
-        name=f"{key}-difference",
-        caption=f"Critical differences at the end: arms under one bar do not differ (Wilcoxon signed-rank tests on "
-        f"{found.n_blocks} seeds, Holm's correction, {found.alpha:g}); {significant} of {len(found.pairs)} pairs do.",
-        alt="Mean ranks on a line: "
-        + ", ".join(f"{titles[i]} {found.mean_ranks[i]:.2f}" for i in np.argsort(found.mean_ranks)),
-        drawing=draw_comparison(found, titles, numbers=range(len(arms))),
-    )
     table = Table(
-        caption="p-values of all pairs, as they are and after Holm's correction",
-        columns=("one", "other", "p", "p (Holm)"),
-        rows=tuple((titles[p.one], titles[p.other], f"{p.p:.2g}", f"{p.p_holm:.2g}") for p in found.pairs),
+        caption="Wilcoxon's signed-rank test of the final validation error, for all pairs of arms",
+        columns=("arm", "other arm", "p-value", "p-value (Holm)"),
+        rows=tuple(
+            (arms[pair.one].title, arms[pair.other].title, f"{pair.p:.2g}", f"{pair.p_holm:.2g}")
+            for pair in compare(final).pairs
+        ),
         n_labels=2,
         is_folded=True,
     )
-    return [figure, table]
+    return [difference_figure(arms, final, what="validation error", name=f"{key}-difference"), table]
 
 
 def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequence[int], final: Floats) -> Table:
     rows = []
     for arm, values in zip(arms, final, strict=True):
         known = values[np.isfinite(values)]
-        cells = results.of(task, arm, seeds)
-        if not known.size:
-            rows.append((arm.title, *("–",) * 5, f"0/{len(values)}", _mean_text([c.n_trials for c in cells])))
-            continue
-        found = summarize(known)
-        low_high = bootstrap_interval(known, lambda picks: picks.mean(axis=1))
-        test = test_errors(results, task, arm, seeds)
-        test = test[np.isfinite(test)]
-        tested = summarize(test) if test.size else None
-        rows.append(
-            (
-                arm.title,
-                f"{found.mean:.2f} ± {number_text(float(found.se))}",
-                f"{low_high.low:.2f} to {low_high.high:.2f}",
+        counts = [result.n_trials for result in results.of(task, arm, seeds)]
+        numbers: tuple[str, ...] = ("–",) * 5
+        if known.size:
+            found = summarize(known)
+            mean = bootstrap_interval(known, lambda picks: picks.mean(axis=1))
+            test = test_errors(results, task, arm, seeds)
+            test = test[np.isfinite(test)]
+            numbers = (
+                estimate_text(found),
+                f"{mean.low:.2f} to {mean.high:.2f}",
                 number_text(float(found.median)),
                 f"{found.q25:.2f} to {found.q75:.2f}",
-                f"{tested.mean:.2f} ± {number_text(float(tested.se))}" if tested else "–",
-                f"{known.size}/{len(values)}",
-                _mean_text([cell.n_trials for cell in cells]),
+                estimate_text(summarize(test)) if test.size else "–",
             )
-        )
+        n_trials = f"{np.mean(counts):.0f}" if counts else "–"
+        rows.append((arm.title, *numbers, f"{known.size}/{len(values)}", n_trials))
     return Table(
-        caption="At the end of the budget: error in %, mean ± standard error over seeds; the test error is that of the "
-        "incumbent by validation, and no optimiser has seen it",
-        columns=("", "validation", "95 % interval", "median", "quartiles", "test", "seeds", "trials"),
+        caption="Errors of the incumbent at the end of the budget: mean ± standard error over seeds. The incumbent is "
+        "selected by validation error at the highest fidelity; no optimiser sees its test error",
+        columns=(
+            *("arm", "validation error (%)", "95 % interval of the mean", "median", "quartiles"),
+            *("test error (%)", "seeds with a result", "mean number of trials"),
+        ),
         rows=tuple(rows),
     )
-
-
-def _mean_text(counts: Sequence[int]) -> str:
-    return f"{np.mean(counts):.0f}" if counts else "–"

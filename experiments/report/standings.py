@@ -1,4 +1,4 @@
-"""The leaderboard of a study: who has the best networks in the end, asked again from the release."""
+"""The leaderboard of a study: the final incumbents, recomputed from the release."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
-from experiments.analysis.summaries import summarize
-from experiments.report.results import CellResult, Results
-from experiments.report.single import number_text, test_errors
+from experiments.report.results import RepetitionResult, Results
+from experiments.report.single import estimate_text, test_errors
 from experiments.studies.study import Arm
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import summarize
 from jahs.errors import CorruptFile
 from jahs.queries.benchmark import Benchmark
 from workshop.pages.document import Block, Section, Table, Text
@@ -22,15 +22,15 @@ _RELATIVE: Final = 1e-5
 
 
 def leaderboard_section(results: Results) -> Section:
-    """A table for each task; every incumbent's accuracy is asked again, and must be the one in its log.
+    """Return a table for each task. The accuracy of every incumbent must equal the one in its log.
 
     Raises:
-        CorruptFile: a log says something else than its release.
+        CorruptFile: a log contradicts its release.
     """
     blocks: list[Block] = [
         Text(
-            text="Recomputed from the logs: every final incumbent was asked again from the release, and is what its "
-            "log says. python -m experiments.leaderboard checks every trial, and takes other people's logs as well."
+            text="The errors of all final incumbents were queried again from the release and match the logs. "
+            "`jahs leaderboard` checks every trial, also of other people's logs."
         )
     ]
     for task in results.tasks:
@@ -38,9 +38,9 @@ def leaderboard_section(results: Results) -> Section:
         rows = sorted(found, key=lambda row: row[0])
         blocks.append(
             Table(
-                caption=f"{task}: error of the final incumbents in %, mean ± standard error over seeds",
-                columns=("", "arm", "", "validation", "test", "seeds"),
-                rows=tuple((str(place), *cells) for place, (_, cells) in enumerate(rows, start=1)),
+                caption=f"{task}: errors of final incumbents, mean ± standard error over seeds; ranked by validation",
+                columns=("place", "arm", "optimiser", "validation error (%)", "test error (%)", "seeds with a result"),
+                rows=tuple((str(place), *texts) for place, (_, texts) in enumerate(rows, start=1)),
                 n_labels=3,
             )
         )
@@ -51,23 +51,23 @@ def _row(results: Results, task: str, arm: Arm) -> tuple[float, tuple[str, ...]]
     found = [result for result in results.of(task, arm) if result.configs]
     if not found:
         return None
-    seeds = [result.cell.seed for result in found]
+    seeds = [result.repetition.seed for result in found]
     said = np.array([result.incumbents.values[-1] for result in found])
     _check(said, _asked(results.bench[task], found, is_noisy=results.study.noise == "seeded"), task, arm, seeds)
     valid, test = summarize(said), summarize(test_errors(results, task, arm, seeds))
-    cells = (
+    texts = (
         f"{arm.chapter}: {arm.title}" if arm.chapter else arm.title,
         arm.optimizer,
-        f"{valid.mean:.3f} ± {number_text(float(valid.se), 3)}",
-        f"{test.mean:.3f} ± {number_text(float(test.se), 3)}",
+        estimate_text(valid, 3),
+        estimate_text(test, 3),
         f"{len(found)}/{len(results.of(task, arm))}",
     )
-    return float(valid.mean), cells
+    return float(valid.mean), texts
 
 
-def _asked(bench: Benchmark, found: Sequence[CellResult], *, is_noisy: bool) -> Floats:
+def _asked(bench: Benchmark, found: Sequence[RepetitionResult], *, is_noisy: bool) -> Floats:
     configs = [result.configs[-1] for result in found]
-    seeds = np.array([result.cell.seed for result in found]) if is_noisy else None
+    seeds = np.array([result.repetition.seed for result in found]) if is_noisy else None
     return np.asarray(100.0 - bench.query_many(configs, seed=seeds, metrics=("valid_acc",))["valid_acc"])
 
 
@@ -76,6 +76,6 @@ def _check(said: Floats, asked: Floats, task: str, arm: Arm, seeds: Sequence[int
     if wrong.size:
         i = int(wrong[0])
         raise CorruptFile(
-            f"{task}/{arm.name}/seed-{seeds[i]:04d}.jsonl says {said[i]} % validation error for its incumbent, but the "
-            f"release answers {asked[i]} %; {wrong.size} logs of this arm do not match their release"
+            f"{task}/{arm.name}/seed-{seeds[i]:04d}.jsonl has an incumbent with {said[i]} % validation error, but the "
+            f"release has {asked[i]} %; {wrong.size} logs of this arm do not match their release"
         )

@@ -1,4 +1,4 @@
-"""The page of the study `truth`: the same optimisers in both worlds, and how far the two tell the same story."""
+"""The page of the study `truth`: agreement of optimisers' curves and order between the two worlds."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.logs import Floats
 from experiments.analysis.ranks import rank_agreement
-from experiments.analysis.steps import on_grid
-from experiments.analysis.summaries import Interval, summarize
 from experiments.report.results import Results
 from experiments.report.single import (
-    ERROR_LABEL,
     TIME_LABEL,
-    arm_curves,
     error_limits,
+    estimate_text,
     no_common_seed,
     number_text,
+    time_figure,
     time_grid,
 )
 from experiments.studies.study import Arm
 from experiments.worlds import METRIC_NAMES, read_worlds, worlds_path
+from jahs.comparison.logs import Floats
+from jahs.comparison.steps import on_grid
+from jahs.comparison.summaries import Interval, summarize
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 
@@ -33,16 +33,17 @@ _N_RESAMPLES: Final = 300
 
 
 def truth_sections(results: Results) -> tuple[Section, ...]:
-    """A section for each task."""
+    """Return a section for each task."""
     return tuple(
-        Section(title=f"Both worlds on {task}", blocks=tuple(_blocks(results, task))) for task in results.tasks
+        Section(title=f"Recorded trainings and surrogate on {task}", blocks=tuple(_blocks(results, task)))
+        for task in results.tasks
     )
 
 
 def _blocks(results: Results, task: str) -> list[Block]:
     pairs = _pairs(results, task)
     if len(pairs) < 2:
-        return [Text(text="Fewer than two optimisers have finished seeds in both worlds.")]
+        return [Text(text="Fewer than two optimisers have finished a seed in both worlds.")]
     arms = {"table": [one for one, _ in pairs], "left_out": [other for _, other in pairs]}
     seeds = results.seeds(task, [*arms["table"], *arms["left_out"]])
     if not seeds:
@@ -67,7 +68,7 @@ def _blocks(results: Results, task: str) -> list[Block]:
 
 
 def _pairs(results: Results, task: str) -> list[tuple[Arm, Arm]]:
-    """Arms that differ in nothing but their world, in the order of the study."""
+    """Return pairs of arms that differ in their world only, in the order of the study."""
     by_key: dict[tuple[str, str], dict[str, Arm]] = {}
     for arm in results.arms:
         if results.of(task, arm):
@@ -77,37 +78,33 @@ def _pairs(results: Results, task: str) -> list[tuple[Arm, Arm]]:
 
 def _answer(tau: Interval, chance: Interval | None, n_arms: int, n_seeds: int) -> str:
     text = (
-        f"The final order of {n_arms} optimisers agrees with Kendall's τ = {tau.value:.2f} "
-        f"({tau.low:.2f} to {tau.high:.2f}, 95 % bootstrap interval over {n_seeds} seeds, the same in both worlds)."
+        f"The final orders of {n_arms} optimisers on recorded trainings and on the surrogate agree with Kendall's τ = "
+        f"{tau.value:.2f} ({tau.low:.2f} to {tau.high:.2f}, 95 % bootstrap interval over {n_seeds} paired seeds)."
     )
     if chance is not None:
         text += (
-            f" How far chance alone moves the order: two halves of the recorded world, of {n_seeds // 2} and "
-            f"{n_seeds - n_seeds // 2} other seeds, agree with τ = {chance.value:.2f} ({chance.low:.2f} to "
-            f"{chance.high:.2f})."
+            f" For comparison, two disjoint sets of {n_seeds // 2} and {n_seeds - n_seeds // 2} seeds on recorded "
+            f"trainings agree with τ = {chance.value:.2f} ({chance.low:.2f} to {chance.high:.2f})."
         )
     return text
 
 
 def _curves(arms: Sequence[Arm], values: Floats, everything: Sequence[Floats], grid: Floats, *, key: str) -> Figure:
     means = np.concatenate([found.mean(axis=1) for found in everything])
-    return Figure(
+    return time_figure(
+        arms,
+        [summarize(of_arm) for of_arm in values],
+        grid,
         name=key.replace("_", "-"),
-        caption=f"{arms[0].chapter[0].upper()}{arms[0].chapter[1:]}: mean of the best validation error so far, and its "
+        caption=f"{arms[0].chapter[0].upper()}{arms[0].chapter[1:]}: best validation error so far, mean over seeds and "
         "standard error. Both worlds have the same axes.",
-        alt=f"Mean validation error over simulated time in the world of the {arms[0].chapter}.",
-        drawing=draw_curves(
-            arm_curves(arms, [summarize(of_arm) for of_arm in values], grid),
-            x_label=TIME_LABEL,
-            y_label=ERROR_LABEL,
-            x_scale="log",
-            y_limits=error_limits(means),
-        ),
+        alt=f"Mean validation error over simulated time: {arms[0].chapter}.",
+        y_limits=error_limits(means),
     )
 
 
 def _agreement_figure(task: str, values: dict[str, Floats], grid: Floats) -> Figure:
-    """Rank agreement from the first time at which every seed of every arm has a result in both worlds."""
+    """Return rank agreement over time, from the time at which every seed of every arm has a result in both worlds."""
     known = np.all([~np.isnan(found).any(axis=(0, 1)) for found in values.values()], axis=0)
     at = np.flatnonzero(known)
     at = at[np.unique(np.linspace(0, len(at) - 1, _N_TIMES).round().astype(int))] if len(at) else at
@@ -121,11 +118,9 @@ def _agreement_figure(task: str, values: dict[str, Floats], grid: Floats) -> Fig
     curve = Curve(title="Kendall's τ", x=grid[at], y=middle, low=low, high=high, is_step=False, has_markers=True)
     return Figure(
         name=f"{task}-agreement".replace("_", "-"),
-        caption="Agreement of the optimisers' order in the two worlds over time, with 95 % bootstrap intervals.",
-        alt="Kendall's tau between the two worlds' orders over simulated time.",
-        drawing=draw_curves(
-            [curve], x_label=TIME_LABEL, y_label="Kendall's τ of the orders", x_scale="log", y_limits=(-1.05, 1.05)
-        ),
+        caption="Agreement of the optimisers' orders in the two worlds over time, with 95 % bootstrap intervals.",
+        alt="Kendall's tau between the orders in the two worlds over simulated time.",
+        drawing=draw_curves([curve], x_label=TIME_LABEL, y_label="Kendall's τ", x_scale="log", y_limits=(-1.05, 1.05)),
     )
 
 
@@ -139,16 +134,20 @@ def _table(arms: Sequence[Arm], final: dict[str, Floats], values: dict[str, Floa
         rows.append(
             (
                 arm.title,
-                f"{one.mean:.2f} ± {number_text(float(one.se))}",
+                estimate_text(one),
                 f"{order['table'][i]}",
-                f"{other.mean:.2f} ± {number_text(float(other.se))}",
+                estimate_text(other),
                 f"{order['left_out'][i]}",
                 number_text(float(np.nanmean(apart)) if np.isfinite(apart).any() else np.nan),
             )
         )
     return Table(
-        caption="Final validation error in % and place in each world, and the mean distance of the two mean curves",
-        columns=("", "recorded", "place", "surrogate", "place", "distance of curves"),
+        caption="Final validation error in each world, mean ± standard error over seeds, and the mean absolute "
+        "difference between the mean curves",
+        columns=(
+            *("optimiser", "recorded trainings: error (%)", "rank", "surrogate: error (%)", "rank"),
+            "difference between curves (percentage points)",
+        ),
         rows=tuple(rows),
     )
 
@@ -161,8 +160,8 @@ def _quality_table(results: Results, task: str) -> Table:
     worlds = read_worlds(worlds_path(results.folder.path, task), task)
     rows = tuple((name, *(f"{x:.3f}" for x in worlds.agreement(name))) for name in METRIC_NAMES)
     return Table(
-        caption=f"How well {worlds.n_folds} folds' surrogates answer at the last epoch for the {len(worlds.X)} "
-        "recorded configs that they never saw",
+        caption=f"Quality of the surrogates at the last epoch on held-out configs ({worlds.n_folds}-fold "
+        f"cross-validation over {len(worlds.X)} recorded configs)",
         columns=("metric", "Kendall's τ", "R²"),
         rows=rows,
     )

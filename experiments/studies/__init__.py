@@ -1,4 +1,4 @@
-"""The studies: frozen declarations of optimisers, views, tasks, seeds and budgets."""
+"""The studies: declarations of optimisers, views, tasks, seeds and budgets."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,23 +8,23 @@ from experiments.studies.baselines import BASELINES
 from experiments.studies.fidelity import FIDELITY
 from experiments.studies.joint import JOINT
 from experiments.studies.multiobjective import MULTIOBJECTIVE
-from experiments.studies.study import Arm, Cell, Study, ViewChoice
+from experiments.studies.study import Arm, Repetition, Study, ViewChoice
 from experiments.studies.truth import TRUTH
 from jahs.errors import UnknownName
 
-__all__ = ["STUDIES", "Arm", "Cell", "Study", "ViewChoice", "find_study"]
+__all__ = ["STUDIES", "Arm", "Repetition", "Study", "ViewChoice", "find_study"]
 
 STUDIES: Final[Mapping[str, Study]] = MappingProxyType(
     {study.name: study for study in (JOINT, FIDELITY, MULTIOBJECTIVE, BASELINES, TRUTH)}
 )
-"""Every study by its name."""
+"""Every study by name."""
 
 
 def find_study(name: str) -> Study:
     """Return the study of this name.
 
     Raises:
-        UnknownName: there is none; lists those that there are.
+        UnknownName: there is no such study; lists the studies.
     """
     if name in STUDIES:
         return STUDIES[name]

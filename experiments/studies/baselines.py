@@ -1,63 +1,52 @@
-"""The protocol of NAS-Bench-101: many rollouts, test regret after selection on validation, and robustness."""
+"""The study `baselines`: many rollouts, test regret and robustness, by the protocol of NAS-Bench-101."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from experiments.studies.study import Arm, Study
+from experiments.optimizers import OPTIMIZERS
+from experiments.studies.study import Study, arm_of
 
 __all__ = ["BASELINES"]
 
 _OPTIMIZERS: Final = (
-    ("random_search", "random search"),
-    ("local_search", "local search"),
-    ("regularized_evolution", "regularized evolution"),
-    ("evolution", "non-regularized evolution"),
-    ("reinforce", "REINFORCE"),
-    ("successive_halving", "successive halving"),
-    ("hyperband", "Hyperband"),
-    ("asha", "ASHA"),
+    *("random_search", "local_search", "regularized_evolution", "evolution", "reinforce"),
+    *("successive_halving", "hyperband", "asha"),
 )
 
-_SENSITIVITY: Final[tuple[tuple[str, str, str, tuple[Any, ...]], ...]] = (
-    ("regularized_evolution", "regularized evolution", "population_size", (10, 20, 50)),
-    ("regularized_evolution", "regularized evolution", "tournament_size", (2, 5, 10)),
-    ("successive_halving", "successive halving", "eta", (2.0, 3.0, 4.0)),
-    ("local_search", "local search", "n_initial", (1, 10, 50)),
-    ("hyperband", "Hyperband", "eta", (2.0, 3.0, 4.0)),
-    ("reinforce", "REINFORCE", "learning_rate", (0.1, 0.3, 0.9)),
+_SENSITIVITY: Final[tuple[tuple[str, str, tuple[Any, ...]], ...]] = (
+    ("regularized_evolution", "population_size", (10, 20, 50)),
+    ("regularized_evolution", "tournament_size", (2, 5, 10)),
+    ("successive_halving", "eta", (2.0, 3.0, 4.0)),
+    ("local_search", "n_initial", (1, 10, 50)),
+    ("hyperband", "eta", (2.0, 3.0, 4.0)),
+    ("reinforce", "learning_rate", (0.1, 0.3, 0.9)),
 )
-"""Optimiser, title, name of the setting and its values."""
+"""Optimiser, name of the setting, and its values."""
 
 BASELINES: Final = Study(
     name="baselines",
-    title="Baselines, many times over",
-    question="Which optimiser is good, which one is good every time, and what do its settings change?",
+    title="Baselines over many rollouts",
+    question="Which optimisers are good, which are robust, and how much do their settings matter?",
     protocol=(
-        "As in NAS-Bench-101: the incumbent is chosen by validation, its regret is the best mean test accuracy that is "
-        "known minus its own, and an optimiser never sees a test accuracy. Every rollout draws its own training noise."
+        "As in NAS-Bench-101: the incumbent is selected by validation accuracy, and its test regret is the best known "
+        "mean test accuracy minus its own. Optimisers never see a test accuracy. Every rollout draws its own training "
+        "noise."
     ),
     n_seeds=500,
     noise="seeded",
     arms=(
+        *(arm_of(optimizer, chapter="optimisers") for optimizer in _OPTIMIZERS),
         *(
-            Arm(
-                name=optimizer,
-                title=title,
-                optimizer=optimizer,
-                chapter="optimisers",
-            )
-            for optimizer, title in _OPTIMIZERS
-        ),
-        *(
-            Arm(
-                name=f"{optimizer}-{setting.replace('_', '-')}-{value}",
+            arm_of(
+                optimizer,
+                setting.replace("_", "-"),
+                str(value),
                 title=f"{setting}={value}",
-                optimizer=optimizer,
                 settings=((setting, value),),
-                chapter=f"{title}: {setting}",
+                chapter=f"{OPTIMIZERS[optimizer].title}: {setting}",
             )
-            for optimizer, title, setting, values in _SENSITIVITY
+            for optimizer, setting, values in _SENSITIVITY
             for value in values
         ),
     ),

@@ -1,10 +1,11 @@
-"""Which fidelity is worth spending less of? Black-box search against multi-fidelity search, one by one and together."""
+"""The study `fidelity`: black-box search against multi-fidelity search, for each fidelity and for all together."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from experiments.studies.study import Arm, Study, ViewChoice
+from experiments.optimizers import OPTIMIZERS
+from experiments.studies.study import Study, ViewChoice, arm_of
 
 __all__ = ["FIDELITY", "FIDELITY_VIEWS"]
 
@@ -15,33 +16,28 @@ FIDELITY_VIEWS: Final = (
     ("Resolution", "Resolution", ("Resolution",)),
     ("diagonal", "all four, diagonal", ("epoch", "N", "W", "Resolution")),
 )
-"""Name, title and fidelities of each view. Those of N, W and Resolution alone train for every epoch."""
-
-_OPTIMIZERS: Final = (
-    ("successive_halving", "successive halving"),
-    ("hyperband", "Hyperband"),
-)
+"""Name, title and fidelities of each view. Without the epoch as a fidelity, trainings run to the last epoch."""
 
 FIDELITY: Final = Study(
     name="fidelity",
     title="Black-box against multi-fidelity search",
     question="Which fidelity, alone or together with the others, finds good networks sooner?",
     protocol=(
-        "Only results at the highest value of every fidelity may become incumbents. A network that is trained further "
-        "costs the difference of its cumulative runtimes; a network of another size is another network and is trained "
-        "from its first epoch. (JAHS-Bench-201 subtracts the cost of the smaller network on the diagonal, too.)"
+        "Only results at the highest value of every fidelity can become incumbents. Continuing a training costs the "
+        "difference of its cumulative runtimes. A network of another size is a different network and is trained from "
+        "the first epoch. (On the diagonal, JAHS-Bench-201 subtracts the cost of the smaller network as well.)"
     ),
     arms=(
-        Arm(name="random_search", title="random search", optimizer="random_search", chapter="black box"),
+        arm_of("random_search", chapter="black box"),
         *(
-            Arm(
-                name=f"{optimizer}-{view}",
-                title=f"{title}, {view_title}",
-                optimizer=optimizer,
+            arm_of(
+                optimizer,
+                view,
+                title=f"{(chapter := OPTIMIZERS[optimizer].title)}, {view_title}",
                 view=ViewChoice(fidelities=fidelities),
-                chapter=title,
+                chapter=chapter,
             )
-            for optimizer, title in _OPTIMIZERS
+            for optimizer in ("successive_halving", "hyperband")
             for view, view_title, fidelities in FIDELITY_VIEWS
         ),
     ),

@@ -1,10 +1,10 @@
-"""Trade-offs between accuracy and cost, measured with reference points that no method can move."""
+"""The study `multiobjective`: trade-offs between accuracy and cost, with reference points frozen in the release."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from experiments.studies.study import Arm, Family, Study, ViewChoice
+from experiments.studies.study import Study, ViewChoice, arm_of
 
 __all__ = ["COMBINATIONS", "MULTIOBJECTIVE"]
 
@@ -15,37 +15,24 @@ COMBINATIONS: Final = (
     ("valid_acc", "runtime"),
 )
 
-_EVERYTHING: Final = ViewChoice(search="sizes")
-
-_OPTIMIZERS: Final[tuple[tuple[str, str, Family], ...]] = (
-    ("random_search", "random search", "model-free"),
-    ("nsga2", "NSGA-II", "model-free"),
-    ("hyperband", "Hyperband", "model-free"),
-    ("asha", "ASHA", "model-free"),
-    ("optuna_tpe", "TPE (Optuna)", "model-based"),
-)
+_OPTIMIZERS: Final = ("random_search", "nsga2", "hyperband", "asha", "optuna_tpe")
 
 MULTIOBJECTIVE: Final = Study(
     name="multiobjective",
     title="Accuracy against cost",
-    question="Which optimiser finds the trade-offs between accuracy and latency, multiply-adds, parameters or runtime?",
+    question="Which optimisers find the trade-offs of accuracy with latency, multiply-adds, parameters and runtime?",
     protocol=(
-        "Hypervolume and IGD+ of everything that was evaluated at the highest fidelity, with the reference points and "
-        "fronts that are frozen in the release. (JAHS-Bench-201 takes the worst values of each method's own runs, so "
-        "that its numbers cannot be compared.) N, W and Resolution are searched: they decide about the cost."
+        "Hypervolume and IGD+ of all evaluations at the highest fidelity, with the reference points and fronts that "
+        "are frozen in the release. (JAHS-Bench-201 uses the worst values of each method's own runs as the reference "
+        "point, so its numbers are not comparable between methods.) N, W and Resolution are searched, because they "
+        "determine most of the cost."
     ),
     combinations=COMBINATIONS,
     arms=tuple(
-        Arm(
-            name=f"{optimizer}-{names[1].replace('_', '-')}",
-            title=title,
-            optimizer=optimizer,
-            view=_EVERYTHING,
-            objectives=names,
-            family=family,
-            chapter=names[1],
+        arm_of(
+            optimizer, names[1].replace("_", "-"), view=ViewChoice(search="sizes"), objectives=names, chapter=names[1]
         )
         for names in COMBINATIONS
-        for optimizer, title, family in _OPTIMIZERS
+        for optimizer in _OPTIMIZERS
     ),
 )

@@ -39,7 +39,7 @@ def make_space(space: Space, *, seed: int | None = None) -> Any:
 
 
 def to_config(configuration: Mapping[str, object], space: Space) -> Config:
-    """Return the config, as builtins, that a `Configuration` of `make_space(space)` stands for.
+    """Return the config, as builtins, for a `Configuration` of `make_space(space)`.
 
     Raises:
         InvalidConfig: one line for every fault.

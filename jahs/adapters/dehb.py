@@ -58,10 +58,8 @@ def make_objective(
 
     Args:
         bench: a benchmark or a view.
-        metric: what to optimise; told as minimised.
-        constraints: at most for a metric that is minimised, at least for one that is maximised.
-        worst: in the metric's unit, see `jahs.adapters.evaluating.make_evaluator`.
-        seed: which draw of the training noise; None is the mean.
+        metric: what to optimise; DEHB sees it as minimised.
+        constraints, worst, seed: as in `jahs.adapters.evaluating.make_evaluator`.
 
     Raises:
         InvalidArgument, UnknownName: the arguments have faults.
@@ -73,7 +71,6 @@ def make_objective(
     def evaluate(config: Any, fidelity: float | None = None, **_: object) -> dict[str, Any]:
         found = evaluator.evaluate(dict(config), budget=fidelity)
         (fitness,) = found.penalised.values()
-        info = {"metrics": dict(found.metrics), "violations": dict(found.violations)}
-        return {"fitness": fitness, "cost": found.cost, "info": info}
+        return {"fitness": fitness, "cost": found.cost, "info": found.info}
 
     return evaluate

@@ -1,4 +1,4 @@
-"""What a tool is told about a config: objectives, constraints and cost, at the budget that it asked for.
+"""What a tool learns about a config: objectives, constraints and cost, at the budget that it asked for.
 
 Every tool means something else by "minimise this". Here it is said once: which metrics, in which direction, what must
 hold, how much may be spent. Each adapter turns an `Evaluator` into its tool's own form.
@@ -25,7 +25,7 @@ __all__ = ["Evaluation", "Evaluator", "elapsed_times", "make_evaluator", "object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What one evaluation told.
+    """The result of one evaluation.
 
     Attributes:
         config: all 14 keys, builtins.
@@ -44,6 +44,11 @@ class Evaluation:
     violations: Mapping[str, float]
     penalised: Mapping[str, float]
     cost: float
+
+    @property
+    def info(self) -> dict[str, dict[str, float]]:
+        """The metrics and violations, for tools that keep facts beside their objectives."""
+        return {"metrics": dict(self.metrics), "violations": dict(self.violations)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,14 +155,14 @@ def make_evaluator(
         metrics: what to optimise, one or several, each in its own direction.
         constraints: bounds by metric: at most for a metric that is minimised, at least for one that is maximised.
         worst: for tools that know no constraints: by metric, in its unit, a value that no config that keeps the
-            constraints is worse than. One that breaks them is told to be worse than that. The default is the metric's
-            own bound; one without a bound, such as the latency, needs a value here.
+            constraints is worse than. One that breaks them gets a worse value. The default is the metric's own bound;
+            one without a bound, such as the latency, needs a value here.
         seed: which draw of the training noise; None is the mean.
         knows_constraints: whether the tool does.
 
     Raises:
-        UnknownName: there is no such metric.
-        InvalidArgument: a metric is named twice or none is, a number is not finite, or a value for `worst` is missing.
+        UnknownName: a metric does not exist.
+        InvalidArgument: a metric is named twice, none is named, a number is not finite, or `worst` lacks a value.
     """
     view = as_view(bench)
     objectives = read_objectives([metrics] if isinstance(metrics, str) else metrics, known=view.metrics)
@@ -182,7 +187,7 @@ def elapsed_times(steps: Iterable[Evaluation]) -> list[float]:
     """Return the simulated seconds until each of the ascending steps in which one config is trained.
 
     The same network goes on where it was. A larger one begins at its first epoch, as in `jahs.simulate`, and what the
-    smaller ones have cost before it is spent all the same.
+    smaller ones have cost before it stays spent.
     """
     spent: dict[tuple[float, ...], float] = {}
     times = []

@@ -6,7 +6,8 @@
     neps.run(jahs_neps.make_objective(bench), space, root_directory=..., optimizer="hyperband", ...)
 
 NePS minimises: `valid_acc` is seen as `valid_error`. It knows no constraints: a config that breaks one is given a value
-that is worse than any that keeps them. It takes no seed; `Chance` is for that.
+that is worse than any that keeps them. It takes no seed; `Chance` is for that. What `from_config` returns is what
+`neps.import_trials` and `AskAndTell.tell_custom` take.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from jahs.adapters.budgets import Budgets, as_view
 from jahs.adapters.chance import Chance as GlobalChance
 from jahs.adapters.evaluating import make_evaluator
 from jahs.adapters.importing import import_tool
+from jahs.adapters.values import from_config
 from jahs.queries.queryable import Queryable
 from jahs.simulate.visible import Visible
 from jahs.spaces.configs import Config
@@ -45,7 +47,7 @@ def make_space(
     prior: Mapping[str, object] | None = None,
     confidence: Confidence = "medium",
 ) -> Any:
-    """Return a `neps.PipelineSpace` of what `space` searches and that has a choice; categorical where it is no float.
+    """Return a `neps.PipelineSpace` of what `space` searches and that has a choice; categorical unless it is a float.
 
     Args:
         space: which keys are searched.
@@ -90,21 +92,12 @@ def split_budget(params: Mapping[str, object], space: Space) -> tuple[dict[str, 
 
 
 def to_config(params: Mapping[str, object], space: Space) -> Config:
-    """Return the config, as builtins, that a NePS config stands for; its fidelity is left out.
+    """Return the config, as builtins, of a NePS config; its fidelity is left out.
 
     Raises:
         InvalidConfig: one line for every fault.
     """
     return values.to_config(split_budget(params, space)[0], space)
-
-
-def from_config(config: Mapping[str, object], space: Space) -> dict[str, Value]:
-    """Return the parameters of `config`, as `neps.import_trials` and `AskAndTell.tell_custom` take them.
-
-    Raises:
-        InvalidConfig: the config is not in `space`.
-    """
-    return values.from_config(config, space)
 
 
 def make_objective(
@@ -117,17 +110,15 @@ def make_objective(
 ) -> Callable[..., dict[str, Any]]:
     """Return a function for `neps.run`: of the parameters and the directories that NePS hands over.
 
-    It tells the objective (a list of several), the cost in simulated seconds and, in `info_dict`, the metrics. A config
-    that goes on from a smaller budget costs the difference, if it is the same network (the same N, W and Resolution):
+    It returns the objective (a list of several), the cost in simulated seconds and, in `info_dict`, the metrics. A
+    config that goes on from a smaller budget costs the difference, if it is the same network (N, W and Resolution):
     what was spent is kept in the trial's directory. Called with parameters alone, as for `AskAndTell`, it costs the
     whole.
 
     Args:
         bench: a benchmark or a view.
-        metrics: one, or several; each is told as minimised.
-        constraints: at most for a metric that is minimised, at least for one that is maximised.
-        worst: in the metrics' units, see `jahs.adapters.evaluating.make_evaluator`.
-        seed: which draw of the training noise; None is the mean.
+        metrics: one, or several; NePS sees each as minimised.
+        constraints, worst, seed: as in `jahs.adapters.evaluating.make_evaluator`.
 
     Raises:
         InvalidArgument, UnknownName: the arguments have faults.
@@ -139,8 +130,7 @@ def make_objective(
     ) -> dict[str, Any]:
         read, budget = split_budget(params, bench.space)
         found = evaluator.evaluate(read, budget=budget)
-        told = list(found.penalised.values())
-        info = {"metrics": dict(found.metrics), "violations": dict(found.violations)}
+        objectives = list(found.penalised.values())
         if pipeline_directory is not None:
             facts = {"cost": found.cost, "fidelity": dict(found.fidelity)}
             (Path(pipeline_directory) / _SPENT).write_text(json.dumps(facts), encoding="utf-8")
@@ -149,9 +139,9 @@ def make_objective(
             before = json.loads((Path(previous_pipeline_directory) / _SPENT).read_text(encoding="utf-8"))
             spent = before["cost"] if _is_taken_up(before["fidelity"], found.fidelity) else 0.0
         return {
-            "objective_to_minimize": told if len(told) > 1 else told[0],
+            "objective_to_minimize": objectives if len(objectives) > 1 else objectives[0],
             "cost": found.cost - spent,
-            "info_dict": info,
+            "info_dict": found.info,
         }
 
     return evaluate

@@ -6,7 +6,8 @@
     study.optimize(jahs_optuna.make_objective(bench, "valid_acc"), n_trials=20)
     jahs_optuna.to_config(study.best_params, bench.space)
 
-Values are metrics in their own units and directions: a study maximises the accuracy.
+Values are metrics in their own units and directions: a study maximises the accuracy. What `from_config` returns is what
+`study.enqueue_trial` and `create_trial` take.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from typing import Any, cast
 from jahs.adapters import values
 from jahs.adapters.evaluating import Evaluation, Evaluator, elapsed_times, make_evaluator
 from jahs.adapters.importing import import_tool
+from jahs.adapters.values import from_config, to_config
 from jahs.errors import InvalidArgument
 from jahs.queries.queryable import Queryable
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import Parameter, Value, is_number, show
+from jahs.spaces.parameters import Parameter, is_number, show
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import metric
 
@@ -38,24 +40,6 @@ def make_space(space: Space) -> dict[str, Any]:
     """
     tool = import_tool("optuna.distributions", needs="optuna")
     return {name: _distribution(tool, parameter) for name, parameter in values.shown_parameters(space).items()}
-
-
-def to_config(params: Mapping[str, object], space: Space) -> Config:
-    """Return the config, as builtins, that a trial's `params` stand for.
-
-    Raises:
-        InvalidConfig: one line for every fault.
-    """
-    return values.to_config(params, space)
-
-
-def from_config(config: Mapping[str, object], space: Space) -> dict[str, Value]:
-    """Return the params of `config`, as `study.enqueue_trial` and `create_trial` take them.
-
-    Raises:
-        InvalidConfig: the config is not in `space`.
-    """
-    return values.from_config(config, space)
 
 
 def directions(metrics: str | Iterable[str]) -> list[str]:
@@ -79,7 +63,7 @@ def suggest(trial: Any, space: Space) -> Config:
             params[name] = trial.suggest_int(name, parameter.choices[0], parameter.choices[-1], step=step)
         else:
             params[name] = trial.suggest_categorical(name, parameter.choices)
-    return values.to_config(params, space)
+    return to_config(params, space)
 
 
 def make_objective(
@@ -97,8 +81,7 @@ def make_objective(
     Args:
         bench: a benchmark or a view.
         metrics: one, or several; `directions` of the same says what the study must do.
-        constraints: at most for a metric that is minimised, at least for one that is maximised.
-        seed: which draw of the training noise; None is the mean.
+        constraints, seed: as in `jahs.adapters.evaluating.make_evaluator`.
         budgets: ascending epochs (or positions on the view's path) at which the metric is reported, and at which the
             study's pruner may stop the trial; the full one comes after them. Optuna prunes with one metric only.
 
@@ -200,7 +183,7 @@ def _distribution(tool: Any, parameter: Parameter) -> Any:
 
 
 def _step(parameter: Parameter) -> int | None:
-    """The distance between an ordinal's choices, where they are integers at equal distances."""
+    """Return the distance between an ordinal's choices, where they are integers at equal distances."""
     if parameter.kind != "ordinal" or not all(isinstance(choice, int) for choice in parameter.choices):
         return None
     numbers = cast("tuple[int, ...]", parameter.choices)

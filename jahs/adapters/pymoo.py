@@ -7,27 +7,32 @@
     [jahs_pymoo.to_config(x, bench.space) for x in found.X]
 
 A variable is a position among a key's choices (pymoo cuts text short), or the logarithm (base 10) of a float (pymoo
-knows no log scale). Where choices have an order the position is an `Integer`, otherwise a `Choice`.
+knows no log scale). Where choices have an order the position is an `Integer`, otherwise a `Choice`. For algorithms of
+real variables alone, such as a plain `NSGA2(pop_size=20)`, `encoding="unit"` gives each key a number in [0, 1]: the
+share of the way along a float's log scale, or one of as many equal parts as the key has choices.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from functools import cache, partial
+from typing import Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jahs.adapters import values
-from jahs.adapters.evaluating import make_evaluator
+from jahs.adapters.evaluating import Evaluator, make_evaluator
 from jahs.adapters.importing import import_tool
-from jahs.errors import InvalidConfig
+from jahs.errors import InvalidArgument, InvalidConfig, MissingData, UnknownName
+from jahs.queries.benchmark import Benchmark
 from jahs.queries.queryable import Queryable
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import Parameter
+from jahs.spaces.parameters import Parameter, show
 from jahs.spaces.space import Space
 
-__all__ = ["from_config", "make_problem", "make_space", "to_config"]
+__all__ = ["from_config", "make_problem", "make_space", "to_config", "to_unit"]
 
 
 def make_space(space: Space) -> dict[str, Any]:
@@ -40,12 +45,14 @@ def make_space(space: Space) -> dict[str, Any]:
     return {name: _variable(tool, parameter) for name, parameter in values.shown_parameters(space).items()}
 
 
-def to_config(x: Mapping[str, Any], space: Space) -> Config:
-    """Return the config, as builtins, that the variables' values stand for.
+def to_config(x: Mapping[str, Any] | Sequence[float] | NDArray[np.floating], space: Space) -> Config:
+    """Return the config, as builtins, for the variables' values: by key, or the numbers of the encoding "unit".
 
     Raises:
         InvalidConfig: one line for every fault.
     """
+    if not isinstance(x, Mapping):
+        x = _from_unit(x, space)
     faults: list[str] = []
     params: dict[str, object] = {name: value for name, value in x.items() if name not in space.parameters}
     for name, parameter in values.shown_parameters(space).items():
@@ -73,37 +80,74 @@ def from_config(config: Mapping[str, object], space: Space) -> dict[str, int | f
     }
 
 
+def to_unit(config: Mapping[str, object], space: Space) -> NDArray[np.float64]:
+    """Return the numbers of `config` in the encoding "unit": of a choice, the middle of its part.
+
+    Raises:
+        InvalidConfig: the config is not in `space`.
+    """
+    shown = values.shown_parameters(space)
+    pairs = zip(from_config(config, space).values(), shown.values(), strict=True)
+    return np.array([_share(parameter, value) for value, parameter in pairs])
+
+
 def make_problem(
     bench: Queryable,
     metrics: str | Iterable[str] = "valid_acc",
     *,
     constraints: Mapping[str, float] | None = None,
     seed: int | None = None,
+    encoding: Literal["mixed", "unit"] = "mixed",
 ) -> Any:
     """Return a `pymoo.core.problem.Problem`, evaluated at the full fidelity.
 
     `F` are the objectives, all minimised, in the order of `metrics`; `G` the constraints, 0 or less where they hold.
+    `pareto_front()` and `pareto_set()` are the best known ones; of one metric, its best known value. They are None with
+    constraints, for several metrics in a view that fixes keys, and for metrics that the release does not compare.
 
     Args:
         bench: a benchmark or a view.
-        metrics: one, or several.
-        constraints: at most for a metric that is minimised, at least for one that is maximised.
-        seed: which draw of the training noise; None is the mean.
+        metrics, constraints, seed: as in `jahs.adapters.evaluating.make_evaluator`.
+        encoding: "mixed" for `MixedVariableGA`, or "unit" for algorithms of real variables.
 
     Raises:
         MissingDependency: pymoo is not installed.
         InvalidArgument, UnknownName: the arguments have faults.
     """
+    if encoding not in ("mixed", "unit"):
+        raise InvalidArgument(f"encoding must be 'mixed' or 'unit', got {show(encoding)}")
+    is_unit = encoding == "unit"
     evaluator = make_evaluator(bench, metrics, constraints=constraints, seed=seed)
+    known = cache(partial(_known_front, evaluator))
     base: Any = import_tool("pymoo.core.problem", needs="pymoo").Problem
 
     class JAHSProblem(base):  # type: ignore[misc]  # the base has no types here
         """The benchmark as pymoo sees it."""
 
         def __init__(self) -> None:
+            variables = make_space(bench.space)
             super().__init__(
-                vars=make_space(bench.space), n_obj=len(evaluator.metrics), n_ieq_constr=len(evaluator.constraints)
+                **({"n_var": len(variables), "xl": 0.0, "xu": 1.0} if is_unit else {"vars": variables}),
+                n_obj=len(evaluator.metrics),
+                n_ieq_constr=len(evaluator.constraints),
             )
+
+        def bounds(self) -> Any:
+            """Return the bounds of real variables, of which the mixed encoding has none."""
+            if is_unit:
+                return super().bounds()
+            raise InvalidArgument(
+                "this algorithm is for real variables; give make_problem(..., encoding='unit'), or use MixedVariableGA"
+            )
+
+        def pareto_front(self) -> NDArray[np.float64] | None:
+            """Return the best known front, (n_points, n_objectives), or None."""
+            return evaluator.view.objectives(known(), metrics=evaluator.metrics) if known() else None
+
+        def pareto_set(self) -> NDArray[Any] | None:
+            """Return the variables of the best known front, in the order of its points, or None."""
+            encode: Any = to_unit if is_unit else from_config
+            return np.array([encode(config, bench.space) for config in known()]) if known() else None
 
         def _evaluate(self, X: Sequence[Mapping[str, Any]], out: dict[str, Any], *_: object, **__: object) -> None:
             found = evaluator.evaluate_many([to_config(x, bench.space) for x in X])
@@ -112,6 +156,41 @@ def make_problem(
                 out["G"] = np.array([list(one.violations.values()) for one in found])
 
     return JAHSProblem()
+
+
+def _known_front(evaluator: Evaluator) -> tuple[Config, ...]:
+    """Return the configs of the best known front, sorted by the first objective; none where no front is known."""
+    view, metrics = evaluator.view, evaluator.metrics
+    if evaluator.constraints or not isinstance(view.bench, Benchmark):
+        return ()
+    try:
+        if len(metrics) == 1:
+            return (view.bench.best(metrics[0], view if view.space.fixed else None).config,)
+        return () if view.space.fixed else view.bench.front(metrics).configs
+    except (MissingData, UnknownName):
+        return ()
+
+
+def _share(parameter: Parameter, value: float) -> float:
+    if parameter.kind != "float":
+        return (value + 0.5) / len(parameter.choices)
+    lowest, highest = _log_range(parameter)
+    return min(max((value - lowest) / (highest - lowest), 0.0), 1.0)
+
+
+def _from_unit(x: Sequence[float] | NDArray[np.floating], space: Space) -> dict[str, float]:
+    """Return the variables' values by key for numbers in [0, 1]."""
+    shown, given = values.shown_parameters(space), np.asarray(x)
+    if given.shape != (len(shown),) or given.dtype.kind not in "fiu" or not ((given >= 0) & (given <= 1)).all():
+        raise InvalidConfig([f"x={show(x)} is not one number in [0, 1] for each of {', '.join(shown)}"])
+    read = {}
+    for share, (name, parameter) in zip(given.tolist(), shown.items(), strict=True):
+        if parameter.kind == "float":
+            lowest, highest = _log_range(parameter)
+            read[name] = lowest + share * (highest - lowest)
+        else:
+            read[name] = min(int(share * len(parameter.choices)), len(parameter.choices) - 1)
+    return read
 
 
 def _variable(tool: Any, parameter: Parameter) -> Any:
@@ -128,7 +207,7 @@ def _log_range(parameter: Parameter) -> tuple[float, float]:
 
 
 def _decode(parameter: Parameter, value: Any) -> object:
-    """What a variable's value stands for; None where it stands for nothing."""
+    """Return the key's value for a variable's value; None where there is none."""
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -35,7 +35,7 @@ def make_scenario(
 
     Args:
         bench: a benchmark or a view.
-        metrics: what the target function tells, as in `make_objective`.
+        metrics: what the target function returns, as in `make_objective`.
         seed: of the optimiser; not below 0.
         has_budgets: whether the facade chooses budgets (multi-fidelity, Hyperband).
         **arguments: others of `smac.Scenario`, such as `n_trials` and `output_directory`; `deterministic` is True
@@ -65,10 +65,8 @@ def make_objective(
 
     Args:
         bench: a benchmark or a view.
-        metrics: one, or several; each is told as minimised.
-        constraints: at most for a metric that is minimised, at least for one that is maximised.
-        worst: in the metrics' units, see `jahs.adapters.evaluating.make_evaluator`.
-        seed: which draw of the training noise; None is the mean.
+        metrics: one, or several; SMAC sees each as minimised.
+        constraints, worst, seed: as in `jahs.adapters.evaluating.make_evaluator`.
         has_noise: whether the seed that SMAC passes is the draw, for scenarios that are not deterministic.
 
     Raises:
@@ -78,8 +76,7 @@ def make_objective(
 
     def target(config: Any, seed: int = 0, budget: float | None = None) -> tuple[Any, dict[str, Any]]:
         found = evaluator.evaluate(dict(config), budget=budget, seed=seed if has_noise else None)
-        told = dict(found.penalised)
-        facts = {"metrics": dict(found.metrics), "violations": dict(found.violations), "cost": found.cost}
-        return (told if len(told) > 1 else next(iter(told.values()))), facts
+        costs = dict(found.penalised)
+        return (costs if len(costs) > 1 else next(iter(costs.values()))), {**found.info, "cost": found.cost}
 
     return target

@@ -6,7 +6,7 @@
     backend = UserBlackboxBackend(blackbox, elapsed_time_attr=jahs_syne_tune.ELAPSED_TIME)
     scheduler = ASHA(blackbox.configuration_space, metric="valid_error", time_attr="epoch", max_t=bench.max_epoch)
 
-Syne Tune has one direction for all metrics, so each is told as minimised: `valid_acc` is seen as `valid_error`. It
+Syne Tune has one direction for all metrics, so each is minimised: `valid_acc` is seen as `valid_error`. It
 knows no constraints: a config that breaks one is given a value that is worse than any that keeps them.
 """
 
@@ -29,7 +29,7 @@ from jahs.spaces.space import Space
 __all__ = ["ELAPSED_TIME", "from_config", "make_blackbox", "make_space", "to_config"]
 
 ELAPSED_TIME: Final = "elapsed_time"
-"""Name under which a blackbox tells the time from the first budget on, in simulated seconds.
+"""Name of the objective that is the time since the first budget, in simulated seconds.
 
 Where only epochs are fidelities, it is the runtime. A larger network begins at its first epoch, after all that the
 smaller ones of the smaller budgets have cost: what a simulator subtracts for a trial that goes on was spent on them.
@@ -64,10 +64,8 @@ def make_blackbox(
 
     Args:
         bench: a benchmark or a view; it must answer `runtime`.
-        metrics: one, or several.
-        constraints: at most for a metric that is minimised, at least for one that is maximised.
-        worst: in the metrics' units, see `jahs.adapters.evaluating.make_evaluator`.
-        seed: which draw of the training noise, unless the backend passes another one; None is the mean.
+        metrics, constraints, worst, seed: as in `jahs.adapters.evaluating.make_evaluator`; the backend may pass
+            another seed.
 
     Raises:
         MissingDependency: Syne Tune, or the huggingface_hub that its repository imports, is not installed.

@@ -34,7 +34,7 @@ def shown_parameters(space: Space) -> dict[str, Parameter]:
 
 
 def to_config(params: Mapping[str, object], space: Space) -> Config:
-    """Return the config of builtins that a tool's parameters stand for; what `space` fixes may be left out.
+    """Return the config of builtins for a tool's parameters; what `space` fixes may be left out.
 
     Text is read as what it spells ("True", "0.25", "3"), a whole float as an integer, and a float that lies beyond its
     range by a rounding error becomes the range's end.
@@ -66,14 +66,14 @@ def from_config(config: Mapping[str, object], space: Space) -> dict[str, Value]:
 
 
 def _clip(parameter: Parameter, value: Value) -> Value:
-    """The float32 nearest to a range's end is legal here, but not in the tools."""
+    """Clip to the range: the float32 nearest to a range's end is legal here, but not in the tools."""
     if parameter.kind != "float":
         return value
     return min(max(cast("float", value), parameter.lower), parameter.upper)
 
 
 def _read(parameter: Parameter | None, value: object) -> object:
-    """The builtin that is meant; a value that means nothing legal is returned as it is, for validation to name."""
+    """Return the builtin that is meant; return an illegal value unchanged, for validation to name."""
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
         value = value.item()
     if parameter is None or not isinstance(value, str | int | float):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import jahs
-from jahs.cli import ask, look, plots, published, releases, tour
+from jahs.cli import ask, compare, completion, look, plots, published, releases, tour
 from jahs.cli.arguments import Command, Commands
 from jahs.cli.stdout import open_streams, write_stdout
 from jahs.errors import (
@@ -28,11 +28,11 @@ __all__ = ["main"]
 
 _MISTAKES: Final = (InvalidArgument, InvalidConfig, InvalidFidelity, MissingData, NotRecorded, UnknownName)
 
-_ROOMS: Final = (tour, look, ask, plots, releases, published)
+_ROOMS: Final = (tour, look, ask, plots, compare, releases, published, completion)
 """Where commands are defined, in the order in which --help lists them; each has `add_commands`."""
 
-_LONG: Final = ("download", "import")
-"""Commands that keep what they finished: an archive or most of one, a model, a task's table."""
+_LONG: Final = ("compare", "download", "import")
+"""Commands that keep what they finished: a run's log, an archive or most of one, a model, a task's table."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -37,6 +37,11 @@ class Commands:
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self._added = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
 
+    @property
+    def parsers(self) -> Mapping[str, argparse.ArgumentParser]:
+        """The parser of each command, also of those that are added later."""
+        return self._added.choices
+
     def add(self, name: str, command: Command, about: str, try_: str) -> argparse.ArgumentParser:
         """Add a command and return its parser; every command has --json."""
         added = self._added.add_parser(name, help=about, description=about, epilog=f"Try: {try_}")
@@ -132,7 +137,7 @@ def fixed_values(texts: list[str]) -> dict[str, Any]:  # Any: values of a config
     return space(given).fixed
 
 
-def _read_value(text: str) -> Any:  # Any: a value of a config, or what is none
+def _read_value(text: str) -> Any:  # Any: a value of a config, maybe an invalid one
     for form in (text, text.lower()):  # True is no JSON, true is
         try:
             return json.loads(form)

@@ -37,7 +37,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _number(text: str) -> object:
-    """A number as it is written; whether it is an epoch is for the benchmark to say."""
+    """Read a number as it is written; the benchmark checks whether it is an epoch."""
     try:
         return parse_json(text)
     except ValueError:
@@ -74,7 +74,7 @@ def _trajectory(arguments: argparse.Namespace) -> str:
     bench = open_bench(arguments)
     configs = read_configs(arguments, bench)
     if len(configs) != 1:
-        raise InvalidArgument(f"--configs {arguments.configs}: {len(configs)} configs; a trajectory is of one")
+        raise InvalidArgument(f"--configs {arguments.configs}: {len(configs)} configs; a trajectory needs exactly one")
     try:
         columns = bench.trajectory(
             configs[0],

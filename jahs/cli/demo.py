@@ -1,4 +1,4 @@
-"""What `jahs demo` shows: a config and its cell, what it costs, what a release answers, and a search in simulated time.
+"""What `jahs demo` shows: a config, its cell, its costs, a release's answers, and a search in simulated time.
 
 The searches are ordinary users of `jahs.simulate`: one optimiser with `ask` and `tell`, and one in a function.
 """
@@ -12,19 +12,26 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from jahs.cli.svg import Line, Panel, draw_chart
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.comparison.svg import Line, Panel, draw_chart
 from jahs.files.atomic import write_beside
 from jahs.models.cost import cost
+from jahs.queries.benchmark import Benchmark
 from jahs.queries.queryable import Queryable
+from jahs.release import read_release
 from jahs.simulate import Proposal, Simulation, Trial
 from jahs.spaces.cell import Cell
 from jahs.spaces.configs import Config
+from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from jahs.tasks.definitions import Task, task
 
 __all__ = ["Demo", "Halving", "Rung", "Steps", "demo", "one_by_one", "successive_halving", "write_picture"]
 
 N_CONFIGS = 27
+N_DRAWS = 20
 ETA = 3
 
 Steps: TypeAlias = tuple[tuple[float, float], ...]
@@ -33,30 +40,17 @@ Steps: TypeAlias = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """One round of successive halving.
-
-    Attributes:
-        epoch: to which its configs were trained.
-        configs: positions of its configs, the best one first.
-        valid_acc: their accuracies, in the same order.
-        spent_s: simulated seconds since the search began.
-    """
+    """One round of successive halving: its configs, the best one first, trained up to `epoch`."""
 
     epoch: int
-    configs: tuple[int, ...]
+    configs: tuple[int, ...]  # positions
     valid_acc: tuple[float, ...]
-    spent_s: float
+    spent_s: float  # simulated, since the search began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halving:
-    """A search that keeps the best third, trains it three times as long, and so on.
-
-    Attributes:
-        configs: all configs.
-        rungs: its rounds.
-        best_so_far: after each training.
-    """
+    """A search that keeps the best third, trains it three times as long, and so on."""
 
     configs: tuple[Config, ...]
     rungs: tuple[Rung, ...]
@@ -65,18 +59,14 @@ class Halving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """A sampled config and what can be said about it, and a search where a release can answer.
+    """A sampled config, its cell and exact costs; with a release also its learning curve and a search.
 
     Attributes:
-        seed: the config is the first one that `jahs.space().sample` draws with it; the search begins with it too.
-        task: the costs are those of this task's network.
-        config: the config.
-        cell: its cell.
-        n_params: trainable parameters.
-        n_macs: multiply-adds of one image, forward.
-        curve: what the release answers for the config, epoch by epoch; None without a release.
-        halving: a search among random configs.
+        seed: of the sampled config and of those that the search begins with.
+        trained: recorded validation accuracy of the config at the last epoch, a mean over its runs; None: not recorded.
+        interval: where 90 % of single trainings of the config are expected, noise and model error together, or None.
         in_full: what training the same configs in full, one after another, finds in the same time.
+        gains: points by which successive halving ends above that, for each of 20 draws of configs.
         elapsed_s: seconds that curve and search took here.
     """
 
@@ -87,8 +77,11 @@ class Demo:
     n_params: int
     n_macs: int
     curve: dict[str, list[float]] | None = None
+    trained: float | None = None
+    interval: tuple[float, float] | None = None
     halving: Halving | None = None
     in_full: Steps = ()
+    gains: tuple[float, ...] = ()
     elapsed_s: float = 0.0
 
     def to_dict(self) -> dict[str, object]:
@@ -107,23 +100,30 @@ class Demo:
             {"epoch": rung.epoch, "configs": rung.configs, "valid_acc": rung.valid_acc, "spent_s": rung.spent_s}
             for rung in self.halving.rungs
         ]
+        recorded = {"trained_valid_acc": self.trained, "interval_90": self.interval}
         best = dict(self.halving.configs[self.halving.rungs[-1].configs[0]])
-        return {**facts, "curve": self.curve, "rungs": rungs, "best": best, "in_full": self.in_full}
+        return {
+            **facts,
+            "curve": self.curve,
+            **recorded,
+            "rungs": rungs,
+            "best": best,
+            "in_full": self.in_full,
+            "gains": self.gains,
+        }
 
 
-def demo(*, seed: int, task_name: str, bench: Queryable | None = None) -> Demo:
+def demo(*, seed: int, task_name: str, bench: Queryable | None = None, table: Benchmark | None = None) -> Demo:
     """Sample a config, compute what its network costs, and search if there is a benchmark that answers.
 
-    Raises:
-        InvalidArgument: if `seed` is not an integer in 0..2**64-1.
-        UnknownName: if there is no such task.
+    With a `table`, the config is one of those that were trained.
 
     Example:
         >>> demo(seed=0, task_name="cifar10").n_params > 0
         True
     """
     chosen = task(task_name)
-    config = space().sample(seed=seed)
+    config = space().sample(seed=seed) if table is None else table.sample(seed=seed)
     shown = Demo(seed=seed, task=chosen, config=config, cell=Cell.from_config(config), **cost(config, chosen))  # type: ignore[arg-type]  # n_params and n_macs
     if bench is None:
         return shown
@@ -131,13 +131,27 @@ def demo(*, seed: int, task_name: str, bench: Queryable | None = None) -> Demo:
     curve = bench.trajectory(config, metrics=("valid_acc", "runtime"))
     halving = successive_halving(bench, bench.space.sample(N_CONFIGS, seed=seed))
     in_full = one_by_one(bench, halving.configs, halving.rungs[-1].spent_s)
+    elapsed_s = time.perf_counter() - start
     return replace(
         shown,
         curve={name: values.tolist() for name, values in curve.items()},
+        trained=None if table is None else float(table.query(config).valid_acc),
+        interval=None if table is None else _interval(table, config, curve["valid_acc"][-1:]),
         halving=halving,
         in_full=in_full,
-        elapsed_s=time.perf_counter() - start,
+        gains=_gains(bench),
+        elapsed_s=elapsed_s,
     )
+
+
+def _interval(table: Benchmark, config: Config, predicted: NDArray[np.float64]) -> tuple[float, float] | None:
+    """Return where 90 % of single trainings are expected at the last epoch, or None without a noise model."""
+    assert table.release is not None, "a recorded table is part of a release"
+    noise = read_release(table.release).noise
+    if noise is None:
+        return None
+    low, high = noise.interval({"valid_acc": predicted}, encode([config], table.max_epoch), of="outcome")["valid_acc"]
+    return float(low[0]), float(high[0])
 
 
 class _Rungs:
@@ -175,7 +189,7 @@ class _Rungs:
 def successive_halving(bench: Queryable, configs: Sequence[Config]) -> Halving:
     """Train every config a little, keep the best third, train it three times as long, up to the last epoch.
 
-    A config that goes on continues where it stopped, so only its new epochs cost time.
+    A config continues where it stopped, so only its new epochs cost time.
     """
     search = _Rungs(configs, bench.max_epoch)
     trials = Simulation(bench, workers=1, n_trials=sum(search.sizes), metrics=("valid_acc",)).run(search)
@@ -199,6 +213,16 @@ def one_by_one(bench: Queryable, configs: Sequence[Config], budget_s: float) -> 
 
     trials = Simulation(bench, workers=1, budget=budget_s, metrics=("valid_acc",)).run(in_full)
     return _steps([trial for trial in trials if trial.status == "finished"])
+
+
+def _gains(bench: Queryable) -> tuple[float, ...]:
+    """Return by how much halving ends above full trainings in the same time, for each draw of configs."""
+    gains = []
+    for seed in range(N_DRAWS):
+        halving = successive_halving(bench, bench.space.sample(N_CONFIGS, seed=seed))
+        if in_full := one_by_one(bench, halving.configs, halving.rungs[-1].spent_s):
+            gains.append(halving.rungs[-1].valid_acc[0] - in_full[-1][1])
+    return tuple(gains)
 
 
 def _steps(trials: Sequence[Trial]) -> Steps:
@@ -228,7 +252,10 @@ def write_picture(shown: Demo, bench: Queryable, folder: Path) -> Path:
         search.append(Line(points=_stairs(shown.in_full, size), style="second", label="each in full"))
     panels = (
         Panel(
-            title=f"{len(lines)} configs, the best third goes on", x_label="epoch", y_label="valid_acc (%)", lines=lines
+            title=f"{len(lines)} configs, the best third continues",
+            x_label="epoch",
+            y_label="valid_acc (%)",
+            lines=lines,
         ),
         Panel(title="Best network so far", x_label=f"simulated {unit}", y_label="valid_acc (%)", lines=search),
     )
@@ -241,7 +268,7 @@ def write_picture(shown: Demo, bench: Queryable, folder: Path) -> Path:
 
 
 def time_unit(seconds: float) -> tuple[int, str]:
-    """Return the unit in which people would say a time, as seconds and a word."""
+    """Return a readable unit for a time, as seconds and a word."""
     return next(
         ((size, word) for size, word in ((3600, "hours"), (60, "minutes")) if seconds >= 2 * size), (1, "seconds")
     )

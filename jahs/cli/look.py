@@ -31,7 +31,7 @@ def add_commands(commands: Commands) -> None:
     sampled.add_argument(
         "--fix", action="append", default=[], metavar="KEY=VALUE", help="fix a parameter; may be given many times"
     )
-    drawn = commands.add("cell", _cell, "Draw a cell and tell its names.", "jahs cell 4 1 2 0 2 1")
+    drawn = commands.add("cell", _cell, "Draw a cell and show its names.", "jahs cell 4 1 2 0 2 1")
     drawn.add_argument(
         "cell", nargs="+", help="six codes Op1 .. Op6, or a NAS-Bench-201 index, or its architecture string"
     )
@@ -97,7 +97,7 @@ def _info(arguments: argparse.Namespace) -> str:
 
 
 def _number(folder: Path) -> str:
-    """The number of a release; a damaged one is for `jahs verify` to explain."""
+    """Return the number of a release; `jahs verify` explains a damaged one."""
     try:
         return str(read_manifest(folder).facts.get("version", "no number"))
     except JahsError:

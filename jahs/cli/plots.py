@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from itertools import combinations, cycle
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,10 +16,12 @@ from jahs.queries.benchmark import Benchmark
 from jahs.tasks.objectives import objective_matrix, read_objectives
 from jahs.tasks.pareto import is_non_dominated
 
-__all__ = ["add_commands"]
+__all__ = ["add_commands", "differences"]
 
 _FORMATS: Final = (".png", ".svg")
 _MOST_NAMED: Final = 10
+_MOST_KEYS: Final = 3  # in the name of a config
+_DASHES: Final = ("-", "--", ":", "-.")
 _BLUE, _GREY, _ORANGE = "#0a58ca", "#8c959f", "#bc4c00"
 
 
@@ -59,7 +63,7 @@ def _plot(arguments: argparse.Namespace) -> str:
 
 
 def _load_figure() -> Any:  # Any: matplotlib is not a dependency of the core
-    """The class of matplotlib's figures: used as an object, it needs no display and changes nothing global."""
+    """Return matplotlib's class of figures: used directly, it needs no display and no global state."""
     try:
         return import_module("matplotlib.figure").Figure
     except ImportError as err:
@@ -69,30 +73,52 @@ def _load_figure() -> Any:  # Any: matplotlib is not a dependency of the core
 def _draw_curves(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
     chosen = read_objectives(names(arguments.metrics) or ["valid_acc"], known=bench.metrics)
     if len(chosen) != 1:
-        raise InvalidArgument(f"--metrics {arguments.metrics}: curves are of one metric")
+        raise InvalidArgument(f"--metrics {arguments.metrics}: curves show exactly one metric")
     metric = chosen[0].metric
     configs = read_configs(arguments, bench, n=8 if arguments.n is None else arguments.n)
     epochs = list(range(1, bench.max_epoch + 1))
     answers = bench.query_many(configs, at=epochs, seed=arguments.seed, metrics=[metric.name])
     lines = axes.plot(epochs, answers[metric.name].T, linewidth=1.5)
+    for line, dash in zip(lines, cycle(_DASHES), strict=False):
+        line.set_linestyle(dash)
     if len(lines) <= _MOST_NAMED:
-        axes.legend(lines, [f"config {i}" for i in range(len(lines))], frameon=False)
+        axes.legend(lines, differences(configs), frameon=False, fontsize="small")
     axes.set(
         xlabel="epoch", ylabel=f"{metric.name} ({metric.unit})", title=f"{bench.task.title}: {len(configs)} configs"
     )
     axes.xaxis.get_major_locator().set_params(integer=True)
 
 
+def differences(configs: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return a name for each config: up to three keys in which they differ, fewest that tell all of them apart.
+
+    Example:
+        >>> differences([{"N": 1, "W": 4}, {"N": 3, "W": 4}])
+        ['N=1', 'N=3']
+    """
+    varied = [key for key in configs[0] if len({str(config[key]) for config in configs}) > 1]
+    for n_keys in range(1, _MOST_KEYS + 1):
+        for keys in combinations(varied, n_keys):
+            named = [", ".join(f"{key}={_short(config[key])}" for key in keys) for config in configs]
+            if len(set(named)) == len(configs):
+                return named
+    return [f"config {i}" for i in range(len(configs))]
+
+
+def _short(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
 def _draw_front(arguments: argparse.Namespace, bench: Benchmark, axes: Any) -> None:
     chosen = read_objectives(names(arguments.metrics) or ["valid_acc", "n_params"], known=bench.metrics)
     if len(chosen) != 2:
-        raise InvalidArgument(f"--metrics {arguments.metrics}: a front is drawn of two metrics")
+        raise InvalidArgument(f"--metrics {arguments.metrics}: a front needs exactly two metrics")
     asked = [objective.metric.name for objective in chosen]
     configs = read_configs(arguments, bench, n=500 if arguments.n is None else arguments.n)
     F = objective_matrix(bench.query_many(configs, seed=arguments.seed, metrics=asked), chosen)
     is_best = is_non_dominated(F)
     axes.scatter(*F[~is_best][:, ::-1].T, s=8, color=_GREY, label=f"{len(F)} configs")
-    axes.scatter(*F[is_best][:, ::-1].T, s=18, color=_BLUE, label="not dominated")
+    axes.scatter(*F[is_best][:, ::-1].T, s=18, marker="s", color=_BLUE, label="not dominated")
     reference = bench.front(asked)
     axes.step(*reference.F[:, ::-1].T, where="pre", color=_ORANGE, linewidth=1.5, label="reference front")
     axes.set(xlabel=chosen[1].label, ylabel=chosen[0].label, title=f"{bench.task.title}: trained in full")

@@ -21,15 +21,14 @@ __all__ = ["add_commands"]
 
 _WIDTH: Final = 120
 _OF_WHAT: Final = """\
-  A test row is one epoch of a test config; what no epoch changes has one row per config. R2, tau and the mean error are
-  over all test rows. The last two are over the last epoch: tau of the model, and tau between two trainings of the same
-  configs, which is its ceiling."""
+  A test row is one epoch of a test config; what no epoch changes has one row per config. MAE is the mean absolute
+  error. The noise ceiling is tau between two runs of the same configs, at the last epoch."""
 
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
-    told = commands.add("quality", _quality, "Tell how good a release's models are.", "jahs quality --json")
-    add_bench(told)
+    quality = commands.add("quality", _quality, "Show how good a release's models are.", "jahs quality --json")
+    add_bench(quality)
     verified = commands.add(
         "verify",
         _verify,
@@ -45,9 +44,12 @@ def _verify(arguments: argparse.Namespace) -> str:
         raise InvalidArgument(f"{folder} is not a folder; give a release's folder, or a task: {', '.join(TASKS)}")
     release = read_release(folder)
     names = sorted(release.manifest.files)
-    faults = [fault for name in names if (fault := _fault(partial(release.manifest.check, name)))]
-    faults += [] if faults or (fault := _fault(release.verify)) is None else [fault]
-    faults += [fault for part in _parts(release) if (fault := _fault(part)) and fault not in faults]
+    checks: list[Callable[[], object]] = [
+        *(partial(release.manifest.check, name) for name in names),
+        release.check_contents,
+        *_parts(release),
+    ]
+    faults = list(dict.fromkeys(fault for check in checks if (fault := _fault(check))))
     if faults:
         raise CorruptFile("\n".join(faults))
     if arguments.json:
@@ -68,7 +70,7 @@ def _find_folder(named: str) -> Path:
 
 
 def _fault(check: Callable[[], object]) -> str | None:
-    """What is wrong with a part of a release, or None."""
+    """Return what is wrong with a part of a release, or None."""
     try:
         check()
     except JahsError as err:
@@ -77,7 +79,7 @@ def _fault(check: Callable[[], object]) -> str | None:
 
 
 def _parts(release: Release) -> list[Callable[[], object]]:
-    """What reads each part of a release that is there."""
+    """Return a reader for each existing part of a release."""
     parts: list[Callable[[], object]] = []
     if release.has("models.json"):
         parts.append(lambda: release.forests)
@@ -100,7 +102,10 @@ def _quality(arguments: argparse.Namespace) -> str:
     data: Mapping[str, Any] = quality.get("data") or {}
     head = ", ".join(f"{data[name]:,} {name}" for name in ("configs", "runs", "rows") if name in data)
     rows = [_scores(bench.metrics, name, facts) for name, facts in (quality.get("metrics") or {}).items()]
-    columns = ["metric", "test rows", "R2", "tau", "mean error", "unit", "tau at the end", "of two seeds"]
+    columns = [
+        "metric", "test rows", "R2, all epochs", "tau, all epochs", "MAE, all epochs", "MAE, last epoch", "unit",
+        "tau, last epoch", "noise ceiling",
+    ]  # fmt: skip
     lines = [paint(f"{bench.task.title}: {head or 'no word on what was measured'}", "bold")]
     lines += [textwrap.fill(f"Caveat: {caveat}", _WIDTH) for caveat in caveats_of([bench.task])]
     lines += [format_table(columns, rows), _OF_WHAT] if rows else ["The release says nothing of its models."]
@@ -109,12 +114,13 @@ def _quality(arguments: argparse.Namespace) -> str:
 
 
 def _scores(metrics: Mapping[str, Metric], name: str, facts: Mapping[str, Any]) -> list[object]:
-    """One row of the table: scores on the test part; a dash where there is none."""
+    """Return one row of the table: scores on the test part; a dash for a missing one."""
     cuts = (facts.get("test") or {}).get("cuts") or {}
     whole, last = ((cuts.get(cut) or {}) for cut in ("all", "last epoch"))
     found = [
         name,
         *((whole.get("model") or {}).get(score) for score in ("n", "r2", "tau", "mae")),
+        (last.get("model") or {}).get("mae"),
         metrics[name].unit if name in metrics else "",
         *((last.get(who) or {}).get("tau") for who in ("model", "ceiling")),
     ]
@@ -122,15 +128,18 @@ def _scores(metrics: Mapping[str, Metric], name: str, facts: Mapping[str, Any]) 
 
 
 def _requirement(facts: Mapping[str, Any]) -> str:
-    """What was required of the models, and what they reach, in a sentence."""
-    reached = "nothing to judge by" if facts.get("reached") is None else f"{facts['reached']:.3f}"
-    if facts.get("ceiling") is not None and facts.get("value") is not None:
-        ceiling = f"{facts['ceiling']:.3f}"
-        if facts["score"] == "tau":
-            reached = f"{facts['value']:.3f} of a ceiling of {ceiling} = {reached}"
-        else:
-            reached = f"{reached} (its ceiling is {ceiling})"
-    verdict = {True: "met", False: "not met", None: "open"}[facts.get("is_met")]
+    """Return a requirement and what was reached, as a sentence."""
+    is_tau = facts["score"] == "tau"
+    value, ceiling, reached = (facts.get(key) for key in ("value", "ceiling", "reached"))
+    if reached is None:
+        found = "too few data"
+    elif is_tau and value is not None and ceiling is not None:
+        found = f"{value:.3f} / {ceiling:.3f} = {reached:.3f}"
+    else:
+        found = f"{reached:.3f}"
+    verdict = {True: "reached", False: "not reached", None: "open"}[facts.get("is_met")]
     verdict += "" if facts.get("is_due", True) else ", not due yet"
-    what = f"{facts['metric']} {facts['score']} ({facts['cut']})"
-    return f"  {what}: {reached}, {facts['required']:g} is required: {verdict}"
+    if facts.get("is_met") is False and not is_tau and ceiling is not None and ceiling < facts["required"]:
+        verdict += "; the noise ceiling is lower, too"
+    what = f"{facts['metric']} {'tau / noise ceiling' if is_tau else 'R2'} ({facts['cut']})"
+    return f"  {what}: {found}, required {facts['required']:g}: {verdict}"

@@ -16,12 +16,12 @@ _CODES: Final = {"bold": "1", "dim": "2", "good": "32"}
 
 
 def is_coloured() -> bool:
-    """Whether stdout is a terminal that shows colour and nobody asked for none (https://no-color.org)."""
+    """Return whether stdout is a terminal with colour and $NO_COLOR is not set (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def paint(text: str, style: Style) -> str:
-    """Return `text` in a style, or as it is where there is no colour."""
+    """Return `text` in a style, or unchanged without colour."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if is_coloured() else text
 
 
@@ -35,7 +35,7 @@ def format_number(value: object) -> str:
 
 
 def format_table(head: Sequence[str], rows: Sequence[Sequence[object]], *, good: Sequence[int] = ()) -> str:
-    """Return a table with two spaces before each column; numbers stand right, text left.
+    """Return a table with two spaces before each column; numbers are aligned right, text left.
 
     Args:
         head: names of the columns.
@@ -58,7 +58,7 @@ def format_table(head: Sequence[str], rows: Sequence[Sequence[object]], *, good:
 
 
 def _format_column(cells: Sequence[object]) -> list[str]:
-    """Numbers of about the same size get the same number of decimals, so that their points stand below one another."""
+    """Return a column's cells as text; numbers of similar size get the same number of decimals."""
     numbers = [abs(cell) for cell in cells if isinstance(cell, float)]
     if len(numbers) < len(cells) or not min(numbers) > max(numbers) * 1e-3:
         return [format_number(cell) for cell in cells]

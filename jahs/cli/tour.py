@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import tempfile
 from pathlib import Path
+from statistics import mean, stdev
+from typing import Final
 
 from jahs.cli.arguments import Commands, to_json
 from jahs.cli.demo import Demo, demo, time_unit, write_picture
@@ -12,11 +14,17 @@ from jahs.cli.look import format_config
 from jahs.cli.tables import format_table, paint
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
-from jahs.release import releases
+from jahs.release import read_release, releases
 from jahs.tasks.definitions import task
 from jahs.tasks.metrics import METRICS
 
 __all__ = ["add_commands"]
+
+_NEXT: Final = """\
+Try next:
+  jahs query --config-seed 1          # ask about another config
+  jahs plot front --out front.png     # draw accuracy against parameters
+  jahs quality                        # see how far to trust the answers"""
 
 
 def add_commands(commands: Commands) -> None:
@@ -24,7 +32,7 @@ def add_commands(commands: Commands) -> None:
     shown = commands.add(
         "demo", _demo, "Show a random config, its cell, what it costs, and a search among others.", "jahs demo --seed 1"
     )
-    shown.add_argument("--seed", type=int, default=0, help="which config (default: 0)")
+    shown.add_argument("--seed", type=int, default=25, help="which configs (default: 25)")
     shown.add_argument("--task", default="fashion_mnist_mini", help="whose network (default: fashion_mnist_mini)")
     shown.add_argument("--release", metavar="FOLDER", help="the release that answers (default: the task's own)")
     shown.add_argument("--out", metavar="FOLDER", help="where the picture goes (default: a new temporary folder)")
@@ -34,7 +42,7 @@ def _demo(arguments: argparse.Namespace) -> str:
     bench = _find_bench(arguments)
     if arguments.out is not None and not Path(arguments.out).is_dir():
         raise InvalidArgument(f"--out {arguments.out} is not a folder")
-    shown = demo(seed=arguments.seed, task_name=arguments.task, bench=bench)
+    shown = demo(seed=arguments.seed, task_name=arguments.task, bench=bench, table=_find_table(arguments, bench))
     if bench is None:
         missing = f"No release is embedded for {arguments.task}, so nothing can be asked about accuracy or time."
         return to_json(shown.to_dict()) if arguments.json else f"{_format_config(shown)}\n\n{missing}"
@@ -43,15 +51,22 @@ def _demo(arguments: argparse.Namespace) -> str:
     if arguments.json:
         return to_json({**shown.to_dict(), "picture": str(picture)})
     return "\n\n".join(
-        [_format_config(shown), _format_curve(shown), _format_search(shown), f"A picture of it: {picture}"]
+        [_format_config(shown), _format_curve(shown), _format_search(shown), f"A picture of it: {picture}", _NEXT]
     )
 
 
 def _find_bench(arguments: argparse.Namespace) -> Benchmark | None:
-    """The benchmark, or None where no release was named and none is there."""
+    """Return the benchmark, or None if no release was named and none exists."""
     if arguments.release is None and task(arguments.task).name not in releases():
         return None
     return Benchmark(arguments.task, "surrogate", release=arguments.release, engine="numpy")
+
+
+def _find_table(arguments: argparse.Namespace, bench: Benchmark | None) -> Benchmark | None:
+    """Return the recorded runs of the same release, or None if it has none."""
+    if bench is None or bench.release is None or not read_release(bench.release).has("table.npz"):
+        return None
+    return Benchmark(arguments.task, "table", release=arguments.release)
 
 
 def _format_config(shown: Demo) -> str:
@@ -83,7 +98,20 @@ def _format_curve(shown: Demo) -> str:
         for i in sorted({0, n_epochs // 4, n_epochs // 2, n_epochs - 1})
     ]
     table = format_table(["epoch", f"valid_acc ({METRICS['valid_acc'].unit})", "training time"], rows)
-    return f"{paint('Trained on one core, it would reach', 'bold')}\n\n{table}"
+    parts = [paint("Trained on one core, it would reach", "bold"), table]
+    if shown.trained is not None:
+        parts.append(_format_trained(shown.trained, curve["valid_acc"][-1], shown.interval))
+    return "\n\n".join(parts)
+
+
+def _format_trained(trained: float, predicted: float, interval: tuple[float, float] | None) -> str:
+    said = f"It was trained: {trained:.1f} % at the last epoch; predicted are {predicted:.1f} %"
+    if interval is None:
+        return f"{said}."
+    return (
+        f"{said}, 90 % interval {interval[0]:.1f} to {interval[1]:.1f} %.\n"
+        "The interval covers one more training of the config: its noise and the error of the model."
+    )
 
 
 def _format_search(shown: Demo) -> str:
@@ -106,7 +134,12 @@ def _format_search(shown: Demo) -> str:
             f"\nTrained in full, one after another, {len(shown.in_full)} of them fit into the same time: "
             f"{shown.in_full[-1][1]:.2f} %."
         )
-    title = f"Successive halving among {len(halving.configs)} configs: the best third goes on"
+    if len(shown.gains) > 1:
+        found += (
+            f"\nOver {len(shown.gains)} draws of configs, it ends {mean(shown.gains):.1f} points above on average "
+            f"(standard deviation {stdev(shown.gains):.1f}, best in {sum(gain > 0 for gain in shown.gains)})."
+        )
+    title = f"Successive halving among {len(halving.configs)} configs: the best third continues"
     best = format_config(halving.configs[last.configs[0]])
     return "\n\n".join([paint(title, "bold"), table, found, paint("The best config:", "bold"), best])
 

@@ -1,4 +1,4 @@
-"""Tar archives read in place: every member is checked before one is used, and nothing is unpacked by its own say."""
+"""Tar archives read in place: every member is checked before one is used, and nothing is unpacked to disk."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _BROKEN: Final = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, lzma
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[tarfile.TarFile]:
-    """Yield a tar archive, compressed or not, open for reading; what is wrong with it becomes an error that names it.
+    """Yield a tar archive, compressed or not, open for reading; errors name it.
 
     Raises:
         MissingData: there is no such file.
-        UnsafeFile: its first headers are larger than those of any such archive.
+        UnsafeFile: its first headers are too large.
         CorruptFile: it is not an archive, or is cut off.
     """
     try:
@@ -48,11 +48,11 @@ def open_archive(path: Path) -> Iterator[tarfile.TarFile]:
         with archive:
             yield archive
     except _BROKEN as err:
-        raise CorruptFile(f"{path} is not a readable archive: {err}") from err
+        raise CorruptFile(f"{path} is not a readable archive: {err}; fetch it again") from err
 
 
 def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInfo]:
-    """Return the files of an archive, after a look at all of its members.
+    """Return the files of an archive after a check of all its members.
 
     Raises:
         UnsafeFile: a member is a link or a device, would land outside of the folder it is unpacked in, is there
@@ -69,7 +69,7 @@ def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInf
                 faults.append(f"{where}: member {member.name[:200]!r} {fault}")
             elif member.offset_data + member.size > most:
                 faults.append(
-                    f"{where}: member {member.name[:200]!r} ends behind {most} bytes; no data is that repetitive"
+                    f"{where}: member {member.name[:200]!r} ends after byte {most}; no data is that repetitive"
                 )
             if member.size < 0 or member.offset_data + member.size > most:
                 break  # what follows is never sought
@@ -86,19 +86,20 @@ def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInf
 
 @contextmanager
 def _reading_headers(where: str) -> Iterator[None]:
-    """Name the archive in whatever tarfile stumbles over: numbers that are none, that are too large, that nest."""
+    """Name the archive in every error of tarfile: invalid, too large or nested numbers."""
     try:
         yield
     except JahsError:  # some are a ValueError, too
         raise
     except (*_BROKEN, ArithmeticError, ValueError, MemoryError, RecursionError) as err:
-        raise CorruptFile(f"{where} is not a readable archive: {err or type(err).__name__}") from err
+        why = str(err).partition("\n")[0].rstrip(":") or type(err).__name__  # tarfile adds a line for each compression
+        raise CorruptFile(f"{where} is not a readable archive: {why}; fetch it again") from err
 
 
 def _bounded_headers(where: str) -> type[tarfile.TarInfo]:
-    """The class of the members of one archive: what stands before a member is refused before it is read if it is long.
+    """Return the class of an archive's members, which refuses long headers before they are read.
 
-    Sparse files are refused here, for the lists of their pieces may be endless, too.
+    It refuses sparse files, too, whose lists of pieces may be endless.
     """
     n_bytes = 0
 
@@ -126,7 +127,7 @@ def _sparse(where: str) -> UnsafeFile:
 
 
 def _n_packed(archive: tarfile.TarFile) -> int:
-    """How long the file of an archive is on disk."""
+    """Return the size of an archive on disk."""
     return Path(str(archive.name)).stat().st_size
 
 
@@ -144,7 +145,7 @@ def _fault(member: tarfile.TarInfo) -> str | None:
 
 
 def _check_end(archive: tarfile.TarFile, where: str) -> None:
-    """An archive that was cut off, or is damaged, behind one of its members looks whole to tarfile."""
+    """Refuse an archive that was cut off after one of its members; tarfile takes it for a whole one."""
     assert archive.fileobj is not None
     archive.fileobj.seek(archive.offset)
     if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):

@@ -13,7 +13,7 @@ from typing import Final
 
 from jahs.errors import OutOfSpace
 
-__all__ = ["change_folder", "fsync_folder", "is_write_fault", "out_of_space", "write_beside", "write_fault"]
+__all__ = ["change_folder", "fsync_folder", "is_running", "out_of_space", "write_beside", "write_fault"]
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FORBIDDEN: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -47,7 +47,7 @@ def write_beside(path: Path) -> Iterator[Path]:
 def change_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder beside `path` to fill; on success it takes the place of `path`, on any error it is removed.
 
-    What stood there is removed when that is done, and has its name again if it fails. The parent must exist.
+    An older folder is removed on success and restored on failure. The parent must exist.
 
     Example:
         >>> import tempfile
@@ -80,7 +80,7 @@ def change_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def out_of_space(path: Path) -> Iterator[None]:
-    """Say of a disk that is full while `path` is written what to do about it.
+    """Explain a disk that is full while `path` is written.
 
     Raises:
         OutOfSpace: it is full; other errors stay as they are.
@@ -93,17 +93,27 @@ def out_of_space(path: Path) -> Iterator[None]:
         raise
 
 
-def is_write_fault(err: OSError) -> bool:
-    """Whether the system refused to write for a reason that its user can do something about."""
-    return err.errno in _FULL | _FORBIDDEN
-
-
-def write_fault(err: OSError) -> str:
-    """Say in one line what to do about an error for which `is_write_fault`."""
+def write_fault(err: OSError) -> str | None:
+    """Return what to do about a full disk or a forbidden write, in one line; None for other errors."""
     where = err.filename2 or err.filename or "a file"
     if err.errno in _FULL:
         return f"{where} could not be written: the disk is full; free some space and start again"
-    return f"{where} cannot be written: {err.strerror}; make its folder writable, or name another one"
+    if err.errno in _FORBIDDEN:
+        return f"{where} cannot be written: {err.strerror}; make its folder writable, or name another one"
+    return None
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process of this machine still runs, such as the writer of `.<name>.<pid>.part` (`write_beside`)."""
+    if os.name == "nt":  # there, signal 0 is not a question
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def fsync_folder(folder: Path) -> None:

@@ -194,7 +194,7 @@ class _Part:
             return False
 
     def facts(self) -> dict[str, Any]:  # Any: JSON
-        """The address, the server's mark and the length of the version that has begun to come; none without a mark."""
+        """Return address, mark and length of the version that has begun to come; nothing without a mark."""
         try:
             found = parse_json(self._facts_path.read_bytes())
             return found if isinstance(found, dict) and isinstance(found.get("mark"), str) and self.n_bytes else {}
@@ -245,7 +245,7 @@ def _recorded(path: Path) -> Path:
 
 
 def _there(path: Path, address: str, sha256: str | None) -> Fetched | None:
-    """The file, if it is there and as it was when it came; one of a known sha256 may have come from anywhere."""
+    """Return the file if it exists unchanged; where its sha256 is known, it may have come from anywhere."""
     if not path.is_file():
         return None
     if sha256 is None:

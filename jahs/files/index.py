@@ -84,7 +84,7 @@ def index_faults(folder: Path, files: Files, unlisted: Iterable[str]) -> list[st
         files: what its index lists.
         unlisted: names of files that are there and must be in the index.
     """
-    faults = [f"{name} is not in {INDEX}: it was put there by other means" for name in unlisted if name not in files]
+    faults = [f"{name} is not in {INDEX}: it was added by other means" for name in unlisted if name not in files]
     for name, states in sorted(files.items()):
         if (found := state_of(folder / name)) not in states:
             what = "is missing" if found is None else "was damaged or edited: its sha256 is not that of the index"

@@ -10,7 +10,7 @@ __all__ = ["read_own_file", "shared_fault"]
 
 
 def read_own_file(path: Path) -> bytes | str | None:
-    """Return the bytes of a file that this user or root alone may write, or why it is not one; None: it is not there.
+    """Return the bytes of a file that only this user or root may write, or why others may; None if it does not exist.
 
     The owner is that of the open file, and a link is not followed.
     """
@@ -25,12 +25,12 @@ def read_own_file(path: Path) -> bytes | str | None:
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            return f"{path} is no file"
+            return f"{path} is not a file"
         return _fault(path, found) or file.read()
 
 
 def shared_fault(folder: Path) -> str | None:
-    """Say who else may put files into a folder, or put another folder in its place; None: nobody but root.
+    """Return who else may put files into a folder or replace it; None: nobody but root.
 
     A folder above may be one that all may write, if it is sticky and root's (`/tmp`): what is ours in it can be neither
     moved nor replaced by others. The folder itself may not, as others can put new files there.
@@ -64,7 +64,7 @@ def _fault(path: Path, found: os.stat_result) -> str | None:
 
 
 def _is_own_group(gid: int) -> bool:
-    """Whether this is the group that some systems make for each user, with which new files may be written by it."""
+    """Return whether this is the user's own group, which some systems make and let write new files."""
     if os.getuid() == 0 or gid != os.getgid():
         return False
     import grp

@@ -13,8 +13,8 @@
 
 Every file is checked when it is read: by the index, and by the digests that a table carries (`jahs.files.tables`).
 
-A run becomes visible by one rename, so it is whole or absent. A run that stands both in `new/` and in a compacted
-shard, because something ended in the middle of compacting, is read once. `pipeline.collect` writes such folders.
+A run becomes visible by one rename, so it is whole or absent. A run that is both in `new/` and in a compacted
+shard, because compacting was interrupted, is read once. `pipeline.collect` writes such folders.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def read_protocol(path: Path) -> Protocol:
 def run_shards(path: Path) -> list[Path]:
     """Return the files that hold a folder's runs: compacted ones first, then single runs.
 
-    Single runs are listed first, so that one that is compacted meanwhile stands in one list at least.
+    Single runs are listed first, so that one that is compacted meanwhile is in at least one list.
     """
     single = sorted((path / "new").glob("*.parquet"))
     return [*sorted(path.glob("runs-*.parquet")), *single]
@@ -132,7 +132,7 @@ def committed_files(path: Path) -> list[str]:
 
 
 def committed_faults(path: Path) -> list[str]:
-    """Return every committed file of a folder that is damaged, missing or not listed; none where there is no index.
+    """Return the damaged, missing and unlisted committed files of a folder; empty without an index.
 
     Raises:
         CorruptFile, UnknownFormat: the index itself cannot be read.
@@ -163,13 +163,13 @@ def _of_runs(files: Files) -> list[str]:
 
 
 def _states(folder: Path, file: Path, files: Files | None) -> tuple[str | None, ...] | None:
-    """What the sha256 of a file may be; None if any, as where its table alone carries digests."""
+    """Return the allowed sha256 of a file; None allows any, where the table itself carries digests."""
     name = file.relative_to(folder).as_posix()
     return None if files is None else files.get(name, None if name.startswith("new/") else ())
 
 
 def _once_more(read: Callable[[], _Read]) -> _Read:
-    """Read again what was replaced between a look at the folder or its index and one at its files."""
+    """Read again if files were replaced between reading the index and reading them."""
     for _ in range(_MOST_COMPACTIONS):
         try:
             return read()
@@ -197,7 +197,7 @@ def read_runs(path: Path) -> Table:
 
     Raises:
         ProtocolMismatch: rows of another protocol are in the folder.
-        InvalidTable: one run stands there with two different outcomes.
+        InvalidTable: one run has two different outcomes.
         MissingData, CorruptFile: the folder or one of its files cannot be read.
     """
     return _of_one_protocol(path, each_run_once(read_shards(path)))
@@ -210,27 +210,27 @@ def read_configs(path: Path) -> Table:
 
 
 def read_profile(path: Path) -> Table:
-    """Return the quiet profile of a folder; no rows if there is none yet. ProtocolMismatch if it is of another one."""
+    """Return the quiet profile of a folder, maybe without rows; ProtocolMismatch if its protocol differs."""
     return _read_if_there(path, "profile.parquet", PROFILE_COLUMNS)
 
 
 def visits_path(path: Path) -> Path:
-    """Where the visits of the profile stand in a folder of runs."""
+    """Return the path of the profile's visits in a folder of runs."""
     return path / "profile_visits.parquet"
 
 
 def read_visits(path: Path) -> Table:
-    """Return every repeat of every visit to a config, on any processor; no rows if there is none."""
+    """Return every repeat of every visit to a config, on any processor; maybe no rows."""
     return _read_if_there(path, visits_path(path).name, VISIT_COLUMNS)
 
 
 def proxies_path(path: Path) -> Path:
-    """Where the scores of untrained networks stand in a folder of runs."""
+    """Return the path of the scores of untrained networks in a folder of runs."""
     return path / "proxies.parquet"
 
 
 def read_proxies(path: Path) -> Table:
-    """Return the scores of untrained networks; no rows if there are none."""
+    """Return the scores of untrained networks, maybe without rows."""
     return _read_if_there(path, proxies_path(path).name, PROXY_COLUMNS)
 
 
@@ -245,14 +245,12 @@ def _of_one_protocol(folder: Path, table: Table, name: str = "its runs") -> Tabl
     protocol = read_protocol(folder).digest
     if others := sorted(set(table["protocol"].tolist()) - {protocol}):
         n_rows = int(np.isin(table["protocol"], others).sum())
-        raise ProtocolMismatch(
-            f"{folder} is of protocol {protocol} but has rows of {', '.join(others)}: {n_rows} of {name}"
-        )
+        raise ProtocolMismatch(f"{folder} has protocol {protocol} but rows of {', '.join(others)}: {n_rows} of {name}")
     return table
 
 
 def visits_of_profile(visits: Table, profile: Table) -> Table:
-    """Return the visits on the processor and with the torch of the profile; none where there is no profile."""
+    """Return the visits on the processor and with the torch of the profile; empty without a profile."""
     made = {*_places(profile)}
     return take(visits, np.array([place in made for place in _places(visits)], dtype=np.bool_))
 
@@ -262,11 +260,7 @@ def _places(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def profile_of_visits(visits: Table) -> Table:
-    """Return the profile: for each config the least of its repeats, since interference only ever adds to a time.
-
-    Args:
-        visits: on one processor, with one torch.
-    """
+    """Return the profile of one processor's visits: each config's least repeat, since interference only adds time."""
     visits = sort_by(visits, VISIT_KEY)
     _, first, counts = np.unique(visits["config_id"], return_index=True, return_counts=True)
     least = {name: np.minimum.reduceat(visits[name], first) if len(first) else visits[name] for name in TIMES}
@@ -274,11 +268,7 @@ def profile_of_visits(visits: Table) -> Table:
 
 
 def halves_of_visits(visits: Table) -> tuple[Table, Table]:
-    """Return two profiles, of the even and of the odd visits to the configs that have both: one checks the other.
-
-    Args:
-        visits: on one processor, with one torch.
-    """
+    """Return the profiles of the even and of the odd visits to the configs that have both; one checks the other."""
     even, odd = (take(visits, visits["visit"] % 2 == half) for half in (0, 1))
     shared = np.intersect1d(even["config_id"], odd["config_id"])
     even, odd = (take(part, np.isin(part["config_id"], shared)) for part in (even, odd))
@@ -286,9 +276,9 @@ def halves_of_visits(visits: Table) -> tuple[Table, Table]:
 
 
 def timing_machine(runs: Table, profile: Table) -> str | None:
-    """Return the processor whose seconds count, for a processor's seconds compare with its own alone.
+    """Return the processor whose runtimes count, since seconds on different processors do not compare.
 
-    It is the profile's; where no run was on that one, the one of most measured epochs; None if no run was on a CPU.
+    It is the profile's; if no run was on that one, the one with most measured epochs; None if no run was on a CPU.
     """
     machines, counts = np.unique(runs["machine"][runs["device"] == "cpu"], return_counts=True)
     if not len(machines):
@@ -298,7 +288,7 @@ def timing_machine(runs: Table, profile: Table) -> str | None:
 
 
 def is_timed(runs: Table, machine: str | None) -> NDArray[np.bool_]:
-    """Return which rows have a runtime that compares with the others': those on the CPU of `timing_machine`."""
+    """Return which rows have comparable runtimes: those on the CPU of `timing_machine`."""
     mask: NDArray[np.bool_] = (runs["device"] == "cpu") & (runs["machine"] == machine)
     return mask
 
@@ -315,11 +305,7 @@ def sorted_runs(runs: Table) -> Table:
 
 
 def each_run_once(tables: Sequence[Table]) -> Table:
-    """Return the rows of all tables, sorted; a run that stands in several must be the same in each.
-
-    Raises:
-        InvalidTable: it is not.
-    """
+    """Return the rows of all tables, sorted; InvalidTable if a run differs between tables."""
     runs = sort_by(concatenate(tables, RUN_COLUMNS), RUN_KEY)
     n_rows = len(runs["epoch"])
     if n_rows < 2:
@@ -337,7 +323,7 @@ def each_run_once(tables: Sequence[Table]) -> Table:
         bad = take(runs, np.flatnonzero(same_key & ~same_row))
         n_runs = len({*zip(bad["config_id"].tolist(), bad["seed"].tolist(), strict=True)})
         raise InvalidTable(
-            f"{n_runs} runs were recorded with two different outcomes, first config_id={bad['config_id'][0]} "
+            f"{n_runs} runs have two different outcomes, first config_id={bad['config_id'][0]} "
             f"seed={bad['seed'][0]}; keep one folder's and delete the other's"
         )
     return take(runs, np.append(True, ~same_row))

@@ -32,20 +32,20 @@ def read_sealed(path: Path) -> dict[str, Any]:  # Any: JSON
     """Return the content of a sealed file, or of one of format 1; without format and checksum.
 
     Raises:
-        MissingData: there is no such file.
+        MissingData: it does not exist.
         UnknownFormat: it was written by another version.
-        CorruptFile: it is no such file, or was damaged or edited.
+        CorruptFile: it is not a sealed file, or was damaged or edited.
     """
     try:
         data = path.read_bytes()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as err:
-        raise MissingData(f"{path} does not exist or is no file") from err
+        raise MissingData(f"{path} does not exist or is not a file") from err
     try:
         content = parse_json(data)
     except ValueError as err:
         raise CorruptFile(f"{path} cannot be read as JSON: {err}; restore it from a copy") from err
     if not isinstance(content, dict) or "format" not in content:
-        raise CorruptFile(f"{path} is not such a file: it has no format")
+        raise CorruptFile(f"{path} is not a sealed file: it has no format")
     found = content.pop("format")
     if type(found) is not int or found not in {_UNSEALED_FORMAT, SEALED_FORMAT}:
         raise UnknownFormat(

@@ -28,6 +28,7 @@ __all__ = [
     "empty_table",
     "has_digests",
     "read_table",
+    "require_pyarrow",
     "sort_by",
     "table_bytes",
     "take",
@@ -58,7 +59,7 @@ def read_table(
         sha256: what the file's may be; None: any.
 
     Raises:
-        MissingData: there is no such file, or it cannot be opened or read just now.
+        MissingData: the file does not exist, or cannot be read at the moment.
         CorruptFile: it is not readable as Parquet, or its bytes are not those that were written.
         InvalidTable: columns are missing or have other types.
     """
@@ -129,23 +130,14 @@ def _checked(
 
 
 def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str]) -> None:
-    """Write exactly these columns with these types, whole or not at all.
-
-    Raises:
-        InvalidTable: a value does not fit its column's type.
-        OutOfSpace: the disk is full; nothing was left behind.
-    """
+    """Write exactly these columns, whole or not at all; InvalidTable or OutOfSpace if that is impossible."""
     content = table_bytes(table, columns, where=str(path))
     with out_of_space(path), write_beside(path) as beside:
         beside.write_bytes(content)
 
 
 def table_bytes(table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], *, where: str) -> bytes:
-    """Return what `write_table` writes; `where` it will be, for the error.
-
-    Raises:
-        InvalidTable: a value does not fit its column's type.
-    """
+    """Return what `write_table` writes; InvalidTable, naming `where`, if a value does not fit its column's type."""
     pa, pq = _arrow()
     arrays = [_arrow_array(pa, table[name], dtype, where=f"{where}: {name}") for name, dtype in columns.items()]
     content = pa.Table.from_arrays(arrays, names=list(columns))
@@ -157,16 +149,12 @@ def table_bytes(table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str
 
 
 def has_digests(path: Path) -> bool:
-    """Whether a table carries the digests of its columns.
-
-    Raises:
-        MissingData, CorruptFile: it cannot be read.
-    """
+    """Return whether a table carries the digests of its columns."""
     return _DIGESTS in (_read_arrow(path, None).schema.metadata or {})
 
 
 def _digest(column: Any) -> str:  # Any: pyarrow ships no types
-    """What stands for a column's values, however they are stored; NaNs are all the same to Parquet."""
+    """Return a digest of a column's values, however they are stored; all NaNs count as one value, as in Parquet."""
     pa, _ = _arrow()
     if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type):
         encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
@@ -213,6 +201,15 @@ def _arrow_array(pa: Any, values: npt.NDArray[Any], dtype: str, *, where: str) -
         return pa.array(values).cast(pa.from_numpy_dtype(np.dtype(dtype)))
     except pa.ArrowException as err:
         raise InvalidTable(f"{where} cannot be written as {dtype}: {err}") from err
+
+
+def require_pyarrow() -> None:
+    """Refuse to begin what would end for want of pyarrow.
+
+    Raises:
+        MissingDependency: it is not installed.
+    """
+    _arrow()
 
 
 def _arrow() -> tuple[Any, Any]:  # Any: pyarrow ships no types

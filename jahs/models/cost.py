@@ -15,7 +15,6 @@ million they are what JAHS-Bench-201 publishes as `FLOPS`; parameters divided by
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -26,7 +25,7 @@ from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.schema import COLUMNS, OPS
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, OPERATIONS, operation_faults
 from jahs.spaces.masks import refuse_masked
-from jahs.spaces.parameters import show
+from jahs.spaces.parameters import as_index, show
 from jahs.tasks.definitions import RESOLUTIONS, Task
 
 __all__ = ["cost", "n_macs", "n_params"]
@@ -42,7 +41,7 @@ _Floats = NDArray[np.float32] | NDArray[np.float64]
 
 
 def n_params(X: NDArray[np.float32], task: Task) -> _Ints:
-    """Trainable parameters, (n,), of encoded configs, (n, 15) float32 with the columns of `jahs.schema.COLUMNS`.
+    """Return the trainable parameters, (n,), of encoded configs, (n, 15) float32; see `jahs.schema.COLUMNS`.
 
     Raises:
         InvalidArgument: `X` has another shape or dtype, `task` is no Task, or no network has such values.
@@ -51,7 +50,7 @@ def n_params(X: NDArray[np.float32], task: Task) -> _Ints:
 
 
 def n_macs(X: NDArray[np.float32], task: Task) -> _Ints:
-    """Multiply-adds of one image, (n,), of encoded configs, (n, 15) float32 with the columns of `jahs.schema.COLUMNS`.
+    """Return the multiply-adds of one image, (n,), of encoded configs, (n, 15) float32; see `jahs.schema.COLUMNS`.
 
     Raises:
         InvalidArgument: `X` has another shape or dtype, `task` is no Task, or no network has such values.
@@ -60,7 +59,7 @@ def n_macs(X: NDArray[np.float32], task: Task) -> _Ints:
 
 
 def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
-    """Parameters and multiply-adds of one config; of its keys, only N, W, Resolution and Op1 .. Op6 are looked at.
+    """Return the parameters and multiply-adds of one config; only N, W, Resolution and Op1 .. Op6 are read.
 
     Example:
         >>> from jahs.tasks.definitions import TASKS
@@ -70,7 +69,7 @@ def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
 
     Raises:
         InvalidConfig: with a line for each key that is missing or has no network.
-        InvalidArgument: `task` is no Task.
+        InvalidArgument: `task` is not a Task.
     """
     _check_task(task)
     faults = [f"{key}: missing" for key in _COSTLY if key not in config]
@@ -86,15 +85,13 @@ def cost(config: Mapping[str, object], task: Task) -> dict[str, int]:
 
 def _number(key: str, value: object, faults: list[str]) -> float:
     """`value` as a number, or 1 (which is always allowed) and one more line in `faults`."""
-    try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        if key == "Resolution" and isinstance(value, (float, np.floating)):
-            return float(value)
-        return float(operator.index(value))  # type: ignore[arg-type]  # anything may be given: TypeError is the answer
-    except (TypeError, OverflowError):
-        faults.append(f"{key}={show(value)} must be {_allowed(key)}")
-        return 1.0
+    if key == "Resolution" and isinstance(value, float | np.floating):
+        return float(value)
+    number = as_index(value)
+    if number is not None and abs(number) < 2**53:
+        return float(number)
+    faults.append(f"{key}={show(value)} must be {_allowed(key)}")
+    return 1.0
 
 
 def _allowed(key: str) -> str:

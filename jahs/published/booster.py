@@ -57,7 +57,7 @@ def parse_booster(handle: bytes, where: str) -> Booster:
     """Parse the state of a pickled Booster, as XGBoost 1.0 to 1.5 wrote it.
 
     Raises:
-        UnknownFormat: it is of another kind: XGBoost's binary format, or a model that no sum of leaves answers.
+        UnknownFormat: it is XGBoost's binary format, or a model that is not a sum of leaves.
         CorruptFile: it is not the JSON of a model.
     """
     if not handle.startswith(b"{"):
@@ -84,7 +84,7 @@ def parse_booster(handle: bytes, where: str) -> Booster:
 
 
 def _gaps(handle: bytes) -> Iterator[int]:
-    """Lengths of what stands between two ends of objects: the most that is parsed before it is shrunk."""
+    """Yield the lengths between ends of objects: the most that is parsed before it is shrunk."""
     start = 0
     while (end := handle.find(b"}", start)) >= 0:
         yield end - start
@@ -93,14 +93,14 @@ def _gaps(handle: bytes) -> Iterator[int]:
 
 
 def _shrunk(found: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
-    """An object of the JSON as soon as it is complete: of a tree only what answers, as arrays."""
+    """Return a finished object of the JSON; of a tree only what predictions need, as arrays."""
     if "left_children" not in found:
         if any(isinstance(value, list) and len(value) > _LONGEST_LIST for value in found.values()):
-            raise CorruptFile("the XGBoost model has a long list that is no tree's")
+            raise CorruptFile("the XGBoost model has a long list outside of a tree")
         return found
     tree: dict[str, Any] = {name: np.array(found[name], dtype) for name, dtype in _COLUMNS.items()}
     if {column.shape for column in tree.values()} != {(len(found["left_children"]),)}:
-        raise CorruptFile("the columns of a tree of the XGBoost model are of unequal length")
+        raise CorruptFile("the columns of a tree of the XGBoost model differ in length")
     n_outputs = int(found["tree_param"].get("size_leaf_vector", 1))
     tree["is_beyond_sums"] = bool(found.get("categories")) or any(found.get("split_type", ())) or n_outputs > 1
     return tree

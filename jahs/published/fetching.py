@@ -1,23 +1,34 @@
-"""`jahs download jahs-bench-201`: the published archives, fetched when somebody asks for them and never otherwise."""
+"""The published archives, downloaded and checked; see `jahs download jahs-bench-201`."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from jahs.errors import UnknownName
 from jahs.files.archives import checked_members, open_archive
-from jahs.files.download import DownloadBar, Fetched, fetch
+from jahs.files.download import Fetched, fetch
 
-__all__ = ["ARCHIVES", "VERSIONS", "add_arguments", "download_archives", "run"]
+__all__ = ["ARCHIVES", "VERSIONS", "download_archives", "how_to_get"]
 
 ARCHIVES: Final = {"surrogates": "assembled_surrogates.tar", "table": "metric_data.tar"}
 VERSIONS: Final = ("1.1.0", "1.0.0")
+_SIZE: Final = "Both archives have 1.65 GB together: 3 minutes at 10 MB/s"
+_COSTS: Final = {  # measured on archives of official size by tests/benchmarks/bench_import.py and bench_import_table.py
+    "surrogates": (
+        " --with-front",
+        "imported",
+        "the import takes a minute on 2 cores, 0.5 GB of memory and 25 MB of disk",
+    ),
+    "table": (
+        "",
+        "imported/runs/{task}",
+        "the import takes up to 4 minutes, 1.3 GB of memory and 13 GB of disk, of which 1 GB stays",
+    ),
+}
+"""Further options of the import, where the result is, and what it takes."""
+
 _ADDRESS: Final = "https://ml.informatik.uni-freiburg.de/research-artifacts/jahs_bench_201/v{version}"
 
 
@@ -29,14 +40,14 @@ def download_archives(
     url: str | None = None,
     report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> list[Fetched]:
-    """Fetch published archives; every member of one is looked at before it gets its name.
+    """Fetch published archives; every member is checked before an archive gets its name.
 
     Args:
-        folder: where they go; made if need be.
+        folder: where they go; made if needed.
         what: which ones, keys of `ARCHIVES`.
         version: of JAHS-Bench-201.
         url: folder of the archives on another server.
-        report: is told again and again how many bytes of an archive have come, and of how many.
+        report: is called with an archive's name and its number of bytes so far and in all.
 
     Raises:
         UnknownName: there is no such archive or version.
@@ -60,40 +71,20 @@ def download_archives(
     ]
 
 
-def default_folder(version: str) -> Path:
-    """Where archives go unless told otherwise: the user's cache."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "jahs" / "jahs-bench-201" / version
+def how_to_get(task: str, what: str) -> str:
+    """Return the commands that fetch and import what JAHS-Bench-201 published for a task, and what they cost.
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `run` reads."""
-    parser.add_argument("benchmark", choices=["jahs-bench-201"], help="which benchmark's archives")
-    parser.add_argument("--what", choices=ARCHIVES, help="only this archive (default: all)")
-    parser.add_argument("--version", choices=VERSIONS, default=VERSIONS[0], help="which release (default: %(default)s)")
-    parser.add_argument("--dir", type=Path, help="where to put them (default: the user's cache)")
-    parser.add_argument("--url", help="folder of the archives on another server")
-
-
-def run(arguments: argparse.Namespace) -> str:
-    """Fetch what the arguments say; return what to print."""
-    fetched = download_archives(
-        arguments.dir or default_folder(arguments.version),
-        what=[arguments.what] if arguments.what else tuple(ARCHIVES),
-        version=arguments.version,
-        url=arguments.url,
-        report=DownloadBar(sys.stderr),
+    Args:
+        task: one of `jahs.published.sources.PUBLISHED_TASKS`.
+        what: a key of `ARCHIVES`.
+    """
+    options, folder, costs = _COSTS[what]
+    return (
+        f"JAHS-Bench-201 published data for {task}. To get them, run\n"
+        f"  jahs download jahs-bench-201 --what {what} --dir archives\n"
+        f"  jahs import archives/{ARCHIVES[what]} --task {task} --out imported{options}\n"
+        f"and give release={folder.format(task=task)!r}. {_SIZE}; {costs}."
     )
-    if getattr(arguments, "json", False):
-        facts = [
-            {"path": str(one.path), "n_bytes": one.n_bytes, "sha256": one.sha256, "is_new": one.is_new}
-            for one in fetched
-        ]
-        return json.dumps(facts, indent=2, sort_keys=True)
-    lines = [
-        f"{one.path}: {one.n_bytes} bytes, sha256 {one.sha256}{'' if one.is_new else ', was there'}" for one in fetched
-    ]
-    return "\n".join([*lines, f"Next: jahs import {fetched[0].path} --out DIR"])
 
 
 def _check(path: Path) -> None:

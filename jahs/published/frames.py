@@ -16,7 +16,7 @@ from jahs.published.names import FRAME_NAMES
 from jahs.published.pickles import CodedArray, Limits, Record, making_sense, read_pickle
 from jahs.published.pickles.plain import scalars
 
-__all__ = ["Column", "Frame", "let_go", "read_frame"]
+__all__ = ["Column", "Frame", "index_names", "let_go", "read_frame"]
 
 _MOST_NAMES: Final = 1000
 _MOST_LEVELS: Final = 10
@@ -29,7 +29,7 @@ Values: TypeAlias = NDArray[Any]  # Any: the dtype is what the file says
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """One column: numbers, or numbers of the `words` that they stand for."""
+    """One column: numbers, or positions in `words`."""
 
     values: Values
     words: tuple[object, ...] | None = None
@@ -58,7 +58,7 @@ class Frame:
         """Return a column.
 
         Raises:
-            InvalidTable: there is none of that name.
+            InvalidTable: there is no such column.
         """
         if name not in self.columns:
             raise InvalidTable(f"the table lacks the column {' / '.join(name)}")
@@ -165,13 +165,13 @@ def _column_names(index: Record, where: str) -> list[tuple[str, ...]]:
         ):
             if not len(levels) == len(codes) <= _MOST_LEVELS or not all(map(_is_short, codes)):
                 raise CorruptFile(f"{where}: levels without up to {_MOST_NAMES} codes each")
-            words = [_index_values(level, where) for level in levels]
+            words = [index_names(level, where) for level in levels]
             rows = zip(*(code.tolist() for code in codes), strict=True)
             try:
                 return [tuple(words[i][_code(code)] for i, code in enumerate(row)) for row in rows]
             except (IndexError, TypeError) as err:
                 raise CorruptFile(f"{where}: a code without a name") from err
-    return [(name,) for name in _index_values(index, where)]
+    return [(name,) for name in index_names(index, where)]
 
 
 def _is_short(values: object) -> bool:
@@ -185,7 +185,12 @@ def _code(code: object) -> int:
     return code
 
 
-def _index_values(index: object, where: str) -> list[str]:
+def index_names(index: object, where: str) -> list[str]:
+    """Return the names that a pickled index of pandas holds.
+
+    Raises:
+        UnknownFormat, CorruptFile: it is not a plain index, or not of short texts.
+    """
     match index:
         case Record(name="pandas.core.indexes.base._new_Index", arguments=(_, {"data": np.ndarray() as data})):
             names = data.tolist() if _is_short(data) else [None]

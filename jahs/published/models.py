@@ -15,6 +15,7 @@ import numpy as np
 from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, UnknownName
 from jahs.models.bounds import BoundedTransform
 from jahs.published.booster import Booster, parse_booster
+from jahs.published.frames import index_names
 from jahs.published.names import MODEL_NAMES, SIGMOID
 from jahs.published.pickles import Limits, Record, making_sense, read_pickle
 from jahs.schema import COLUMNS
@@ -68,7 +69,7 @@ def read_headers(file: BinaryIO, where: str) -> Headers:
 
     Raises:
         UnsafeFile, CorruptFile: the file is not safe, or not whole.
-        UnknownFormat: it says something else than the parameters of such a model, or names a metric that is none.
+        UnknownFormat: it holds other things than the parameters of such a model, or an unknown metric.
     """
     params = read_pickle(file, where=where, names=MODEL_NAMES, limits=_SMALL)
     with making_sense(where):
@@ -82,8 +83,8 @@ def _headers(params: object, where: str) -> Headers:
         case _:
             raise UnknownFormat(f"{where} does not hold the parameters of a model of JAHS-Bench-201")
     found = Headers(
-        metrics=_index(labels, where),
-        features=_index(features, where),
+        metrics=tuple(index_names(labels, where)),
+        features=tuple(index_names(features, where)),
         hyperparams={
             key: value
             for key, value in hyper.items()
@@ -150,13 +151,13 @@ def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
             "feature_names_in_": np.ndarray() as names,
             "sparse_output_": bool() | np.bool_() as sparse,
         } if not sparse:  # of a sparse matrix, XGBoost would take each 0 for a missing value
-            features = _texts(names, where)
+            features = _short_texts(names.ravel()[: _MOST_NAMES + 1].tolist(), where)
         case _:
             raise UnknownFormat(f"{where}: the encoder is not a dense one-hot encoder beside features left as they are")
     columns = _one_hot_columns(one_hot, encoded, where)
     for place in left:
         if type(place) is not int or not 0 <= place < len(features):
-            raise CorruptFile(f"{where}: the encoder passes on a feature that is none of its {len(features)}")
+            raise CorruptFile(f"{where}: the encoder passes on a feature outside of its {len(features)}")
         columns.append(features[place])
     return tuple(columns)
 
@@ -173,7 +174,7 @@ def _one_hot_columns(one_hot: Record, encoded: list[object], where: str) -> list
     features = _short_texts(encoded, where)
     for feature, categories, drop in zip(features, all_categories, dropped, strict=True):
         if not isinstance(categories, np.ndarray) or categories.ndim != 1 or categories.size > _MOST_NAMES:
-            raise CorruptFile(f"{where}: the categories of {feature} are no short list")
+            raise CorruptFile(f"{where}: the categories of {feature} are not a short list")
         names = categories.tolist()
         if not all(isinstance(name, str | int) for name in names):  # of anything else, even its text may be endless
             raise CorruptFile(f"{where}: the categories of {feature} are not texts, integers or bools")
@@ -182,7 +183,7 @@ def _one_hot_columns(one_hot: Record, encoded: list[object], where: str) -> list
 
 
 def _bounded(outer: Record, where: str) -> tuple[Booster, BoundedTransform]:
-    """The trees and the way back from their sum: the sigmoid of the inner regressor, then the outer one's scaling."""
+    """Return the trees and the inverse transform of their sum: the inner sigmoid, then the outer scaling."""
     scaler, inner = outer.get("transformer_"), outer.get("regressor_")
     if (
         not isinstance(scaler, Record)
@@ -227,19 +228,8 @@ def _booster(regressor: object, where: str) -> Booster:
     raise UnknownFormat(f"{where}: the regressor is not a fitted {_REGRESSOR}")
 
 
-def _index(index: Record, where: str) -> tuple[str, ...]:
-    match index:
-        case Record(name="pandas.core.indexes.base._new_Index", arguments=(_, {"data": np.ndarray() as data})):
-            return _texts(data, where)
-    raise UnknownFormat(f"{where}: headers that are not a plain index")
-
-
-def _texts(array: Any, where: str) -> tuple[str, ...]:  # Any: an array of whatever the file says
-    return _short_texts(array.ravel()[: _MOST_NAMES + 1].tolist(), where)
-
-
 def _short_texts(texts: list[object], where: str) -> tuple[str, ...]:
-    """The texts, if all are short ones. Nothing else is shown or compared: parts that are shared make it endless."""
+    """Return the texts if all are short. Nothing else is shown or compared: shared parts could make it endless."""
     found = tuple(text for text in texts if isinstance(text, str) and len(text) <= _LONGEST_NAME)
     if len(texts) > _MOST_NAMES or len(found) != len(texts):
         raise CorruptFile(f"{where}: names that are not up to {_MOST_NAMES} short texts")

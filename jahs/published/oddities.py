@@ -1,4 +1,4 @@
-"""What is odd about a published table: found, counted and listed one by one; nothing of it is repaired here."""
+"""What is odd about a published table: found, counted and listed; nothing is repaired here."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from jahs.files.tables import Table, concatenate, empty_table
 __all__ = ["FINDINGS", "ODDITY_COLUMNS", "Oddities"]
 
 FINDINGS: Final[Mapping[str, str]] = {
-    "invalid_config": "A model whose config is none of the space. Left out.",
+    "invalid_config": "A model whose config is not in the space. Left out.",
     "changing_config": "A model whose config is not the same in all of its rows. Left out.",
-    "repeated_epoch": "A model with two rows for one epoch, or an epoch that is none. Left out.",
+    "repeated_epoch": "A model with two rows for one epoch, or an invalid epoch. Left out.",
     "incomplete_run": "A model without the last epoch (value: its last one). Left out.",
     "nan_row": "A row with a value that is NaN or infinite (value: its epoch). The row is left out.",
     "nan_last_row": "A model whose last row has NaN: an evaluation that failed moved later rows up by one, so its "
-    "validation and test values may stand one epoch too early. Kept, but for the row.",
+    "validation and test values may be one epoch too early. Kept, but for the row.",
     "repeated_config": "A config under several model ids (value: the first of them). Kept, as further seeds.",
     "same_run": "A repeated config whose validation accuracies equal those of an earlier model at every epoch "
     "(value: that model). Kept.",
@@ -45,7 +45,7 @@ ODDITY_COLUMNS: Final[Mapping[str, str]] = {
     "value": "float64",
     "expected": "float64",
 }
-"""One row per finding; config_id is 0 where the config is none."""
+"""One row per finding; config_id is 0 for an invalid config."""
 
 _LISTED: Final = 5
 

@@ -66,7 +66,7 @@ class _Models:
     start: Ints  # (n_models + 1,) where each model's rows begin in `order`
     columns: dict[str, NDArray[Any]]  # Any: each key has a type of its own
     is_valid: NDArray[np.bool_]
-    config_id: NDArray[np.uint64]  # 0 where the config is none
+    config_id: NDArray[np.uint64]  # 0 for an invalid config
     seed: Ints  # its number among the models of its config
 
 
@@ -163,7 +163,7 @@ class Recorder:
         return {name: {"rows": len(parts[name]), "configs": len(ids[name])} for name in parts}
 
     def _model_of_rows(self) -> Whole:
-        """The place of each row's model."""
+        """Return the position of each row's model."""
         start, n_models = self._models.start, len(self._models.model_id)
         place: Whole = np.empty(len(self._raw), _smallest(0, n_models))
         for first in range(0, n_models, _MODELS_AT_ONCE):
@@ -173,7 +173,7 @@ class Recorder:
         return place
 
     def _models_of(self, part: Frame, rows_at: _Places, place: Whole) -> Ints:
-        """The models of which a side of the split holds rows; rows that differ from raw are noted."""
+        """Return the models with rows in a part of the split; note rows that differ from raw."""
         is_there = np.zeros(len(self._models.model_id), np.bool_)
         changed: list[tuple[Whole, Ints]] = []
         shared = [name for name in part.columns if name in self._raw.columns]
@@ -193,7 +193,7 @@ class Recorder:
         return np.flatnonzero(is_there)
 
     def _piece(self, first: int, last: int) -> Table:
-        """The runs of models first to last, and what is odd about them."""
+        """Return the runs of models `first` to `last - 1`; note what is odd about them."""
         models = self._models
         rows = models.order[models.start[first] : models.start[last]]
         which = np.repeat(np.arange(first, last), np.diff(models.start[first : last + 1]))
@@ -329,7 +329,7 @@ class _Places:
         self._order = None if is_sorted else np.argsort(labels, kind="stable").astype(_smallest(0, len(labels)))
 
     def find(self, labels: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-        """A row for each label, and whether that row has it."""
+        """Return a row for each label, and whether the row has that label."""
         if isinstance(self._labels, range):
             rows = np.clip((labels - self._labels.start) // self._labels.step, 0, len(self._labels) - 1)
             return rows, labels == self._labels.start + rows * self._labels.step
@@ -404,7 +404,7 @@ def _compact(column: Column) -> Whole:
 
 
 def _smallest(least: int, most: int) -> np.dtype[np.signedinteger[Any]]:
-    """The smallest of some types that holds both; 64 bits if none does."""
+    """Return the smallest integer type that holds both."""
     for kind in (np.int16, np.int32):
         if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
             return np.dtype(kind)

@@ -1,8 +1,7 @@
-"""Where the published files are: in an archive, in the folder it was unpacked to, or in the folder of one metric."""
+"""The published files: in an archive, in the folder it was unpacked to, or in the folder of one task or metric."""
 
 from __future__ import annotations
 
-import hashlib
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,29 +10,23 @@ from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO, Final
 
-from jahs.errors import CorruptFile, MissingData
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownName
 from jahs.files.archives import checked_members, open_archive
+from jahs.files.hashing import sha256_stream
+from jahs.tasks.definitions import task
 
-__all__ = ["PUBLISHED_TASKS", "PublishedFile", "open_files"]
+__all__ = ["PUBLISHED_TASKS", "PublishedFile", "files_by_task", "open_files"]
 
 PUBLISHED_TASKS: Final = ("cifar10", "colorectal_histology", "fashion_mnist")
-_CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFile:
-    """One file, in an archive or not.
+    """One file, in an archive or not."""
 
-    Attributes:
-        folder: its parts' names, from the archive's or the given folder's top.
-        name: its own name.
-        where: what to call it in messages.
-        open: opens it for reading bytes.
-    """
-
-    folder: tuple[str, ...]
+    folder: tuple[str, ...]  # names of the folders around it
     name: str
-    where: str
+    where: str  # its name in messages
     open: Callable[[], BinaryIO]
 
     @property
@@ -42,12 +35,9 @@ class PublishedFile:
         return next((part for part in reversed(self.folder) if part in PUBLISHED_TASKS), None)
 
     def sha256(self) -> str:
-        """The sha256 of its bytes."""
-        sha = hashlib.sha256()
+        """Return the sha256 of its bytes."""
         with self.open() as file:
-            while chunk := file.read(_CHUNK):
-                sha.update(chunk)
-        return sha.hexdigest()
+            return sha256_stream(file)
 
 
 @contextmanager
@@ -87,8 +77,44 @@ def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]
         ]
 
 
+@contextmanager
+def files_by_task(
+    path: Path, names: Sequence[str], tasks: Sequence[str] | None
+) -> Iterator[dict[str, list[PublishedFile]]]:
+    """Yield the files of these names by their task.
+
+    Args:
+        path: an archive or a folder.
+        names: the first one is needed for each task.
+        tasks: which tasks; None for all. One alone is the task of files whose path does not name a task.
+
+    Raises:
+        UnknownName: a task was not published.
+        InvalidArgument: a path does not name a task.
+        MissingData: there is no file of the first name, or none of a task.
+    """
+    wanted = None if tasks is None else [task(name).name for name in tasks]
+    if others := [name for name in wanted or () if name not in PUBLISHED_TASKS]:
+        raise UnknownName.of("task", others[0], PUBLISHED_TASKS)
+    found: dict[str, list[PublishedFile]] = {}
+    with open_files(path, names) as files:
+        for file in files:
+            name = file.task or (wanted[0] if wanted is not None and len(wanted) == 1 else None)
+            if name is None:
+                raise InvalidArgument(
+                    f"{file.where}: its path does not name a task; give one of {', '.join(PUBLISHED_TASKS)}"
+                )
+            if wanted is None or name in wanted:
+                found.setdefault(name, []).append(file)
+        missing = [name for name in wanted or found if names[0] not in {file.name for file in found.get(name, ())}]
+        if missing or not found:
+            of = f" for {', '.join(missing)}" if missing else ""
+            raise MissingData(f"{path} holds no {names[0]}{of}; see: jahs download jahs-bench-201")
+        yield found
+
+
 def _last_parts(path: PurePath) -> tuple[str, ...]:
-    """The last two names of a given folder, since it may be that of one task or of one metric."""
+    """Return the last two names of a folder, which may be that of a task or of a metric."""
     return Path(path).resolve().parts[-2:]
 
 
@@ -99,5 +125,5 @@ def _open_path(path: Path) -> BinaryIO:
 def _open_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> BinaryIO:
     file = archive.extractfile(member)
     if file is None:
-        raise CorruptFile(f"{archive.name!s}: {member.name} is no file")
+        raise CorruptFile(f"{archive.name!s}: {member.name} is not a file")
     return file  # type: ignore[return-value]  # IO[bytes], which is all that is used of it

@@ -14,24 +14,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable, MissingData, UnknownName
+from jahs.errors import InvalidArgument, InvalidConfig, InvalidTable
 from jahs.files.atomic import change_folder
 from jahs.files.hashing import digest_facts
 from jahs.files.strict_json import parse_json
-from jahs.files.tables import write_table
+from jahs.files.tables import require_pyarrow, write_table
 from jahs.published.frames import Frame, read_frame
 from jahs.published.oddities import ODDITY_COLUMNS
 from jahs.published.recorded import Recorder, published_protocol
-from jahs.published.sources import PUBLISHED_TASKS, PublishedFile, open_files
+from jahs.published.sources import PublishedFile, files_by_task
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 from jahs.tasks.definitions import task
 
-__all__ = ["REPORT", "import_table"]
+__all__ = ["RAW", "REPORT", "import_table"]
 
 _log = logging.getLogger(__name__)
 
 REPORT: Final = "report.json"
-_RAW: Final = "raw.pkl.gz"
+RAW: Final = "raw.pkl.gz"
 _SIDES: Final = ("train_set", "valid_set", "test_set")
 
 
@@ -46,39 +46,28 @@ def import_table(
 
     Args:
         path: `metric_data.tar`, the folder it was unpacked to, or that of one task.
-        out: a folder, made if need be; the runs of each task go to `out/runs/<task>`.
+        out: a folder, made if needed; the runs of each task go to `out/runs/<task>`.
         tasks: which ones; None for all that are there. Names the task of files whose path does not.
-        report: is told how far it is.
+        report: is called with a line about the progress.
 
     Returns:
         The folder of runs of each task.
 
     Raises:
+        MissingDependency: pyarrow is not installed; nothing was read.
         MissingData: there are no such tables at `path`.
         UnsafeFile: a file asks for more than data; nothing of it was executed.
         CorruptFile, UnknownFormat, InvalidTable: a file is damaged, or not what JAHS-Bench-201 published.
         InvalidArgument: the folder holds other runs.
     """
-    wanted = None if tasks is None else [task(name).name for name in tasks]
-    if wanted is not None and (others := [name for name in wanted if name not in PUBLISHED_TASKS]):
-        raise UnknownName.of("task", others[0], PUBLISHED_TASKS)
-    done = {}
-    with open_files(path, (_RAW, *(f"{side}.pkl.gz" for side in _SIDES))) as files:
-        found: dict[str, dict[str, PublishedFile]] = {}
-        for file in files:
-            name = file.task or (wanted[0] if wanted is not None and len(wanted) == 1 else None)
-            if name is None:
-                raise InvalidArgument(f"{file.where}: its path does not name a task; say which it is")
-            if wanted is None or name in wanted:
-                found.setdefault(name, {})[file.name.removesuffix(".pkl.gz")] = file
-        missing = [name for name in wanted or () if name not in found]
-        if missing or not found:
-            raise MissingData(f"{path} holds no table of {', '.join(missing) or 'any task'}")
-        for name, its_files in found.items():
-            if "raw" not in its_files:
-                raise MissingData(f"{path}: {name} has no {_RAW}, which alone says which rows are one run")
-            done[name] = _import_task(name, its_files, out / "runs" / name, report)
-    return done
+    require_pyarrow()
+    with files_by_task(path, (RAW, *(f"{side}.pkl.gz" for side in _SIDES)), tasks) as found:
+        return {
+            name: _import_task(
+                name, {file.name.removesuffix(".pkl.gz"): file for file in files}, out / "runs" / name, report
+            )
+            for name, files in found.items()
+        }
 
 
 def _import_task(name: str, files: dict[str, PublishedFile], folder: Path, report: Callable[[str], None]) -> Path:
@@ -97,10 +86,10 @@ def _import_task(name: str, files: dict[str, PublishedFile], folder: Path, repor
 
 @contextmanager
 def _blaming(raw: PublishedFile) -> Iterator[None]:
-    """Say what is wrong with the table of the file that holds it; the user's command is right.
+    """Turn errors about a table's contents into errors that name its file.
 
     Raises:
-        InvalidTable: in the place of errors about columns and configs.
+        InvalidTable: instead of errors about columns and configs.
     """
     try:
         yield

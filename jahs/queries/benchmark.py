@@ -14,47 +14,48 @@ from dataclasses import asdict
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, NotRecorded, ProtocolMismatch
+from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, ProtocolMismatch, UnknownName
 from jahs.models.forest import EngineKind
-from jahs.queries.arguments import read_metrics
+from jahs.queries.answers import Answers
 from jahs.queries.citation import citation
 from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
+from jahs.queries.forms import Forms
 from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
-from jahs.queries.oracles.oracle import config_of
 from jahs.queries.oracles.table import TableOracle
+from jahs.queries.queryable import At
 from jahs.queries.result import Result
 from jahs.release.find import full_path
 from jahs.spaces.columns import Configs, codes
 from jahs.spaces.configs import Config, config_codes
+from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import is_integer, show
-from jahs.spaces.seeds import read_optional_seed, read_seeds
+from jahs.spaces.seeds import Seeds, read_optional_seed
 from jahs.spaces.space import Space
-from jahs.tasks.fidelities import is_list, read_budget, read_epoch, read_epochs
-from jahs.tasks.metrics import Metric
+from jahs.tasks.metrics import Metric, read_metrics
 
 if TYPE_CHECKING:
+    from jahs.queries.best import Best
     from jahs.queries.references import Front, References
     from jahs.queries.views import View
 
 __all__ = ["Benchmark"]
 
-At: TypeAlias = "int | Mapping[str, object]"
-
 _MOST_REOPENED: Final = 4
 
 
-class Benchmark:
+class Benchmark(Forms):
     """Answers queries for one task.
 
     Attributes:
         task: what is answered for.
         kind: "surrogate", "table" or "live".
         space: what configs are made of; `bench.space.sample` and `bench.sample` differ for a table alone.
+        fidelities: the legal epochs, ascending.
         metrics: what a query answers: unit, direction and bounds by name.
         max_epoch: the last epoch.
         release: the folder that answers, None for a live oracle.
@@ -83,27 +84,27 @@ class Benchmark:
         Nothing is written but the kernels of the compiled engine, once: in `$JAHS_CACHE_DIR`, else in `__pycache__`.
 
         Args:
-            task: name of a task, see `jahs.tasks.TASKS`.
-            kind: "surrogate" (models), "table" (recorded runs) or "live" (train now; takes a checkout).
+            task: name of a task, see `jahs.tasks.TASKS`; of your own, too, if its release or its runs are found.
+            kind: "surrogate" (models), "table" (recorded runs) or "live" (train now; requires a checkout).
             download: has no effect; `jahs download` is the only thing that downloads.
             save_dir: a folder in which a release is looked for before the usual places, see `jahs.releases`; one that
                 is not there yet, or holds none, is passed over with a logged warning.
-            metrics: what queries answer unless told otherwise, our names or the published ones; None: everything.
+            metrics: what queries answer by default, our names or the published ones; None: everything.
             lazy: has no effect; models are read once.
             release: the folder of a release, or one that holds it as `<task>/`; of recorded runs for kind="table".
-            sha256: digest that the release's manifest must have, which stands for every byte of it; None: any release.
+            sha256: required digest of the release's manifest, which covers every byte of it; None: any release.
                 `jahs verify --json` prints it, and `jahs.release.EMBEDDED` has that of the package's own.
             engine: "numpy" or "compiled" to insist; "auto" takes the compiled one if it can be had.
 
         Raises:
             UnknownName: a task, kind or metric does not exist.
-            MissingData: there is no release, or a folder is none or cannot be read; says where it was looked for.
+            MissingData: there is no release, or a folder is not one or cannot be read; says where it was looked for.
             CorruptFile, UnknownFormat: the release is damaged, or of another version.
             ProtocolMismatch: the release is of another task, or has another `sha256`.
             MissingDependency: the engine or the live oracle needs what is not installed.
         """
         self._asked = Asked(
-            task=read_task(task).name,
+            task=read_task(task),
             kind=read_kind(kind),
             engine=engine,
             release=None if release is None else full_path(release),
@@ -115,8 +116,9 @@ class Benchmark:
         self.task, self.kind, self.max_epoch = self._oracle.task, self._oracle.kind, self._oracle.max_epoch
         self.release: Path | None = self._opened.folder
         self.space = Space()
+        self.fidelities = MappingProxyType({"epoch": tuple(range(1, self.max_epoch + 1))})
         known = self._oracle.metrics
-        self._names = tuple(known) if metrics is None else read_metrics(metrics, known)
+        self._names = tuple(known) if metrics is None else read_metrics(metrics, known=known)
         self.metrics: Mapping[str, Metric] = MappingProxyType({name: known[name] for name in self._names})
 
     def __repr__(self) -> str:
@@ -126,21 +128,11 @@ class Benchmark:
         """Pickle a reference: what to open, and the digest that it must have."""
         return _reopen, (asdict(self._asked) | {"metrics": self._names}, self._opened.sha256)
 
-    @property
-    def fidelities(self) -> Mapping[str, tuple[float, ...]]:
-        """The legal values of each fidelity, ascending."""
-        return {"epoch": tuple(range(1, self.max_epoch + 1))}
-
-    @property
-    def full(self) -> Mapping[str, float]:
-        """The highest fidelity."""
-        return {"epoch": self.max_epoch}
-
     def fidelity(self, at: object = None) -> dict[str, float]:
-        """Return the fidelity that a budget stands for: its epoch is rounded to the nearest integer, half to even.
+        """Return the fidelity of a budget: the epoch is rounded to the nearest integer, half to even.
 
         Raises:
-            InvalidFidelity: it is no number, NaN, or out of range.
+            InvalidFidelity: it is not a finite number, or out of range.
 
         Example:
             >>> bench.fidelity(2.469)  # doctest: +SKIP
@@ -174,9 +166,10 @@ class Benchmark:
         """Return the metrics of one config at one epoch.
 
         Args:
-            config: all 14 keys.
+            config: all 14 keys, as a mapping or a pandas Series; of a ConfigSpace `Configuration`, those with more than
+                one value.
             at: an epoch in 1..max_epoch, or {"epoch": ...}; None is the last.
-            seed: which draw of the training noise; None is the mean.
+            seed: which draw of the training noise; None is the mean. Draws do not cover the error of the model.
             metrics: some of `metrics`, our names or the published ones; None is all.
 
         Raises:
@@ -190,54 +183,23 @@ class Benchmark:
             at = self.max_epoch if at is None else read_epoch(at, self.max_epoch)
         if seed is not None:
             seed = read_optional_seed(seed)
-        names = self._names if metrics is None else read_metrics(metrics, self._oracle.metrics)
+        names = self._names if metrics is None else self._read_metrics(metrics)
         values = self._oracle.query(found, at, seed=seed, metrics=names)
         return Result(values, {"epoch": at}, seed, self._oracle.costs)
 
-    def query_many(
-        self,
-        configs: Configs,
-        *,
-        at: At | Sequence[At] | None = None,
-        each_at: Sequence[At] | NDArray[np.integer] | None = None,
-        seed: int | Sequence[int] | NDArray[np.integer] | None = None,
-        metrics: Sequence[str] | None = None,
+    def _read_configs(self, configs: Configs) -> NDArray[np.float64]:
+        return codes(configs)
+
+    def _read_fidelities(self, at: Sequence[object] | NDArray[np.integer], *, name: str) -> NDArray[np.int64]:
+        return read_epochs(at, self.max_epoch, name=name)
+
+    def _answer(
+        self, found: NDArray[np.float64], there: NDArray[Any], *, seed: Seeds, metrics: Sequence[str] | None
     ) -> dict[str, NDArray[np.float64]]:
-        """Return the metrics of many configs as columns.
+        return self._oracle.query_many(found, there, seed=seed, metrics=self._read_metrics(metrics))
 
-        Args:
-            configs: configs one by one, or columns (one array per key; much faster).
-            at: one epoch, columns are (n,); or a list of them, every config at each, columns are (n, n_epochs).
-            each_at: in place of `at`, one epoch for each config; columns are (n,).
-            seed: which draw of the training noise, one for all or a list with one for each; None is the mean.
-            metrics: as in `query`.
-
-        Raises:
-            InvalidConfig: faults of the first faulty configs, with their positions; how many there are in all.
-            InvalidFidelity, UnknownName, NotRecorded: as `query`.
-        """
-        found = codes(configs)
-        names = self._names if metrics is None else read_metrics(metrics, self._oracle.metrics)
-        seeds = read_seeds(seed, len(found))
-        if each_at is not None:
-            if at is not None:
-                raise InvalidArgument("at and each_at are both given; give at, or one epoch for each config")
-            epochs = read_epochs(each_at, self.max_epoch, name="each_at")
-            if len(epochs) != len(found):
-                raise InvalidFidelity(f"each_at: {len(epochs)} epochs for {len(found)} configs")
-            return self._oracle.query_many(found, epochs, seed=seeds, metrics=names)
-        if at is None or not is_list(at):
-            epoch = self.max_epoch if at is None else read_epoch(at, self.max_epoch)
-            return self._oracle.query_many(found, np.full(len(found), epoch), seed=seeds, metrics=names)
-        epochs = read_epochs(at, self.max_epoch)
-        shape = len(found), len(epochs)
-        repeated = seeds if seeds is None or isinstance(seeds, int) else np.repeat(seeds, len(epochs))
-        spread = np.repeat(found, len(epochs), axis=0)
-        try:
-            answers = self._oracle.query_many(spread, np.tile(epochs, len(found)), seed=repeated, metrics=names)
-        except NotRecorded as err:
-            raise err.per_config(len(epochs)) from None
-        return {name: values.reshape(shape) for name, values in answers.items()}
+    def _read_metrics(self, metrics: Sequence[str] | None) -> tuple[str, ...]:
+        return self._names if metrics is None else read_metrics(metrics, known=self._oracle.metrics)
 
     def trajectory(
         self,
@@ -248,8 +210,8 @@ class Benchmark:
         step: int = 1,
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
-    ) -> dict[str, NDArray[Any]]:
-        """Return the metrics of one training, epoch by epoch, with the column "epoch".
+    ) -> Answers:
+        """Return the metrics of one training, epoch by epoch, with the column "epoch"; `to_pandas` makes it a table.
 
         Args:
             config: all 14 keys.
@@ -265,18 +227,11 @@ class Benchmark:
         by = read_epoch(step, self.max_epoch, name="step")
         if first > last:
             raise InvalidFidelity(f"frm={first} is after to={last}")
-        names = self._names if metrics is None else read_metrics(metrics, self._oracle.metrics)
         epochs = np.arange(first, last + 1, by)
-        return {"epoch": epochs, **self._oracle.trajectory(found, epochs, seed=read_optional_seed(seed), metrics=names)}
-
-    def objectives(
-        self, configs: Configs, *, at: At | None = None, metrics: Sequence[str] = ("valid_acc",)
-    ) -> NDArray[np.float64]:
-        """Return metrics as objectives, (n_configs, n_metrics), all minimised; see `jahs.read_objectives`."""
-        from jahs.tasks.objectives import objective_matrix, read_objectives
-
-        chosen = read_objectives(metrics, known=self._oracle.metrics)
-        return objective_matrix(self.query_many(configs, at=at, metrics=[one.metric.name for one in chosen]), chosen)
+        answers = self._oracle.trajectory(
+            found, epochs, seed=read_optional_seed(seed), metrics=self._read_metrics(metrics)
+        )
+        return Answers({"epoch": epochs, **answers})
 
     def front(self, metrics: Iterable[str]) -> Front:
         """Return the best known trade-offs of these metrics; see `jahs.queries.references.Front`.
@@ -290,19 +245,51 @@ class Benchmark:
         """
         if not isinstance(self._oracle, TableOracle):
             return self._references.front(metrics)
+        from jahs.queries.best import recorded_in_full
         from jahs.queries.references import front_of
         from jahs.tasks.objectives import objective_matrix, read_objectives
 
-        chosen = read_objectives(metrics)
-        names = read_metrics([one.metric.name for one in chosen], self._oracle.metrics)
+        chosen = read_objectives(metrics, known=self._oracle.metrics)
+        names = [one.metric.name for one in chosen]
         corner = self.reference_point(names)
-        configs = [config_of(row) for row in self._oracle.trained_in_full(names).tolist()]
-        if not configs:
-            raise MissingData(f"{self!r} has no config that is recorded at epoch {self.max_epoch}, and so no front")
+        configs = recorded_in_full(self._oracle, names)
         return front_of(configs, objective_matrix(self.query_many(configs, metrics=names), chosen), chosen, corner)
 
+    def best(self, metric: str = "valid_acc", view: View | None = None) -> Best:
+        """Return the best known config, its value and whether it is exact: what a regret is measured against.
+
+        A table has the best recorded config, exactly. A release has the best one on its reference fronts. A view of a
+        release has the best of all its configs, exactly, if they are at most 50,000; else the best that a search finds.
+
+        Args:
+            metric: what is compared, at the last epoch.
+            view: the view of this benchmark that is meant; its fixed keys and its full fidelity hold.
+
+        Raises:
+            UnknownName: the metric is not answered, or the references of the release do not compare it.
+            MissingData: there are no references, as for a live oracle, or no recorded config is in the view.
+            InvalidArgument: `view` is not a view of this benchmark.
+
+        Example:
+            >>> bench.best().value  # doctest: +SKIP
+            86.1
+        """
+        from jahs.queries.best import best_of, recorded_in_full, search_best
+
+        (name,) = read_metrics([metric], known=self._oracle.metrics)
+        if view is not None and getattr(view, "bench", None) is not self:
+            raise InvalidArgument(f"view must be a view of this benchmark, got {show(view)}; make one by bench.view()")
+        fixed = {} if view is None else view.space.fixed
+        if isinstance(self._oracle, TableOracle):
+            return best_of(self, recorded_in_full(self._oracle, [name], fixed=fixed), name, is_exact=True)
+        if view is not None and self.kind == "surrogate":
+            return search_best(view, self._references.configs if self._has_references else [], name)
+        if name not in self._references.metrics:
+            raise UnknownName.of("metric", name, self._references.metrics)
+        return best_of(self, self._references.configs, name, is_exact=False)
+
     def reference_point(self, metrics: Iterable[str]) -> NDArray[np.float64]:
-        """Return the frozen reference point of these metrics; names those that exist if there is none."""
+        """Return the frozen reference point of these metrics; an error lists those that exist."""
         return self._references.reference_point(metrics)
 
     def hypervolume(self, F: ArrayLike, metrics: Iterable[str]) -> float:
@@ -313,19 +300,31 @@ class Benchmark:
         self,
         *,
         fidelities: str | Iterable[str] = ("epoch",),
-        fixed: Mapping[str, object] | None = None,
+        fixed: Mapping[str, object] | Literal["reference", "default"] = "reference",
         search: str | Iterable[str] = "all",
     ) -> View:
-        """Return this benchmark with some of N, W and Resolution as fidelities, or fixed; see `jahs.View`."""
+        """Return this benchmark with some of N, W and Resolution as fidelities, or fixed; see `jahs.View`.
+
+        The first query of a view whose fixed values you chose warns (`jahs.errors.PoorView`) if they are poor.
+        """
         from jahs.queries.views import View
 
-        return View(self, fidelities=fidelities, fixed=fixed, search=search)
+        view = View(self, fidelities=fidelities, fixed=fixed, search=search)
+        return view if fixed == "reference" or self.kind != "surrogate" else view.warn_if_poor()
+
+    @property
+    def reference_config(self) -> Config | None:
+        """A good config at full size, chosen on the validation split: where a view fixes what it does not search.
+
+        None if the release has none: an imported or older release, or recorded runs; and for live training.
+        """
+        return None if self._opened.release is None else self._opened.release.reference_config
 
     def quality(self) -> Mapping[str, Any]:  # Any: JSON
-        """Return how good the models are, as measured on configs that none of them has seen.
+        """Return how good the models are on held-out configs.
 
         Raises:
-            MissingData: the release says nothing about it, or there is none.
+            MissingData: there is no release, or it has no quality card.
         """
         release = self._opened.release
         if release is None or release.quality is None:
@@ -379,21 +378,25 @@ class Benchmark:
                 f"jahs.Benchmark({self.task.name!r}).reference_point(metrics)"
             )
         release = self._opened.release
-        if release is None or not release.has("references.json"):
+        if release is None or not self._has_references:
             raise MissingData(f"{self!r} has no references.json: no front and no reference point is frozen for it")
         return release.parse("references.json", References.from_dict)
 
+    @property
+    def _has_references(self) -> bool:
+        return self._opened.release is not None and self._opened.release.has("references.json")
+
 
 def _reopen(asked: Mapping[str, Any], sha256: str | None) -> Benchmark:
-    """Open what a pickled benchmark refers to; what was reopened before and still stands there is not opened again.
+    """Open what a pickled benchmark refers to; what was opened before and has not changed is not opened again.
 
     Raises:
-        MissingData: nothing stands there now.
-        ProtocolMismatch: another release stands there now.
+        MissingData: it is gone.
+        ProtocolMismatch: another release is there now.
     """
     which = Asked(**{name: value for name, value in asked.items() if name != "metrics"})
-    still_stands = sha256 is not None and sha256_of(which) == sha256
-    return (_open_same if still_stands else _open_same.__wrapped__)(which, asked["metrics"], sha256)
+    is_same = sha256 is not None and sha256_of(which) == sha256
+    return (_open_same if is_same else _open_same.__wrapped__)(which, asked["metrics"], sha256)
 
 
 @lru_cache(maxsize=_MOST_REOPENED)

@@ -13,8 +13,8 @@ from jahs.queries.oracles.oracle import Kind
 from jahs.spaces.parameters import show
 from jahs.spaces.seeds import read_seed
 from jahs.tasks.definitions import Task
-from jahs.tasks.definitions import task as task_called
 from jahs.tasks.metrics import Metric
+from jahs.tasks.own import register
 
 __all__ = ["RandomState", "read_kind", "read_task", "seed_of", "with_published_names"]
 
@@ -23,23 +23,22 @@ RandomState = int | np.random.RandomState | np.random.Generator | None
 _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
-def read_task(given: object) -> Task:
-    """Return a task by its name in any case, or by a member of an enumeration that is named so.
+def read_task(given: object) -> str:
+    """Return a task's name, given it in any case or a member of an enumeration with that value.
 
-    Raises:
-        UnknownName: there is no such task; lists those that exist.
+    Whether the task exists is known once its release has been looked for.
     """
     if isinstance(given, Task):
-        return given
+        return register(given).name
     name = given.value if isinstance(given, enum.Enum) else given
-    return task_called(name.lower() if isinstance(name, str) else show(name))
+    return name.lower() if isinstance(name, str) else show(name)
 
 
 def read_kind(given: object) -> Kind:
-    """Return the kind of an oracle by its name in any case, or by a member of an enumeration.
+    """Return the kind of an oracle, given its name in any case or a member of an enumeration.
 
     Raises:
-        UnknownName: there is no such kind; lists those that exist.
+        UnknownName: the kind does not exist; lists those that exist.
     """
     name = given.value if isinstance(given, enum.Enum) else given
     for kind in _KINDS:
@@ -49,7 +48,7 @@ def read_kind(given: object) -> Kind:
 
 
 def seed_of(random_state: RandomState) -> int | None:
-    """Return the seed that a random state stands for; a generator gives its next number.
+    """Return the seed of a random state; a generator gives its next number.
 
     Raises:
         InvalidArgument: it is neither a seed nor one of numpy's two kinds of generator.

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument, InvalidConfig, UnknownFormat, UnknownName
+from jahs.queries.answers import to_frame
 from jahs.queries.queryable import Queryable
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, config_ids, rows, validate_columns
@@ -44,7 +45,7 @@ _Rows = npt.NDArray[np.intp]
 _Combination: TypeAlias = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Front:
     """The best known trade-offs of one combination of metrics.
 
@@ -59,6 +60,27 @@ class Front:
     configs: tuple[Config, ...]
     F: _Floats
     reference_point: _Floats
+
+    def __repr__(self) -> str:
+        labels = ", ".join(objective.label for objective in self.objectives)
+        ends = [", ".join(f"{value:.4g}" for value in point) for point in (self.ideal, self.nadir)]
+        return (
+            f"<Front of {len(self.configs)} configs: {labels}\n"
+            f" ideal {ends[0]}; nadir {ends[1]}\n"
+            f" hypervolume {self.hypervolume:.4g}>"
+        )
+
+    def to_pandas(self) -> Any:  # Any: pandas is not a dependency
+        """Return a DataFrame with one row per config: its keys and its metrics, in their own units.
+
+        Raises:
+            MissingDependency: pandas is not installed.
+        """
+        columns: dict[str, Any] = {key: [config[key] for config in self.configs] for key in CONFIG_KEYS}
+        measured = {
+            one.metric.name: one.measured(values) for one, values in zip(self.objectives, self.F.T, strict=True)
+        }
+        return to_frame({**columns, **measured})
 
     @property
     def metrics(self) -> _Combination:
@@ -113,6 +135,16 @@ class References:
         self._fronts = dict(fronts)  # combination -> rows of its front, reference point
 
     @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that are compared."""
+        return self._metrics
+
+    @property
+    def configs(self) -> list[Config]:
+        """Every config on a front."""
+        return rows(self._columns)
+
+    @property
     def combinations(self) -> tuple[_Combination, ...]:
         """The combinations of metrics that have a front and a reference point."""
         return tuple(self._fronts)
@@ -154,7 +186,7 @@ class References:
 
         Raises:
             UnknownName: the combination has no reference point; names those that do.
-            InvalidArgument: `F` is no such matrix.
+            InvalidArgument: `F` is not such a matrix.
         """
         corner = self.reference_point(metrics)
         return hypervolume(read_points(F, n_objectives=len(corner)), corner)
@@ -283,7 +315,7 @@ def _assemble(
     ordinary: _Floats,  # (n_objectives,): what half of all configs reach
     facts: Mapping[str, Any],  # Any: JSON
 ) -> References:
-    """The references that evaluated configs make up, of which only those on a front are kept."""
+    """Build references from evaluated configs; only those on a front are kept."""
     names = [objective.metric.name for objective in objectives]
     fronts = {}
     for own in _combinations_of(names):
@@ -320,12 +352,12 @@ def _compared(known: Iterable[str]) -> tuple[str, ...]:
 
 
 def _combinations_of(names: Sequence[str]) -> list[_Combination]:
-    """The first metric with each one, then with each two of the others."""
+    """Pair the first metric with each one, then with each two of the others."""
     return [(names[0], *costs) for n_costs in (1, 2) for costs in combinations(names[1:], n_costs)]
 
 
 def _front_rows(F: _Floats) -> _Rows:
-    """The rows on the front, sorted by their values; of rows with equal values the first."""
+    """Return the rows on the front, sorted by their values; of rows with equal values the first."""
     on_front = np.flatnonzero(is_non_dominated(F))
     _, first = np.unique(F[on_front], axis=0, return_index=True)
     return on_front[first]
@@ -338,7 +370,7 @@ def _reference_point(front: _Floats, ordinary: _Floats, objectives: Sequence[Obj
 
 
 def _round_up(value: float) -> float:
-    """The smallest number of three digits that is not below a positive one."""
+    """Round a positive number up to three digits."""
     power = math.floor(math.log10(value)) - _DIGITS + 1
     digits = math.floor(value / 10.0**power)
     while float(f"{digits}e{power}") < value:

@@ -12,6 +12,7 @@ from typing import Final
 from jahs.errors import MissingData
 from jahs.release.manifest import MANIFEST
 from jahs.tasks.definitions import TASKS, task
+from jahs.tasks.own import TASK_NAME
 
 __all__ = ["DATA_DIR", "data_folders", "find_release", "full_path", "releases"]
 
@@ -27,7 +28,7 @@ def full_path(given: Path | str) -> Path:
     """Return a path that a later change of the working folder leaves as it is; `~` is the user's home.
 
     Raises:
-        MissingData: there is no such user.
+        MissingData: the user of a `~user` is unknown.
     """
     try:
         return Path(given).expanduser().absolute()
@@ -64,20 +65,14 @@ def releases() -> dict[str, Path]:
         >>> all((folder / "manifest.json").is_file() for folder in releases().values())
         True
     """
-    found = {}
-    for name in TASKS:
-        for folder in data_folders():
-            if _is_release(folder / name):
-                found[name] = folder / name
-                break
-    return found
+    return {name: folder for name in TASKS if (folder := _usual(name)) is not None}
 
 
 def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: Path | str | None = None) -> Path:
     """Return the folder of the release for a task.
 
     Args:
-        task_name: which task.
+        task_name: which task; one of a user's own need not be registered, since its release holds it.
         folder: a release, or a folder with one per task, in place of the usual ones.
         save_dir: where code for jahs_bench had its files: looked into before the usual ones. It may hold none, and need
             not be there yet.
@@ -86,14 +81,14 @@ def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: 
         UnknownName: there is no such task.
         MissingData: there is no release, or a folder cannot be read; says where it was looked for and what to do.
     """
-    name = task(task_name).name
+    name = task_name if isinstance(task_name, str) and TASK_NAME.fullmatch(task_name) else task(task_name).name
     if folder is not None:
         return _named(full_path(folder), name)
     if save_dir is not None and (place := _saved(full_path(save_dir), name)) is not None:
         return place
-    found = releases()
-    if name in found:
-        return found[name]
+    if (place := _usual(name)) is not None:
+        return place
+    name, found = task(name).name, releases()
     looked = ", ".join(str(place / name) for place in data_folders())
     there = f"; there are releases for {', '.join(found)}" if found else ""
     raise MissingData(
@@ -102,23 +97,29 @@ def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: 
     )
 
 
+def _usual(name: str) -> Path | None:
+    """Return the release of a task in the first of the usual folders that has one."""
+    return next((folder / name for folder in data_folders() if _is_release(folder / name)), None)
+
+
 @cache
 def _first_meant(asked: str) -> Path:
-    """What a value of the variable meant when it was first seen: a relative one does not move with the program."""
+    """Return the path that the variable meant at first: a relative one does not follow the working folder."""
     return full_path(asked)
 
 
 def _named(folder: Path, name: str) -> Path:
     if (place := _release_in(folder, name)) is not None:
         return place
-    why = f"and {folder / name} is none either: no {MANIFEST} there"
+    task(name)  # a name that does not exist comes first
+    why = f"nor is {folder / name}: it has no {MANIFEST}"
     if not stat.S_ISDIR(_mode(folder)):
         why = "it is not even a folder"
-    raise MissingData(f"{folder} is no release, {why}; name a release's folder, or one that holds it as {name}/")
+    raise MissingData(f"{folder} is not a release, {why}; name a release's folder, or one that holds it as {name}/")
 
 
 def _saved(folder: Path, name: str) -> Path | None:
-    """The release in a `save_dir`; None where jahs_bench would have made the folder, or has filled it with its own."""
+    """Return the release in a `save_dir`; None if the folder is absent or holds files of jahs_bench."""
     if (mode := _mode(folder)) and not stat.S_ISDIR(mode):
         raise MissingData(f"save_dir={folder} is not a folder; name one that holds a release, or leave it out")
     place = _release_in(folder, name)
@@ -128,7 +129,7 @@ def _saved(folder: Path, name: str) -> Path | None:
 
 
 def _release_in(folder: Path, name: str) -> Path | None:
-    """The release that a folder is, or the one of this task that it holds."""
+    """Return the folder itself if it is a release, or its release for this task."""
     return next((place for place in (folder, folder / name) if _is_release(place)), None)
 
 
@@ -137,7 +138,7 @@ def _is_release(place: Path) -> bool:
 
 
 def _mode(path: Path) -> int:
-    """What is at a path, as `stat` tells it; 0 where nothing is.
+    """Return the mode of a path; 0 if nothing is there.
 
     Raises:
         MissingData: it cannot be looked at.

@@ -41,11 +41,11 @@ class Manifest:
     """What a release is, and its files.
 
     Attributes:
-        folder: where it stands.
+        folder: where it is.
         task: name of the task that it answers for.
         files: (size in bytes, sha256) of every other file, by name.
         facts: everything else that was written: version, source, protocol, seed, versions, commit, command.
-        sha256: of the manifest itself, which stands for the whole release.
+        sha256: of the manifest itself, which covers the whole release.
     """
 
     folder: Path
@@ -105,7 +105,7 @@ class Manifest:
             self.read(name)
 
     def strangers(self) -> list[str]:
-        """Return what is in the folder but is no file of the release: other files, folders and links."""
+        """Return what is in the folder but not in the release: other files, folders and links."""
         known = {MANIFEST, *self.files, *(folder for name in self.files if (folder := name.rpartition("/")[0]))}
         with _naming(self.folder):
             there = {path.relative_to(self.folder).as_posix(): path for path in sorted(self.folder.rglob("*"))}
@@ -123,9 +123,9 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a release.
 
     Raises:
-        MissingData: the folder is no release, or this user may not read it.
+        MissingData: the folder is not a release, or this user may not read it.
         CorruptFile: the manifest is not one.
-        UnknownFormat: it is of another format version.
+        UnknownFormat: it has another format version.
     """
     path = folder / MANIFEST
     with _naming(path):
@@ -173,7 +173,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 def _entry(path: Path, name: str, entry: Any) -> tuple[int, str]:  # Any: JSON
     if not _NAME.fullmatch(name):
-        raise CorruptFile(f"{path}: {name[:80]!r} is no name of a release's file; {_RESTORE}")
+        raise CorruptFile(f"{path}: {name[:80]!r} is not a valid name of a release's file; {_RESTORE}")
     size, sha256 = (entry.get("size"), entry.get("sha256")) if isinstance(entry, dict) else (None, None)
     if type(size) is not int or not 0 <= size <= _MAX_SIZE:
         raise CorruptFile(f"{path}: {name}: size={size!r} is not a number of bytes in 0..{_MAX_SIZE}; {_RESTORE}")
@@ -183,7 +183,7 @@ def _entry(path: Path, name: str, entry: Any) -> tuple[int, str]:  # Any: JSON
 
 
 def _parsed(path: Path, data: bytes) -> Any:  # Any: JSON
-    """Return what a JSON file holds; CorruptFile if it is none."""
+    """Return what a JSON file holds; CorruptFile if it is invalid."""
     try:
         return parse_json(data)
     except ValueError as err:

@@ -70,7 +70,7 @@ class MetricModel:
     overrides: Mapping[str, Any] = field(default_factory=dict)  # Any: each has the type of its field
 
     def metric(self, name: str) -> Metric:
-        """What the model answers, with its overrides."""
+        """Return what the model predicts, with its overrides."""
         return dataclasses.replace(METRICS[name], kind="learned", **self.overrides)
 
 
@@ -160,7 +160,7 @@ class Models:
             InvalidArgument: something is missing, of a wrong type or does not fit together.
         """
         if not isinstance(state, Mapping):
-            raise InvalidArgument(f"models are of type {type(state).__name__}, not a mapping")
+            raise InvalidArgument(f"models must be a mapping, got {type(state).__name__}")
         _check_versions(state)
         try:
             metrics = dict(sorted(state["metrics"].items(), key=lambda item: item[1].get("place", _MOST_METRICS)))
@@ -190,7 +190,7 @@ def _bound_faults(metric: Metric | None, model: MetricModel, costs: str) -> Iter
 
 def _check_versions(state: Mapping[str, Any]) -> None:
     if type(found := state.get("format")) is not int or found != MODELS_FORMAT:
-        raise UnknownFormat(f"models of format {found!r}; this version of jahs reads format {MODELS_FORMAT}")
+        raise UnknownFormat(f"models have format {found!r}; this version of jahs reads format {MODELS_FORMAT}")
     if type(found := state.get("features_version")) is not int or found != FEATURES_VERSION:
         raise UnknownFormat(
             f"models that read features of version {found!r}; this version of jahs builds version {FEATURES_VERSION}: "

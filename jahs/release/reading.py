@@ -9,14 +9,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, MissingData, UnknownFormat
 from jahs.models.forest import Engine, EngineKind, Forest, map_forest, open_engine
 from jahs.models.forest.storage import parse_forest
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
 from jahs.release.models import Models
 from jahs.release.table import RecordedTable, parse_table_npz
+from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import show
-from jahs.tasks.definitions import Task, task
+from jahs.tasks.definitions import Task
+from jahs.tasks.own import task_recorded_as
 
 __all__ = ["Release", "read_release"]
 
@@ -35,7 +37,12 @@ class Release:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest: Manifest = read_manifest(path)
-        self.task: Task = task(self.manifest.task)
+        try:
+            self.task: Task = task_recorded_as(self.manifest.facts.get("own_task", self.manifest.task))
+        except InvalidArgument as err:
+            raise CorruptFile(f"{path / MANIFEST}: {err}") from err
+        if self.task.name != self.manifest.task:
+            raise CorruptFile(f"{path / MANIFEST}: own_task is {self.task.name!r}, but task is {self.manifest.task!r}")
 
     def __repr__(self) -> str:
         version = self.manifest.facts.get("version", "no version")
@@ -48,7 +55,7 @@ class Release:
 
     @property
     def sha256(self) -> str:
-        """The sha256 of the manifest, which stands for every byte of the release."""
+        """The sha256 of the manifest, which covers every byte of the release."""
         return self.manifest.sha256
 
     def has(self, name: str) -> bool:
@@ -60,7 +67,7 @@ class Release:
 
         Raises:
             MissingData: the release has no such file.
-            UnknownFormat: it is of another format version; names the file.
+            UnknownFormat: it has another format version; names the file.
             CorruptFile: it is damaged, or `from_dict` raised InvalidArgument; names the file.
         """
         content, where = self._json(name), self.path / name
@@ -72,7 +79,7 @@ class Release:
             raise CorruptFile(f"{where}: {err}\nrestore the file") from err
 
     def _json(self, name: str) -> dict[str, Any]:  # Any: JSON
-        """What a JSON file holds, which must be of the task and protocol that the manifest says."""
+        """Return what a JSON file holds; its task and protocol must be those of the manifest."""
         content = self.manifest.read_json(name)
         if not isinstance(content, dict):
             raise CorruptFile(f"{self.path / name} holds no object; restore the file")
@@ -86,10 +93,10 @@ class Release:
         return content
 
     def check_task(self) -> None:
-        """Refuse a release whose models or noise are of another task than the manifest says.
+        """Refuse a release whose models or noise have another task than the manifest.
 
         Raises:
-            CorruptFile: they are; names the file and both tasks.
+            CorruptFile: names the file and both tasks.
         """
         if self.has("noise.json"):
             self._json("noise.json")
@@ -97,7 +104,7 @@ class Release:
         if costs != "exact" and self.task.name not in import_module("jahs.published.sources").PUBLISHED_TASKS:
             raise CorruptFile(
                 f"{self.path / 'models.json'}: costs={costs!r} is for releases imported from JAHS-Bench-201, and "
-                f"{self.task.name} is none of its tasks; restore the file"
+                f"{self.task.name} is not one of its tasks; restore the file"
             )
 
     @cached_property
@@ -162,6 +169,24 @@ class Release:
         """How good the models are, or None."""
         return self._json("quality.json") if self.has("quality.json") else None
 
+    @property
+    def reference_config(self) -> Config | None:
+        """A good config, at which a view fixes what it does not search; None if the manifest has none.
+
+        Raises:
+            CorruptFile: it is not a config.
+        """
+        try:
+            return validate(self.facts["reference_config"]) if "reference_config" in self.facts else None
+        except InvalidConfig as err:
+            raise CorruptFile(f"{self.path / MANIFEST}: reference_config: {err}; restore the file") from err
+
+    @property
+    def answers_as(self) -> frozenset[str]:
+        """The sha256 of this release, and of those before it that give the same answers, as its manifest says."""
+        before = self.facts.get("same_answers", ())
+        return frozenset({self.sha256, *(one for one in before if isinstance(one, str))})
+
     def verify(self) -> None:
         """Check size and sha256 of every file, and that there is no other file, folder or link.
 
@@ -170,6 +195,14 @@ class Release:
         """
         for name in sorted(self.manifest.files):
             self.manifest.check(name)
+        self.check_contents()
+
+    def check_contents(self) -> None:
+        """Check that models and noise have the manifest's task, and that the folder holds nothing else.
+
+        Raises:
+            CorruptFile: otherwise.
+        """
         if self.has("models.json"):
             self.check_task()
         if strangers := self.manifest.strangers():
@@ -183,7 +216,7 @@ def read_release(path: Path) -> Release:
     """Open a release; its files are read when they are first needed.
 
     Raises:
-        MissingData: the folder is no release.
+        MissingData: the folder is not a release.
         CorruptFile, UnknownFormat: its manifest is damaged or of another version.
         UnknownName: its task does not exist here.
     """

@@ -23,7 +23,7 @@ from jahs.files.tables import Table
 from jahs.models.forest.storage import read_member
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
 
-__all__ = ["TABLE_FORMAT", "RecordedTable", "parse_table_npz", "read_table_npz", "write_table_npz"]
+__all__ = ["TABLE_FORMAT", "RecordedTable", "parse_table_npz", "write_table_npz"]
 
 TABLE_FORMAT: Final = 1
 """Version of the npz; a reader refuses any other."""
@@ -88,17 +88,12 @@ def write_table_npz(path: Path, table: RecordedTable) -> None:
         np.savez_compressed(file, **members)  # type: ignore[arg-type]  # takes arrays by name
 
 
-def read_table_npz(path: Path) -> RecordedTable:
-    """Read the table of `write_table_npz`; raises as `parse_table_npz`."""
-    return parse_table_npz(path, path.read_bytes())
-
-
 def parse_table_npz(path: Path, data: bytes) -> RecordedTable:
     """Return the table that the bytes of `write_table_npz` hold; `path` is for messages.
 
     Raises:
         CorruptFile: the bytes are not those of a table.
-        UnknownFormat: the file is of another format version.
+        UnknownFormat: the file has another format version.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:  # where a wrong place is a ValueError

@@ -17,7 +17,7 @@ from jahs.release.models import Models
 from jahs.release.table import RecordedTable, write_table_npz
 from jahs.tasks.definitions import task
 
-__all__ = ["clear_leftovers", "write_release"]
+__all__ = ["clear_leftovers", "fill_release", "write_release"]
 
 _OURS: Final = ("format", "files")
 
@@ -33,7 +33,7 @@ def write_release(
     references: Mapping[str, Any] | None = None,
     quality: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a release folder; one that stands there already is replaced.
+    """Write a release folder; an older release there is replaced.
 
     Args:
         path: the folder, whose parent exists.
@@ -49,23 +49,56 @@ def write_release(
         UnknownName: the task does not exist.
         OutOfSpace: the disk is full; nothing was left behind.
     """
-    _check(path, manifest_facts, models, forests)
+    if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
+        raise InvalidArgument(f"{path} exists and is not a release; choose another folder, or empty it")
+    with out_of_space(path), change_folder(path) as beside:
+        fill_release(
+            beside,
+            manifest_facts=manifest_facts,
+            models=models,
+            forests=forests,
+            noise=noise,
+            table=table,
+            references=references,
+            quality=quality,
+        )
+
+
+def fill_release(
+    folder: Path,
+    *,
+    manifest_facts: Mapping[str, Any],  # Any: JSON, here and below
+    models: Models | None = None,
+    forests: Sequence[Forest] = (),
+    noise: Mapping[str, Any] | None = None,
+    table: RecordedTable | None = None,
+    references: Mapping[str, Any] | None = None,
+    quality: Mapping[str, Any] | None = None,
+) -> None:
+    """Write some parts of a release into a folder, and a manifest of every file in it; see `write_release`.
+
+    Raises:
+        InvalidArgument, UnknownName: as `write_release`.
+    """
+    _check(manifest_facts, models, forests)
     parts: dict[str, Mapping[str, Any] | None] = {
         "models": None if models is None else {**models.to_dict(), "task": manifest_facts["task"]}
     }
     parts |= {"noise": noise, "references": references, "quality": quality}
-    with out_of_space(path), change_folder(path) as beside:
-        for name, content in parts.items():
-            if content is not None:
-                (beside / f"{name}.json").write_bytes(_json(name, content))
-        for pack, forest in zip(() if models is None else models.packs, forests, strict=True):
-            (save_mapped_forest if pack.is_mapped else save_forest)(forest, beside / pack.file)
-        if table is not None:
-            write_table_npz(beside / "table.npz", table)
-        names = sorted(p.relative_to(beside).as_posix() for p in beside.rglob("*") if p.is_file())
-        files = {n: {"sha256": sha256_file(beside / n), "size": (beside / n).stat().st_size} for n in names}
-        content = {**manifest_facts, "format": RELEASE_FORMAT, "files": files}
-        (beside / MANIFEST).write_bytes(_json("manifest_facts", content))
+    for name, content in parts.items():
+        if content is not None:
+            (folder / f"{name}.json").write_bytes(_json(name, content))
+    for pack, forest in zip(() if models is None else models.packs, forests, strict=True):
+        (save_mapped_forest if pack.is_mapped else save_forest)(forest, folder / pack.file)
+    if table is not None:
+        write_table_npz(folder / "table.npz", table)
+    names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+    files = {
+        n: {"sha256": sha256_file(folder / n), "size": (folder / n).stat().st_size} for n in names if n != MANIFEST
+    }
+    (folder / MANIFEST).write_bytes(
+        _json("manifest_facts", {**manifest_facts, "format": RELEASE_FORMAT, "files": files})
+    )
 
 
 def clear_leftovers(path: Path) -> None:
@@ -81,7 +114,7 @@ def clear_leftovers(path: Path) -> None:
             shutil.rmtree(found)
 
 
-def _check(path: Path, facts: Mapping[str, Any], models: Models | None, forests: Sequence[Forest]) -> None:
+def _check(facts: Mapping[str, Any], models: Models | None, forests: Sequence[Forest]) -> None:
     faults = [f"manifest_facts: {name} is written by write_release itself" for name in _OURS if name in facts]
     if not isinstance(facts.get("task"), str):
         faults.append("manifest_facts: task is missing")
@@ -96,8 +129,6 @@ def _check(path: Path, facts: Mapping[str, Any], models: Models | None, forests:
     for name, model in ({} if models is None else models.metrics).items():
         if model.pack < len(forests) and model.forest >= forests[model.pack].n_forests:
             faults.append(f"metric {name!r}: forest={model.forest}, of {forests[model.pack].n_forests} in its pack")
-    if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
-        faults.append(f"{path} exists and is no release; choose another folder, or empty it")
     if faults:
         raise InvalidArgument("\n".join(faults))
     task(facts["task"])

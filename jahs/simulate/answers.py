@@ -13,9 +13,9 @@ from jahs.errors import InvalidArgument, InvalidFidelity, InvalidTable, JahsErro
 from jahs.queries.views import View
 from jahs.simulate.trial import Proposal
 from jahs.spaces.configs import Config
+from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import is_integer, show
 from jahs.spaces.seeds import read_seed
-from jahs.tasks.fidelities import is_list
 
 __all__ = ["Answers", "Job", "is_hidden"]
 

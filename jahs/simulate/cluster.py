@@ -102,7 +102,7 @@ class Cluster:
         """Stop a running trial; it ends at this moment.
 
         Raises:
-            InvalidArgument: there is no such trial, or it has ended.
+            InvalidArgument: the trial does not exist, or has ended.
         """
         trial = self._running.get(number)
         if trial is None:
@@ -159,7 +159,7 @@ class Cluster:
         return self._trial(running, "running")
 
     def _time_of(self, running: _Running, at: int) -> float:
-        """The time at which the job's epoch number `at` is reached.
+        """Return the time at which the job's epoch number `at` is reached.
 
         A published runtime may fall with the epoch; that epoch then takes no time: the clock never runs backwards.
         """

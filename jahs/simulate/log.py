@@ -93,7 +93,7 @@ class LogWriter:
 
     Raises:
         ProtocolMismatch: the file is the log of another run.
-        CorruptFile: it is no log, and stays as it is.
+        CorruptFile: the file is not a log; it is left unchanged.
         MissingData, InvalidArgument: it cannot be read or written, or another process or simulation is writing it.
         OutOfSpace: the disk is full.
     """
@@ -241,7 +241,7 @@ def _parse(path: Path, number: int, line: bytes) -> object:
 
 def _read_header(path: Path, line: bytes) -> dict[str, object]:
     if not line:
-        raise CorruptFile(f"{path}: there is no whole first line; a trial log begins with its header")
+        raise CorruptFile(f"{path}: the first line is incomplete; a trial log begins with its header")
     header = _parse(path, 1, line)
     if not isinstance(header, dict) or "format" not in header:
         raise CorruptFile(f"{path}, line 1 is not the header of a trial log")

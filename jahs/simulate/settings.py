@@ -8,9 +8,9 @@ from hashlib import blake2b
 from typing import Final, Literal, TypeAlias, cast
 
 from jahs.errors import InvalidArgument
+from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import is_integer, is_number, show
 from jahs.spaces.seeds import SEED_RANGE, is_seed
-from jahs.tasks.fidelities import is_list
 
 __all__ = ["Settings", "Thinking"]
 

@@ -187,7 +187,7 @@ class Simulation:
         """Stop a running trial now; `wait` returns it as "stopped".
 
         Raises:
-            OptimizerFailed: there is no such trial, or it has ended.
+            OptimizerFailed: the trial does not exist, or has ended.
         """
         try:
             self._cluster.stop(trial)
@@ -243,7 +243,7 @@ class Simulation:
         return trials
 
     def _seen(self, trial: Trial) -> Trial:
-        """The trial as optimisers see it, a copy that is theirs."""
+        """Copy a trial for optimisers, without hidden metrics."""
         return Trial(  # faster than dataclasses.replace
             trial=trial.trial,
             config=trial.config.copy(),
@@ -263,7 +263,7 @@ class Simulation:
 
 
 def _describe(view: View) -> dict[str, object]:
-    """What is asked, for the header of a log."""
+    """Describe what is asked, for the header of a log."""
     release = getattr(view.bench, "release", None)
     manifest = None if release is None else Path(release) / "manifest.json"
     return {

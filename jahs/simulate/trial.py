@@ -26,7 +26,7 @@ _LOGGED: Final = ("finished", "unfinished", "failed", "stopped")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What an optimiser wants to know next. A plain config stands for a proposal at the full fidelity.
+    """What an optimiser wants to know next. A plain config is a proposal at the full fidelity.
 
     Attributes:
         config: the config; keys that the view fixes may be left out.
@@ -50,7 +50,7 @@ class Trial:
     Attributes:
         trial: number of the trial, counted from 0 in the order in which trials start.
         config: all 14 keys.
-        fidelity: of the metrics; where there are none, what was asked for.
+        fidelity: of the metrics; without metrics, what was asked for.
         seed: of the training noise; None: the mean.
         metrics: values by name. A trial that was cut, stopped or failed has those of its last report, or none.
         start, end: simulated seconds.
@@ -72,17 +72,7 @@ class Trial:
 
     def to_dict(self) -> dict[str, object]:
         """Return the trial as a line of a log holds it, with the keys `jahs.schema.TRIAL_KEYS`."""
-        return {
-            "trial": self.trial,
-            "config": self.config,
-            "fidelity": self.fidelity,
-            "seed": self.seed,
-            "metrics": self.metrics,
-            "start": self.start,
-            "end": self.end,
-            "worker": self.worker,
-            "status": self.status,
-        }
+        return {key: getattr(self, key) for key in TRIAL_KEYS}
 
     @classmethod
     def from_dict(cls, line: object) -> Trial:

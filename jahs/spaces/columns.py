@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from jahs.spaces.configs import (
     check_many,
     config_codes,
     digest,
+    is_frame,
     key_faults,
     many_faults,
     validate_many,
@@ -28,8 +29,11 @@ __all__ = [
     "COLUMN_DTYPES",
     "Columns",
     "Configs",
+    "Frame",
     "RowFaults",
+    "as_columns",
     "codes",
+    "columns_of_codes",
     "config_ids",
     "ids_of_codes",
     "rows",
@@ -39,8 +43,23 @@ __all__ = [
 Columns: TypeAlias = dict[str, npt.NDArray[np.generic]]
 """Many configs: one array per key, all of the same length."""
 
-Configs: TypeAlias = Iterable[Mapping[str, object]] | Mapping[str, npt.NDArray[np.generic]]
-"""What a function of many configs takes: mappings one by one, or columns (much faster)."""
+
+class Frame(Protocol):
+    """A DataFrame."""
+
+    @property
+    def columns(self) -> Any:  # Any: pandas is not a dependency, here and below
+        """The names of the columns."""
+
+    def to_dict(self) -> Any:
+        """Return it as a dict."""
+
+    def __getitem__(self, name: Any, /) -> Any:
+        """Return a column."""
+
+
+Configs: TypeAlias = Iterable[Mapping[str, object]] | Mapping[str, npt.NDArray[np.generic]] | Frame
+"""What a function of many configs takes: mappings one by one, or columns, also as a DataFrame (much faster)."""
 
 COLUMN_DTYPES: Final = {
     name: np.dtype(f"U{max(len(str(choice)) for choice in PARAMETERS[name].choices)}" if text == "string" else text)
@@ -64,15 +83,19 @@ def validate_columns(columns: Mapping[str, npt.ArrayLike]) -> Columns:
     Raises:
         InvalidConfig: faults of the first faulty rows, each beginning with its key; how many there are in all.
     """
-    matrix = _codes_of_columns(columns)
-    clean: Columns = {}
-    for values, (name, parameter) in zip(matrix.T, PARAMETERS.items(), strict=True):
-        clean[name] = values.astype(COLUMN_DTYPES[name]) if parameter.kind == "float" else decoded(parameter, values)
-    return clean
+    return columns_of_codes(_codes_of_columns(columns))
+
+
+def columns_of_codes(found: npt.NDArray[np.float64]) -> Columns:
+    """Return the columns of configs with these `codes`."""
+    return {
+        name: values.astype(COLUMN_DTYPES[name]) if parameter.kind == "float" else decoded(parameter, values)
+        for values, (name, parameter) in zip(found.T, PARAMETERS.items(), strict=True)
+    }
 
 
 def decoded(parameter: Parameter, values: npt.NDArray[np.floating]) -> npt.NDArray[np.generic]:
-    """Return the choices that legal codes stand for."""
+    """Return the choices that have these codes, which must be legal."""
     choices = np.empty(len(values), dtype=COLUMN_DTYPES[parameter.name])
     for choice, code in zip(parameter.choices, parameter.codes, strict=True):
         choices[values == code] = choice
@@ -106,12 +129,21 @@ def ids_of_codes(found: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
     return np.array([digest(packed[at : at + width]) for at in range(0, len(packed), width)], dtype=np.uint64)
 
 
+def as_columns(configs: Configs) -> Iterable[Mapping[str, object]] | Mapping[str, npt.NDArray[np.generic]]:
+    """Return a DataFrame as a mapping of columns, and anything else unchanged."""
+    if not is_frame(configs):
+        return configs  # type: ignore[return-value]  # no DataFrame
+    frame = cast("Frame", configs)
+    return {name: frame[name].to_numpy() for name in frame.columns}
+
+
 def codes(configs: Configs) -> npt.NDArray[np.float64]:
     """Return the `config_codes` of every config, given one by one or as columns, of shape (n_configs, 14).
 
     Raises:
         InvalidConfig: faults of the first faulty configs, with their positions; how many there are in all.
     """
+    configs = as_columns(configs)
     if isinstance(configs, Mapping):
         return _codes_of_columns(configs)
     check_many(configs)
@@ -164,7 +196,7 @@ def _codes_of_columns(columns: Mapping[str, npt.ArrayLike]) -> npt.NDArray[np.fl
 
 
 def _as_array(values: object) -> npt.NDArray[np.generic]:
-    """An array as it is; a list as objects, since numpy would turn [1, True] into integers and say nothing."""
+    """Return an array unchanged, and a list as objects: numpy would silently turn [1, True] into integers."""
     if isinstance(values, list | tuple):
         column = np.empty(len(values), dtype=np.object_)
         for i, value in enumerate(values):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from hashlib import blake2b
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Final, TypedDict, cast
+from typing import Any, Final, TypedDict, cast
 
 from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.schema import CONFIG_KEYS
@@ -16,11 +17,13 @@ from jahs.spaces.parameters import PARAMETERS, Value, show, show_key, with_artic
 
 __all__ = [
     "Config",
+    "as_mapping",
     "check_many",
     "config_codes",
     "config_id",
     "digest",
     "id_of_codes",
+    "is_frame",
     "key_faults",
     "many_faults",
     "unknown_key_faults",
@@ -55,7 +58,8 @@ def validate(config: Mapping[str, object]) -> Config:
     """Return `config` as a new dict of builtins in canonical key order.
 
     Numpy scalars are taken for the builtins they hold, and an int for a float. A bool is not an int, an int is not a
-    bool, and 5.0 is not 5.
+    bool, and 5.0 is not 5. A pandas Series is a mapping, too; a ConfigSpace `Configuration` may lack the keys that have
+    one value.
 
     Raises:
         InvalidConfig: one line for *every* fault, each beginning with its key, with the nearest legal value or key.
@@ -68,21 +72,30 @@ def validate(config: Mapping[str, object]) -> Config:
     """
     if _codes_of_clean(config) is not None:
         return cast("Config", dict(zip(CONFIG_KEYS, _PICK(config), strict=True)))
-    if not isinstance(config, Mapping):
+    given = as_mapping(config)
+    if not isinstance(given, Mapping):
         raise InvalidConfig(
             [f"config={show(config)} is {with_article(type(config).__name__)}, not a mapping of 14 keys"]
         )
     clean: dict[str, Value] = {}
-    faults = list(key_faults(config))
+    faults = list(key_faults(given))
     for name, parameter in PARAMETERS.items():
-        if name in config:
+        if name in given:
             try:
-                clean[name] = parameter.read(config[name])
+                clean[name] = parameter.read(given[name])
             except InvalidConfig as fault:
                 faults += fault.faults
     if faults:
         raise InvalidConfig(faults)
     return cast("Config", clean)
+
+
+def as_mapping(config: Any) -> object:  # Any: whatever a user takes for a config
+    """Return a Series as a dict, a ConfigSpace `Configuration` with the keys of one value, and all else unchanged."""
+    if isinstance(config, Mapping):
+        return {**_SINGLE, **config} if hasattr(config, "config_space") else config
+    is_series = hasattr(config, "to_dict") and hasattr(config, "keys") and not hasattr(config, "columns")
+    return config.to_dict() if is_series else config
 
 
 def validate_many(configs: Iterable[Mapping[str, object]]) -> list[Config]:
@@ -93,7 +106,9 @@ def validate_many(configs: Iterable[Mapping[str, object]]) -> list[Config]:
     """
     if isinstance(configs, Mapping):
         raise InvalidArgument("configs is one mapping; give a list of configs, or one config to jahs.validate()")
-    check_many(configs, of_frame="records")
+    if is_frame(configs):
+        raise InvalidArgument('configs is a DataFrame, not a list of configs; give configs.to_dict("records")')
+    check_many(configs)
     clean: list[Config] = []
     faults: list[str] = []
     n_faulty = 0
@@ -108,18 +123,17 @@ def validate_many(configs: Iterable[Mapping[str, object]]) -> list[Config]:
     return clean
 
 
-def check_many(configs: object, *, of_frame: str = "list") -> None:
-    """Refuse what holds no configs, one by one or as columns.
+def is_frame(configs: object) -> bool:
+    """Whether this is a DataFrame, whose library need not be installed."""
+    return hasattr(configs, "columns") and hasattr(configs, "to_dict")
 
-    Args:
-        configs: what was given.
-        of_frame: which `to_dict` of a DataFrame is taken in its place.
+
+def check_many(configs: object) -> None:
+    """Refuse what holds no configs.
 
     Raises:
-        InvalidArgument: it is a DataFrame, or no iterable.
+        InvalidArgument: it is no iterable.
     """
-    if hasattr(configs, "columns") and hasattr(configs, "to_dict"):  # iterating over a DataFrame gives its names
-        raise InvalidArgument(f'configs is a DataFrame, not a mapping of columns; give configs.to_dict("{of_frame}")')
     if not isinstance(configs, Iterable):
         raise InvalidArgument(f"configs={show(configs)} is not an iterable of configs or a mapping of columns")
 
@@ -176,6 +190,7 @@ def digest(packed: bytes | memoryview[int]) -> int:
     return int.from_bytes(hasher.digest(), "little")
 
 
+_SINGLE: Final = {name: p.default for name, p in PARAMETERS.items() if len(p.choices) == 1}
 _PICK: Final = itemgetter(*CONFIG_KEYS)
 _TYPES: Final = tuple(type(parameter.default) for parameter in PARAMETERS.values())
 _CODES: Final = {p.name: dict(zip(p.choices, p.codes, strict=True)) for p in PARAMETERS.values()}
@@ -234,7 +249,7 @@ def unknown_key_faults(config: Mapping[str, object]) -> Iterator[str]:
     for key in unknown[:MOST_LISTED]:
         text = show_key(key)
         bare = "".join(char for char in text.lower() if char.isalnum())
-        near = get_close_matches(bare, _NICKNAMES, n=1)
+        near = ["op6"] if re.fullmatch(r"op[7-9]|op\d\d+", bare) else get_close_matches(bare, _NICKNAMES, n=1)
         if bare in _NAMES_OF_THE_EPOCH:
             yield f"{text} is not a key of a config: how long to train is given beside the config"
         elif bare == "seed":

@@ -20,13 +20,14 @@ from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.schema import COLUMNS
 from jahs.spaces.columns import Columns, Configs, RowFaults, codes, decoded, rows
 from jahs.spaces.configs import Config, config_codes
-from jahs.spaces.masks import masked_fault, refuse_masked
-from jahs.spaces.parameters import PARAMETERS, Parameter, is_integer, show
+from jahs.spaces.fidelities import is_list, read_epoch, read_epochs
+from jahs.spaces.masks import refuse_masked
+from jahs.spaces.parameters import PARAMETERS, Parameter
 
 __all__ = ["MAX_EPOCH", "decode", "decode_columns", "encode", "encode_one"]
 
 MAX_EPOCH: Final = 2**24
-"""Largest epoch that float32 tells from its neighbours. What a task allows is for the query to say."""
+"""Largest epoch that float32 tells from its neighbours. A query checks what a task allows."""
 
 
 def encode(configs: Configs, epoch: int | Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
@@ -61,7 +62,7 @@ def encode_one(config: Mapping[str, object], epoch: int) -> npt.NDArray[np.float
     """
     found = config_codes(config)
     if type(epoch) is not int or not 1 <= epoch <= MAX_EPOCH:
-        epoch = _read_epoch(epoch)
+        epoch = read_epoch(epoch, MAX_EPOCH, name="epoch")
     return np.array((*found, epoch), dtype=np.float32)
 
 
@@ -110,30 +111,11 @@ def _cell_fault(name: str, cells: npt.NDArray[np.float32], meaning: str, i: int)
     return f"{name}={cells[i]!s} is not {meaning}"
 
 
-def _read_epoch(epoch: object) -> int:
-    if is_integer(epoch) and 1 <= epoch <= MAX_EPOCH:
-        return int(epoch)
-    raise InvalidFidelity(f"epoch={show(epoch)} is not an integer in 1..{MAX_EPOCH}")
-
-
 def _read_epochs(epoch: object, n_configs: int) -> npt.NDArray[np.int64]:
     """Return one epoch for each config."""
-    if isinstance(epoch, list | tuple):  # numpy would turn [1, True] into integers and say nothing
-        epochs = np.array([_read_epoch(one) for one in epoch], dtype=np.int64)
-    elif isinstance(epoch, np.ndarray) and epoch.ndim == 1:
-        if fault := masked_fault("epoch", epoch):
-            raise InvalidFidelity(fault)
-        if epoch.dtype.kind not in "iu":
-            raise InvalidFidelity(f"epoch: an array of {epoch.dtype} is not of integers")
-        is_bad = (epoch < 1) | (epoch > MAX_EPOCH)
-        if is_bad.any():
-            first = int(is_bad.argmax())
-            more = f" (row {first}; {int(is_bad.sum())} such rows)"
-            raise InvalidFidelity(f"epoch={epoch[first]} is not an integer in 1..{MAX_EPOCH}{more}")
-        epochs = epoch.astype(np.int64)
-    else:
-        one = epoch[()] if isinstance(epoch, np.ndarray) and epoch.ndim == 0 else epoch
-        return np.full(n_configs, _read_epoch(one))
+    if not is_list(epoch):
+        return np.full(n_configs, read_epoch(epoch, MAX_EPOCH, name="epoch"))
+    epochs = read_epochs(epoch, MAX_EPOCH, name="epoch")
     if len(epochs) != n_configs:
         raise InvalidFidelity(f"epoch: {len(epochs)} epochs for {n_configs} configs; give one, or one for each config")
     return epochs

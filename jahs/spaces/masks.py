@@ -1,4 +1,4 @@
-"""Masked arrays: a masked value is none, and `np.asarray` would return what lies under the mask."""
+"""Masked arrays are refused: a masked value is missing, and `np.asarray` would return what lies under the mask."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["masked_fault", "refuse_masked"]
 
 
 def masked_fault(name: str, values: object) -> str | None:
-    """Say how many values of an array are masked, and in which row the first; None where none is."""
+    """Say how many values of an array are masked, and in which row the first is; None if no value is masked."""
     if not isinstance(values, np.ndarray) or not hasattr(values, "mask"):  # np.ma itself would have to be imported
         return None
     masked = np.argwhere(np.broadcast_to(values.mask, values.shape))

@@ -8,12 +8,13 @@ only: float32(1e-5) is 9.999999747378752e-06, just under WeightDecay's lower end
 from __future__ import annotations
 
 import math
+import operator
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias, TypeGuard, cast
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -105,7 +106,7 @@ class Parameter:
         return InvalidConfig([f"{self.name}={show(value)} {problem}{hint}"])
 
     def _nearest(self, value: object) -> Value | None:
-        """The legal value that was probably meant, or None where nothing suggests one."""
+        """Return the legal value that was probably meant, or None where nothing suggests one."""
         if isinstance(value, str):
             if isinstance(self.default, str):
                 lowered = {str(choice).lower(): choice for choice in self.choices}
@@ -150,7 +151,7 @@ PARAMETERS: Final[Mapping[str, Parameter]] = MappingProxyType({parameter.name: p
 
 
 def _to_builtin(value: object) -> object:
-    """The builtin that a numpy scalar, an array of no dimensions or a subclass holds; anything else as it is."""
+    """Return the builtin that a numpy scalar, a 0-d array or a subclass holds; anything else unchanged."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]  # of a masked array nothing: np.ma.masked stays what it is
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):  # item() of 5 ns is 5
@@ -189,6 +190,14 @@ def is_integer(value: object) -> TypeGuard[int | np.integer]:
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
+def as_index(value: Any) -> int | None:  # Any: whatever a user gives
+    """Return whatever counts as an integer as a builtin, or None: a bool does not, nor does 5.0."""
+    try:
+        return None if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        return None
+
+
 def is_real(value: object) -> TypeGuard[int | float | np.integer | np.floating]:
     """Whether this is an integer or a float, Python's or numpy's; NaN and the infinities are."""
     return isinstance(value, float | np.floating) or is_integer(value)
@@ -205,7 +214,7 @@ def is_number(value: object) -> bool:
 
 
 def show(value: object) -> str:
-    """The value on one short line, also when its repr is long, has several lines or raises."""
+    """Show a value on one short line, also when its repr is long, has several lines or raises."""
     try:
         text = _SHORT.repr(_to_builtin(value))
     except ValueError:  # an int of more digits than Python agrees to print

@@ -193,7 +193,7 @@ class Space:
         return self.columns_from_words(words[:, : len(CONFIG_KEYS)])
 
     def columns_from_words(self, words: npt.NDArray[np.uint64]) -> Columns:
-        """Return the configs that a uint64 matrix of random words stands for, one row and 14 words per config.
+        """Return the configs of a uint64 matrix of random words, one row and 14 words per config.
 
         This is how another stream of random numbers becomes configs: word j of a row decides key j alone.
         """

@@ -7,5 +7,6 @@
 
 from jahs.tasks.definitions import TASKS, Task, task
 from jahs.tasks.metrics import METRICS, Metric, metric
+from jahs.tasks.own import register
 
-__all__ = ["METRICS", "TASKS", "Metric", "Task", "metric", "task"]
+__all__ = ["METRICS", "TASKS", "Metric", "Task", "metric", "register", "task"]

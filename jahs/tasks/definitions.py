@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from jahs.errors import InvalidArgument, UnknownName
 
-__all__ = ["PROSE", "RESOLUTIONS", "TASKS", "Task", "caveats_of", "task"]
+__all__ = ["BUILT_IN", "KNOWN", "PROSE", "RESOLUTIONS", "TASKS", "Task", "caveats_of", "task"]
 
 RESOLUTIONS: Final = (0.25, 0.5, 1.0)
 PROSE: Final = ("title", "citation", "caveat")
@@ -29,7 +29,7 @@ class Task:
     Attributes:
         name: identifier, as queries name it.
         title: name for people.
-        data_set: which images (`pipeline.data` knows how to find them).
+        data_set: which images (`pipeline.data` knows how to find them); "own_" and a digest for a user's own.
         side: image side at Resolution 1.0; the network halves it twice.
         n_channels, n_classes: of the images.
         n_train, n_valid, n_test: split sizes, disjoint.
@@ -223,8 +223,14 @@ _ALL = (
     ),
 )
 
-TASKS: Final[Mapping[str, Task]] = MappingProxyType({t.name: t for t in _ALL})
-"""Every task by its name."""
+BUILT_IN: Final = frozenset(t.name for t in _ALL)
+"""Names of the tasks that come with the package."""
+
+KNOWN: Final = {t.name: t for t in _ALL}
+"""Every task of this process by name; only `jahs.tasks.own` adds to it."""
+
+TASKS: Final[Mapping[str, Task]] = MappingProxyType(KNOWN)
+"""Every task by name: the built-in ones, and those that were registered in this process."""
 
 
 def caveats_of(tasks: Iterable[Task]) -> tuple[str, ...]:
@@ -236,7 +242,7 @@ def task(name: str) -> Task:
     """Return the task called `name`.
 
     Raises:
-        UnknownName: if there is no such task; lists those that exist.
+        UnknownName: the task does not exist; lists those that do.
 
     Example:
         >>> task("cifar10").max_epoch

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from jahs.errors import UnknownName
+from jahs.errors import InvalidArgument, UnknownName
+from jahs.spaces.parameters import show
 
-__all__ = ["ACCURACIES", "LEARNED", "METRICS", "Metric", "metric"]
+__all__ = ["ACCURACIES", "LEARNED", "METRICS", "Metric", "metric", "read_metrics"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +31,11 @@ class Metric:
 
     name: str
     unit: str
-    direction: Literal["min", "max"]
-    lower: float
-    upper: float
-    kind: Literal["exact", "learned", "recorded"]
-    by_epoch: bool
+    direction: Literal["min", "max"] = "min"
+    lower: float = 0.0
+    upper: float = math.inf
+    kind: Literal["exact", "learned", "recorded"] = "learned"
+    by_epoch: bool = True
     description: str
     published_name: str | None = None
     published_scale: float = 1.0
@@ -45,10 +46,7 @@ def _accuracy(part: str, description: str) -> Metric:
         name=f"{part}_acc",
         unit="%",
         direction="max",
-        lower=0.0,
         upper=100.0,
-        kind="learned",
-        by_epoch=True,
         published_name=f"{part}-acc",
         description=description,
     )
@@ -58,11 +56,7 @@ def _loss(part: str) -> Metric:
     return Metric(
         name=f"{part}_loss",
         unit="nat",
-        direction="min",
-        lower=0.0,
-        upper=math.inf,
         kind="recorded",
-        by_epoch=True,
         published_name=f"{part}-loss",
         description=f"Mean cross-entropy over the {part} images.",
     )
@@ -77,10 +71,6 @@ _ALL = (
     Metric(
         name="latency",
         unit="s",
-        direction="min",
-        lower=0.0,
-        upper=math.inf,
-        kind="learned",
         by_epoch=False,
         published_name="latency",
         description="CPU seconds of one core for an evaluation forward pass of one batch of 256 images.",
@@ -88,20 +78,12 @@ _ALL = (
     Metric(
         name="runtime",
         unit="s",
-        direction="min",
-        lower=0.0,
-        upper=math.inf,
-        kind="learned",
-        by_epoch=True,
         published_name="runtime",
         description="Cumulative CPU seconds of one core from the first to the queried epoch, training plus evaluation.",
     ),
     Metric(
         name="n_params",
         unit="parameters",
-        direction="min",
-        lower=0.0,
-        upper=math.inf,
         kind="exact",
         by_epoch=False,
         published_name="size_MB",
@@ -111,9 +93,6 @@ _ALL = (
     Metric(
         name="n_macs",
         unit="multiply-adds",
-        direction="min",
-        lower=0.0,
-        upper=math.inf,
         kind="exact",
         by_epoch=False,
         published_name="FLOPS",
@@ -127,24 +106,42 @@ _ALL = (
 )
 
 METRICS: Final[Mapping[str, Metric]] = MappingProxyType({m.name: m for m in _ALL})
-"""Every metric by its name."""
+"""Every metric by name."""
 
 LEARNED: Final = tuple(m.name for m in _ALL if m.kind == "learned")
 ACCURACIES: Final = ("train_acc", "valid_acc", "test_acc")
 
-_BY_ALIAS = {m.published_name: m for m in _ALL if m.published_name is not None}
+_NAMES = {alias: m.name for m in _ALL for alias in (m.name, m.published_name) if alias}
 
 
 def metric(name: str) -> Metric:
     """Return the metric called `name`, its own name or the published one.
 
     Raises:
-        UnknownName: if there is no such metric; lists those that exist.
+        UnknownName: the metric does not exist; lists those that do.
 
     Example:
         >>> metric("valid-acc").name
         'valid_acc'
     """
-    if isinstance(name, str) and (found := METRICS.get(name) or _BY_ALIAS.get(name)):
-        return found
-    raise UnknownName.of("metric", name, [*METRICS, *_BY_ALIAS])
+    if isinstance(name, str) and name in _NAMES:
+        return METRICS[_NAMES[name]]
+    raise UnknownName.of("metric", name, list(dict.fromkeys([*METRICS, *_NAMES])))
+
+
+def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS) -> tuple[str, ...]:
+    """Return our names of metrics that are given by ours or the published ones, each once.
+
+    Raises:
+        UnknownName: metrics that `known` lacks; lists those that it has.
+        InvalidArgument: `metrics` is not a list of names, or empty.
+    """
+    if isinstance(metrics, str) or not isinstance(metrics, Iterable):
+        raise InvalidArgument(f"metrics={show(metrics)} is not a list of names; for one metric give [{show(metrics)}]")
+    given = [name if isinstance(name, str) else show(name) for name in metrics]
+    if not given:
+        raise InvalidArgument(f"metrics is empty; give one or more of {', '.join(known)}")
+    names = [_NAMES.get(name, name) for name in given]
+    if unknown := [name for name, own in zip(given, names, strict=True) if own not in known]:
+        raise UnknownName("\n".join(str(UnknownName.of("metric", name, known)) for name in unknown))
+    return tuple(dict.fromkeys(names))

@@ -1,7 +1,7 @@
 """Metrics as objectives: float64 columns of which less is always better.
 
-A metric that is minimised stands for itself. One that is maximised is taken from its upper bound (an accuracy becomes
-the error, 100 - accuracy), or changes its sign if it has no bound.
+A metric that is minimised is its own objective. One that is maximised is taken from its upper bound (an accuracy
+becomes the error, 100 - accuracy), or changes its sign if it has no bound.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import InvalidArgument, UnknownName
+from jahs.errors import InvalidArgument
 from jahs.spaces.masks import refuse_masked
 from jahs.spaces.parameters import show
-from jahs.tasks.metrics import METRICS, Metric
+from jahs.tasks.metrics import METRICS, Metric, read_metrics
 
 __all__ = ["Objective", "objective_matrix", "read_objectives"]
-
-_NAMES = {alias: name for name, metric in METRICS.items() for alias in (name, metric.published_name) if alias}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +48,7 @@ class Objective:
         """Return values of the metric as values of the objective.
 
         Raises:
-            InvalidArgument: a value is masked, or is no number.
+            InvalidArgument: a value is masked, or is not a number.
 
         Example:
             >>> read_objectives(["valid_acc"])[0].minimised([90, 95.5]).tolist()
@@ -87,17 +85,11 @@ def read_objectives(metrics: Iterable[str], *, known: Mapping[str, Metric] = MET
         >>> [objective.label for objective in read_objectives(("valid_acc", "latency"))]
         ['100 - valid_acc (%)', 'latency (s)']
     """
-    if isinstance(metrics, str) or not isinstance(metrics, Iterable):
-        raise InvalidArgument(f"metrics={show(metrics)} is not a list of names; for one metric give ({show(metrics)},)")
-    names = list(metrics)
-    if not names:
-        raise InvalidArgument(f"metrics is empty; give one or more of: {', '.join(known)}")
-    chosen = [_NAMES.get(name, name) if isinstance(name, str) else show(name) for name in names]
-    if unknown := [name for name, own in zip(names, chosen, strict=True) if own not in known]:
-        raise UnknownName("\n".join(str(UnknownName.of("metric", name, known)) for name in unknown))
-    if twice := sorted({name for name in chosen if chosen.count(name) > 1}):
-        raise InvalidArgument(f"metrics: {', '.join(twice)} is there more than once")
-    return tuple(Objective(metric=known[name]) for name in chosen)
+    given = list(metrics) if isinstance(metrics, Iterable) and not isinstance(metrics, str) else metrics
+    names = read_metrics(given, known=known)
+    if len(names) < len(given):
+        raise InvalidArgument(f"metrics={show(given)} names a metric more than once")
+    return tuple(Objective(metric=known[name]) for name in names)
 
 
 def objective_matrix(columns: Mapping[str, npt.ArrayLike], objectives: Iterable[Objective]) -> npt.NDArray[np.float64]:

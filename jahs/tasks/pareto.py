@@ -65,7 +65,7 @@ def hypervolume(F: npt.ArrayLike, reference_point: npt.ArrayLike) -> float:
     A point that is not below the reference point in every objective adds nothing. No points have volume 0.
 
     Args:
-        F: (n_points, n_objectives); plus infinity stands for a failed evaluation.
+        F: (n_points, n_objectives); plus infinity means a failed evaluation.
         reference_point: (n_objectives,), finite.
 
     Raises:
@@ -87,7 +87,7 @@ def hypervolume(F: npt.ArrayLike, reference_point: npt.ArrayLike) -> float:
 
 
 def read_points(F: npt.ArrayLike, *, n_objectives: int | None = None) -> _Floats:
-    """Return `F` as a float64 matrix of points, after checking it; an empty list is no points.
+    """Return `F` as a float64 matrix of points, after checking it; an empty list has no points.
 
     Raises:
         InvalidArgument: with every fault, the first rows of each named.
@@ -133,7 +133,7 @@ def _as_floats(name: str, given: npt.ArrayLike) -> _Floats:
 
 
 def _sorted_groups(points: _Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The order of rows that sorts them, and for each sorted row the number of its group of equal rows."""
+    """Return the order that sorts the rows, and for each sorted row the number of its group of equal rows."""
     order = np.lexsort(points.T[::-1]) if points.size else np.arange(len(points))
     ordered = points[order]
     is_new = (ordered[1:] != ordered[:-1]).any(axis=1)
@@ -172,7 +172,7 @@ def _is_minimal(points: _Floats) -> _Bools:
 
 
 def _area(points: _Floats, corner: _Floats) -> float:
-    """The volume of two objectives: one rectangle for each point that lies below all before it."""
+    """Return the volume of two objectives: one rectangle for each point that lies below all before it."""
     lowest = np.minimum.accumulate(np.concatenate([corner[1:], points[:, 1]]))
     return math.fsum(((corner[0] - points[:, 0]) * (lowest[:-1] - lowest[1:])).tolist())
 
@@ -209,7 +209,7 @@ class _Stairs:
         return area
 
     def _beaten(self, y: float, z: float) -> tuple[int, int]:
-        """The range of points that (y, z) takes the place of; its end lies before its start if (y, z) is beaten."""
+        """Return the range of points that (y, z) replaces; its end lies before its start if (y, z) is beaten."""
         ys, zs = self._ys, self._zs
         first = bisect_left(ys, y)
         if (first and zs[first - 1] <= z) or (first < len(ys) and ys[first] == y and zs[first] <= z):

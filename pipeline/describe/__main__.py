@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,10 +10,11 @@ from pipeline.describe.measured import read_measured
 from pipeline.describe.page import describe
 from workshop.command import new_parser, run_command
 from workshop.folders import write_text, writing
+from workshop.pages.html import svg_text
+from workshop.pages.markdown import to_markdown
+from workshop.pages.style import follow_scheme
 
 __all__ = ["main", "write_page"]
-
-_log = logging.getLogger(__name__)
 
 
 def write_page(runs: Path, out: Path) -> list[Path]:
@@ -24,16 +24,16 @@ def write_page(runs: Path, out: Path) -> list[Path]:
         JahsError: the runs cannot be read, or the folder cannot be written.
     """
     measured = read_measured(runs)
+    name, document = measured.task.name, describe(measured)
+    figures = {out / name / f"{figure.name}.svg": follow_scheme(svg_text(figure)) for figure in document.figures}
     with writing(out):
-        (out / measured.task.name).mkdir(parents=True, exist_ok=True)
-        files = describe(measured)
-        paths = [out / name for name in sorted(files)]
-        for old in (out / measured.task.name).glob("*.svg"):
-            if old not in paths:
-                old.unlink()
-        for name, content in sorted(files.items()):
-            write_text(out / name, content)
-    return paths
+        (out / name).mkdir(parents=True, exist_ok=True)
+        for old in {*(out / name).glob("*.svg")} - {*figures}:
+            old.unlink()
+        page = {out / f"{name}.md": to_markdown(document, has_png=False, folder=name)}
+        for path, content in {**figures, **page}.items():
+            write_text(path, content)
+    return sorted({*figures, *page})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

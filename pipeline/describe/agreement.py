@@ -1,11 +1,10 @@
-"""Whether cheap trainings order configs as expensive ones do: between epochs, and between values of N, W, Resolution.
+"""Whether cheap trainings rank configs as expensive ones do: between epochs, and between values of N, W, Resolution.
 
-A config is trained in one fidelity group only, so no config has two values of N. What is compared instead is what the
-configs of each value teach: an additive model of validation accuracy (cell operations, logarithms of the rates up to
-the third power, activation, augmentation, and the group they are in) is fitted to the configs of one value and orders
-the same 2,000 random configs. The tau of two such orders says whether the same choices are good at both values. It
-cannot say how far single configs change their places, since an additive model knows no interactions; and it is too low
-where configs are few. How much too low shows the tau between models of two halves of the configs of *one* value.
+A config is trained in one fidelity group, so no config has two values of N. Models are compared instead: an additive
+model of validation accuracy (cell operations, powers of the rates' logarithms up to 3, activation, augmentation and
+fidelity group) is fitted to the configs of each value and ranks the same 2,000 random configs. Tau between two rankings
+says whether the same choices are good at both values. Additive models have no interactions, so it does not say how far
+single configs change ranks. Few configs bias it down; tau between models of two halves of one value shows by how much.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def _fit(measured: Measured, rows: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def _features(configs: Columns) -> NDArray[np.float64]:
-    """What the additive model reads, (n_configs, 40)."""
+    """Return the features of the additive model, (n_configs, 40)."""
     columns = [configs[key] == choice for key in (*OPS, "Activation") for choice in PARAMETERS[key].choices]
     columns.append(configs["TrivialAugment"])
     for key in ("LearningRate", "WeightDecay"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,15 +30,17 @@ from jahs.files.tables import Table, sort_by, take
 from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.encoding import encode
-from jahs.tasks.definitions import Task, task
+from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
+from jahs.tasks.own import task_recorded_as
 from pipeline.sampling import group_positions
 from workshop.ranks import kendall_tau
+from workshop.real_landscape import read_check
 
 __all__ = ["NOISY", "Measured", "SeedNoise", "read_measured", "seed_noise"]
 
 NOISY: Final = (*ACCURACIES, "train_loss", "valid_loss", "test_loss", "runtime")
-"""The metrics whose noise between seeds is told."""
+"""The metrics whose noise between seeds is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,6 +60,7 @@ class Measured:
         macs: of each, the multiply-adds.
         curves: of each, every metric of `NOISY` by epoch, (n_configs, max_epoch), of the first seed that finished.
         group_of_any: the group of every config with a run, finished or not, by its id.
+        landscape: the saved comparison with the real landscape (`pipeline.pilot --save`), or None.
     """
 
     task: Task
@@ -72,6 +76,7 @@ class Measured:
     macs: NDArray[np.float64]
     curves: dict[str, NDArray[np.float64]]
     group_of_any: dict[int, int]
+    landscape: Mapping[str, Any] | None  # Any: JSON
 
     @property
     def n_configs(self) -> int:
@@ -96,19 +101,12 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedNoise:
-    """How far two trainings of a config differ at the last epoch; of runtimes, two on the same processor.
-
-    Attributes:
-        metric: of what.
-        n_configs: configs with two finished runs.
-        tau: Kendall's tau between two seeds, averaged over the pairs of seeds by how many configs they share.
-        mean_difference: mean absolute difference; of runtimes in percent.
-    """
+    """How far two trainings of a config differ at the last epoch; for runtime, two on the same processor."""
 
     metric: str
-    n_configs: int
-    tau: float
-    mean_difference: float
+    n_configs: int  # with two finished runs
+    tau: float  # Kendall's, between two seeds; the mean over pairs of seeds, weighted by shared configs
+    mean_difference: float  # absolute; of runtime in percent
 
 
 def read_measured(path: Path) -> Measured:
@@ -120,7 +118,7 @@ def read_measured(path: Path) -> Measured:
         UnknownName: its task does not exist.
     """
     protocol = read_protocol(path)
-    chosen = task(protocol.facts["task"]["name"])
+    chosen = task_recorded_as(protocol.facts["task"])
     runs, configs = read_runs(path), sort_by(read_configs(path), ("config_id",))
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         raise InvalidTable(f"{path}: {len(strange)} configs have runs but are not in configs.parquet")
@@ -154,6 +152,7 @@ def read_measured(path: Path) -> Measured:
         macs=np.asarray(n_macs(encode({key: used[key] for key in CONFIG_KEYS}, 1), chosen), dtype=np.float64),
         curves={name: curves[name].astype(np.float64).reshape(len(ids), n_epochs) for name in NOISY},
         group_of_any=group_of_any,
+        landscape=read_check(path, protocol=protocol.digest),
     )
 
 

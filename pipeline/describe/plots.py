@@ -1,11 +1,13 @@
-"""The plots of the page, one function each; matplotlib is imported when the first one is drawn."""
+"""The plots of the page, one function each, in the style of `workshop.pages`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from jahs.files.tables import take
@@ -15,13 +17,10 @@ from jahs.tasks.definitions import RESOLUTIONS
 from jahs.tasks.metrics import ACCURACIES
 from jahs.tasks.pareto import pareto_front
 from pipeline.describe.agreement import FIDELITIES, EpochAgreement
-from pipeline.describe.drawing import BLUE, GREEN, GREY, RED, SEQUENCE, figure, in_style
 from pipeline.describe.measured import Measured
 from pipeline.sampling import FIDELITY_GROUPS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from workshop.pages.drawing import Curve, draw_curves, new_panels
+from workshop.pages.style import LIGHT, dash, marker, series
 
 __all__ = [
     "accuracy_against_work",
@@ -36,26 +35,28 @@ __all__ = [
 _PARTS: Final = {"train_acc": "training", "valid_acc": "validation", "test_acc": "testing"}
 _OP_NAMES: Final = ("identity", "zero", "conv 3×3", "conv 1×1", "avg pool")
 _SUPERSCRIPT: Final = str.maketrans("-012345", "⁻⁰¹²³⁴⁵")
+_BLUE: Final = series(0)
+_RED: Final = series(3)
 _MOST_STEPS: Final = 200
 _N_BINS: Final = 9
 _FEWEST_OF_BIN: Final = 3
 _Floats = NDArray[np.float64]
 
 
-@in_style
 def learning_curves(measured: Measured) -> Figure:
-    """Validation accuracy by epoch: a panel for each N and W, a line and a band for each Resolution."""
+    """Draw validation accuracy by epoch: a panel for each N and W, a line and a band for each Resolution."""
     sizes = list(dict.fromkeys((n, w) for n, w, _ in FIDELITY_GROUPS))
-    drawn, axes = figure(3, 3, width=8.4, height=6.8, share_x=True, share_y=True)
+    drawn, axes = new_panels(3, 3, width=8.4, height=6.8, share_x=True, share_y=True)
     epochs = np.arange(1, measured.curves["valid_acc"].shape[1] + 1)
     for (n, w), ax in zip(sizes, axes, strict=True):
-        for resolution, colour in zip(RESOLUTIONS, SEQUENCE, strict=True):
+        for number, resolution in enumerate(RESOLUTIONS):
+            colour = series(number)
             curves = measured.curves["valid_acc"][measured.group == FIDELITY_GROUPS.index((n, w, resolution))]
             if not len(curves):
                 continue
             low, middle, high = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
             ax.fill_between(epochs, low, high, color=colour, alpha=0.18, linewidth=0)
-            ax.plot(epochs, middle, color=colour, label=f"Resolution {resolution:g}")
+            ax.plot(epochs, middle, color=colour, linestyle=dash(number), label=f"Resolution {resolution:g}")
         ax.set_title(f"N = {n}, W = {w}")
         ax.set_ylim(0, 100)
     for ax in axes[6:]:
@@ -66,16 +67,15 @@ def learning_curves(measured: Measured) -> Figure:
     return drawn
 
 
-@in_style
 def distributions(measured: Measured) -> Figure:
-    """The share of configs up to each accuracy at the last epoch: of all three, and by N, W and Resolution."""
-    drawn, axes = figure(1, 4, width=10.6, height=3.0, share_y=True)
-    for metric, colour in zip(ACCURACIES, SEQUENCE, strict=True):
-        _steps(axes[0], measured.curves[metric][:, -1], colour, _PARTS[metric])
+    """Draw the cumulative distribution of each accuracy at the last epoch, and of validation accuracy by fidelity."""
+    drawn, axes = new_panels(1, 4, width=10.6, height=3.0, share_y=True)
+    for number, metric in enumerate(ACCURACIES):
+        _steps(axes[0], measured.curves[metric][:, -1], number, _PARTS[metric])
     axes[0].set_title("all configs")
     for key, ax in zip(FIDELITIES, axes[1:], strict=True):
-        for choice, colour in zip(PARAMETERS[key].choices, SEQUENCE, strict=True):
-            _steps(ax, measured.final[measured.configs[key] == choice], colour, f"{key} = {choice:g}")
+        for number, choice in enumerate(PARAMETERS[key].choices):
+            _steps(ax, measured.final[measured.configs[key] == choice], number, f"{key} = {choice:g}")
         ax.set_title(f"validation, by {key}")
     for ax in axes:
         ax.set_xlabel("accuracy, %")
@@ -86,11 +86,10 @@ def distributions(measured: Measured) -> Figure:
     return drawn
 
 
-@in_style
 def marginal_effects(measured: Measured) -> Figure:
-    """Validation accuracy at the last epoch by the value of each parameter: median, middle half, middle 80 %."""
+    """Draw validation accuracy at the last epoch by the value of each parameter: median, middle half, middle 80 %."""
     keys = ("LearningRate", "WeightDecay", "Activation", "TrivialAugment", *FIDELITIES, *OPS)
-    drawn, axes = figure(4, 4, width=10.6, height=9.2, share_y=True)
+    drawn, axes = new_panels(4, 4, width=10.6, height=9.2, share_y=True)
     for key, ax in zip(keys, axes, strict=False):
         parameter = PARAMETERS[key]
         if parameter.kind == "float":
@@ -111,26 +110,25 @@ def marginal_effects(measured: Measured) -> Figure:
     return drawn
 
 
-@in_style
 def accuracy_against_work(measured: Measured) -> Figure:
-    """Validation accuracy at the last epoch against multiply-adds, with the configs that none beats in both."""
-    drawn, (ax,) = figure(1, 1, width=7.6, height=4.6)
-    for resolution, colour in zip(RESOLUTIONS, SEQUENCE, strict=True):
+    """Draw validation accuracy at the last epoch against multiply-adds, with the Pareto front."""
+    drawn, (ax,) = new_panels(1, 1, width=7.6, height=4.6)
+    for number, resolution in enumerate(RESOLUTIONS):
         chosen = measured.configs["Resolution"] == np.float32(resolution)
         ax.plot(
             measured.macs[chosen],
             measured.final[chosen],
             linestyle="",
-            marker="o",
+            marker=marker(number),
             markersize=3.4,
             markeredgewidth=0,
-            color=colour,
+            color=series(number),
             alpha=0.7,
             label=f"Resolution {resolution:g}",
         )
     x, error = pareto_front(np.column_stack([measured.macs, 100 - measured.final])).T
     label = f"Pareto front, {len(x)} configs"
-    ax.step(x, 100 - error, where="post", color=RED, linewidth=1.4, marker="o", markersize=3.6, label=label)
+    ax.step(x, 100 - error, where="post", color=_RED, linewidth=1.4, marker="o", markersize=3.6, label=label)
     ax.set_xscale("log")
     ax.set_xlabel("multiply-adds of one image")
     ax.set_ylabel("validation accuracy, %")
@@ -139,28 +137,23 @@ def accuracy_against_work(measured: Measured) -> Figure:
     return drawn
 
 
-@in_style
 def epochs_against_last(agreement: EpochAgreement) -> Figure:
-    """Kendall's tau between each epoch and the last."""
-    drawn, (ax,) = figure(1, 1, width=6.4, height=3.4)
-    epochs = np.arange(1, len(agreement.overall) + 1)
-    lines = ((agreement.overall, BLUE, "all configs"), (agreement.within, GREEN, "within fidelity groups"))
-    for values, colour, label in lines:
-        if np.isfinite(values).any():
-            ax.plot(epochs, values, color=colour, marker="o", markersize=3.6, label=label)
-    ax.set_xlabel("epoch")
-    ax.set_ylabel("Kendall's tau with the last epoch")
-    every = np.concatenate([agreement.overall, agreement.within])
-    ax.set_ylim(min(0.0, float(np.min(every, where=np.isfinite(every), initial=0.0))), 1.02)
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="lower right")
-    return drawn
+    """Draw Kendall's tau between each epoch and the last."""
+    epochs = np.arange(1.0, len(agreement.overall) + 1)
+    lines = {"all configs": agreement.overall, "within fidelity groups": agreement.within}
+    curves = [
+        Curve(title=title, x=epochs, y=tau, number=2 * i, is_step=False, has_markers=True)
+        for i, (title, tau) in enumerate(lines.items())
+        if np.isfinite(tau).any()
+    ]
+    lowest = min((float(np.nanmin(curve.y)) for curve in curves), default=0.0)
+    limits = (min(0.0, lowest), 1.02)
+    return draw_curves(curves, x_label="epoch", y_label="Kendall's tau with the last epoch", y_limits=limits)
 
 
-@in_style
 def values_against_values(taus: Mapping[str, _Floats]) -> Figure:
-    """Kendall's tau between the orders that additive models of two values give; of two halves on the diagonal."""
-    drawn, axes = figure(1, len(taus), width=3.2 * len(taus), height=3.1)
+    """Draw Kendall's tau between the rankings of two values' additive models; the diagonal compares two halves."""
+    drawn, axes = new_panels(1, len(taus), width=3.2 * len(taus), height=3.1)
     for (key, values), ax in zip(taus.items(), axes, strict=True):
         names = [f"{choice:g}" for choice in PARAMETERS[key].choices]
         ax.pcolormesh(values, cmap="Blues", vmin=0, vmax=1)
@@ -177,16 +170,17 @@ def values_against_values(taus: Mapping[str, _Floats]) -> Figure:
     return drawn
 
 
-@in_style
 def seed_against_seed(measured: Measured) -> Figure:
-    """Every accuracy at the last epoch of two trainings of one config, seeds 0 and 1."""
-    drawn, axes = figure(1, 3, width=9.0, height=3.3)
+    """Draw each accuracy at the last epoch of seed 1 against that of seed 0."""
+    drawn, axes = new_panels(1, 3, width=9.0, height=3.3)
     finished = take(measured.last, measured.last["status"] == "finished")
     of_a, of_b = (take(finished, finished["seed"] == seed) for seed in (0, 1))
     _, at_a, at_b = np.intersect1d(of_a["config_id"], of_b["config_id"], return_indices=True)
     for metric, ax in zip(ACCURACIES, axes, strict=True):
-        ax.plot([0, 100], [0, 100], color=GREY, linewidth=0.8)
-        ax.plot(of_a[metric][at_a], of_b[metric][at_b], linestyle="", marker="o", markersize=3.6, alpha=0.6, color=BLUE)
+        ax.plot([0, 100], [0, 100], color=LIGHT["muted"], linewidth=0.8)
+        ax.plot(
+            of_a[metric][at_a], of_b[metric][at_b], linestyle="", marker="o", markersize=3.6, alpha=0.6, color=_BLUE
+        )
         ax.set_title(f"{_PARTS[metric]} accuracy, %")
         ax.set_xlim(0, 100)
         ax.set_ylim(0, 100)
@@ -196,28 +190,27 @@ def seed_against_seed(measured: Measured) -> Figure:
     return drawn
 
 
-def _steps(ax: Axes, values: _Floats, colour: str, label: str) -> None:
+def _steps(ax: Axes, values: _Floats, number: int, label: str) -> None:
     if len(values):
         shares = np.linspace(0, 1, min(len(values), _MOST_STEPS) + 1)
         x = np.quantile(values, shares, method="inverted_cdf")
-        ax.step(
-            np.append(0, np.append(x, 100)), np.append(0, np.append(shares, 1)), where="post", color=colour, label=label
-        )
+        x, y = np.append(0, np.append(x, 100)), np.append(0, np.append(shares, 1))
+        ax.step(x, y, where="post", color=series(number), linestyle=dash(number), label=label)
 
 
 def _boxes(ax: Axes, places: _Floats, groups: list[_Floats], *, width: float = 0.5) -> None:
-    """Medians as ticks on bars of the middle half, with lines for the middle 80 %."""
+    """Draw medians as ticks on bars of the middle half, with lines for the middle 80 %."""
     for place, values in zip(places.tolist(), groups, strict=True):
         if len(values) < _FEWEST_OF_BIN:
             continue
         lowest, low, middle, high, highest = np.quantile(values, [0.1, 0.25, 0.5, 0.75, 0.9])
-        ax.vlines(place, lowest, highest, color=BLUE, linewidth=1)
-        ax.bar(place, high - low, width, bottom=low, color=BLUE, alpha=0.45, linewidth=0)
-        ax.hlines(middle, place - width / 2, place + width / 2, color=RED, linewidth=2)
+        ax.vlines(place, lowest, highest, color=_BLUE, linewidth=1)
+        ax.bar(place, high - low, width, bottom=low, color=_BLUE, alpha=0.45, linewidth=0)
+        ax.hlines(middle, place - width / 2, place + width / 2, color=_RED, linewidth=2)
 
 
 def _binned(ax: Axes, parameter: Parameter, x: _Floats, y: _Floats) -> None:
-    """The same in bins of equal width on a log scale."""
+    """Draw the same boxes for bins of equal width on a log scale."""
     edges = np.linspace(np.log10(parameter.lower), np.log10(parameter.upper), _N_BINS + 1)
     of_bin = np.clip(np.searchsorted(edges, np.log10(x), side="right") - 1, 0, _N_BINS - 1)
     step = float(edges[1] - edges[0])
@@ -228,7 +221,7 @@ def _binned(ax: Axes, parameter: Parameter, x: _Floats, y: _Floats) -> None:
 
 
 def _legend_once(axes: list[Axes]) -> None:
-    """Explain the lines once, in the last panel that has any."""
+    """Draw one legend, in the last panel that has lines."""
     for ax in reversed(axes):
         if ax.get_legend_handles_labels()[0]:
             ax.legend(loc="lower right")

@@ -1,4 +1,4 @@
-"""How well scores of untrained networks order configs as their training does: Kendall's tau, Spearman, and the top."""
+"""How well scores of untrained networks rank configs: Kendall's tau, Spearman, and overlap at the top."""
 
 from __future__ import annotations
 
@@ -23,19 +23,13 @@ _FEWEST: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """How far a score and the validation accuracy at the last epoch order configs alike.
+    """How well a score ranks configs by their validation accuracy at the last epoch."""
 
-    Attributes:
-        n_known: configs whose score is a number.
-        overlap: rank-biased, with nine tenths of its weight on the best tenth.
-        tau_within: mean over fidelity groups, weighted with pairs.
-    """
-
-    n_known: int
+    n_known: int  # configs whose score is not NaN
     tau: float
     spearman: float
-    overlap: float
-    tau_within: float
+    overlap: float  # rank-biased, with 90 % of its weight on the best tenth
+    tau_within: float  # the mean over fidelity groups, weighted by their numbers of pairs
 
 
 def untrained_agreement(measured: Measured) -> dict[str, Orders]:
@@ -57,7 +51,7 @@ def untrained_agreement(measured: Measured) -> dict[str, Orders]:
 
 
 def random_overlap(measured: Measured) -> float:
-    """The rank-biased overlap that two random orders of the scored configs are expected to have."""
+    """Return the expected rank-biased overlap of two random rankings of the scored configs."""
     n = int(np.isin(measured.configs["config_id"], measured.proxies["config_id"]).sum())
     return webber_overlap(np.zeros(n), np.zeros(n), p=choose_p(n, top_share=_TOP))  # ties are broken at random
 

@@ -15,10 +15,11 @@ import pytest
 from jahs.errors import CorruptFile, JahsError, UnknownFormat
 from jahs.files.index import INDEX
 from jahs.files.runs import committed_files, read_configs, read_profile, read_proxies, read_runs, read_visits
+from jahs.files.sealed_json import read_sealed
 from pipeline.inspect_runs import main
 from pipeline.verify import verify
 from splits.split import read_split
-from surrogate.fit import read_params
+from surrogate.models.fitting import read_params
 from surrogate.tune import read_history
 from tests.pipeline.test_runs import FACTS, run_rows
 
@@ -33,7 +34,12 @@ READERS = {
     "index.json": read_runs,
     "runs-*.parquet": read_runs,
 }
-FOUND = {"split.json": read_split, "params.json": read_params, "history.json": read_history}
+FOUND = {
+    "split.json": read_split,
+    "params.json": read_params,
+    "history.json": read_history,
+    "landscape.json": read_sealed,
+}
 N_FLIPS = 10_000 if os.environ.get("JAHS_ATTACK_MINUTES") else 300
 N_VERIFIED = 6
 pytestmark = pytest.mark.timeout(7200 if N_FLIPS > 300 else 300)
@@ -167,7 +173,7 @@ def test_a_lost_or_an_added_file_is_found(tmp_path, name):
     [path] = folder.glob(name)
     if name.startswith("runs"):
         shutil.copy(path, added := folder / "runs-9999.parquet")
-        assert verify(folder) == ["runs-9999.parquet is not in index.json: it was put there by other means"]
+        assert verify(folder) == ["runs-9999.parquet is not in index.json: it was added by other means"]
         with pytest.raises(CorruptFile, match=r"runs-9999\.parquet is not the file that its folder's index lists"):
             read_runs(folder)
         added.unlink()

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import jahs
-from experiments.leaderboard import Board, Refusal, leaderboard, main
-from experiments.optimizers import make
-from experiments.replay import read_factory
+from jahs.cli import main
+from jahs.comparison.factories import read_factory
+from jahs.comparison.leaderboard import Board, Refusal, leaderboard
 from jahs.errors import CorruptFile, InvalidArgument
+from jahs.optimizers import make
 from jahs.simulate import Proposal, Simulation, read_log
 
 N_SEEDS = 3000
@@ -130,10 +131,10 @@ LIES = {
     "true": (lambda h, t, e: e.update(n_trials=True), "the last line says n_trials=True"),
     "clock": (lambda h, t, e: e.update(clock=1.0), "the last line says clock=1.0"),
     "ended": (lambda h, t, e: e.update(ended="optimizer"), "the last line says ended='optimizer'"),
-    "incumbent": (lambda h, t, e: e.update(incumbent=99.9), "the last line says incumbent"),
-    "another seed": (lambda h, t, e: h.update(seed=1), "evaluation_seed=0, but seed=1"),
+    "incumbent": (lambda h, t, e: e.update(incumbent=99.9), "the last line has incumbent"),
+    "another seed": (lambda h, t, e: h.update(seed=1), "evaluation_seed=0 must be None or seed=1"),
     "no seed": (lambda h, t, e: h.update(evaluation_seed=None), "but the header says evaluation_seed=None"),
-    "failed": (lambda h, t, e: t[2].update(status="failed"), "trial 2: failed, but with seed=0 it does not"),
+    "failed": (lambda h, t, e: t[2].update(status="failed"), "trial 2: failed, but it must not fail with seed=0"),
     "unfinished": (lambda h, t, e: t[2].update(status="unfinished"), "unfinished at"),
     "order": (lambda h, t, e: t.reverse(), "which ended later"),
     "a true budget": (lambda h, t, e: h.update(budget=True), "budget=True"),
@@ -196,21 +197,21 @@ def test_a_search_that_was_done_before_is_found_by_a_rerun(bench, log, mine, tmp
     [
         ("{}:missing", "has no missing to call; it has Climber"),
         ("{}:number", "has no number to call"),
-        ("{}", "is not FILE.py:NAME"),
-        ("no.py:Climber", "no.py is no file"),
+        ("{}", "must be FILE.py:NAME"),
+        ("no.py:Climber", "no.py is not a file"),
     ],
 )
-def test_a_factory_that_is_missing_is_one_clear_error(log, mine, named, message, caplog):
+def test_a_factory_that_is_missing_is_one_clear_error(log, mine, named, message, capsys):
     with pytest.raises(InvalidArgument, match=message):
         read_factory(named.format(mine))
-    assert main([str(log), "--rerun", named.format(mine)]) == 2
-    assert message in caplog.text
+    assert main(["leaderboard", str(log), "--rerun", named.format(mine)]) == 2
+    assert message in capsys.readouterr().err
 
 
-def test_a_file_that_raises_is_one_clear_error(log, mine, caplog):
+def test_a_file_that_raises_is_one_clear_error(log, mine, capsys):
     mine.write_text("raise ValueError('not today')")
-    assert main([str(log), "--rerun", f"{mine}:Climber"]) == 2
-    assert "raised ValueError: not today" in caplog.text
+    assert main(["leaderboard", str(log), "--rerun", f"{mine}:Climber"]) == 2
+    assert "raised ValueError: not today" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

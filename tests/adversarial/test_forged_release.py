@@ -64,7 +64,7 @@ def test_models_whose_answers_may_leave_the_metric_s_bounds_are_refused(forged, 
 
 def test_a_release_does_not_call_itself_imported_to_have_no_bounds(forged):
     change(forged, "models.json", lambda models: models.update(costs="published"))
-    with pytest.raises(CorruptFile, match="fashion_mnist_mini is none of its tasks"):
+    with pytest.raises(CorruptFile, match="fashion_mnist_mini is not one of its tasks"):
         jahs.Benchmark(release=forged)
 
 

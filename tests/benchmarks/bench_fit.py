@@ -22,10 +22,10 @@ import psutil
 import jahs
 from jahs.models.features import FeatureBuilder
 from jahs.tasks.definitions import TASKS
-from surrogate.dataset import Rows
-from surrogate.fit import fit_each
-from surrogate.model import Settings, default_features
-from surrogate.search import history, start_search
+from surrogate.data.rows import Rows
+from surrogate.models.fitting import fit_each
+from surrogate.models.model import ForestSettings, default_features
+from surrogate.models.search import history, start_search
 from surrogate.tune import search_metric
 
 N_CONFIGS = 2_800
@@ -104,7 +104,7 @@ def main() -> None:
     print(f"xgboost, Python {platform.python_version()}, {os.cpu_count()} cores; rows: {n_rows}")
     for workers in given.workers:
         start, cpu = time.perf_counter(), cpu_seconds()
-        fit_each(rows, TASK, dict.fromkeys(rows, Settings()), workers=workers)
+        fit_each(rows, TASK, dict.fromkeys(rows, ForestSettings()), workers=workers)
         took, cpu = time.perf_counter() - start, cpu_seconds() - cpu
         print(
             f"all metrics, {workers} processes: {took:6.1f} s, {cpu:6.1f} s of CPU, "

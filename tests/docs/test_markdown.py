@@ -133,8 +133,13 @@ def test_every_module_that_a_page_says_to_run_exists(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_every_jahs_command_that_a_page_shows_works(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_jahs_command_that_a_page_shows_works(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     shell = "".join(code for language, code in FENCE.findall(read(file)) if language == "sh")
+    if "mine.py" in shell:  # the optimiser of the guide
+        monkeypatch.chdir(tmp_path)
+        Path("mine.py").write_text(python_blocks(read("docs/guides/write-an-optimizer.md"))[0][0])
     for line in re.findall(r"^jahs .*$", shell, re.MULTILINE):
         assert main(shlex.split(line, comments=True)[1:]) == 0
         assert capsys.readouterr().out

@@ -9,9 +9,9 @@ import pytest
 
 import jahs
 from experiments import landscape as command
-from experiments.analysis import landscape
-from experiments.analysis.landscape import measure_landscape, with_errors_of_fit
-from experiments.report.landscape import landscape_document
+from experiments.analysis import landscape_measures
+from experiments.analysis.landscape_measures import measure_landscape, with_errors_of_fit
+from experiments.report.landscape_page import landscape_document
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import METRICS
@@ -22,7 +22,7 @@ from tests.experiments.conftest import TASK
 def few(monkeypatch):
     """Fewer walks and random configs: the laws do not need them."""
     for name, n in {"N_RANDOM": 2000, "_N_CONTEXTS": 8, "_N_STEPS": 12, "_N_LAGS": 6, "_N_OF_CONTEXT": 50}.items():
-        monkeypatch.setattr(landscape, name, n)
+        monkeypatch.setattr(landscape_measures, name, n)
 
 
 def made(of, metric="valid_acc"):
@@ -43,8 +43,8 @@ def test_where_only_the_rate_counts_nothing_else_decides():
         for shares in variance.shares.values():
             assert shares["hyperparameters"].value == pytest.approx(1)
             assert sum(abs(share.value) for share in shares.values()) == pytest.approx(1)
-        assert variance.in_all["LearningRate"].value == pytest.approx(1, abs=0.1)
-        assert {key for key, share in variance.in_all.items() if share.value > 0} == {"LearningRate"}
+        assert variance.total["LearningRate"].value == pytest.approx(1, abs=0.1)
+        assert {key for key, share in variance.total.items() if share.value > 0} == {"LearningRate"}
     assert [*found.walks] == [*found.mutants] == ["all keys"]
     assert found.walks["all keys"][0].value > 0.9
 
@@ -66,7 +66,7 @@ def test_groups_that_add_up_have_no_interplay_and_an_exclusive_or_is_nothing_els
 def test_what_is_equally_good_for_most_has_no_better_half():
     bench = made(lambda columns, _: 1.0 * (columns["Op1"] > 0))
     variance = measure_landscape(bench, "valid_acc", n=256, seed=0).variances[1]
-    assert [*variance.shares] == ["place", "value"]
+    assert [*variance.shares] == ["rank", "value"]
 
 
 def test_sizes_decide_in_the_whole_space_alone():
@@ -99,8 +99,8 @@ def test_bad_questions_are_refused_all_at_once():
     with pytest.raises(InvalidArgument) as caught:
         measure_landscape(bench, "valid_acc", n=10, seed=-1)
     assert str(caught.value).splitlines() == [
-        "n=10 is not an integer of at least 64",
-        "seed=-1 is not an integer >= 0",
+        "n=10 must be an integer >= 64",
+        "seed=-1 must be an integer >= 0",
     ]
     with pytest.raises(UnknownName, match="valid_ac"):
         measure_landscape(bench, "valid_ac", n=64, seed=0)

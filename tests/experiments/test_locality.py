@@ -51,11 +51,11 @@ def test_the_autocorrelation_of_a_process_whose_is_known():
 
 def test_what_cannot_correlate_is_refused():
     flat = np.zeros((2, 3, 4))
-    with pytest.raises(InvalidArgument, match="all are alike"):
+    with pytest.raises(InvalidArgument, match="all equal"):
         autocorrelation(flat, np.zeros(2), n_lags=1)
     with pytest.raises(InvalidArgument, match="no contexts"):
         autocorrelation(flat[:0], np.zeros(0), n_lags=1)
-    with pytest.raises(InvalidArgument, match=r"n_lags=4 is not in 1\.\.3"):
+    with pytest.raises(InvalidArgument, match=r"n_lags=4 must be in 1\.\.3"):
         autocorrelation(flat, np.zeros(2), n_lags=4)
 
 
@@ -71,5 +71,5 @@ def test_mutants_differ_in_as_many_keys_as_were_asked(n_keys):
 
 def test_only_keys_that_can_change_are_changed():
     keys = GROUPS["hyperparameters"]  # one of them has a single choice
-    with pytest.raises(InvalidArgument, match=r"n_keys=5 is not in 0\.\.4"):
+    with pytest.raises(InvalidArgument, match=r"n_keys=5 must be in 0\.\.4"):
         mutants(SPACE, SPACE.default(), n=1, n_keys=5, decades=0.5, keys=keys, seed=0)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import experiments.studies
-from experiments.analysis.ranks import compare
+from experiments.analysis.ranks import Comparison, compare
 from experiments.report.__main__ import main
 from experiments.report.build import build_document, write_document
 from experiments.report.comparison import draw_comparison
@@ -24,8 +24,9 @@ from experiments.run import main as run
 from experiments.worlds import build_worlds
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import TASKS
-from surrogate.model import Settings
+from surrogate.models.model import ForestSettings
 from tests.experiments.conftest import TASK, recorded_table
+from tests.svg_text import texts_outside
 from workshop.pages.document import Document, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 from workshop.pages.html import svg_text, to_html
@@ -59,7 +60,7 @@ def short_studies():
 def page(request, release, short_studies, tmp_path_factory):
     out = tmp_path_factory.mktemp("study") / request.param
     if request.param == "truth":
-        worlds = build_worlds(recorded_table(), TASKS[TASK], n_folds=2, settings=Settings(n_trees=5, max_depth=3))
+        worlds = build_worlds(recorded_table(), TASKS[TASK], n_folds=2, settings=ForestSettings(n_trees=5, max_depth=3))
     arms = [part for pattern in STUDIES[request.param] for part in ("--arms", pattern)]
     given = [
         *arms,
@@ -131,8 +132,9 @@ def test_a_page_needs_nothing_but_itself(page):
 
 def test_every_colour_of_a_figure_follows_the_readers_mode(page):
     text = page.read_text(encoding="utf-8")
-    body = text[text.index("<body>") :]
-    assert "var(--s0)" in body
+    rules = "".join(re.findall(r"^\.d\d+\{.*\}$", text, re.MULTILINE))
+    body = text[text.index("<body>") :] + rules
+    assert "var(--s0)" in rules
     assert not [color for color in LIGHT.values() if color in body]
 
 
@@ -189,7 +191,7 @@ def test_an_arm_that_has_not_been_run_on_a_task_is_left_out_there(page, bench):
     two = replace(
         results,
         tasks=(TASK, "cifar10"),
-        cells={**results.cells, ("cifar10", first.name): results.of(TASK, first)[:1]},
+        by_arm={**results.by_arm, ("cifar10", first.name): results.of(TASK, first)[:1]},
         bench={TASK: bench, "cifar10": bench},
     )
     document = build_document(two)
@@ -244,12 +246,12 @@ def test_a_browser_shows_every_figure_without_a_complaint(page, tmp_path):
 
 def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_path, caplog):
     assert main([str(tmp_path)]) == 2
-    assert "is no study" in caplog.text
+    assert "is not a study" in caplog.text
     out = tmp_path / "joint"
     given = ["--arms", "random_search-jahs", "--seeds", "1", "--workers", "1", "--out", str(out)]
     assert run(["joint", *given, "--release", str(release)]) == 0
     assert main([str(out), "--release", str(release.parent / "plain")]) == 2
-    assert "the logs asked release" in caplog.text
+    assert "the logs used release" in caplog.text
     log = out / TASK / "random_search-jahs" / "seed-0000.jsonl"
     pages = [tmp_path / name for name in ("one", "two")]
     for page in pages:
@@ -268,7 +270,7 @@ def test_a_folder_without_results_or_of_another_release_is_refused(release, tmp_
     assert "do not match their release" in caplog.text
     log.unlink()
     assert main([str(out), "--release", str(release)]) == 2
-    assert "has no finished cell" in caplog.text
+    assert "has no finished repetition" in caplog.text
     assert not (out / "report").exists()
 
 
@@ -387,6 +389,15 @@ def test_series_differ_in_colour_or_dash_and_modes_have_the_same_colours():
     assert css_colors(f"fill: {LIGHT['ink']}") == "fill: var(--ink)"
 
 
+def test_a_wide_table_shows_that_it_can_be_scrolled_and_a_figure_s_file_follows_the_dark_mode(tmp_path):
+    table = Table(caption="", columns=("a",), rows=(("1",),))
+    figure = Figure(name="f", caption="", alt="", drawing=draw_curves([], x_label="x", y_label="y"))
+    document = Document(title="t", subtitle="", sections=(Section(title="s", blocks=(table, figure)),))
+    page = write_document(document, tmp_path / "page", is_for_docs=False).read_text(encoding="utf-8")
+    assert "background-attachment:local,local,scroll,scroll" in page
+    assert "prefers-color-scheme:dark" in (tmp_path / "page/figures/f.svg").read_text(encoding="utf-8")
+
+
 def test_a_critical_difference_diagram_draws_a_bar_for_each_clique():
     rng = np.random.default_rng(0)
     values = np.stack([rng.normal(0, 1, 20), rng.normal(0, 1, 20), rng.normal(9, 1, 20)])
@@ -396,3 +407,12 @@ def test_a_critical_difference_diagram_draws_a_bar_for_each_clique():
     assert len(bars) == len(found.cliques) == 1
     left, right = bars[0].get_xdata()
     assert left < found.mean_ranks[:2].min() < found.mean_ranks[:2].max() < right < found.mean_ranks[2]
+
+
+@pytest.mark.parametrize("title", ["a", "NAS only, random hyperparameters", "a" * 60])
+@pytest.mark.parametrize("rank", [1.03, 2.99, 3.23, 4.97])
+def test_a_critical_difference_diagram_cuts_no_label_off(title, rank):
+    mean_ranks = np.array([1.0, 2.0, rank, 4.0, 5.0])
+    found = Comparison(mean_ranks=mean_ranks, pairs=(), cliques=(), alpha=0.05, n_blocks=30)
+    drawing = draw_comparison(found, [title] * 5, numbers=range(5))
+    assert texts_outside(svg_text(Figure(name="d", caption="", alt="", drawing=drawing))) == []

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -44,7 +43,7 @@ def reference(release, tmp_path_factory):
     return out
 
 
-def test_a_run_leaves_one_whole_log_for_each_cell(reference, release, bench):
+def test_a_run_leaves_one_whole_log_for_each_repetition(reference, release, bench):
     found = logs(reference)
     assert list(found) == [f"fashion_mnist_mini/{ARM}/seed-{seed:04d}.jsonl" for seed in range(4)]
     assert len(set(found.values())) == 4
@@ -63,13 +62,13 @@ def test_a_run_leaves_one_whole_log_for_each_cell(reference, release, bench):
     assert facts.mean_runtime_s == pytest.approx(mean["runtime"].mean())
 
 
-def test_finished_cells_are_skipped_and_seeds_and_arms_may_be_added(reference, release, tmp_path, capsys):
+def test_finished_repetitions_are_skipped_and_seeds_and_arms_may_be_added(reference, release, tmp_path, capsys):
     out = tmp_path / "joint"
     assert run(out, release, seeds=1) == 0
     stamps = {path: path.stat().st_mtime_ns for path in out.rglob("*.jsonl")}
     assert run(out, release, seeds=3) == 0
     assert run(out, release, arms="random_search-nas_default", seeds=1) == 0
-    counts = list(map(int, re.findall(r'"cells_run": (\d+)', capsys.readouterr().out)))
+    counts = list(map(int, re.findall(r'"repetitions_run": (\d+)', capsys.readouterr().out)))
     assert counts == [1, 2, 1]
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
     assert read_folder(out).n_seeds == 3
@@ -132,7 +131,7 @@ def test_ctrl_c_stops_cleanly(release, tmp_path):
             os.killpg(running.pid, signal.SIGKILL)
             running.communicate()
     assert running.returncode == 130, text
-    assert "every finished cell is kept" in text
+    assert "every finished repetition is kept" in text
     assert "Traceback" not in text
 
 
@@ -146,7 +145,16 @@ def test_a_cluster_writes_the_same(reference, release, tmp_path):
     assert logs(tmp_path / "joint") == logs(reference)
 
 
-def test_progress_is_one_line_for_each_cell(release, tmp_path, caplog):
+def test_a_study_without_its_scheduler_ends_with_one_line_within_ten_seconds(release, tmp_path, capsys):
+    address = "tcp://127.0.0.1:9"
+    started = time.monotonic()
+    assert run(tmp_path / "joint", release, "--backend", "dask", "--scheduler", address) != 0
+    assert time.monotonic() - started < 10
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"no Dask scheduler answers at {address}" in line
+
+
+def test_progress_is_one_line_for_each_repetition(release, tmp_path, caplog):
     caplog.set_level("INFO")
     run(tmp_path / "joint", release, seeds=2)
     lines = [line for line in caplog.messages if line.startswith(("1/2", "2/2"))]
@@ -155,7 +163,7 @@ def test_progress_is_one_line_for_each_cell(release, tmp_path, caplog):
 
 
 def test_an_optimiser_that_fails_costs_its_own_cell_alone(release, tmp_path, caplog, monkeypatch):
-    import experiments.cells
+    import experiments.repetitions
 
     class Broken:
         name = "broken"
@@ -166,15 +174,15 @@ def test_an_optimiser_that_fails_costs_its_own_cell_alone(release, tmp_path, cap
         def tell(self, trial):
             pass
 
-    make = experiments.cells.make
+    make = experiments.repetitions.make
 
     def break_one(name, view, *, seed, **more):
         return Broken() if seed == 1 else make(name, view, seed=seed, **more)
 
-    monkeypatch.setattr(experiments.cells, "make", break_one)
+    monkeypatch.setattr(experiments.repetitions, "make", break_one)
     out = tmp_path / "joint"
     assert run(out, release, seeds=3) == 2
-    assert "1 of 3 cells failed" in caplog.text
+    assert "1 of 3 repetitions failed" in caplog.text
     assert "lost" in caplog.text
     assert [name[-9:-6] for name in logs(out)] == ["000", "002"]
     assert not list(out.rglob(".*.part"))
@@ -188,7 +196,7 @@ def test_a_full_disk_costs_the_cell_that_it_cut_and_no_other(reference, release,
     assert run(out, release, seeds=1) == 0
     with full_disk(len((out / "study.json").read_bytes()) + 1000):
         assert run(out, release, seeds=2) == 2
-    assert "1 of 1 cells failed" in caplog.text
+    assert "1 of 1 repetitions failed" in caplog.text
     assert "could not be written: the disk is full" in caplog.text
     assert [name[-9:-6] for name in logs(out)] == ["000"]
     assert not list(out.rglob(".*.part"))
@@ -196,7 +204,7 @@ def test_a_full_disk_costs_the_cell_that_it_cut_and_no_other(reference, release,
     assert logs(out) == logs(reference)
 
 
-def test_every_command_that_ran_cells_is_kept(release, tmp_path, monkeypatch):
+def test_every_command_that_ran_repetitions_is_kept(release, tmp_path, monkeypatch):
     out = tmp_path / "joint"
     for commit, seeds in (("a", 1), ("a", 1), ("b", 1), ("b", 2), ("c", 2)):
         monkeypatch.setattr("experiments.run.commit", lambda commit=commit: commit)
@@ -204,18 +212,6 @@ def test_every_command_that_ran_cells_is_kept(release, tmp_path, monkeypatch):
     made = read_folder(out).made_with
     assert [(entry["commit"], entry["command"].split("--seeds ")[1][0]) for entry in made] == [("a", "1"), ("b", "2")]
     assert all(entry["versions"]["numpy"] for entry in made)
-
-
-def test_a_folder_that_kept_its_last_command_alone_can_be_read_and_continued(reference, release, tmp_path):
-    out = tmp_path / "joint"
-    shutil.copytree(reference, out)
-    content = json.loads((out / "study.json").read_text())
-    (before,) = content["made_with"]
-    (out / "study.json").write_text(json.dumps({**content, "format": 1, "made_with": before}))
-    assert read_folder(out) == replace(read_folder(reference), path=out)
-    assert run(out, release, seeds=5) == 0
-    assert read_folder(out).made_with[0] == before
-    assert len(read_folder(out).made_with) == 2
 
 
 def test_what_a_kill_left_of_the_first_file_is_in_nobodys_way(reference, release, tmp_path):
@@ -268,7 +264,7 @@ def test_a_declaration_that_is_not_one_is_named(reference, release, tmp_path, ca
 def test_a_study_of_another_format_is_refused(reference, tmp_path):
     content = json.loads((reference / "study.json").read_text())
     (tmp_path / "study.json").write_text(json.dumps({**content, "format": 3}))
-    with pytest.raises(UnknownFormat, match="format 3; this version reads 1 and 2"):
+    with pytest.raises(UnknownFormat, match="format 3; this version reads 2"):
         read_folder(tmp_path)
 
 
@@ -276,20 +272,20 @@ def test_a_study_of_another_format_is_refused(reference, tmp_path):
     ("arguments", "message"),
     [
         (["joints"], "did you mean 'joint'"),
-        (["joint", "--seeds", "0"], "seeds=0 is not at least 1"),
+        (["joint", "--seeds", "0"], "seeds=0 must be at least 1"),
         (["joint", "--workers", "0"], "workers=0 is not at least 1"),
         (["joint", "--backend", "dask"], "needs the address of a scheduler"),
         (["joint", "--arms", "random_search-jah"], "did you mean 'random_search-jahs'"),
         (
             ["joint", "--arms", "random*", "--family", "model-based"],
-            "no arm of joint is model-based and one of random*; there are: random_search-jahs (model-free), ",
+            "no arm of joint is model-based and matches random*; its arms are random_search-jahs (model-free), ",
         ),
         (
             ["truth", "--family", "model-based"],
-            "no arm of truth is model-based; there are: table-random_search (model-f",
+            "no arm of truth is model-based; its arms are table-random_search (model-f",
         ),
         (["joint", "--family", "model-free", "--task", "cifar"], "did you mean 'cifar10'"),
-        (["joint", "--family", "model-free", "--release", "nowhere"], "nowhere is no release"),
+        (["joint", "--family", "model-free", "--release", "nowhere"], "nowhere is not a release"),
     ],
     ids=["study", "seeds", "workers", "dask", "arms", "family", "family alone", "task", "release"],
 )
@@ -311,15 +307,15 @@ def test_a_folder_of_another_study_or_release_is_refused(reference, release, tmp
     shutil.copytree(reference, out)
     before = logs(out)
     assert run(out, release, study="fidelity", arms="random_search") == 2
-    assert "it holds the study 'joint', not 'fidelity'" in caplog.text
+    assert "it has the study 'joint', not 'fidelity'" in caplog.text
     assert run(out, release.parent / "plain") == 2
-    assert "its cells asked release" in caplog.text
+    assert "its repetitions used release" in caplog.text
     assert logs(out) == before
     other = tmp_path / "notes"
     other.mkdir()
     (other / "a.txt").write_text("mine")
     assert run(other, release) == 2
-    assert "is there already and holds no study" in caplog.text
+    assert "must be new or the folder of a study" in caplog.text
 
 
 def test_noise_is_a_draw_for_each_seed_and_the_mean_is_not(release, bench, tmp_path):

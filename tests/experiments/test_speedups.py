@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from experiments.analysis.speedups import geometric_mean, speedup
-from experiments.analysis.steps import Steps
 from experiments.report.single import speedup_text
+from jahs.comparison.steps import Steps
 from jahs.errors import InvalidArgument
 
 

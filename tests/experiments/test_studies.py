@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.cells import open_view
 from experiments.optimizers import OPTIMIZERS, make
 from experiments.studies import STUDIES, find_study
 from experiments.studies.study import Study, ViewChoice
+from jahs.comparison.views import open_view
 from jahs.errors import InvalidArgument, UnknownName
+from jahs.queries.views import View
 from jahs.spaces.space import GROUPS
 from jahs.tasks.metrics import METRICS
 from tests.fake_benchmark import FakeBenchmark
@@ -22,6 +23,15 @@ ARMS = [pytest.param(study, arm, id=f"{study.name}-{arm.name}") for study in STU
 
 def test_there_are_five_studies():
     assert list(STUDIES) == ["joint", "fidelity", "multiobjective", "baselines", "truth"]
+
+
+@pytest.mark.parametrize("search", ["nas", "hpo"])
+def test_an_arm_at_the_default_stays_there_whatever_the_reference_is(search):
+    bench = FakeBenchmark()
+    bench.reference_config = bench.space.sample(seed=5)
+    fixed = open_view(bench, ViewChoice(search=search), seed=0).space.fixed
+    assert fixed == View(bench, search=search, fixed="default").space.fixed
+    assert fixed != View(bench, search=search).space.fixed
 
 
 @pytest.mark.parametrize(("study", "arm"), ARMS)
@@ -52,6 +62,7 @@ def test_a_random_fixed_part_is_that_of_its_seed_and_a_default_one_is_not():
         return open_view(BENCH, ViewChoice(search="nas", **choice), seed=seed).space.fixed["LearningRate"]
 
     assert fixed(0, fixed_part="random") == fixed(0, fixed_part="random") != fixed(1, fixed_part="random")
+    assert fixed(0, fixed_part="reference") == BENCH.reference_config["LearningRate"]
     assert fixed(0) == fixed(1) == 0.1
 
 
@@ -93,7 +104,7 @@ def test_a_digest_stands_for_what_decides_about_a_cell_and_for_nothing_else():
 
 def test_a_name_is_one_arm():
     study = STUDIES["joint"]
-    with pytest.raises(InvalidArgument, match="arms of the same name: random_search-jahs"):
+    with pytest.raises(InvalidArgument, match="several arms have the name random_search-jahs"):
         replace(study, arms=(study.arms[0], study.arms[0]))
     with pytest.raises(UnknownName, match="did you mean 'random_search-jahs'"):
         study.arm("random_search-jah")
@@ -101,9 +112,9 @@ def test_a_name_is_one_arm():
         find_study("joints")
 
 
-def test_cells_come_seed_after_seed():
-    cells = list(STUDIES["joint"].cells(tasks=["digits"], arms=["a", "b"], n_seeds=2))
-    assert [cell.path for cell in cells] == [
+def test_repetitions_come_seed_after_seed():
+    repetitions = list(STUDIES["joint"].repetitions(tasks=["digits"], arms=["a", "b"], n_seeds=2))
+    assert [repetition.path for repetition in repetitions] == [
         "digits/a/seed-0000.jsonl",
         "digits/b/seed-0000.jsonl",
         "digits/a/seed-0001.jsonl",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.cells import open_view
 from experiments.optimizers import make
 from experiments.studies.study import ViewChoice
 from experiments.worlds import METRIC_NAMES, World, build_worlds, read_worlds, write_worlds
+from jahs.comparison.views import open_view
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.files.runs import is_timed, timing_machine
 from jahs.files.tables import take
@@ -16,10 +16,10 @@ from jahs.release import RecordedTable, find_release, read_release
 from jahs.simulate import Simulation
 from jahs.spaces.encoding import decode_columns, encode
 from jahs.tasks.definitions import TASKS
-from surrogate.model import Settings
+from surrogate.models.model import ForestSettings
 from tests.experiments.conftest import TASK, recorded_table
 
-QUICK = Settings(n_trees=15, max_depth=4)
+QUICK = ForestSettings(n_trees=15, max_depth=4)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_the_table_answers_the_mean_of_what_was_recorded(worlds, recorded):
 def test_the_embedded_release_holds_what_worlds_are_made_of():
     name = "fashion_mnist_mini"
     table = read_release(find_release(name)).table
-    found = build_worlds(table, TASKS[name], n_folds=2, settings=Settings(n_trees=5, max_depth=3))
+    found = build_worlds(table, TASKS[name], n_folds=2, settings=ForestSettings(n_trees=5, max_depth=3))
     is_kept = (table.runs["status"] == "finished") & is_timed(table.runs, timing_machine(table.runs, table.profile))
     assert len(found.X) == len(np.unique(table.runs["config_id"][is_kept])) > 500
 

@@ -15,7 +15,7 @@ DEFINED = {name: cls for name, cls in inspect.getmembers(errors, inspect.isclass
 
 
 def test_the_drawing_shows_every_error_and_no_other():
-    assert {*DRAWN, "JahsError"} == set(DEFINED) == set(errors.__all__)
+    assert {*DRAWN, "JahsError", "PoorView"} == set(DEFINED) == set(errors.__all__)
     for name, builtin in DRAWN.items():
         assert DEFINED[name].__bases__ == (JahsError, getattr(builtins, builtin))
 

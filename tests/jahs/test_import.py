@@ -68,7 +68,20 @@ def test_an_unknown_name_lists_the_promised_ones() -> None:
 
 def test_the_ground_floor_has_few_rooms() -> None:
     found = {path.name for path in Path(jahs.__file__).parent.iterdir() if not path.name.startswith((".", "__"))}
-    rooms = {"adapters", "cli", "files", "models", "published", "queries", "release", "simulate", "spaces", "tasks"}
+    rooms = {
+        "adapters",
+        "cli",
+        "comparison",
+        "files",
+        "models",
+        "optimizers",
+        "published",
+        "queries",
+        "release",
+        "simulate",
+        "spaces",
+        "tasks",
+    }
     assert found == {*rooms, "errors.py", "schema.py", "releases", "py.typed"}
 
 

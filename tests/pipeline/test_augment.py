@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from jahs.errors import InvalidArgument
+from jahs.tasks.definitions import RESOLUTIONS, TASKS
 from pipeline import augment
 from pipeline.augment import (
     N_LEVELS,
@@ -214,37 +214,6 @@ class TestBoth:
         assert first.is_cuda
         assert first.equal(again)
 
-    @pytest.mark.parametrize(
-        ("images", "faults"),
-        [
-            (torch.zeros(2, 1, 8, 8), ["torch.float32"]),
-            (torch.zeros(8, 8, dtype=torch.uint8), [r"shape \(8, 8\)"]),
-            (torch.zeros(2, 8, 8, 3, dtype=torch.int64), ["torch.int64", "8 channels", "8 x 3 pixels"]),
-            (torch.zeros(2, 1, 28, 28, dtype=torch.uint8), ["28 x 28 pixels"]),
-            ([[0]], ["images is a list"]),
-        ],
-    )
-    def test_unfit_images_are_refused_with_every_fault(self, call, images, faults):
-        for fault in faults:
-            with pytest.raises(InvalidArgument, match=fault):
-                call(images, make_generator())
 
-    def test_a_generator_of_numpy_or_none_is_refused(self, call):
-        with pytest.raises(InvalidArgument, match="generator is a NoneType"):
-            call(torch.zeros(2, 1, 8, 8, dtype=torch.uint8), None)
-
-
-@pytest.mark.parametrize("padding", [-1, 1.0, True, 9, "2"])
-def test_an_impossible_padding_is_refused(padding):
-    images = torch.zeros(2, 1, 8, 8, dtype=torch.uint8)
-    with pytest.raises(InvalidArgument, match=f"padding={padding!r}"):
-        flip_and_crop(images, padding=padding, generator=make_generator())
-
-
-@pytest.mark.parametrize("max_translation", [-1, float("nan"), float("inf"), "10"])
-def test_an_impossible_translation_is_refused_without_using_up_draws(max_translation):
-    generator = make_generator()
-    before = generator.get_state()
-    with pytest.raises(InvalidArgument, match=r"float32(.|\n)*max_translation="):
-        trivial_augment(torch.zeros(2, 1, 8, 8), generator=generator, max_translation=max_translation)
-    assert generator.get_state().equal(before)
+def test_every_task_has_sides_that_the_operations_are_compared_at():
+    assert {task.image_side(resolution) for task in TASKS.values() for resolution in RESOLUTIONS} <= {*SIDES}

@@ -316,9 +316,9 @@ def test_a_scheduler_that_does_not_answer_is_one_line(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["--task", "digit"], "did you mean 'digits'"),
-        (["--task", "digits", "--minutes", "-1"], "minutes=-1.0 is not more than 0"),
+        (["--task", "digits", "--minutes", "-1"], "minutes=-1.0 must be more than 0"),
         (["--task", "digits", "--workers", "0"], "workers=0 is not at least 1"),
-        (["--task", "digits", "--runs", "0"], "runs=0 is not at least 1"),
+        (["--task", "digits", "--runs", "0"], "runs=0 must be at least 1"),
         (["--task", "digits", "--backend", "dask"], "needs the address of a scheduler"),
         (["--task", "colorectal_histology", "--data-dir", "nowhere"], "no images in nowhere"),
     ],

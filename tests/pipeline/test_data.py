@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import task
-from pipeline.data import ImageSet, Part, Split, draw_split, load_images, read_split_file, resize_batch
+from pipeline.data import ImageSet, ImageSplit, Part, draw_split, load_images, read_split_file, resize_batch
 from pipeline.sources import Pool, read_pool
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
 
@@ -92,12 +92,12 @@ def test_fewer_training_images_are_some_of_the_same_and_leave_the_other_parts_al
 
 def test_the_digest_tells_every_part_apart():
     one, two, three = (np.array([number], dtype=np.int64) for number in (1, 2, 3))
-    split = Split(train=one, valid=two, test=three)
-    assert split.digest == Split(train=one.copy(), valid=two, test=three).digest
+    split = ImageSplit(train=one, valid=two, test=three)
+    assert split.digest == ImageSplit(train=one.copy(), valid=two, test=three).digest
     others = [
-        Split(train=two, valid=one, test=three),
-        Split(train=one, valid=three, test=two),
-        Split(train=np.concatenate([one, two]), valid=two[:0], test=three),
+        ImageSplit(train=two, valid=one, test=three),
+        ImageSplit(train=one, valid=three, test=two),
+        ImageSplit(train=np.concatenate([one, two]), valid=two[:0], test=three),
     ]
     assert split.digest not in [other.digest for other in others]
 
@@ -159,10 +159,10 @@ def test_a_split_file_gives_the_positions_that_it_names(tmp_path):
     ("train", "valid", "faults"),
     [
         ([0, 1], [3, 4], ["train has 2 positions, the task 3"]),
-        ([0, 1, 2], [2, 4], ["1 positions stand there twice"]),
-        ([0, 0, 2], [3, 4], ["1 positions stand there twice"]),
+        ([0, 1, 2], [2, 4], ["1 positions are listed twice"]),
+        ([0, 0, 2], [3, 4], ["1 positions are listed twice"]),
         ([0, 1, 20], [3, -4], ["positions -4 to 20 leave 0 to 19"]),
-        ([], [50, 50, 50], ["train has 0", "valid has 3", "2 positions stand there twice", "leave 0 to 19"]),
+        ([], [50, 50, 50], ["train has 0", "valid has 3", "2 positions are listed twice", "leave 0 to 19"]),
     ],
 )
 def test_every_fault_of_a_split_file_is_named_at_once(tmp_path, train, valid, faults):

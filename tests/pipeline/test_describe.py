@@ -21,9 +21,11 @@ from pipeline.describe.__main__ import main, write_page
 from pipeline.describe.agreement import epoch_agreement, value_agreement
 from pipeline.describe.measured import Measured, read_measured, seed_noise
 from pipeline.describe.page import describe
-from pipeline.describe.plots import accuracy_against_work, learning_curves, seed_against_seed
 from pipeline.describe.untrained import random_overlap, untrained_agreement
 from tests.building import make_runs_folder
+from workshop.pages.html import svg_text
+from workshop.pages.markdown import to_markdown
+from workshop.pages.style import follow_scheme
 
 pytestmark = pytest.mark.slow
 
@@ -90,7 +92,7 @@ def test_times_of_another_processor_are_counted_and_not_compared(runs: Path, tmp
     noise = {each.metric: each for each in seed_noise(there)}
     assert noise["runtime"].mean_difference < 10
     assert noise["valid_acc"] == {each.metric: each for each in seed_noise(here)}["valid_acc"]
-    assert "\n| another | cpu | 0 | 22 | " in describe(there)["digits.md"]
+    assert "\n| another | cpu | 0 | 22 | " in to_markdown(describe(there))
 
 
 def test_one_processor_is_meant_everywhere(runs: Path, tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_one_processor_is_meant_everywhere(runs: Path, tmp_path: Path) -> None:
     found = read_measured(folder)
     assert (found.last["machine"] == "another").sum() > found.is_timed.sum() > 0
     assert found.machine == "test"
-    assert "runtimes are those of the runs on test." in " ".join(describe(found)["digits.md"].split())
+    assert "runtimes are those on test." in " ".join(to_markdown(describe(found)).split())
     assert len(found.last["seed"]) - (found.last["machine"] == "another").sum() == found.is_timed.sum()
 
 
@@ -120,9 +122,9 @@ def test_every_plot_is_linked_and_every_link_leads_to_a_plot(out: Path) -> None:
 
 
 def test_the_same_runs_give_the_same_bytes(out: Path, runs: Path) -> None:
-    again = read_measured(runs)
-    for name, plot in (("curves", learning_curves), ("work", accuracy_against_work), ("seeds", seed_against_seed)):
-        assert plot(again) == (out / f"digits/{name}.svg").read_text(encoding="utf-8"), name
+    for figure in describe(read_measured(runs)).figures:
+        written = (out / f"digits/{figure.name}.svg").read_text(encoding="utf-8")
+        assert follow_scheme(svg_text(figure)) == written, figure.name
 
 
 def test_plots_are_small_vectors_without_a_date_that_follow_the_readers_colours(out: Path) -> None:
@@ -135,7 +137,7 @@ def test_plots_are_small_vectors_without_a_date_that_follow_the_readers_colours(
         assert len(text) < 250_000
 
 
-def test_labels_keep_their_digits_where_coordinates_are_shortened(out: Path) -> None:
+def test_labels_stay_text(out: Path) -> None:
     labels = re.findall(r"<text[^>]*>([^<]*)</text>", (out / "digits/effects.svg").read_text(encoding="utf-8"))
     assert {"10⁻⁵", "10⁻³", "conv 3×3", "Hardswish", "TrivialAugment", "0.25", "16"} <= set(labels)
 
@@ -150,9 +152,9 @@ def test_one_run_makes_a_page_that_says_what_is_missing_and_old_plots_go(tmp_pat
     (tmp_path / "out/notes.md").write_text("mine")
     paths = write_page(folder, tmp_path / "out")
     page = page_of(tmp_path / "out")
-    assert "1 config of the joint space, 1 training from" in page
-    assert "The quiet profile (`latency`, `step_time_s`) is not there yet: `python -m pipeline.profile`" in page
-    assert "Every value needs 60 configs" in page
+    assert "1 config of the joint space, 1 training. Each run" in page
+    assert "There is no quiet profile (`latency`, `step_time_s`) yet. `python -m pipeline.profile`" in page
+    assert "This needs 60 configs" in page
     assert "No config has two finished runs" in page
     assert {path.stem for path in (tmp_path / "out/digits").iterdir()} == PLOTS - {"fidelities", "seeds"}
     assert (tmp_path / "out/notes.md").read_text() == "mine"
@@ -180,7 +182,7 @@ def test_halves_of_the_visits_show_how_far_times_can_be_trusted(tmp_path: Path) 
 
 def test_scores_of_untrained_networks_are_compared_with_what_training_gave(tmp_path: Path) -> None:
     folder = make_runs_folder(tmp_path / "runs", 60)
-    assert "## Orders without training" not in describe(read_measured(folder))["digits.md"]
+    assert "## Ranking without training" not in to_markdown(describe(read_measured(folder)))
     measured = read_measured(folder)
     final = measured.final
     scores = {**dict.fromkeys(PROXIES, np.zeros(60)), "snip": final, "synflow": -final, "naswot": final.copy()}
@@ -201,7 +203,7 @@ def test_scores_of_untrained_networks_are_compared_with_what_training_gave(tmp_p
     assert naswot.overlap < 0.75
     assert np.isnan(found["`jacob_cov`"].tau), "all scores are equal"
     assert 0.05 < random_overlap(measured) < 0.2
-    page = describe(measured)["digits.md"]
+    page = to_markdown(describe(measured))
     assert "| `snip` | 60 | 1.000 | 1.000 | 1.000 | 1.000 |" in page
     assert "| `jacob_cov` | 60 | – | – |" in page
 
@@ -275,7 +277,26 @@ def test_a_first_seed_that_diverged_is_replaced_by_the_next(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("caveat", ["Short training.", None])
 def test_the_caveat_of_a_task_is_the_first_paragraph(measured: Measured, caveat: str | None) -> None:
-    page = describe(replace(measured, task=replace(measured.task, caveat=caveat)))["digits.md"]
+    page = to_markdown(describe(replace(measured, task=replace(measured.task, caveat=caveat))))
     first = page.split("\n\n")[1]
     assert first.startswith("216 configs") if caveat is None else first == "**Caveat:** Short training."
     assert ("Caveat" in page) == (caveat is not None)
+
+
+def test_a_saved_comparison_with_the_real_landscape_is_on_the_page(measured: Measured) -> None:
+    epoch = {"rho": 0.9, "rho_low": 0.8, "rho_high": 0.95, "tau": 0.7, "tau_within_groups": None, "rho_full_size": 0.6}
+    check = {
+        "n_configs": 81,
+        "n_full_size": 12,
+        "epochs": {"20": epoch, "200": epoch, "3": epoch},
+        "resolution": {"ours": 12.75, "real": 15.21, "ratio": 0.84},
+    }
+    page = to_markdown(describe(replace(measured, landscape=check)), has_png=False)
+    rows = [line for line in page.splitlines() if " of 200 |" in line]
+    assert rows[0] == "| 200 of 200 | 0.900 (0.800 to 0.950) | 0.700 | – | 0.600 |"
+    assert [row.split()[1] for row in rows] == ["200", "20", "3"]
+    assert "gains 12.8 points here and 15.2 points on the real landscape" in page
+    few = to_markdown(describe(replace(measured, landscape={**check, "n_full_size": 3})), has_png=False)
+    assert "Spearman at full size" in page
+    assert "Spearman at full size" not in few
+    assert "real landscape" not in to_markdown(describe(measured), has_png=False)

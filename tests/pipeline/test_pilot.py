@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownName
 from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
@@ -19,7 +19,7 @@ from pipeline.protocol import protocol_digest
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
 from tests.fake_benchmark import FakeBenchmark
-from workshop.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies
+from workshop.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies, read_check
 
 LANDSCAPE = FakeBenchmark(max_epoch=200)
 COLUMNS = space().sample_columns(300, seed=3)
@@ -214,6 +214,16 @@ def test_a_pilot_trains_what_it_lacks_and_reports(tmp_path, capsys, monkeypatch)
     capsys.readouterr()
     assert pilot.main(["--runs", str(out), "--landscape", "release"]) == 0
     assert json.loads(capsys.readouterr().out) == facts
+    asked = ["--runs", str(out), "--landscape", str(tmp_path), "--start", "28", "--configs", "3"]
+    (tmp_path / "manifest.json").write_text("{}")
+    assert pilot.main([*asked, "--save"]) == 0
+    saved = json.loads(capsys.readouterr().out)
+    assert saved["n_configs"] == 3
+    assert read_check(out, protocol=read_measured(out).protocol).items() >= saved.items()
+    with pytest.raises(ProtocolMismatch, match=r"landscape\.json is about protocol .*, the runs have 00; save it anew"):
+        read_check(out, protocol="00")
+    assert pilot.main([*asked[:4], "--start", "90"]) == 2
+    assert "has no config with a number in 90.." in capsys.readouterr().err
 
 
 def test_a_range_of_numbers_is_collected_and_an_empty_one_refused(tmp_path):

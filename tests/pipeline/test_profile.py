@@ -320,7 +320,7 @@ def test_another_protocol_and_no_folder_and_no_repeats_are_refused(folder, task,
         profile_folder(folder, dataclasses.replace(task, max_epoch=3), load=_quiet)
     with pytest.raises(MissingData, match="is not a folder of runs"):
         profile_folder(tmp_path / "nowhere", task, load=_quiet)
-    with pytest.raises(InvalidArgument, match="visits=-1 must be 1 to 127\nrepeats=0 must be 1 to 127\nseed=-1 is not"):
+    with pytest.raises(InvalidArgument, match="visits=-1 must be 1 to 127\nrepeats=0 must be 1 to 127\nseed=-1 must"):
         profile_folder(folder, task, visits=-1, repeats=0, seed=-1, load=_quiet)
     assert not (folder / "profile.parquet").exists()
 
@@ -334,7 +334,7 @@ def test_more_visits_and_repeats_than_a_table_can_number_are_refused(folder, tas
 
 
 def test_the_command_says_how_many_it_measured_and_exits_2_on_mistakes(folder, task, quick, monkeypatch, capsys):
-    monkeypatch.setattr(tasks, "TASKS", {**TASKS, "shrunk": task})
+    monkeypatch.setitem(tasks.KNOWN, "shrunk", task)
     assert main(["--task", "shrunk", "--runs", str(folder), "--repeats", "1", "--allow-busy"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["configs_measured"], told["profile_of"]) == (5, processor_model())
@@ -348,7 +348,7 @@ def test_the_command_says_how_many_it_measured_and_exits_2_on_mistakes(folder, t
 
 @pytest.mark.parametrize("number", ADVICE)
 def test_a_profile_that_cannot_be_written_is_one_line(folder, task, quick, monkeypatch, capsys, number):
-    monkeypatch.setattr(tasks, "TASKS", {**TASKS, "shrunk": task})
+    monkeypatch.setitem(tasks.KNOWN, "shrunk", task)
     command = ["--task", "shrunk", "--runs", str(folder), "--repeats", "1", "--allow-busy"]
     with unwritable(folder, number):
         assert main(command) == 2

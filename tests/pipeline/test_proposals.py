@@ -44,7 +44,10 @@ BAD_LINES = [
     (b"[" * 100_000, "is not JSON: "),
     (b"3", "3 is not an object of keys and values"),
     ({"config": [1]}, "is not an object of 14 keys"),
-    ({"config": CONFIGS[0], "seed": [0]}, "'seed' is none of the keys config, seeds, round, release, protocol, source"),
+    (
+        {"config": CONFIGS[0], "seed": [0]},
+        "'seed' is not one of the keys config, seeds, round, release, protocol, source",
+    ),
     ({**CONFIGS[0], "N": 4}, "N=4 is not one of 1, 3, 5"),
     ({"config": CONFIGS[0], "seeds": []}, "seeds=[] is not a list of different integers >= 0"),
     ({"config": CONFIGS[0], "seeds": [1, 1]}, "seeds=[1, 1] is not a list of different integers"),

@@ -166,7 +166,7 @@ def test_scores_that_another_process_saves_meanwhile_stay(folder, task, monkeypa
 
 
 def test_the_command_scores_a_folder_and_says_what_is_wrong(folder, task, monkeypatch, capsys):
-    monkeypatch.setattr(proxies_module, "task", lambda name: task if name == "digits" else TASKS[name])
+    monkeypatch.setattr(proxies_module, "trained_task", lambda name: task if name == "digits" else TASKS[name])
     assert main(["--task", "digits", "--runs", str(folder)]) == 0
     assert json.loads(capsys.readouterr().out)["configs_scored"] == 5
     found = read_proxies(folder)
@@ -184,7 +184,7 @@ def test_the_command_scores_a_folder_and_says_what_is_wrong(folder, task, monkey
 
 @pytest.mark.parametrize("number", ADVICE)
 def test_scores_that_cannot_be_written_are_one_line(folder, task, monkeypatch, capsys, number):
-    monkeypatch.setattr(proxies_module, "task", lambda name: task)
+    monkeypatch.setattr(proxies_module, "trained_task", lambda name: task)
     monkeypatch.setattr(proxies_module, "score_config", lambda *_, **__: dict.fromkeys(PROXIES, 1.0))
     with unwritable(folder, number):
         assert main(["--task", "digits", "--runs", str(folder)]) == 2

@@ -94,7 +94,7 @@ def test_one_run_with_two_outcomes_is_refused_and_nothing_changes(folder):
     folder.write_run(0, 0, run_rows(5))
     folder.write_run(1, 0, run_rows(5, valid_acc=51.0))
     for read in (lambda: read_runs(folder.path), folder.compact):
-        with pytest.raises(InvalidTable, match="1 runs were recorded with two different outcomes, first config_id=5"):
+        with pytest.raises(InvalidTable, match="1 runs have two different outcomes, first config_id=5"):
             read()
     assert len(run_shards(folder.path)) == 2
 
@@ -171,11 +171,11 @@ def test_tables_of_another_protocol_are_refused(folder):
     n = np.zeros(1)
     visits = {name: n.astype("U" if dtype == "string" else dtype) for name, dtype in VISIT_COLUMNS.items()}
     folder.commit("profile_visits.parquet", visits, VISIT_COLUMNS)
-    with pytest.raises(ProtocolMismatch, match=r"has rows of 0\.0: 1 of profile_visits\.parquet"):
+    with pytest.raises(ProtocolMismatch, match=r"rows of 0\.0: 1 of profile_visits\.parquet"):
         read_visits(folder.path)
     profile = {name: n.astype("U" if dtype == "string" else dtype) for name, dtype in PROFILE_COLUMNS.items()}
     folder.commit("profile.parquet", profile, PROFILE_COLUMNS)
-    with pytest.raises(ProtocolMismatch, match=r"has rows of 0\.0: 1 of profile\.parquet"):
+    with pytest.raises(ProtocolMismatch, match=r"rows of 0\.0: 1 of profile\.parquet"):
         read_profile(folder.path)
 
 
@@ -219,7 +219,7 @@ def test_a_folder_holds_one_protocol(folder):
     with pytest.raises(ProtocolMismatch, match="holds runs of protocol p1, not of p2; collect into another folder"):
         RunsFolder.open_or_make(folder.path, facts=FACTS, digest="p2")
     folder.write_run(0, 0, run_rows(1, protocol="p2"))
-    with pytest.raises(ProtocolMismatch, match="is of protocol p1 but has rows of p2: 3 of its runs"):
+    with pytest.raises(ProtocolMismatch, match="has protocol p1 but rows of p2: 3 of its runs"):
         read_runs(folder.path)
 
 

@@ -235,7 +235,7 @@ _GOOD = python_batch(_ROWS)
     ("content", "fault"),
     [
         (b"", "ends in the middle"),
-        (b"\x00BZh91AY", "0x00 is no opcode; is it a pickle"),
+        (b"\x00BZh91AY", "0x00 is not an opcode; is it a pickle"),
         (_GOOD[:-1], "ends in the middle"),
         (_GOOD[:3000], "ends in the middle"),
         (b"\x80\x02}.", "does not hold a dict with an array 'data'"),

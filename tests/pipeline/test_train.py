@@ -16,11 +16,11 @@ from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, ProtocolMis
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline import train as train_module
-from pipeline import train_cli
 from pipeline.augment import AUGMENTATION_VERSION
 from pipeline.data import load_images
 from pipeline.sampling import N_GROUPS, sample_config
 from pipeline.train import EPOCH_FIELDS, Training, learning_rate, train
+from pipeline.train.__main__ import main
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
 from workshop.machine import device_name
 
@@ -207,13 +207,13 @@ def test_a_resumed_run_diverges_where_the_whole_one_does(images, tmp_path):
 
 @pytest.mark.parametrize("epochs", [0, -1, TINY.max_epoch + 1, 1.0, True])
 def test_epochs_that_the_task_does_not_have_are_refused(images, epochs):
-    with pytest.raises(InvalidArgument, match=r"epochs=.* is not an integer in 1\.\.4"):
+    with pytest.raises(InvalidArgument, match=r"epochs=.* must be an integer in 1\.\.4"):
         train(CONFIG, TINY, images, seed=0, epochs=epochs)
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, True, None])
 def test_a_seed_that_is_none_is_refused(images, seed):
-    with pytest.raises(InvalidArgument, match=r"seed=.* is not an integer >= 0"):
+    with pytest.raises(InvalidArgument, match=r"seed=.* must be an integer >= 0"):
         train(CONFIG, TINY, images, seed=seed)
 
 
@@ -262,7 +262,7 @@ def test_a_checkpoint_of_another_split_is_refused(images, tmp_path):
 def test_a_checkpoint_of_another_augmentation_is_refused(images, tmp_path, monkeypatch):
     checkpoint = tmp_path / "run.pt"
     train(CONFIG, TINY, images, seed=7, epochs=1, checkpoint=checkpoint)
-    monkeypatch.setattr("pipeline.train.AUGMENTATION_VERSION", AUGMENTATION_VERSION + 1)
+    monkeypatch.setattr("pipeline.protocol.AUGMENTATION_VERSION", AUGMENTATION_VERSION + 1)
     with pytest.raises(ProtocolMismatch, match="belongs to another run"):
         train(CONFIG, TINY, images, seed=7, checkpoint=checkpoint)
 
@@ -375,9 +375,9 @@ def test_the_command_resumes_and_prints_one_row_per_epoch(capsys, tmp_path):
     config = tmp_path / "config.json"
     config.write_text(json.dumps(CONFIG))
     arguments = ["--task", "digits", "--config-file", str(config), "--checkpoint", str(tmp_path / "run.pt")]
-    assert train_cli.main([*arguments, "--epochs", "1"]) == 0
+    assert main([*arguments, "--epochs", "1"]) == 0
     first = capsys.readouterr().out.splitlines()
-    assert train_cli.main([*arguments, "--epochs", "2"]) == 0
+    assert main([*arguments, "--epochs", "2"]) == 0
     second = capsys.readouterr().out.splitlines()
     assert first[0].split() == ["epoch", *EPOCH_FIELDS]
     assert second[:2] == first
@@ -392,8 +392,8 @@ def test_the_command_resumes_and_prints_one_row_per_epoch(capsys, tmp_path):
         (["--task", "digits", "--config", json.dumps(CONFIG | {"N": 4})], "N=4 is not one of 1, 3, 5"),
         (["--task", "digits", "--config-file", "no/such.json"], "no/such.json cannot be read"),
         (["--task", "digits", "--sample", "-1"], "seed=-1"),
-        (["--task", "digits", "--sample", "0", "--seed", "-1"], "seed=-1 is not an integer >= 0"),
-        (["--task", "digits", "--sample", "0", "--epochs", "0"], "epochs=0 is not an integer in 1.."),
+        (["--task", "digits", "--sample", "0", "--seed", "-1"], "seed=-1 must be an integer >= 0"),
+        (["--task", "digits", "--sample", "0", "--epochs", "0"], "epochs=0 must be an integer in 1.."),
         (["--task", "digits", "--sample", "0", "--checkpoint", "no/such/run.pt"], "its folder does not exist"),
         (["--task", "digits", "--sample", "0", "--split-file", "x.json"], "only CIFAR-10 has a split file"),
         (["--task", "cifar10", "--sample", "0", "--data-dir", "no/such"], "cifar10: no images in no/such"),
@@ -402,7 +402,7 @@ def test_the_command_resumes_and_prints_one_row_per_epoch(capsys, tmp_path):
 )
 def test_a_users_mistake_is_one_clear_line_and_exit_2(capsys, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    assert train_cli.main(arguments) == 2
+    assert main(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     (line,) = captured.err.splitlines()
@@ -414,7 +414,7 @@ def test_a_users_mistake_is_one_clear_line_and_exit_2(capsys, tmp_path, monkeypa
 def test_neither_or_two_configs_are_refused(capsys):
     for arguments in ([], ["--sample", "0", "--config", "{}"]):
         with pytest.raises(SystemExit) as stop:
-            train_cli.main(["--task", "digits", *arguments])
+            main(["--task", "digits", *arguments])
         assert stop.value.code == 2
     assert "--config" in capsys.readouterr().err
 

@@ -87,7 +87,7 @@ def test_another_split_is_not_replaced(runs, out, capsys):
     call(make.main, runs, "--out", out, "--seed", 5)
     before = out.read_bytes()
     capsys.readouterr()
-    assert "exists and is something else" in refused(capsys, make.main, runs, "--out", out, "--seed", 6)
+    assert "exists and differs" in refused(capsys, make.main, runs, "--out", out, "--seed", 6)
     assert out.read_bytes() == before
 
 
@@ -98,7 +98,7 @@ def test_an_extended_split_keeps_every_side(runs, out, tmp_path, capsys):
     grown = make_runs_folder(tmp_path / "grown", 330, n_epochs=2)
     assert "130 of 330 recorded configs are not in the split" in refused(capsys, check.main, grown, out)
     assert call(make.main, grown, "--out", out, "--extend", out) == 0
-    assert f"every side of {old.digest} was kept" in capsys.readouterr().out
+    assert f"every part of {old.digest} was kept" in capsys.readouterr().out
     new = read_split(out)
     assert (new.parts_of(old.config_ids) == old.parts).all()
     assert (new.seed, new.extends, len(new.parts)) == (5, old.digest, 330)
@@ -140,7 +140,7 @@ def test_a_config_torn_apart_by_seed_is_found():
     parts = np.zeros(8, dtype=int)
     refuse_leaks(table, parts)
     parts[7] = 1
-    with pytest.raises(Leakage, match=r"^1 times one config on several sides .* train, .* valid$"):
+    with pytest.raises(Leakage, match=r"^1 times one config in several parts .* train, .* valid$"):
         refuse_leaks(table, parts)
 
 
@@ -228,9 +228,9 @@ def forget_task(folder):
     ("spoil", "message"),
     [
         (drop_column, "lacks the columns W"),
-        (mix_protocols, "has rows of ffffffffffffffff"),
-        (forget_configs, "runs of 5 configs that configs.parquet lacks: "),
-        (double_configs, "2 ids stand more than once in configs.parquet: "),
+        (mix_protocols, "but rows of ffffffffffffffff"),
+        (forget_configs, "5 configs of the runs are not in configs.parquet: "),
+        (double_configs, "2 ids occur more than once in configs.parquet: "),
         (spoil_configs, "LearningRate=nan"),
         (forget_task, "names no task"),
         (lambda folder: (folder / "runs-0001.parquet").unlink(), "has no runs yet"),

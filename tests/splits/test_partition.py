@@ -199,7 +199,7 @@ def test_an_old_split_that_leaks_is_refused():
     torn = Split(
         config_ids=ids, parts=(np.arange(400) % 3).astype(np.int8), seed=0, task="digits", protocol=recorded.protocol
     )
-    with pytest.raises(Leakage, match=r"families of equal configs on several sides"):
+    with pytest.raises(Leakage, match=r"families of equal configs in several parts"):
         partition(recorded, seed=0, old=torn)
 
 

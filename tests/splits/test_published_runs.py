@@ -32,7 +32,7 @@ def test_an_imported_table_gets_a_split_that_leaks_nothing(tmp_path):
 
 
 def test_models_find_what_they_need_in_an_imported_table(tmp_path):
-    from surrogate.dataset import read_measurements
+    from surrogate.data.measurements import read_measurements
 
     columns = make_columns(3)
     folder, *_ = imported(tmp_path, columns)

@@ -118,8 +118,8 @@ def test_a_table_with_configs_of_elsewhere_has_no_rows():
         ({"assignments": {"0" * 15 + "A": "train"}}, CorruptFile, "1 ids are not 16 hex digits"),
         ({"assignments": ["train"]}, CorruptFile, "assignments is not an object"),
         ({"assignments": {}}, CorruptFile, "counts is"),
-        ({"seed": -1}, CorruptFile, "seed=-1 is not an integer"),
-        ({"seed": 1.0}, CorruptFile, "seed=1.0 is not an integer"),
+        ({"seed": -1}, CorruptFile, "seed=-1 must be an integer"),
+        ({"seed": 1.0}, CorruptFile, "seed=1.0 must be an integer"),
         ({"extends": 3}, CorruptFile, "extends=3 is neither text nor null"),
         ({"note": "x"}, CorruptFile, "note should not be there"),
         ({"task": ...}, CorruptFile, "task is missing"),
@@ -143,7 +143,7 @@ def test_every_fault_is_told_at_once(file):
 def test_a_config_moved_by_hand_is_noticed(file):
     text = file.read_text()
     file.write_text(text.replace('01": "train"', '01": "valid"').replace('ff": "valid"', 'ff": "train"', 1))
-    with pytest.raises(CorruptFile, match="it was changed"):
+    with pytest.raises(CorruptFile, match="restore the file"):
         read_split(file)
 
 

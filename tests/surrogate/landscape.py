@@ -17,7 +17,7 @@ from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from splits.split import Split, write_split
-from surrogate.dataset import Measurements
+from surrogate.data.measurements import Measurements
 
 TASK = TASKS["digits"]
 EPOCHS = (1, 3, 6, TASK.max_epoch)
@@ -77,14 +77,15 @@ def split_of(measured: Measurements) -> Split:
     )
 
 
-def write_folder(folder: Path, measured: Measurements) -> Path:
-    """Write a folder of runs and `split.json` in it."""
+def write_folder(folder: Path, measured: Measurements, **other: Table) -> Path:
+    """Write a folder of runs and `split.json` in it; `other` tables take the place of those that were measured."""
     folder.mkdir()
+    tables = {"configs": measured.configs, "runs": measured.runs, "profile": measured.profile, **other}
     facts = {"format": 1, "digest": measured.protocol, "protocol": {"task": {"name": measured.task.name}}}
     (folder / "protocol.json").write_text(json.dumps(facts))
-    write_table(folder / "configs.parquet", measured.configs, CONFIG_COLUMNS)
-    write_table(folder / "runs-0001.parquet", measured.runs, RUN_COLUMNS)
-    write_table(folder / "profile.parquet", measured.profile, PROFILE_COLUMNS)
+    write_table(folder / "configs.parquet", tables["configs"], CONFIG_COLUMNS)
+    write_table(folder / "runs-0001.parquet", tables["runs"], RUN_COLUMNS)
+    write_table(folder / "profile.parquet", tables["profile"], PROFILE_COLUMNS)
     write_split(folder / "split.json", split_of(measured))
     return folder
 

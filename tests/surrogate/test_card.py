@@ -15,7 +15,7 @@ import pytest
 from jahs.errors import CorruptFile, MissingData, UnknownFormat
 from jahs.release import read_release, releases, write_release
 from jahs.tasks.definitions import TASKS
-from surrogate import card
+from surrogate.card import page as card
 from workshop.pages.document import Document, Table, Text, sections_of
 from workshop.pages.html import to_html
 from workshop.pages.markdown import to_markdown
@@ -118,13 +118,15 @@ def test_the_count_of_configs_and_every_weakness_come_first(tmp_path: Path) -> N
         "**200 configs** (140 train, 30 valid, 30 test)",
         "200 configs, not the 2,000",
         "valid_acc, runtime: 1 of 1 fidelity groups have fewer than 4 training configs, 1 have none",
-        "no model of latency: there is no profile yet",
-        "not tuned, with default settings: runtime.",
+        "There is no model of latency: there is no profile yet",
+        "Default settings, not tuned: runtime.",
     ):
         assert part in opening
-    assert "| valid_acc | tau by ceiling | last epoch | 30 | 0.800 | 0.900 | 0.889 | 0.92 | not reached yet |" in text
-    assert "| latency | tau by ceiling | all | 0 | – | none known | – | 0.90 | cannot be said yet |" in text
-    assert "| r2 | all | 30 | 0.850 | 0.930 | 0.850 | 0.95 | not reached yet; even the ceiling is lower |" in text
+    assert (
+        "| valid_acc | tau / noise ceiling | last epoch | 30 | 0.800 | 0.900 | 0.889 | 0.92 | not reached yet |" in text
+    )
+    assert "| latency | tau / noise ceiling | all | 0 | – | – | – | 0.90 | too few data |" in text
+    assert "| R2 | all | 30 | 0.850 | 0.930 | 0.850 | 0.95 | not reached yet; the noise ceiling is lower, too |" in text
     assert text.index("## valid_acc") < text.index("## runtime")
 
 
@@ -148,7 +150,7 @@ def test_the_embedded_releases_have_a_card() -> None:
 
 def test_the_processors_of_both_times_are_named(tmp_path: Path) -> None:
     text = markdown(tmp_path, QUALITY)
-    assert "runtimes are those of the trainings on a <fast> processor, latencies those of another." in text
+    assert "runtimes were measured on a <fast> processor, latencies on another." in text
     assert "| another, slower | 10 |" in text
 
 
@@ -157,8 +159,8 @@ def test_a_search_that_found_nothing_better_is_named(tmp_path: Path) -> None:
         quality["metrics"]["valid_acc"]["search"] |= {"beats_default": False, "is_of_this_split": False}
 
     text = markdown(tmp_path, changed(change))
-    assert "found nothing better than the default settings, which ship, cut to size: valid_acc." in text
-    assert "settings searched on older data: valid_acc." in text
+    assert "Default settings, because the search found no better ones: valid_acc." in text
+    assert "Settings from a search on older data: valid_acc." in text
 
 
 def test_what_was_due_and_not_reached_stands_out(tmp_path: Path) -> None:

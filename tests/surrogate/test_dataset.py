@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,25 +16,32 @@ from jahs.files.tables import Table, take
 from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.encoding import encode
-from surrogate.dataset import (
-    Measurements,
+from splits.split import Split, write_split
+from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
+from surrogate.data.rows import (
     Rows,
     assemble,
     assemble_answered,
-    assemble_cumulative,
-    assemble_exact,
     assemble_repeats,
+    by_part,
     check_groups,
-    digest_measurements,
     group_name,
     group_numbers,
     unmeasured,
 )
-from surrogate.scores import ceiling
-from tests.surrogate.landscape import EPOCHS, measurements, split_of
+from surrogate.judging.agreement import ceiling
+from tests.surrogate.landscape import EPOCHS, measurements, split_of, write_folder
 
 MEASURED = measurements()
 SPLIT = split_of(MEASURED)
+
+
+def parts_of(metric: str, measured: Measurements = MEASURED, split: Split = SPLIT) -> dict[str, Rows]:
+    return by_part(assemble(metric, measured), split)
+
+
+def cumulative_runtimes(measured: Measurements = MEASURED) -> dict[str, Rows]:
+    return by_part(assemble_answered("runtime", measured), SPLIT)
 
 
 def with_runs(change: Callable[[Table], Table]) -> Measurements:
@@ -50,7 +58,7 @@ def set_value(name: str, rows: object, value: object) -> Measurements:
 
 
 def test_every_measurement_is_on_its_configs_side_once() -> None:
-    parts = assemble("valid_acc", MEASURED, SPLIT)
+    parts = parts_of("valid_acc")
     assert sum(map(len, parts.values())) == len(MEASURED.runs["epoch"])
     for number, rows in enumerate(parts.values()):
         assert (SPLIT.parts_of(rows.config_id) == number).all()
@@ -58,7 +66,7 @@ def test_every_measurement_is_on_its_configs_side_once() -> None:
 
 
 def test_rows_hold_their_own_config_and_value() -> None:
-    rows = assemble("test_acc", MEASURED, SPLIT)["train"]
+    rows = parts_of("test_acc")["train"]
     of_id = {int(i): k for k, i in enumerate(MEASURED.configs["config_id"])}
     runs = MEASURED.runs
     keys = zip(runs["config_id"].tolist(), runs["seed"].tolist(), runs["epoch"].tolist(), strict=True)
@@ -72,22 +80,22 @@ def test_rows_hold_their_own_config_and_value() -> None:
 def test_the_order_of_rows_in_the_tables_changes_nothing() -> None:
     shuffled = with_runs(lambda runs: take(runs, np.random.default_rng(0).permutation(len(runs["epoch"]))))
     for metric in ("valid_acc", "runtime"):
-        a, b = assemble(metric, MEASURED, SPLIT)["train"], assemble(metric, shuffled, SPLIT)["train"]
+        a, b = parts_of(metric)["train"], parts_of(metric, shuffled)["train"]
         assert a.X.tobytes() == b.X.tobytes()
         assert a.y.tobytes() == b.y.tobytes()
 
 
 def test_a_runtime_row_is_a_runs_seconds_per_epoch() -> None:
-    rows = assemble("runtime", MEASURED, SPLIT)["train"]
+    rows = parts_of("runtime")["train"]
     assert (rows.epoch == EPOCHS[-1]).all()
-    cumulative = assemble_cumulative(MEASURED, SPLIT)["train"]
+    cumulative = cumulative_runtimes()["train"]
     last = cumulative.take(cumulative.epoch == EPOCHS[-1])
     assert rows.y == pytest.approx(last.y / EPOCHS[-1])
     assert (rows.config_id == last.config_id).all()
 
 
 def test_a_latency_row_is_a_config() -> None:
-    rows = assemble("latency", MEASURED, SPLIT)
+    rows = parts_of("latency")
     assert sum(map(len, rows.values())) == len(MEASURED.profile["latency"])
     assert (rows["train"].epoch == 1).all()
 
@@ -97,15 +105,15 @@ def test_a_config_that_is_only_profiled_trains_the_latency_model_and_nothing_els
     is_split = ~np.isin(SPLIT.config_ids, waiting)
     split = replace(SPLIT, config_ids=SPLIT.config_ids[is_split], parts=SPLIT.parts[is_split])
     measured = with_runs(lambda runs: take(runs, ~np.isin(runs["config_id"], waiting)))
-    before, after = assemble("latency", MEASURED, SPLIT), assemble("latency", measured, split)
+    before, after = parts_of("latency"), parts_of("latency", measured, split)
     assert set(after["train"].config_id) == {*before["train"].config_id, *waiting}
     assert set(after["test"].config_id) == {*before["test"].config_id} - {*waiting}
     assert (after["valid"].config_id == before["valid"].config_id).all()
     for metric in ("valid_acc", "runtime"):
         assert not np.isin(
-            np.concatenate([r.config_id for r in assemble(metric, measured, split).values()]), waiting
+            np.concatenate([r.config_id for r in parts_of(metric, measured, split).values()]), waiting
         ).any()
-    assert not np.isin(assemble_exact("n_macs", measured, split)["train"].config_id, waiting).any()
+    assert not np.isin(parts_of("n_macs", measured, split)["train"].config_id, waiting).any()
 
 
 def test_a_diverged_run_gives_its_rows_before_the_epoch_in_which_it_diverged() -> None:
@@ -118,87 +126,91 @@ def test_a_diverged_run_gives_its_rows_before_the_epoch_in_which_it_diverged() -
         return take(runs, ~(run & (runs["epoch"] > 6)))
 
     measured = with_runs(diverge)
-    rows = next(r for r in assemble("valid_acc", measured, SPLIT).values() if ids[0] in r.config_id)
+    rows = next(r for r in parts_of("valid_acc", measured).values() if ids[0] in r.config_id)
     assert rows.epoch[(rows.config_id == ids[0]) & (rows.seed == seeds[0])].tolist() == [1, 3]
-    times = next(r for r in assemble("runtime", measured, SPLIT).values() if ids[0] in r.config_id)
+    times = next(r for r in parts_of("runtime", measured).values() if ids[0] in r.config_id)
     assert times.epoch[(times.config_id == ids[0]) & (times.seed == seeds[0])].tolist() == [3]
 
 
 def test_runs_on_an_accelerator_give_accuracies_and_no_epoch_time() -> None:
     on_gpu = MEASURED.runs["seed"] > 0
-    measured = set_value("runtime", on_gpu, np.nan)
-    measured.runs["device"] = np.where(on_gpu, "an accelerator", "cpu")
-    assert sum(map(len, assemble("valid_acc", measured, SPLIT).values())) == len(on_gpu)
-    assert all((rows.seed == 0).all() for rows in assemble("runtime", measured, SPLIT).values())
+    measured = with_runs(
+        lambda runs: {
+            **runs,
+            "runtime": np.where(on_gpu, np.nan, runs["runtime"]),
+            "device": np.where(on_gpu, "an accelerator", "cpu"),
+        }
+    )
+    assert sum(map(len, parts_of("valid_acc", measured).values())) == len(on_gpu)
+    assert all((rows.seed == 0).all() for rows in parts_of("runtime", measured).values())
 
 
 def test_runs_on_another_processor_give_accuracies_and_no_epoch_time() -> None:
     """Also where they are more than those on the profile's."""
     is_elsewhere = MEASURED.runs["seed"] < 2
     measured = set_value("machine", is_elsewhere, "another processor")
-    assert sum(map(len, assemble("valid_acc", measured, SPLIT).values())) == len(is_elsewhere)
+    assert sum(map(len, parts_of("valid_acc", measured).values())) == len(is_elsewhere)
     for assembled in (assemble, assemble_answered):
-        assert all((rows.seed == 2).all() for rows in assembled("runtime", measured, SPLIT).values())
+        assert all((rows.seed == 2).all() for rows in by_part(assembled("runtime", measured), SPLIT).values())
     assert unmeasured(measured, SPLIT) == {}
 
 
 @pytest.mark.parametrize(
-    ("metric", "column", "value", "message"),
+    ("column", "value", "message"),
     [
-        ("valid_acc", "valid_acc", np.nan, r"valid_acc: 2 of \d+ values are not measurements \(2 NaN, 0 infinite"),
-        ("train_acc", "train_acc", 100.5, r"2 of .*0 NaN, 2 .*\[0, 100\]\): 100.5 at config_id=[0-9a-f]{16} s"),
-        ("runtime", "runtime", np.nan, r"runtime: 2 of .*2 NaN"),
-        ("runtime", "runtime", 0.0, r"runtime: 2 of .*"),
+        ("valid_acc", np.nan, r"valid_acc: 2 of \d+ values are invalid \(2 NaN\); they must be in \[0, 100\]"),
+        ("train_acc", 100.5, r"2 of .*0 NaN.*\[0, 100\]: 100.5 at config_id=[0-9a-f]{16} s"),
+        ("runtime", np.nan, r"runtime: 2 of .*2 NaN"),
+        ("runtime", 0.0, r"runtime: 2 of .* and above 0"),
+        ("epoch", 0, "runs: 2 epochs are below 1"),
     ],
 )  # fmt: skip
-def test_values_that_are_no_measurements_are_refused(metric: str, column: str, value: float, message: str) -> None:
+def test_invalid_values_are_refused_when_they_are_read(column: str, value: float, message: str) -> None:
     with pytest.raises(InvalidTable, match=message):
-        assemble(metric, set_value(column, [3, 7], value), SPLIT)
+        set_value(column, [3, 7], value)
 
 
-def test_rows_that_stand_twice_are_refused() -> None:
-    doubled = with_runs(lambda runs: take(runs, np.append(np.arange(len(runs["epoch"])), [0, 5])))
-    with pytest.raises(InvalidTable, match=r"runs: 2 rows stand more than once: config_id=[0-9a-f]{16} seed=0 epoch=1"):
-        assemble("valid_acc", doubled, SPLIT)
+def test_every_metric_with_invalid_values_is_named_at_once() -> None:
+    runs = {**MEASURED.runs, "valid_acc": np.full(len(MEASURED.runs["epoch"]), np.nan)}
+    profile = {**MEASURED.profile, "latency": -MEASURED.profile["latency"]}
+    with pytest.raises(InvalidTable, match=r"valid_acc: (.|\n)*latency: 270 of 270 values"):
+        replace(MEASURED, runs=runs, profile=profile)
 
 
-def test_missing_columns_of_every_table_are_named_at_once() -> None:
-    runs = {name: values for name, values in MEASURED.runs.items() if name not in {"seed", "device"}}
-    profile = {name: values for name, values in MEASURED.profile.items() if name != "latency"}
-    with pytest.raises(InvalidTable, match=r"runs lacks the columns seed, device\nprofile lacks the columns latency"):
-        assemble("valid_acc", replace(MEASURED, runs=runs, profile=profile), SPLIT)
+def test_duplicate_rows_are_refused() -> None:
+    with pytest.raises(InvalidTable, match=r"runs: 2 rows occur more than once: config_id=[0-9a-f]{16} seed=0 epoch=1"):
+        with_runs(lambda runs: take(runs, np.append(np.arange(len(runs["epoch"])), [0, 5])))
 
 
-def test_rows_of_another_protocol_are_refused() -> None:
-    with pytest.raises(ProtocolMismatch, match="runs: 2 rows of protocol feedfeedfeedfeed"):
-        assemble("valid_acc", set_value("protocol", [0, 1], "feedfeedfeedfeed"), SPLIT)
-    with pytest.raises(ProtocolMismatch, match="split: 1 rows of protocol feed"):
-        assemble("valid_acc", MEASURED, replace(SPLIT, protocol="feed"))
-
-
-def test_configs_that_the_split_or_the_table_lacks_are_refused_together() -> None:
-    fewer = replace(SPLIT, config_ids=SPLIT.config_ids[3:], parts=SPLIT.parts[3:])
+def test_configs_that_are_not_in_the_table_are_refused() -> None:
     configs = take(MEASURED.configs, np.arange(len(MEASURED.configs["N"])) != 5)
-    with pytest.raises(
-        InvalidTable, match=r"runs: 1 configs are not in the config table(.|\n)*3 configs are not in the"
-    ):
-        assemble("valid_acc", replace(MEASURED, configs=configs), fewer)
+    message = r"runs: 1 configs are not in the config table(.|\n)*profile: 1 configs are not in the config table"
+    with pytest.raises(InvalidTable, match=message):
+        replace(MEASURED, configs=configs)
+
+
+def test_a_split_that_does_not_fit_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    runs = write_folder(tmp_path / "runs", MEASURED)
+    write_split(tmp_path / "fewer.json", replace(SPLIT, config_ids=SPLIT.config_ids[3:], parts=SPLIT.parts[3:]))
+    with pytest.raises(InvalidTable, match="3 of 270 recorded configs are not in the split"):
+        read_with_split(runs, tmp_path / "fewer.json")
+    write_split(tmp_path / "other.json", replace(SPLIT, protocol="feed"))
+    with pytest.raises(ProtocolMismatch, match="protocol feed"):
+        read_with_split(runs, tmp_path / "other.json")
 
 
 def test_answers_about_runtime_are_compared_with_cumulative_seconds() -> None:
-    answered = assemble_answered("runtime", MEASURED, SPLIT)["test"]
+    answered = by_part(assemble_answered("runtime", MEASURED), SPLIT)["test"]
     assert set(answered.epoch.tolist()) == set(EPOCHS)
-    assert answered.y.tolist() == assemble_cumulative(MEASURED, SPLIT)["test"].y.tolist()
-    rows = assemble("valid_acc", MEASURED, SPLIT)["test"]
-    assert assemble_answered("valid_acc", MEASURED, SPLIT)["test"].y.tolist() == rows.y.tolist()
+    assert answered.y.tolist() == cumulative_runtimes()["test"].y.tolist()
+    rows = parts_of("valid_acc")["test"]
+    assert by_part(assemble_answered("valid_acc", MEASURED), SPLIT)["test"].y.tolist() == rows.y.tolist()
 
 
 def test_exact_costs_are_one_row_a_trained_config() -> None:
-    parts = assemble_exact("n_macs", MEASURED, SPLIT)
+    parts = parts_of("n_macs", MEASURED, SPLIT)
     assert sum(map(len, parts.values())) == len(np.unique(MEASURED.runs["config_id"]))
     assert parts["train"].y.tolist() == n_macs(parts["train"].X, MEASURED.task).tolist()
-    with pytest.raises(UnknownName, match=r"metric='latency' does not exist.*n_params, n_macs"):
-        assemble_exact("latency", MEASURED, SPLIT)
 
 
 def test_metrics_without_a_measurement_are_named_with_the_reason() -> None:
@@ -237,29 +249,29 @@ def test_what_configs_were_trained_for_is_no_measurement() -> None:
     assert digest_measurements(proposed) == digest_measurements(MEASURED)
     split = split_of(MEASURED)
     for metric in ("valid_acc", "runtime", "latency"):
-        one, other = assemble(metric, proposed, split), assemble(metric, MEASURED, split)
+        one, other = parts_of(metric, proposed, split), parts_of(metric, MEASURED, split)
         assert all(np.array_equal(one[part].X, other[part].X) for part in one)
 
 
 def test_groups_are_named_by_their_numbers() -> None:
-    rows = assemble("valid_acc", MEASURED, SPLIT)["train"]
+    rows = parts_of("valid_acc")["train"]
     for x, number in zip(rows.X[:40], group_numbers(rows.X[:40]).tolist(), strict=True):
         assert group_name(number) == f"N={x[2]:g} W={x[12]:g} Resolution={x[10]:g}"
 
 
-def test_a_metric_that_is_not_learned_is_refused() -> None:
-    with pytest.raises(UnknownName, match="metric='n_params' does not exist"):
-        assemble("n_params", MEASURED, SPLIT)
+def test_an_unknown_metric_is_refused() -> None:
+    with pytest.raises(UnknownName, match=r"metric='accuracy' does not exist.*latency.*n_macs"):
+        assemble("accuracy", MEASURED)
 
 
 def test_an_empty_profile_says_how_to_make_one() -> None:
     empty = take(MEASURED.profile, np.zeros(len(MEASURED.profile["latency"]), dtype=bool))
     with pytest.raises(InvalidTable, match=r"no measurement in profile.parquet; run python -m pipeline.profile"):
-        assemble("latency", replace(MEASURED, profile=empty), SPLIT)
+        assemble("latency", replace(MEASURED, profile=empty))
 
 
 def test_groups_with_too_few_configs_are_counted_and_named() -> None:
-    rows = assemble("valid_acc", MEASURED, SPLIT)["train"]
+    rows = parts_of("valid_acc")["train"]
     check_groups("valid_acc", rows, fewest=7)
     some = rows.take((group_numbers(rows.X) != 26) & (group_numbers(rows.X) != 1))
     with pytest.raises(
@@ -291,25 +303,22 @@ def test_without_two_visits_no_latency_is_repeated(n_visits: int) -> None:
 def test_trainings_repeat_everything_else() -> None:
     for metric in ("valid_acc", "runtime"):
         rows = repeats(metric, MEASURED)
-        assert len(rows) == sum(map(len, assemble_answered(metric, MEASURED, SPLIT).values()))
+        assert len(rows) == len(assemble_answered(metric, MEASURED))
 
 
 def test_visits_are_checked_like_every_other_table() -> None:
     visits = measured_with_visits(n_visits=2).visits
     twice = {name: np.append(values, values[:1]) for name, values in visits.items()}
-    with pytest.raises(InvalidTable, match=r"visits: 1 rows stand more than once: .* visit=0 repeat=0"):
-        repeats("latency", replace(MEASURED, visits=twice))
-    strange = {**visits, "protocol": np.full(len(visits["visit"]), "another")}
-    with pytest.raises(ProtocolMismatch, match=r"visits: .* rows of protocol another"):
-        assemble("latency", replace(MEASURED, visits=strange), SPLIT)
+    with pytest.raises(InvalidTable, match=r"visits: 1 rows occur more than once: .* visit=0 repeat=0"):
+        replace(MEASURED, visits=twice)
     unknown = {**visits, "config_id": visits["config_id"] + np.uint64(1)}
     with pytest.raises(InvalidTable, match=r"visits: .* configs are not in the config table"):
-        assemble("latency", replace(MEASURED, visits=unknown), SPLIT)
+        replace(MEASURED, visits=unknown)
     assert digest_measurements(replace(MEASURED, visits=visits)) != digest_measurements(MEASURED)
 
 
 def repeats(metric: str, measured: Measurements) -> Rows:
-    return assemble_repeats(metric, measured, assemble_answered(metric, measured, SPLIT))
+    return assemble_repeats(metric, measured)
 
 
 def measured_with_visits(*, n_visits: int) -> Measurements:

@@ -14,6 +14,7 @@ import pytest
 from jahs.files.tables import take
 from splits.split import read_split, write_split
 from surrogate import ablation, fit, learning_curve, score, tune
+from surrogate.judging.curve import Point, extrapolate
 from tests.surrogate.landscape import measurements, write_folder
 
 MEASURED = measurements(10)
@@ -69,7 +70,7 @@ def test_scores_stand_beside_their_ceiling(
 def test_models_of_another_split_are_not_scored(
     runs: Path, models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A config that trained them may stand in the part that is scored; a split that extends theirs keeps every side."""
+    """A config that trained them may stand in the part that is scored; a split that extends theirs moves no config."""
     split = read_split(runs / "split.json")
     for name, other in (
         ("moved", replace(split, parts=np.roll(split.parts, 1))),
@@ -78,7 +79,7 @@ def test_models_of_another_split_are_not_scored(
         write_split(tmp_path / name, other)
     given = [str(runs), "--models", str(models / "one"), "--split"]
     assert score.main([*given, str(tmp_path / "moved")]) == 2
-    assert "a config may have changed sides; give the split of the fit, or fit again" in capsys.readouterr().err
+    assert "a config may have changed parts; give the split of the fit, or fit again" in capsys.readouterr().err
     assert score.main([*given, str(tmp_path / "extended")]) == 0
     nowhere = tmp_path / "nowhere"
     shutil.copytree(models / "one", nowhere)
@@ -128,25 +129,21 @@ def test_models_of_other_measurements_are_not_scored(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: replace(m, runs={**m.runs, "valid_acc": m.runs["valid_acc"] * np.nan}), "are not measurements"),
-        (lambda m: replace(m, configs=take(m.configs, m.configs["N"] < 5)), "are not in the config table"),
-        (lambda m: replace(m, profile={**m.profile, "protocol": np.full(270, "no")}), "rows of no: 270 of profile"),
+        (lambda m: {"runs": {**m.runs, "valid_acc": m.runs["valid_acc"] * np.nan}}, "values are invalid"),
+        (lambda m: {"configs": take(m.configs, m.configs["N"] < 5)}, "are not in the config table"),
+        (lambda m: {"profile": {**m.profile, "protocol": np.full(270, "no")}}, "rows of no: 270 of profile"),
     ],
 )  # fmt: skip
 def test_bad_tables_are_refused_with_counts_and_leave_nothing(
     change: object, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert callable(change)
-    folder = write_folder(tmp_path / "runs", MEASURED)
-    changed = change(MEASURED)
-    (tmp_path / "changed").mkdir()
-    broken = write_folder(tmp_path / "changed" / "runs", changed)
-    (broken / "split.json").write_bytes((folder / "split.json").read_bytes())
+    broken = write_folder(tmp_path / "runs", MEASURED, **change(MEASURED))
     assert fit.main(arguments(broken, tmp_path / "models")) == 2
     error = capsys.readouterr().err
     assert message in error
     assert any(digit in error for digit in "123456789")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["changed", "runs"]
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
 def test_too_few_configs_in_a_group_are_refused(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,12 +179,12 @@ def test_unknown_metrics_optimizers_settings_and_numbers_are_refused(
     out = tmp_path / "out"
     for main, extra, message in (
         (fit.main, ["--metrics", "valid-acc"], "metric='valid-acc' does not exist (did you mean 'valid_acc'?)"),
-        (fit.main, ["--params", str(params)], "max_depth=99 is not an integer in 1..15"),
+        (fit.main, ["--params", str(params)], "max_depth=99 must be an integer in 1..15"),
         (fit.main, ["--params", str(params)], "'speed' is not a learned metric"),
         (fit.main, ["--params", str(tmp_path / "none.json")], "none.json does not exist"),
         (tune.main, ["--optimizer", "pico"], "optimizer='pico' does not exist (did you mean 'pibo'?)"),
-        (tune.main, ["--trees", "0"], "n_trees=0 is not an integer in 1..10000"),
-        (tune.main, ["--workers", "0", "--evaluations", "-1"], "at least 1\nsurrogate.tune: workers=0 is not"),
+        (tune.main, ["--trees", "0"], "n_trees=0 must be an integer in 1..10000"),
+        (tune.main, ["--workers", "0", "--evaluations", "-1"], "at least 1\nsurrogate.tune: workers=0 must be"),
     ):  # fmt: skip
         assert main([*arguments(runs, out), *extra]) == 2
         assert message in capsys.readouterr().err
@@ -228,11 +225,11 @@ def test_a_power_law_is_found_again_and_its_interval_holds_the_truth() -> None:
     sizes, seeds = (100, 200, 400, 800, 1400), range(5)
     rng = np.random.default_rng(0)
     points = [
-        learning_curve.Point(n_configs=n, seed=s, tau=1 - 2 * n**-0.3 * float(np.exp(rng.normal(0, 0.02))), r2=0.9)
+        Point(n_configs=n, seed=s, tau=1 - 2 * n**-0.3 * float(np.exp(rng.normal(0, 0.02))), r2=0.9)
         for n in sizes
         for s in seeds
     ]
-    found = learning_curve.extrapolate(points, 5000)
+    found = extrapolate(points, 5000)
     assert found.exponent == pytest.approx(-0.3, abs=0.03)
     assert found.low < 1 - 2 * 5000**-0.3 < found.high
     assert found.high - found.low < 0.05
@@ -243,4 +240,4 @@ def test_too_few_sizes_and_too_large_ones_are_refused(runs: Path, capsys: pytest
     assert learning_curve.main([*shared, "--sizes", "27", "54", "81"]) == 2
     assert "3 sizes; a curve and its spread need at least 4" in capsys.readouterr().err
     assert learning_curve.main([*shared, "--sizes", "27", "5000"]) == 2
-    assert "sizes [5000] are not integers in 1..189" in capsys.readouterr().err
+    assert "sizes [5000] must be integers in 1..189" in capsys.readouterr().err

@@ -15,15 +15,15 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
 from jahs.models.features import FEATURE_SETS, FEATURES_VERSION
 from jahs.spaces.cell import canonical_keys
 from jahs.tasks.metrics import LEARNED
-from surrogate.dataset import assemble
-from surrogate.model import Settings, Surrogate, fit_surrogate, read_surrogate, write_surrogate
-from surrogate.scores import kendall_tau
+from surrogate.data.rows import assemble, by_part
+from surrogate.judging.agreement import kendall_tau
+from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate, read_surrogate, write_surrogate
 from tests.surrogate.landscape import TASK, measurements, split_of
 
 MEASURED = measurements()
 SPLIT = split_of(MEASURED)
-PARTS = {metric: assemble(metric, MEASURED, SPLIT) for metric in LEARNED}
-SETTINGS = Settings(n_trees=60, max_depth=4)
+PARTS = {metric: by_part(assemble(metric, MEASURED), SPLIT) for metric in LEARNED}
+SETTINGS = ForestSettings(n_trees=60, max_depth=4)
 
 X = jahs.encode(
     jahs.space().sample_columns(500, seed=11), np.random.default_rng(0).integers(1, TASK.max_epoch + 1, 500)
@@ -120,8 +120,8 @@ def test_a_constraint_makes_the_answer_rise_with_its_column() -> None:
 
 def test_every_bad_setting_is_named() -> None:
     with pytest.raises(
-        InvalidArgument, match=r"max_depth=0 is not an integer in 1\.\.15\nlearning_rate=nan is not a nu"
+        InvalidArgument, match=r"max_depth=0 must be an integer in 1\.\.15\nlearning_rate=nan must be a nu"
     ):
-        Settings(max_depth=0, learning_rate=float("nan"))
-    with pytest.raises(InvalidArgument, match=r"'depth' is no setting; there are n_trees, max_depth"):
-        Settings.from_dict({"depth": 3})
+        ForestSettings(max_depth=0, learning_rate=float("nan"))
+    with pytest.raises(InvalidArgument, match=r"'depth' is not a setting; the settings are n_trees, max_depth"):
+        ForestSettings.from_dict({"depth": 3})

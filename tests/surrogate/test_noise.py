@@ -16,10 +16,10 @@ from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import ACCURACIES
 from surrogate import noise
-from surrogate.coverage import coverage, realism
-from surrogate.dataset import Rows
-from surrogate.noise import cross_validated_coverage, fit_noise
-from surrogate.predicted import NOISY, Predicted
+from surrogate.data.rows import Rows
+from surrogate.judging.coverage import coverage, realism
+from surrogate.judging.noise import cross_validated_coverage, fit_noise
+from surrogate.judging.predicted import NOISY, Predicted
 from tests.jahs.models.noise_models import noise_model
 from tests.surrogate.landscape import measurements, write_folder
 
@@ -170,4 +170,4 @@ def test_the_command_prints_coverage_and_writes_the_model(
 
 def test_more_folds_than_configs_end_with_a_message(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert noise.main(arguments(folder, "--folds", "9999")) == 2
-    assert "surrogate.noise: n_folds=9999 is not an integer in 2.." in capsys.readouterr().err
+    assert "surrogate.noise: n_folds=9999 must be an integer in 2.." in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -9,7 +10,7 @@ import pytest
 
 from jahs.errors import CorruptFile
 from jahs.release.manifest import Manifest
-from surrogate.numbering import FIRST, number_after, standing_release
+from surrogate.numbering import FIRST, number_after, number_facts, standing_release
 
 FILES = {"forests-0.npz": (3, "a" * 64), "table.npz": (4, "b" * 64), "quality.json": (5, "c" * 64)}
 
@@ -38,6 +39,19 @@ def test_other_answers_move_the_second_part(file: str) -> None:
 
 def test_other_words_about_the_same_answers_move_the_third_part() -> None:
     assert number_after(manifest(), manifest(quality="d" * 64)) == "0.4.3"
+
+
+def test_a_release_names_those_before_it_with_the_same_answers() -> None:
+    first, other = manifest(), manifest(quality="d" * 64)
+    config = replace(other, facts={**other.facts, "reference_config": {"N": 5}})
+    assert number_facts(None, first) == {"version": FIRST}
+    facts = number_facts(replace(first, sha256="1"), other)
+    assert facts == {"version": "0.4.3", "same_answers": ["1"]}
+    second = replace(other, facts={**other.facts, **facts}, sha256="2")
+    assert number_facts(second, other) == facts
+    assert number_facts(second, config) == {"version": "0.4.4", "same_answers": ["1", "2"]}
+    assert number_facts(second, manifest(table="d" * 64)) == {"version": "0.5.0"}
+    assert number_facts(manifest("0.1.x"), other) == {"version": FIRST}
 
 
 def test_another_protocol_moves_the_first_part() -> None:

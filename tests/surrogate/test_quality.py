@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from jahs.errors import CorruptFile
-from surrogate import quality
-from surrogate.dataset import assemble
-from surrogate.model import Settings
-from surrogate.quality import curve_facts, data_facts, requirements, rounded, search_facts
-from surrogate.scores import agreement
+from surrogate.data.rows import assemble, by_part
+from surrogate.judging import quality
+from surrogate.judging.agreement import agreement
+from surrogate.judging.quality import curve_facts, data_facts, requirements, rounded, search_facts
+from surrogate.models.model import ForestSettings
 from surrogate.tune import data_of
 from tests.surrogate.landscape import measurements, split_of
 
@@ -86,10 +86,10 @@ def test_counts_are_those_of_the_tables() -> None:
 
 
 def test_no_curve_is_drawn_from_too_few_configs() -> None:
-    parts = assemble("runtime", MEASURED, SPLIT)
+    parts = by_part(assemble("runtime", MEASURED), SPLIT)
     few = parts["train"].take(np.isin(parts["train"].config_id, np.unique(parts["train"].config_id)[:3]))
     few_parts = {**parts, "train": few}
-    assert curve_facts("runtime", MEASURED, few_parts, Settings(n_trees=5), n_seeds=2, workers=1) is None
+    assert curve_facts("runtime", MEASURED, few_parts, ForestSettings(n_trees=5), n_seeds=2, workers=1) is None
 
 
 def test_what_is_no_number_is_none_and_numbers_are_short() -> None:
@@ -98,10 +98,10 @@ def test_what_is_no_number_is_none_and_numbers_are_short() -> None:
 
 
 def test_a_size_that_was_reached_is_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = assemble("latency", MEASURED, SPLIT)
+    parts = by_part(assemble("latency", MEASURED), SPLIT)
     for full_size, is_reached in ((270, True), (300, False)):  # of which 189 and 210 train; 189 are there
         monkeypatch.setattr(quality, "FULL_SIZE", full_size)
-        facts = curve_facts("latency", MEASURED, parts, Settings(n_trees=20), n_seeds=1, workers=1)
+        facts = curve_facts("latency", MEASURED, parts, ForestSettings(n_trees=20), n_seeds=1, workers=1)
         assert facts is not None
         assert ("tau" in facts["not_predicted"]) == is_reached
         assert ("tau" in facts["predictions"]) != is_reached
@@ -115,7 +115,7 @@ def test_a_history_belongs_to_its_data_or_says_so() -> None:
     of_data = data_of(MEASURED, SPLIT)
     chosen = {"default_tau": 0.5, "chosen": {"settings": {"n_trees": 7}}}
     moved = replace(MEASURED, profile={**MEASURED.profile, "machine": np.full(270, "another")})
-    told = {"of_data": of_data, "settings": Settings(n_trees=7)}
+    told = {"of_data": of_data, "settings": ForestSettings(n_trees=7)}
     for of_search, is_same in (
         (of_data, True),
         (data_of(moved, SPLIT), False),
@@ -127,7 +127,7 @@ def test_a_history_belongs_to_its_data_or_says_so() -> None:
         assert search_facts(history, "runtime", **told) == {**chosen, "is_of_this_split": is_same}
         assert search_facts(history, "latency", **told) is None
     assert search_facts({}, "latency", **told) is None
-    with pytest.raises(CorruptFile, match="no history of a search"):
+    with pytest.raises(CorruptFile, match="lacks what a search records"):
         search_facts({"format": 1}, "runtime", **told)
-    with pytest.raises(CorruptFile, match=r"runtime: params.json has not what the search .* tune again"):
-        search_facts(history, "runtime", of_data=of_data, settings=Settings())
+    with pytest.raises(CorruptFile, match=r"runtime: params.json differs from the settings .* tune again"):
+        search_facts(history, "runtime", of_data=of_data, settings=ForestSettings())

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from jahs.files.runs import read_runs
-from jahs.files.tables import take
+from jahs.files.tables import Table, take
 from jahs.release import read_release
 from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from splits.split import write_split
 from surrogate import release
-from surrogate.dataset import Measurements, assemble, read_measurements
-from surrogate.release import make_release, read_checked, release_answers
+from surrogate.data.measurements import Measurements, read_measurements, read_with_split
+from surrogate.data.rows import assemble, by_part
+from surrogate.release import make_release, release_answers
 from surrogate.tune import data_of
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
 
@@ -82,7 +83,7 @@ def test_the_same_input_gives_the_same_bytes_wherever_the_folders_are(made: Path
     (tmp_path / "below").mkdir()
     runs = write_folder(tmp_path / "below" / "elsewhere", MEASURED)
     params = write_params(tmp_path / "found", read_measurements(runs))
-    make_release(*read_checked(runs, runs / "split.json"), tmp_path / "two", params=params, curve_seeds=1, workers=1)
+    make_release(*read_with_split(runs, runs / "split.json"), tmp_path / "two", params=params, curve_seeds=1, workers=1)
     names = sorted(path.name for path in (made / "one").iterdir())
     assert {"manifest.json", "models.json", "forests-0.npz", "quality.json", "table.npz"} <= set(names)
     assert names == sorted(path.name for path in (tmp_path / "two").iterdir())
@@ -108,7 +109,7 @@ def test_a_release_answers_within_the_metrics_bounds_and_time_only_passes(made: 
 
 def test_models_that_ship_know_the_validation_part_and_both_scores_are_kept(made: Path) -> None:
     found = read_release(made / "one")
-    parts = assemble("valid_acc", MEASURED, split_of(MEASURED))
+    parts = by_part(assemble("valid_acc", MEASURED), split_of(MEASURED))
     facts = found.quality["metrics"]["valid_acc"]
     assert facts["fitted_on"]["rows"] == len(parts["train"])
     assert facts["refitted_on"]["rows"] == len(parts["train"]) + len(parts["valid"])
@@ -146,7 +147,7 @@ def test_a_config_that_is_only_profiled_helps_to_fit_latency_and_stays_out_of_th
     )
     params = write_params(tmp_path / "tuned")
     quality = make_release(
-        *read_checked(runs, runs / "split.json"), tmp_path / "one", params=params, fewest=2, curve_seeds=0, workers=1
+        *read_with_split(runs, runs / "split.json"), tmp_path / "one", params=params, fewest=2, curve_seeds=0, workers=1
     )
     table = read_release(tmp_path / "one").table
     assert not np.isin(waiting, table.configs["config_id"]).any()
@@ -178,7 +179,7 @@ def test_few_configs_without_a_profile_make_a_release_that_says_so(tmp_path: Pat
     measured = replace(measured, profile=take(measured.profile, np.zeros(len(measured.profile["latency"]), bool)))
     runs = write_folder(tmp_path / "runs", measured)
     quality = make_release(
-        *read_checked(runs, runs / "split.json"),
+        *read_with_split(runs, runs / "split.json"),
         tmp_path / "release",
         params=write_params(tmp_path / "t"),
         fewest=0,
@@ -197,40 +198,45 @@ def test_few_configs_without_a_profile_make_a_release_that_says_so(tmp_path: Pat
     assert found.noise is None
 
 
-def spoil_nan(measured: Measurements) -> Measurements:
-    values = measured.runs["valid_acc"].copy()
+def spoil_nan(runs: Table) -> Table:
+    values = runs["valid_acc"].copy()
     values[[3, 9]] = np.nan
-    return replace(measured, runs={**measured.runs, "valid_acc": values})
+    return {**runs, "valid_acc": values}
 
 
-def spoil_twice(measured: Measurements) -> Measurements:
-    runs = take(measured.runs, np.append(np.arange(len(measured.runs["epoch"])), [0]))
+def spoil_twice(runs: Table) -> Table:
+    runs = take(runs, np.append(np.arange(len(runs["epoch"])), [0]))
     runs["valid_acc"][-1] += 1
-    return replace(measured, runs=runs)
+    return runs
 
 
-def spoil_protocol(measured: Measurements) -> Measurements:
-    return replace(measured, runs={**measured.runs, "protocol": np.full(len(measured.runs["epoch"]), "no")})
+def spoil_protocol(runs: Table) -> Table:
+    return {**runs, "protocol": np.full(len(runs["epoch"]), "no")}
 
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
         (spoil_nan, "valid_acc: 2 of"),
-        (spoil_twice, "1 runs were recorded with two different outcomes"),
-        (spoil_protocol, "has rows of no"),
-        (lambda m: some_configs(m, 60), "fidelity groups have fewer than 4 training configs"),
+        (spoil_twice, "1 runs have two different outcomes"),
+        (spoil_protocol, "but rows of no"),
     ],
-    ids=["nan", "duplicates", "protocols", "few"],
+    ids=["nan", "duplicates", "protocols"],
 )  # fmt: skip
 def test_bad_tables_are_refused_and_leave_nothing(
     spoil: object, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert callable(spoil)
-    measured = spoil(MEASURED)
-    runs = write_folder(tmp_path / "runs", measured)
+    runs = write_folder(tmp_path / "runs", MEASURED, runs=spoil(MEASURED.runs))
     assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS]) == 2
     assert message in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_small_groups_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = write_folder(tmp_path / "runs", some_configs(MEASURED, 60))
+    assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS]) == 2
+    assert "fidelity groups have fewer than 4 training configs" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
@@ -254,7 +260,7 @@ def test_a_config_on_both_sides_is_refused(tmp_path: Path, capsys: pytest.Captur
         configs[name][b] = configs[name][a]
     runs = write_folder(tmp_path / "runs", replace(MEASURED, configs=configs))
     assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS]) == 2
-    assert "several sides" in capsys.readouterr().err
+    assert "several parts" in capsys.readouterr().err
     assert not (tmp_path / "release").exists()
 
 
@@ -262,7 +268,7 @@ def test_what_is_no_release_is_not_replaced(runs: Path, tmp_path: Path, capsys: 
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("1")
     (tmp_path / "file").write_text("")
-    for name, message in (("thesis", "is there and is no release"), ("file/below", "cannot be written")):
+    for name, message in (("thesis", "exists and is not a release"), ("file/below", "cannot be written")):
         assert release.main([*arguments(runs, tmp_path / name), *OPTIONS]) == 2
         assert message in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["chapter.txt", "file", "thesis"]
@@ -298,7 +304,9 @@ def test_settings_are_not_shipped_with_the_search_for_others(
     params = write_params(tmp_path / "tuned")
     params.write_text(json.dumps({"format": 1, "metrics": {**SETTINGS, "runtime": {"n_trees": 13}}}))
     assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS, "--params", str(params)]) == 2
-    assert "runtime: params.json has not what the search in history.json chose; tune again" in capsys.readouterr().err
+    assert (
+        "runtime: params.json differs from the settings chosen in history.json; tune again" in capsys.readouterr().err
+    )
     assert not (tmp_path / "release").exists()
 
 
@@ -313,7 +321,7 @@ def test_what_is_no_seed_is_refused_before_anything_is_fitted(
 ) -> None:
     monkeypatch.setattr(release, "fit_each", lambda *_, **__: pytest.fail("something was fitted"))
     assert release.main([*arguments(runs, tmp_path / "release"), flag, "-1"]) == 2
-    assert f"{name}=-1 is not an integer of at least 0" in capsys.readouterr().err
+    assert f"{name}=-1 must be an integer of at least 0" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
@@ -325,7 +333,7 @@ def test_timed_configs_that_are_all_held_out_make_a_release_without_runtimes(tmp
     runs, params = write_folder(tmp_path / "runs", measured), tmp_path / "params.json"
     params.write_text(json.dumps({"format": 1, "metrics": {**SETTINGS, "latency": SETTINGS["runtime"]}}))
     quality = make_release(
-        *read_checked(runs, runs / "split.json"), tmp_path / "one", params=params, curve_seeds=0, workers=1
+        *read_with_split(runs, runs / "split.json"), tmp_path / "one", params=params, curve_seeds=0, workers=1
     )
     assert quality["missing"] == {"runtime": "0 training configs were timed on a processor"}
     assert "runtime" not in read_release(tmp_path / "one").models.metrics
@@ -336,9 +344,9 @@ def test_what_a_killed_process_left_is_cleared_away_and_what_a_living_one_needs_
     (tmp_path / ".digits.abcdefgh.part" / "digits").mkdir(parents=True)
     with release._beside(out) as first:
         assert [path.name for path in tmp_path.iterdir()] == [first.name]
-        with release._beside(out) as second:
+        with release._beside(tmp_path / "digits") as second:
             assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name}
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["digits"]
 
 
 def test_what_is_not_whole_yet_stays_out_of_packages_and_commits() -> None:

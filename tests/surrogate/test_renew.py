@@ -14,9 +14,9 @@ from jahs.errors import InvalidArgument
 from jahs.release import read_release
 from splits.split import Split, read_split
 from surrogate import release, renew
-from surrogate.dataset import Measurements, digest_measurements, read_measurements
-from surrogate.model import Settings
-from surrogate.quality import rounded
+from surrogate.data.measurements import Measurements, digest_measurements, read_measurements
+from surrogate.judging.quality import rounded
+from surrogate.models.model import ForestSettings
 from surrogate.release import make_release
 from tests.surrogate.landscape import measurements, write_folder
 from tests.surrogate.test_release import SETTINGS, some_configs
@@ -113,9 +113,9 @@ def test_a_search_of_something_else_works_in_another_folder(
     assert len({first, second, fourth}) == 3
     monkeypatch.undo()
     assert renew.main(arguments(tmp_path, runs, "--trees", "0")) == 2
-    assert "n_trees=0 is not an integer" in capsys.readouterr().err
+    assert "n_trees=0 must be an integer" in capsys.readouterr().err
     assert renew.main(arguments(tmp_path, runs, "--seed", "-1")) == 2
-    assert "seed=-1 is not an integer of at least 0" in capsys.readouterr().err
+    assert "seed=-1 must be an integer of at least 0" in capsys.readouterr().err
     assert not (tmp_path / "build").exists()
 
 
@@ -131,7 +131,7 @@ def test_what_a_search_finds_is_recorded_and_ships(tmp_path: Path, monkeypatch: 
     quality = read_release(tmp_path / "r" / "release").quality
     assert history["split"] == read_split(tmp_path / "s" / "split.json").digest == quality["split"]
     facts = quality["metrics"]["runtime"]
-    assert Settings.from_dict(facts["settings"]) == Settings.from_dict(rounded(found["runtime"]))
+    assert ForestSettings.from_dict(facts["settings"]) == ForestSettings.from_dict(rounded(found["runtime"]))
     assert facts["search"]["is_of_this_split"]
     assert len(facts["search"]["evaluations"]) == 1
     assert facts["search"]["chosen"]["tau"] >= max(size["tau"] for size in facts["search"]["sizes"]) - 0.0021

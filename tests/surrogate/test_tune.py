@@ -16,9 +16,11 @@ import pytest
 
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from surrogate import tune
-from surrogate.dataset import Measurements, assemble
-from surrogate.model import Settings
-from surrogate.search import (
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import assemble, by_part
+from surrogate.judging.sizing import Size, sizes, smallest
+from surrogate.models.model import ForestSettings
+from surrogate.models.search import (
     history,
     settings_of,
     start_again,
@@ -27,12 +29,11 @@ from surrogate.search import (
     validation_tau,
     work,
 )
-from surrogate.sizing import Size, sizes, smallest
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = measurements(8)
-PARTS = assemble("latency", MEASURED, split_of(MEASURED))
+PARTS = by_part(assemble("latency", MEASURED), split_of(MEASURED))
 FACTS = {"metric": "latency", "task": TASK.name, "n_trees": 10}
 POINT = {
     "max_depth": 3, "min_child_weight": 2, "colsample_bytree": 0.5, "colsample_bylevel": 1.0, "learning_rate": 0.2,
@@ -106,14 +107,14 @@ def test_metrics_that_were_searched_before_stay_if_they_are_of_the_same_data(
 
 
 def test_a_point_of_the_space_stands_for_settings() -> None:
-    assert settings_of(POINT, n_trees=30) == Settings(
+    assert settings_of(POINT, n_trees=30) == ForestSettings(
         n_trees=30, max_depth=3, min_child_weight=2, colsample_bytree=0.5, learning_rate=0.2, slope=1.5
     )
 
 
 def test_the_smallest_forest_within_the_tolerance_is_chosen() -> None:
     def size(n_nodes: int, tau: float, r2: float | None = 0.95) -> Size:
-        return Size(settings=Settings(), n_nodes=n_nodes, tau=tau, r2=r2)
+        return Size(settings=ForestSettings(), n_nodes=n_nodes, tau=tau, r2=r2)
 
     found = [size(1000, 0.9), size(300, 0.8985), size(200, 0.8979), size(300, 0.899)]
     assert smallest(found) == found[3]
@@ -126,7 +127,7 @@ def test_the_smallest_forest_within_the_tolerance_is_chosen() -> None:
 
 
 def test_sizes_are_measured_on_the_forests_that_would_be_shipped() -> None:
-    best = Settings(n_trees=60, max_depth=5)
+    best = ForestSettings(n_trees=60, max_depth=5)
     found = {(s.settings.max_depth, s.settings.n_trees): s for s in sizes("latency", TASK, PARTS, best)}
     assert set(found) == {(4, 50), (4, 60), (5, 50), (5, 60)}
     for of_size in found.values():
@@ -164,8 +165,8 @@ def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_p
     near = [size["tau"] for size in summary["sizes"] if size["r2"] >= enough_r2]
     assert max(near) - 0.002 <= summary["chosen"]["tau"]
     chosen = json.loads((out / "params.json").read_text())["metrics"]["valid_acc"]
-    parts = assemble("valid_acc", MEASURED, split_of(MEASURED))
-    assert validation_tau("valid_acc", TASK, parts, Settings.from_dict(chosen)) == summary["chosen"]["tau"]
+    parts = by_part(assemble("valid_acc", MEASURED), split_of(MEASURED))
+    assert validation_tau("valid_acc", TASK, parts, ForestSettings.from_dict(chosen)) == summary["chosen"]["tau"]
 
 
 def test_workers_that_start_together_find_complete_records(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from jahs.errors import InvalidArgument, JahsError
-from surrogate.dataset import assemble
-from surrogate.fit import fit_each
-from surrogate.model import Settings
+from surrogate.data.rows import assemble, by_part
+from surrogate.models.fitting import fit_each
+from surrogate.models.model import ForestSettings
 from tests.surrogate.landscape import TASK, measurements, split_of
 from workshop.jobs import Where, in_processes, run_jobs
 
@@ -47,8 +47,8 @@ def ask_signals(_: int) -> tuple[bool, str]:
 def test_the_number_of_workers_does_not_change_a_byte() -> None:
     measured = measurements(3)
     split = split_of(measured)
-    training = {m: assemble(m, measured, split)["train"] for m in ("latency", "valid_acc", "runtime")}
-    settings = dict.fromkeys(training, Settings(n_trees=5, colsample_bytree=0.5))
+    training = {m: by_part(assemble(m, measured), split)["train"] for m in ("latency", "valid_acc", "runtime")}
+    settings = dict.fromkeys(training, ForestSettings(n_trees=5, colsample_bytree=0.5))
     alone, together = (fit_each(training, TASK, settings, workers=n) for n in (1, 2))
     assert list(alone) == list(together) == list(training)
     for metric in training:

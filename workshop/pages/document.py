@@ -1,4 +1,4 @@
-"""What a page says, before anybody decides whether it becomes HTML or Markdown.
+"""What a page says, whether it becomes HTML or Markdown.
 
 Texts and cells may hold `**bold**` and code in backticks; everything else is shown as it is.
 """
@@ -24,18 +24,11 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Figure:
-    """A drawing.
-
-    Attributes:
-        name: of its files.
-        caption: what is shown and how to read it.
-        alt: what can be seen, for those who cannot.
-        drawing: drawn in the light palette.
-    """
+    """A drawing in the light palette; its files have this name."""
 
     name: str
-    caption: str
-    alt: str
+    caption: str  # what is shown and how to read it
+    alt: str  # what can be seen, for those who cannot
     drawing: Drawing
 
 
@@ -63,7 +56,7 @@ Block: TypeAlias = Text | Figure | Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and its blocks."""
 
     title: str
     blocks: tuple[Block, ...]

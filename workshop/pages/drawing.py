@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from workshop.pages.style import LIGHT, dash, series
 
-__all__ = ["Curve", "Estimate", "draw_curves", "draw_estimates", "new_drawing", "set_scale"]
+__all__ = ["Curve", "Estimate", "draw_curves", "draw_estimates", "new_drawing", "new_panels", "set_scale"]
 
 _WIDTH: Final = 4.8  # inches; a phone shows them at about three quarters of that
 _HEIGHT: Final = 3.1
@@ -97,14 +97,15 @@ def draw_curves(
     set_scale(axes, "y", y_scale, y_limits)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
-    drawing.legend(loc="outside lower center", ncols=n_columns, handlelength=3.2)
+    if curves:
+        drawing.legend(loc="outside lower center", ncols=n_columns, handlelength=3.2)
     return drawing
 
 
 def draw_estimates(
     estimates: Sequence[Estimate], *, x_label: str, x_scale: Scale = "linear", at: float | None = None
 ) -> Drawing:
-    """Draw estimates below one another, with a line where both are alike, if `at` is given."""
+    """Draw estimates with their intervals below one another, and a dashed vertical line at `at`."""
     drawing, axes = new_drawing(0.9 + 0.34 * len(estimates))
     for place, estimate in enumerate(estimates):
         color = series(estimate.number)
@@ -121,13 +122,22 @@ def draw_estimates(
 
 
 def new_drawing(height: float) -> tuple[Drawing, Axes]:
-    """Return an empty drawing, as high as is said in inches, and its axes."""
+    """Return an empty drawing of this height in inches, and its axes."""
     drawing = Drawing(figsize=(_WIDTH, height), layout="constrained")
     return drawing, drawing.add_subplot()
 
 
+def new_panels(
+    n_rows: int, n_columns: int, *, width: float, height: float, share_x: bool = False, share_y: bool = False
+) -> tuple[Drawing, list[Axes]]:
+    """Return an empty drawing of this size in inches, and its axes row by row."""
+    drawing = Drawing(figsize=(width, height), layout="constrained")
+    axes = drawing.subplots(n_rows, n_columns, squeeze=False, sharex=share_x, sharey=share_y)
+    return drawing, list(axes.ravel())
+
+
 def set_scale(axes: Axes, which: Literal["x", "y"], scale: Scale, limits: tuple[float, float] | None = None) -> None:
-    """Set the scale and limits of an axis; powers of ten are marked as plain numbers."""
+    """Set the scale and limits of an axis; logarithmic ticks are plain numbers."""
     if scale == "log":
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     if limits is not None:

@@ -11,6 +11,7 @@ from typing import Final
 import matplotlib as mpl
 
 from workshop.pages.document import Block, Document, Figure, Section, Table, Text
+from workshop.pages.inlined import compact, share_styles
 from workshop.pages.markdown import caveat_text
 from workshop.pages.style import DARK, LIGHT, css_colors, style
 
@@ -36,7 +37,11 @@ figure svg{display:block;width:100%;height:auto;max-width:40rem}
 figcaption{font-size:.9rem;margin-top:.3rem;max-width:40rem}
 figure.table{margin:1.2rem 0}
 .table figcaption{max-width:46rem}
-.scroll{overflow-x:auto;margin:.4rem 0}
+/* A shadow at a side of a table says that there is more of it; at the end of the way, a sheet of paper covers it. */
+.scroll{overflow-x:auto;margin:.4rem 0;background:linear-gradient(to right,var(--paper) 40%,transparent) 0 0,
+ linear-gradient(to left,var(--paper) 40%,transparent) 100% 0,linear-gradient(to right,var(--muted),transparent) 0 0,
+ linear-gradient(to left,var(--muted),transparent) 100% 0;background-repeat:no-repeat;
+ background-size:2.5rem 100%,2.5rem 100%,.7rem 100%,.7rem 100%;background-attachment:local,local,scroll,scroll}
 table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
 th,td{padding:.3rem .8rem .3rem 0;border-bottom:1px solid var(--line);text-align:right;
  white-space:nowrap;vertical-align:top}
@@ -64,7 +69,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
     caveats = "".join(f'<p class="answer">{_rich(caveat_text(caveat))}</p>\n' for caveat in document.caveats)
     facts = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in document.facts)
     last = f'<h2 id="how">How to get these numbers again</h2><dl>{facts}</dl>' if facts else ""
-    body = "\n".join(_section(section, drawings) for section in document.sections)
+    body, rules = share_styles("\n".join(_section(section, drawings) for section in document.sections))
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -78,7 +83,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
 @media(prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}
 @media print{{:root{{{_variables(LIGHT)}}}}}
 {_STYLE.strip()}
-</style>
+{rules}</style>
 </head>
 <body>
 <main>
@@ -127,16 +132,11 @@ def _block(block: Block, drawings: Mapping[str, str]) -> str:
 
 
 def _inline(figure: Figure, svg: str) -> str:
-    """The drawing inside the page: its ids are its own, its colours are the page's, its size is the column's."""
-    svg = css_colors(svg[svg.index("<svg") :])
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{figure.name}-\1"', svg)
-    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{figure.name}-\1)", svg)
-    svg = re.sub(r'(xlink:)?href="#([^"]+)"', rf'href="#{figure.name}-\2"', svg)
-    head = f'<svg role="img" aria-label="{_text(figure.alt)}"'
+    """Return the drawing for inside the page: with unique ids, the page's colours and the column's width."""
+    svg = compact(css_colors(svg[svg.index("<svg") :]), figure.name)
     opening, rest = svg.split(">", 1)
-    opening = re.sub(r' (width|height)="[^"]*"', "", opening.replace("<svg", head, 1))
-    return f"{opening}>{rest}"
+    opening = re.sub(r' (width|height)="[^"]*"', "", opening.removeprefix("<svg"))
+    return f'<svg role="img" aria-label="{_text(figure.alt)}"{opening}>{rest}'
 
 
 def _table(table: Table) -> str:

@@ -9,13 +9,13 @@ from workshop.pages.document import Block, Document, Figure, Text
 __all__ = ["caveat_text", "table_text", "to_markdown"]
 
 
-def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool = True) -> str:
-    """Return the page; figures are links to `figures/<name>.svg`, and show `figures/<name>.png` where there is one."""
+def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool = True, folder: str = "figures") -> str:
+    """Return the page; it shows `<folder>/<name>.png` and links the SVG, or shows the SVG where there are no PNGs."""
     parts = [f"# {document.title}", *map(caveat_text, document.caveats), document.subtitle]
     for section in document.sections:
         parts.append(f"## {section.title}")
         shown = (block for block in section.blocks if has_figures or not isinstance(block, Figure))
-        parts += [_block(block, has_png=has_png) for block in shown]
+        parts += [_block(block, folder, has_png=has_png) for block in shown]
     if document.facts:
         parts += ["## How to get these numbers again", table_text(("what", "value"), document.facts, n_labels=2)]
     return "\n\n".join(parts) + "\n"
@@ -26,12 +26,12 @@ def caveat_text(caveat: str) -> str:
     return f"**Caveat:** {_line(caveat)}"
 
 
-def _block(block: Block, *, has_png: bool) -> str:
+def _block(block: Block, folder: str, *, has_png: bool) -> str:
     if isinstance(block, Text):
         return f"**{_line(block.text)}**" if block.is_answer else _line(block.text)
     if isinstance(block, Figure):
-        picture = f"![{_line(block.alt)}](figures/{block.name}.{'png' if has_png else 'svg'})"
-        more = f" ([SVG](figures/{block.name}.svg))" if has_png else ""
+        picture = f"![{_line(block.alt)}]({folder}/{block.name}.{'png' if has_png else 'svg'})"
+        more = f" ([SVG]({folder}/{block.name}.svg))" if has_png else ""
         return f"{picture}\n\n{_line(block.caption)}{more}"
     caption = f"{_line(block.caption)}\n\n" if block.caption else ""
     return f"{caption}{table_text(block.columns, block.rows, n_labels=block.n_labels)}"

@@ -13,7 +13,7 @@ from typing import Final
 
 import matplotlib as mpl
 
-__all__ = ["DARK", "DASHES", "LIGHT", "SERIES", "css_colors", "dash", "series", "style"]
+__all__ = ["DARK", "DASHES", "LIGHT", "SERIES", "css_colors", "dash", "follow_scheme", "marker", "series", "style"]
 
 SERIES: Final = 8
 
@@ -50,6 +50,7 @@ DARK: Final = MappingProxyType(
     }
 )
 DASHES: Final = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+_MARKERS: Final = ("o", "s", "^", "D", "v")
 
 
 def style() -> mpl.RcParams:
@@ -87,13 +88,18 @@ def style() -> mpl.RcParams:
 
 
 def series(number: int) -> str:
-    """The light colour of a series; after the last one they begin again, with another dash."""
+    """Return the light colour of a series; after the last one they repeat, with another dash."""
     return LIGHT[f"s{number % SERIES}"]
 
 
 def dash(number: int) -> str | tuple[float, tuple[float, ...]]:
-    """How the line of a series is dashed: neighbours differ even in black and white."""
+    """Return the dashes of a series: neighbours differ even in black and white."""
     return DASHES[(number + number // SERIES) % len(DASHES)]
+
+
+def marker(number: int) -> str:
+    """Return the shape of a series' points."""
+    return _MARKERS[number % len(_MARKERS)]
 
 
 def css_colors(svg: str) -> str:
@@ -101,3 +107,13 @@ def css_colors(svg: str) -> str:
     for name, color in LIGHT.items():
         svg = svg.replace(color, f"var(--{name})")
     return svg
+
+
+def follow_scheme(svg: str) -> str:
+    """Return a drawing that shows the dark colours where the reader's system is dark; for an SVG file of its own."""
+    rules = "".join(
+        f'[style*="{what}: {light}"]{{{what}:{DARK[name]}!important}}'
+        for name, light in LIGHT.items()
+        for what in ("fill", "stroke")
+    )
+    return svg.replace("<defs>", f"<style>@media(prefers-color-scheme:dark){{{rules}}}</style>\n <defs>", 1)

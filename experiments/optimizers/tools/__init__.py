@@ -1,1 +1,1 @@
-"""Optimisers of other packages, asked and told as our own are; each module imports its tool when one is made."""
+"""Optimisers of other packages, with our interface; each module imports its tool on first use."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from experiments.optimizers.baseline import Result
-from experiments.optimizers.settings import require
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import smac as adapter
 from jahs.adapters.importing import import_tool
-from jahs.simulate import Visible
+from jahs.optimizers.baseline import TrialResult
+from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 
 __all__ = ["Smac", "SmacSettings"]
@@ -20,44 +18,36 @@ _FACADES = {"black_box": "BlackBoxFacade", "multi_fidelity": "MultiFidelityFacad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmacSettings:
+class SmacSettings(OptimizerSettings):
     """Settings of a facade.
 
     Attributes:
-        facade: which one.
-        n_trials: how many trials SMAC counts on: its initial design is at most a quarter of them.
-        eta: of the multi-fidelity facade: one of so many configs goes on to so much more budget.
+        facade: "black_box" or "multi_fidelity".
+        n_trials: number of trials that SMAC plans for; its initial design is at most a quarter of them.
+        eta: (multi-fidelity) 1/eta of the configs are promoted, and budgets are a factor of eta apart.
     """
 
     facade: Literal["black_box", "multi_fidelity"]
-    n_trials: int = 100
-    eta: int = 3
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        require(
-            (self.facade in _FACADES, f"facade={self.facade!r} is not one of {', '.join(_FACADES)}"),
-            (self.n_trials >= 1, f"n_trials={self.n_trials} is not at least 1"),
-            (self.eta >= 2, f"eta={self.eta} is not at least 2"),
-        )
+    n_trials: Annotated[int, Within(1)] = 100
+    eta: Annotated[int, Within(2)] = 3
 
 
-class Smac(Tool):
-    """What a facade asks for. With several objectives it is ParEGO's weighted sum of them."""
+class Smac(Tool[SmacSettings]):
+    """A facade of SMAC. Several objectives are combined by ParEGO's weighted sum."""
 
-    def __init__(
-        self, view: Visible, *, seed: int, objectives: Sequence[str] = ("valid_acc",), settings: SmacSettings
-    ) -> None:
-        self.name = f"smac_{settings.facade}"
-        super().__init__(view, seed=seed, objectives=objectives, settings=settings)
+    def prepare(self) -> None:
+        """Make the tool's optimiser."""
+        self.name = f"smac_{self._settings.facade}"
+        super().prepare()
+        settings = self._settings
         tool = import_tool("smac", needs="smac")
         self._value = import_tool("smac.runhistory", needs="smac")
         has_budgets = settings.facade == "multi_fidelity"
         scenario = tool.Scenario(
-            adapter.make_space(view.space, seed=self.tool_seed()),
+            adapter.make_space(self.view.space, seed=self.tool_seed()),
             output_directory=self.own_folder(),
             deterministic=True,
-            objectives=[f"loss_{i}" for i in range(len(objectives))],
+            objectives=[f"loss_{i}" for i in range(len(self._objectives))],
             n_trials=settings.n_trials,
             seed=self.tool_seed(),
             **({"min_budget": 1, "max_budget": self.budgets.most} if has_budgets else {}),
@@ -65,7 +55,7 @@ class Smac(Tool):
         facade = getattr(tool, _FACADES[settings.facade])
         more = {}
         if has_budgets:
-            # With several objectives, comparing incumbents at any other budget fails an assertion of SMAC's.
+            # With several objectives, comparing incumbents at any other budget fails an assertion inside SMAC.
             more["intensifier"] = facade.get_intensifier(
                 scenario, eta=settings.eta, incumbent_selection="highest_budget"
             )
@@ -79,11 +69,11 @@ class Smac(Tool):
             return None
 
     def read_trial(self, trial: Any) -> tuple[Config, float | None]:
-        """A trial info's config and budget."""
+        """Return a trial's config and budget."""
         return adapter.to_config(trial.config, self.view.space), trial.budget
 
-    def tell_tool(self, trial: Any, result: Result) -> None:
-        """Losses, or that it crashed."""
+    def tell_tool(self, trial: Any, result: TrialResult) -> None:
+        """Tell the losses, or that the trial crashed."""
         status = self._value.StatusType
         losses = self.told_losses(result)
         told = losses if len(losses) > 1 else losses[0]

@@ -1,66 +1,63 @@
-"""What optimisers of other packages share: budgets, seeds, and results in their terms."""
+"""The base class of other packages' optimisers: budgets, seeds, and results as the package expects them."""
 
 from __future__ import annotations
 
 import math
 import weakref
 from abc import abstractmethod
-from collections.abc import Sequence
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any, Final
 
 import numpy as np
 
-from experiments.optimizers.baseline import Baseline, Result
 from jahs.adapters.budgets import Budgets
-from jahs.simulate import Visible
+from jahs.optimizers.baseline import Baseline, S, TrialResult
 from jahs.simulate.trial import AskedFidelity
 from jahs.spaces.configs import Config
 
 __all__ = ["Tool"]
 
 _WORSE_THAN_ALL: Final = 1e12
-"""Seconds, parameters, multiply-adds: more than any network of the space has."""
+"""Larger than any metric of any network in the space."""
 
 
-class Tool(Baseline):
-    """A tool that is asked for its own kind of trial. A subclass says how to ask for one, to read it and to tell it."""
+class Tool(Baseline[S]):
+    """A tool with trials of its own type. A subclass defines how to ask for one, read it, and tell its result."""
 
-    def __init__(self, view: Visible, *, seed: int, objectives: Sequence[str], settings: Any) -> None:
-        # Any: each optimiser has a dataclass of its own.
-        super().__init__(view, seed=seed, objectives=objectives, settings=settings)
+    def prepare(self) -> None:
+        """Begin without results. A subclass also makes the tool's optimiser."""
         self._largest = np.full(len(self._objectives), -math.inf)
 
     @property
     def budgets(self) -> Budgets:
-        """How much the tool may spend on a config, in one number."""
+        """The view's fidelities as one number, the budget of a config."""
         return Budgets(self.view)
 
     def own_folder(self) -> str:
-        """A new temporary folder for what a tool insists on writing; it goes when the optimiser goes."""
+        """Return a new temporary folder for the tool's files; it is removed with the optimiser."""
         folder = mkdtemp(prefix=f"{self.name}-")
         weakref.finalize(self, rmtree, folder, ignore_errors=True)
         return folder
 
     def tool_seed(self) -> int:
-        """A seed as tools take it, below 2**31, from the optimiser's own."""
+        """Return a seed below 2**31, as tools require, derived from the optimiser's own."""
         return int(np.random.SeedSequence([int(str(self.settings["seed"])), 2]).generate_state(1, np.uint32)[0] >> 1)
 
     @abstractmethod
     def ask_tool(self) -> Any:
-        """Return the tool's next trial; None: it has none before it hears of results."""
+        """Return the tool's next trial; None: it waits for results."""
 
     @abstractmethod
     def read_trial(self, trial: Any) -> tuple[Config, float | None]:
-        """Return the config and the budget, None for the full one, of a tool's trial."""
+        """Return the config and the budget of a tool's trial; None: the full budget."""
 
     @abstractmethod
-    def tell_tool(self, trial: Any, result: Result) -> None:
-        """Tell the tool what became of its trial; where it failed, `result.is_known` is false."""
+    def tell_tool(self, trial: Any, result: TrialResult) -> None:
+        """Tell the tool the result of its trial; `result.is_known` is false for a failed one."""
 
-    def told_losses(self, result: Result) -> list[float]:
-        """Losses, finite ones: of a trial that failed the largest there can be, or has been, or one larger than all."""
+    def told_losses(self, result: TrialResult) -> list[float]:
+        """Return finite losses; those of a failed trial are no better than any loss told before."""
         if result.is_known:
             self._largest = np.maximum(self._largest, result.losses)
             return [float(loss) for loss in result.losses]
@@ -75,6 +72,6 @@ class Tool(Baseline):
         config, budget = self.read_trial(trial)
         return config, None if budget is None else self.budgets.fidelity(budget), trial
 
-    def learn(self, result: Result) -> None:
+    def learn(self, result: TrialResult) -> None:
         """Tell the tool."""
         self.tell_tool(result.memo, result)

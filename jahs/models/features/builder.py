@@ -13,9 +13,8 @@ alone, along a trajectory, in a batch and on any machine. `jahs.models.features.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
+from operator import itemgetter
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -23,10 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidFidelity
-from jahs.models.cost import n_macs, n_params
 from jahs.models.features.cells import CELL_FEATURES, cell_features
-from jahs.models.features.sets import FORMULAS, TRENDS, FeatureSet
+from jahs.models.features.formulas import FORMULAS, Formula, columns_of, parameters_of
+from jahs.models.features.sets import TRENDS, FeatureSet
 from jahs.models.features.signal import SIGNAL_FEATURES, signal_features
+from jahs.models.features.timing import MISH
+from jahs.models.features.work import SIZE_KEYS, SIZES, WORK, work_classes, work_table
 from jahs.schema import COLUMNS, CONFIG_KEYS, OPS
 from jahs.spaces.cell import N_CELLS
 from jahs.spaces.parameters import PARAMETERS
@@ -36,30 +37,29 @@ __all__ = ["Column", "FeatureBuilder", "Place", "RowBuilder", "joint_columns"]
 
 _OP_COLUMNS: Final = [COLUMNS.index(op) for op in OPS]
 _PLACES: Final = 5.0 ** np.arange(5, -1, -1)
-_SIZE_KEYS: Final = ("N", "W", "Resolution")
-_SIZES: Final = tuple(product(*(PARAMETERS[key].choices for key in _SIZE_KEYS)))
 _DEPTHS: Final = tuple(int(n) for n in PARAMETERS["N"].choices)
-_N_SIZES_EACH: Final = len(_SIZES) // len(_DEPTHS)  # sizes of one depth stand side by side
-_N_PAIRS: Final = (len(OPS) + 1) ** 2
-_CHUNK: Final = 2**13  # rows at a time, so that a formula's arrays stay in the processor's cache
+_N_SIZES: Final = len(SIZES)
+_N_SIZES_EACH: Final = _N_SIZES // len(_DEPTHS)
+_CHUNK: Final = 2**12  # rows at a time, so that a formula's arrays stay in the processor's cache
 
 _OF_CELL: Final = frozenset(name for names in CELL_FEATURES.values() for name in names)
 _FACTS: Final = _OF_CELL | frozenset(SIGNAL_FEATURES)
-_COSTS: Final = ("n_params", "n_macs")
 _OF_CLASS: Final = "_of_class"  # suffix of what is read from the cell that represents the class
-# What formulas may name. LearningRate and WeightDecay stand twice in a row of arguments: as given, and as the float32
+# What formulas may name. LearningRate and WeightDecay are there twice: as given, and as the float32
 # that the encoded matrix holds, which is what features are made of.
 _ARGUMENTS: Final = (
     *(f"given_{key}" if key in {"LearningRate", "WeightDecay"} else key for key in CONFIG_KEYS),
-    "LearningRate", "WeightDecay", "epoch", "schedule_spent", "schedule_now",
-    *_COSTS, *(f"{name}{_OF_CLASS}" for name in _COSTS),
+    "LearningRate", "WeightDecay", *WORK, *(f"{name}{_OF_CLASS}" for name in WORK),
 )  # fmt: skip
-_RATE, _DECAY = CONFIG_KEYS.index("LearningRate"), CONFIG_KEYS.index("WeightDecay")
+_OF_EPOCH: Final = ("epoch", "schedule_spent", "schedule_now")
+_ACTIVATION, _RATE, _DECAY = (CONFIG_KEYS.index(key) for key in ("Activation", "LearningRate", "WeightDecay"))
+_WORK_ROW, _COSTS = Struct(f"={len(WORK)}d"), Struct("=2d")
 # To the nearest float32.
 _ROUND: Final = Struct("=2f")
 
+
 # Any: floats for one row, float64 arrays for many; the arithmetic is the same.
-_Formulas: TypeAlias = Callable[..., tuple[Any, ...]]
+_Formulas: TypeAlias = Callable[[list[Any]], tuple[Any, ...]]
 
 
 class Column(NamedTuple):
@@ -70,11 +70,11 @@ class Column(NamedTuple):
 
 
 Place: TypeAlias = tuple[int, int]
-"""Where a config stands in the look-up tables: its cell's number, and its (N, W, Resolution) among all 27."""
+"""The position of a config in the look-up tables: its cell's number, and its (N, W, Resolution) among all 27."""
 
 
 def joint_columns(sets: Sequence[FeatureSet]) -> tuple[tuple[Column, ...], list[list[int]]]:
-    """Return every distinct column of several feature sets, and for each set where its columns stand among them.
+    """Return every distinct column of several feature sets, and for each set the positions of its columns among them.
 
     One set keeps its order. Of several, what is looked up by the cell comes last, so that it is copied in one piece.
     """
@@ -86,13 +86,13 @@ def joint_columns(sets: Sequence[FeatureSet]) -> tuple[tuple[Column, ...], list[
     return tuple(columns), [[place[column] for column in one] for one in each]
 
 
-def _names(name: str) -> tuple[str, ...]:
-    """What a column is computed from."""
-    return compile(FORMULAS[name], name, "eval").co_names if name in FORMULAS else (name,)
+def _reads(name: str) -> tuple[str, ...]:
+    """Return the names of what a column is computed from."""
+    return parameters_of(FORMULAS[name]) if name in FORMULAS else (name,)
 
 
 def _needs_cell(name: str) -> bool:
-    return any(part in _FACTS or part in _COSTS for part in _names(name))
+    return any(part in _FACTS or part in WORK for part in _reads(name))
 
 
 class RowBuilder:
@@ -116,22 +116,23 @@ class RowBuilder:
         self._facts = np.concatenate([_fact_table(facts, n) for n in _DEPTHS])
         self._fact_bytes = self._facts.tobytes()
         self._fact_row = Struct(f"={len(facts)}d")
-        arguments = (*_ARGUMENTS, *(_argument(name, is_canonical=flag) for name, flag in facts))
+        arguments = (*_ARGUMENTS, *(_argument(name, is_canonical=flag) for name, flag in facts), *_OF_EPOCH)
         self._formulas = _formulas([self.columns[i] for i in self._computed], arguments)
         self._varying_formulas = _formulas([self.columns[i] for i in self._varying], arguments)
         self._n_before = first
         self._before, self._behind = Struct(f"={first}f"), Struct(f"={len(self.columns) - end}f")
-        self._costs = _cost_table(task)
-        self._cost_rows = [list(map(tuple, of_size)) for of_size in self._costs.tolist()]
+        table = work_table(task)
+        self._work, self._n_classes = table.reshape(-1, len(WORK)), table.shape[2]
+        self._work_bytes = self._work.tobytes()
         # Costs are those of the cell as it is; a canonical column reads those of the cell that represents its class.
-        self._pairs = tuple(_convolution_pairs(canonical=flag) for flag in (False, True in flags))
-        self._own, self._of_class = (pairs.tobytes() for pairs in self._pairs)
-        self._size_of = {size: i for i, size in enumerate(_SIZES)}
+        self._classes = tuple(work_classes(canonical=flag) for flag in (False, True in flags))
+        self._own, self._of_class = ((_WORK_ROW.size * classes).tolist() for classes in self._classes)  # in bytes
+        self._size_of = {size: i for i, size in enumerate(SIZES)}
         self._spent, self._now = _schedule(task.max_epoch)
         self._schedule = np.array([self._spent, self._now])  # (2, max_epoch + 1)
 
     def place(self, codes: Sequence[float]) -> Place:
-        """Return where a config stands, given its `jahs.spaces.configs.config_codes`."""
+        """Return the position of a config in the tables, given its `jahs.spaces.configs.config_codes`."""
         _, _, n, op1, op2, op3, op4, op5, op6, _, resolution, _, w, _ = codes
         cell = ((((op1 * 5 + op2) * 5 + op3) * 5 + op4) * 5 + op5) * 5 + op6
         return int(cell), self._size_of[n, w, resolution]
@@ -139,26 +140,16 @@ class RowBuilder:
     def costs(self, place: Place) -> tuple[float, float]:
         """Return the exact parameters and multiply-adds of a config."""
         cell, size = place
-        return self._cost_rows[size][self._own[cell]]
+        return _COSTS.unpack_from(self._work_bytes, _WORK_ROW.size * self._n_classes * size + self._own[cell])
 
     def costs_many(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the exact parameters and multiply-adds of encoded configs, (n, 2)."""
         cells, sizes = _places(X)
-        return self._costs[sizes, self._pairs[0][cells]]
+        return self._work[sizes * self._n_classes + self._classes[0][cells], :2]
 
     def pack(self, codes: Sequence[float], epoch: int, place: Place) -> bytes:
         """Return the features of one config as packed float32; the fast path of a query."""
-        cell, size = place
-        costs = self._cost_rows[size]
-        values = self._formulas(
-            *codes, *_ROUND.unpack(_ROUND.pack(codes[_RATE], codes[_DECAY])), epoch, self._spent[epoch],
-            self._now[epoch], *costs[self._own[cell]], *costs[self._of_class[cell]], *self._facts_of(place),
-        )  # fmt: skip
-        copied = self._cell_bytes[cell * self._width : (cell + 1) * self._width]
-        before = self._n_before
-        if before == len(values):
-            return self._before.pack(*values) + copied
-        return self._before.pack(*values[:before]) + copied + self._behind.pack(*values[before:])
+        return self._pack(self._known_of(codes, place), epoch, place[0])
 
     def build_one(self, codes: Sequence[float], epoch: int, place: Place) -> NDArray[np.float32]:
         """Return the features, (1, n_columns), of one config."""
@@ -166,13 +157,10 @@ class RowBuilder:
 
     def build_walk(self, codes: Sequence[float], epochs: NDArray[np.int64], place: Place) -> NDArray[np.float32]:
         """Return the features, (n_epochs, n_columns), of one config at several epochs."""
-        F = np.repeat(self.build_one(codes, int(epochs[0]), place), len(epochs), axis=0)
-        own = self._cost_rows[place[1]]
-        rounded = _ROUND.unpack(_ROUND.pack(codes[_RATE], codes[_DECAY]))
-        values = self._varying_formulas(
-            *codes, *rounded, epochs.astype(np.float64), *self._schedule[:, epochs], *own[self._own[place[0]]],
-            *own[self._of_class[place[0]]], *self._facts_of(place),
-        )  # fmt: skip
+        known = self._known_of(codes, place)
+        first = np.frombuffer(self._pack([*known], int(epochs[0]), place[0]), np.float32)
+        F = np.repeat(first[None], len(epochs), axis=0)
+        values = self._varying_formulas([*known, epochs.astype(np.float64), *self._schedule[:, epochs]])
         for i, column in zip(self._varying, values, strict=True):
             F[:, i] = column
         return F
@@ -184,17 +172,37 @@ class RowBuilder:
             self._fill(F[first : first + _CHUNK], X[first : first + _CHUNK])
         return F
 
-    def _facts_of(self, place: Place) -> tuple[float, ...]:
-        return self._fact_row.unpack_from(self._fact_bytes, self._fact_row.size * _fact_rows(*place))
+    def _known_of(self, codes: Sequence[float], place: Place) -> list[float]:
+        """Return all arguments of a config but for those of the epoch."""
+        cell, size = place
+        first = _WORK_ROW.size * self._n_classes * (_N_SIZES * (codes[_ACTIVATION] == MISH) + size)
+        return [
+            *codes, *_ROUND.unpack(_ROUND.pack(codes[_RATE], codes[_DECAY])),
+            *_WORK_ROW.unpack_from(self._work_bytes, first + self._own[cell]),
+            *_WORK_ROW.unpack_from(self._work_bytes, first + self._of_class[cell]),
+            *self._fact_row.unpack_from(
+                self._fact_bytes, self._fact_row.size * (size // _N_SIZES_EACH * N_CELLS + cell)
+            ),
+        ]  # fmt: skip
+
+    def _pack(self, known: list[float], epoch: int, cell: int) -> bytes:
+        known += (epoch, self._spent[epoch], self._now[epoch])
+        values = self._formulas(known)
+        copied = self._cell_bytes[cell * self._width : (cell + 1) * self._width]
+        before = self._n_before
+        if before == len(values):
+            return self._before.pack(*values) + copied
+        return self._before.pack(*values[:before]) + copied + self._behind.pack(*values[before:])
 
     def _fill(self, F: NDArray[np.float32], X: NDArray[np.float32]) -> None:
         cells, sizes = _places(X)
         codes = X[:, :-1].T.astype(np.float64)
         epochs = X[:, -1].astype(np.int64)
-        costs = (cost for pairs in self._pairs for cost in self._costs[sizes, pairs[cells]].T)
+        first = (_N_SIZES * (codes[_ACTIVATION] == MISH) + sizes) * self._n_classes
+        work = (column for classes in self._classes for column in self._work.take(first + classes[cells], axis=0).T)
         values = self._formulas(
-            *codes, codes[_RATE], codes[_DECAY], epochs.astype(np.float64), *self._schedule[:, epochs], *costs,
-            *self._facts[_fact_rows(cells, sizes)].T,
+            [*codes, codes[_RATE], codes[_DECAY], *work, *self._facts[sizes // _N_SIZES_EACH * N_CELLS + cells].T,
+             epochs.astype(np.float64), *self._schedule[:, epochs]]
         )  # fmt: skip
         F[:, self._copied] = self._cell_rows[cells]
         for i, column in zip(self._computed, values, strict=True):
@@ -219,12 +227,6 @@ class FeatureBuilder:
         self._check(X)
         return self._rows.build(X)
 
-    def build_one(self, row: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the features, (n_columns,), of one encoded row that is known to be valid."""
-        *codes, epoch = row.tolist()
-        found: NDArray[np.float32] = self._rows.build_one(codes, int(epoch), self._rows.place(codes))[0]
-        return found
-
     def _check(self, X: NDArray[np.float32]) -> None:
         if not isinstance(X, np.ndarray) or X.dtype != np.float32 or X.ndim != 2 or X.shape[1] != len(COLUMNS):
             given = f"{X.dtype} of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
@@ -243,14 +245,15 @@ class FeatureBuilder:
                 is_wrong |= np.logical_and.reduce([values != code for code in known.codes])
         if is_wrong.any():
             raise InvalidArgument(
-                f"X: {int(is_wrong.sum())} of {len(X)} rows, the first {int(is_wrong.argmax())}, are no encoded config"
+                f"X: {int(is_wrong.sum())} of {len(X)} rows are not encoded configs, "
+                f"the first is {int(is_wrong.argmax())}"
             )
 
 
 def _places(X: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cell numbers, and places in `_SIZES`, of encoded configs."""
+    """Return cell numbers, and positions in `SIZES`, of encoded configs."""
     sizes = np.zeros(len(X), np.int64)
-    for key in _SIZE_KEYS:
+    for key in SIZE_KEYS:
         _, middle, large = PARAMETERS[key].codes
         values = X[:, COLUMNS.index(key)]
         sizes = 3 * sizes + (values >= middle) + (values >= large)
@@ -258,17 +261,17 @@ def _places(X: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def _table(columns: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # Any: float32 or float64
-    """One row per cell, (15625, n_columns)."""
+    """Return one row per cell, (15625, n_columns)."""
     return np.column_stack(columns).astype(dtype, copy=False) if columns else np.empty((N_CELLS, 0), dtype)
 
 
 def _facts(column: Column) -> list[tuple[str, bool]]:
-    """What a computed column reads of the cell and of its signal, besides the costs."""
-    return [(name, column.is_canonical) for name in _names(column.name) if name in _FACTS]
+    """Return what a computed column reads of the cell and of its signal, besides the costs."""
+    return [(name, column.is_canonical) for name in _reads(column.name) if name in _FACTS]
 
 
 def _fact_table(facts: Sequence[tuple[str, bool]], n_cells: int) -> NDArray[np.float64]:
-    """Facts of networks with `n_cells` cells a stage, (15625, n_facts)."""
+    """Return facts of networks with `n_cells` cells a stage, (15625, n_facts)."""
     columns = [
         cell_features(canonical=flag)[name] if name in _OF_CELL else signal_features(n_cells, canonical=flag)[name]
         for name, flag in facts
@@ -277,30 +280,34 @@ def _fact_table(facts: Sequence[tuple[str, bool]], n_cells: int) -> NDArray[np.f
     return table
 
 
-def _fact_rows(cell: Any, size: Any) -> Any:  # Any: an integer, or an array of them
-    """Where facts of cells and sizes stand among those of every depth."""
-    return size // _N_SIZES_EACH * N_CELLS + cell
-
-
 def _argument(name: str, *, is_canonical: bool) -> str:
     return name + _OF_CLASS if is_canonical and _needs_cell(name) else name
 
 
 def _formulas(columns: Sequence[Column], arguments: Sequence[str]) -> _Formulas:
-    """One function of all arguments that returns all columns; the text is that of `FORMULAS`, nobody else's."""
-    texts = []
-    for name, is_canonical in columns:
+    """Return a function of the list of all arguments that computes `columns`, each formula once for all that it gives.
 
-        def replace(found: re.Match[str], *, flag: bool = is_canonical) -> str:
-            return _argument(found[0], is_canonical=flag)
+    It appends to the list.
+    """
+    known = list(arguments)
+    calls: list[tuple[Formula, _Formulas]] = []
+    for formula, flag in dict.fromkeys((FORMULAS[name], flag) for name, flag in columns if name in FORMULAS):
+        read = [_argument(name, is_canonical=flag) for name in parameters_of(formula)]
+        calls.append((formula, itemgetter(*map(known.index, read))))
+        known += [_argument(name, is_canonical=flag) for name in columns_of(formula)]
+    places = [known.index(_argument(name, is_canonical=flag)) for name, flag in columns]
+    choose: _Formulas = itemgetter(*places) if len(places) > 1 else lambda values: tuple(values[i] for i in places)
 
-        texts.append(re.sub(r"[A-Za-z_]\w*", replace, FORMULAS.get(name, name)))
-    function: _Formulas = eval(f"lambda {', '.join(arguments)}: ({''.join(text + ', ' for text in texts)})")  # noqa: S307
-    return function
+    def compute(values: list[Any]) -> tuple[Any, ...]:
+        for formula, pick in calls:
+            values += formula(*pick(values)).values()
+        return choose(values)
+
+    return compute
 
 
 def _copied_run(columns: Sequence[Column]) -> tuple[int, int]:
-    """Where the longest run of columns that are looked up by the cell begins, and one past its end."""
+    """Return the start of the longest run of columns that are looked up by the cell, and one past its end."""
     best = start = 0, 0
     for i, column in enumerate(columns):
         start = (start[0] if column.name in _OF_CELL else i + 1, i + 1)
@@ -309,7 +316,7 @@ def _copied_run(columns: Sequence[Column]) -> tuple[int, int]:
 
 
 def _schedule(max_epoch: int) -> tuple[list[float], list[float]]:
-    """By epoch: the share of the schedule spent up to and with it, and its learning rate as a share of the initial one.
+    """Return by epoch the share of the schedule that is spent after it, and its learning rate relative to the first.
 
     The rate of epoch e is half of 1 + cos(pi (e - 1) / max_epoch), times the initial one. Rounded, so that cosines of
     different libraries give the same bits.
@@ -318,23 +325,3 @@ def _schedule(max_epoch: int) -> tuple[list[float], list[float]]:
     total = math.fsum(now)
     spent = [round(math.fsum(now[: e + 1]) / total, 9) for e in range(max_epoch + 1)]
     return spent, [round(value, 9) for value in now]
-
-
-def _convolution_pairs(*, canonical: bool) -> NDArray[np.uint8]:
-    """By cell: 7 times its 3x3 convolutions plus its 1x1 convolutions, which is all that costs depend on, (15625,)."""
-    cells = cell_features(canonical=canonical)
-    return (cells["n_conv3x3"] * (len(OPS) + 1) + cells["n_conv1x1"]).astype(np.uint8)
-
-
-def _cost_table(task: Task) -> NDArray[np.float64]:
-    """Exact parameters and multiply-adds by (size, pair of convolutions), (27, 49, 2)."""
-    pairs = [(a, b) for a in range(len(OPS) + 1) for b in range(len(OPS) + 1 - a)]
-    places = list(product(range(len(_SIZES)), pairs))
-    X = np.ones((len(places), len(COLUMNS)), dtype=np.float32)
-    X[:, [COLUMNS.index(key) for key in _SIZE_KEYS]] = [_SIZES[size] for size, _ in places]
-    X[:, _OP_COLUMNS] = [[2] * a + [3] * b + [1] * (len(OPS) - a - b) for _, (a, b) in places]
-    table = np.zeros((len(_SIZES), _N_PAIRS, 2))
-    size, pair = [size for size, _ in places], [a * (len(OPS) + 1) + b for _, (a, b) in places]
-    for i, formula in enumerate((n_params, n_macs)):
-        table[size, pair, i] = formula(X, task)
-    return table

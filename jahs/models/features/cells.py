@@ -50,20 +50,20 @@ CELL_FEATURES: Final = {
 
 live: operations on live edges; sums over live paths; the fewest convolutions and the most 3x3 convolutions of a live
 path, and the most operations of a live path that see a neighbourhood. shortcuts: live paths without a convolution, of
-identities alone, and the fewest poolings on the former. nodes: edges that are no zero. computed: nodes whose value is
+identities alone, and the fewest poolings on the former. nodes: edges that are not zero. computed: nodes whose value is
 activated, once for all convolutions that read it, and nodes whose value is pooled. trained: convolutions that the
 output depends on, and the activations and poolings that training goes back through.
 """
 
 
 def representative_numbers() -> NDArray[np.int64]:
-    """For each cell number the number of the cell that represents its class, (15625,)."""
+    """Return for each cell number the number of the cell that represents its class, (15625,)."""
     return cell_numbers(representatives())[canonical_keys(all_ops())]
 
 
 @cache
 def cell_features(*, canonical: bool) -> dict[str, NDArray[np.float32]]:
-    """Every column of `CELL_FEATURES`, each (15625,), in the order of cell numbers."""
+    """Return every column of `CELL_FEATURES`, each (15625,), in the order of cell numbers."""
     ops = all_ops()
     columns = {f"{op}_strength": np.vectorize(_STRENGTH.get)(ops[:, i]) for i, op in enumerate(OPS)}
     columns |= {f"{op}_{code}": ops[:, i] == code for i, op in enumerate(OPS) for code in range(len(OPERATIONS))}
@@ -80,7 +80,7 @@ def cell_features(*, canonical: bool) -> dict[str, NDArray[np.float32]]:
 
 
 def _live(ops: NDArray[np.int64], by_path: dict[str, NDArray[np.int8]]) -> dict[str, NDArray[np.int64]]:
-    """The groups "live" and "shortcuts"."""
+    """Compute the groups "live" and "shortcuts"."""
 
     def each_path(name: str) -> NDArray[np.int64]:  # (15625, 4)
         columns = [by_path[f"path_{''.join(map(str, nodes))}_{name}"] for nodes in PATHS]
@@ -108,10 +108,10 @@ def _live(ops: NDArray[np.int64], by_path: dict[str, NDArray[np.int8]]) -> dict[
 
 
 def _computed(ops: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    """The groups "computed" and "trained"."""
+    """Compute the groups "computed" and "trained"."""
     conv3x3, conv1x1, pool, zero = (ops == code for code in (CONV3X3, CONV1X1, POOL, ZERO))
     conv = conv3x3 | conv1x1
-    # Weights stand before a node, or the output reads it: what goes back goes from the latter to the former.
+    # Gradients flow from nodes that lead to the output back to nodes with weights before them.
     learns, leads = {1: np.ones(len(ops), bool)}, {4: np.ones(len(ops), bool)}
     for node in (2, 3):
         learns[node] = np.any(

@@ -1,8 +1,8 @@
-"""The features that models read: what each is, in which group it stands, and the sets that models choose.
+"""The features that models read: what each is, its group, and the sets that models choose.
 
 A feature set is a list of columns with a name and a version. Trees see only the order of a column's values, so a
 logarithm or an epoch's share of the task says nothing that the plain value does not; what helps are products, which
-stand for sums of logarithms. `jahs.models.features` builds them.
+are sums of logarithms. `jahs.models.features` builds them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Final, Literal
 
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.models.features.cells import CELL_FEATURES
+from jahs.models.features.formulas import columns_of
 from jahs.models.features.signal import SIGNAL_FEATURES
-from jahs.models.features.timing import TIME_TERMS, TIMES
-from jahs.spaces.parameters import PARAMETERS
+from jahs.models.features.timing import time_terms
+from jahs.models.features.work import WORK
 
-__all__ = ["FEATURES_VERSION", "FEATURE_SETS", "FORMULAS", "GROUPS", "TRENDS", "FeatureSet", "feature_set"]
+__all__ = ["FEATURES_VERSION", "FEATURE_SETS", "GROUPS", "TRENDS", "FeatureSet", "feature_set"]
 
 FEATURES_VERSION: Final = 3
 """Raised whenever a column changes its values or goes; a release built with another version is refused.
@@ -28,67 +29,35 @@ A set may gain columns without it: a release lists those that its models read.
 
 Trend = Literal["fixed", "rising", "falling"]
 
-_ACTIVATION: Final = dict(zip(PARAMETERS["Activation"].choices, PARAMETERS["Activation"].codes, strict=True))
-
-# Python expressions of keys of a config, columns of the cell and of its signal, epoch, n_params, n_macs, schedule_spent
-# and schedule_now.
-_EXPRESSIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "published_rest": {
-        **{
-            f"Activation_{name}": f"(Activation == {_ACTIVATION[name]}) * 1.0" for name in ("Hardswish", "Mish", "ReLU")
-        },
-        "Optimizer_SGD": "N * 0.0 + 1.0",
-        "TrivialAugment_True": "TrivialAugment",
-    },
-    "rates": {
-        "rate_times_decay": "LearningRate * WeightDecay",
-        "rate_over_decay": "LearningRate / WeightDecay",
-    },
-    "rates_by_size": {
-        "rate_times_N": "LearningRate * N",
-        "rate_times_W": "LearningRate * W",
-        "rate_over_W": "LearningRate / W",
-        "rate_times_params": "LearningRate * n_params",
-        "decay_times_params": "WeightDecay * n_params",
-        "rate_times_decay_times_N": "LearningRate * WeightDecay * N",
-        "rate_times_live_paths": "LearningRate * n_live_paths",
-    },
-    "size": {
-        "network_depth": "N * effective_depth",
-        "network_conv3x3": "N * n_live_conv3x3",
-        "network_view": "N * widest_view / Resolution",
-        "N_times_W": "N * W",
-        "W_times_resolution": "W * Resolution",
-    },
-    "time": TIMES,
-    "time_terms": TIME_TERMS,
-    "signal": {
-        "epochs_per_conv": "epoch / (1.0 + signal_convs)",
-        "pools_per_conv": "signal_pools / (1.0 + signal_convs)",
-        "pools_per_resolution": "signal_pools / Resolution",
-    },
-    "epochs": {
-        "rate_spent": "LearningRate * schedule_spent",
-        "rate_left": "LearningRate * (1.0 - schedule_spent)",
-        "rate_now": "LearningRate * schedule_now",
-        "decay_spent": "LearningRate * WeightDecay * schedule_spent",
-    },
-}
-
-FORMULAS: Final[Mapping[str, str]] = MappingProxyType(
-    {name: text for expressions in _EXPRESSIONS.values() for name, text in expressions.items()}
-)
-"""The features that are computed: Python expressions, which give the same bits for floats and for float64 arrays."""
-
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "hyperparameters": ("Activation", "LearningRate", "TrivialAugment", "WeightDecay"),
         "sizes": ("N", "Resolution", "W"),
         "epoch": ("epoch",),
-        "cost": ("n_params", "n_macs"),
+        "cost": WORK[:2],
+        "time": WORK[2:],
         **CELL_FEATURES,
-        **{group: tuple(expressions) for group, expressions in _EXPRESSIONS.items()},
-        "signal": (*SIGNAL_FEATURES, *_EXPRESSIONS["signal"]),
+        "signal": (*SIGNAL_FEATURES, "epochs_per_conv", "pools_per_conv", "pools_per_resolution"),
+        "rates": ("rate_times_decay", "rate_over_decay"),
+        "rates_by_size": (
+            "rate_times_N",
+            "rate_times_W",
+            "rate_over_W",
+            "rate_times_params",
+            "decay_times_params",
+            "rate_times_decay_times_N",
+            "rate_times_live_paths",
+        ),
+        "size": ("network_depth", "network_conv3x3", "network_view", "N_times_W", "W_times_resolution"),
+        "epochs": ("rate_spent", "rate_left", "rate_now", "decay_spent"),
+        "time_terms": columns_of(time_terms),
+        "published_rest": (
+            "Activation_Hardswish",
+            "Activation_Mish",
+            "Activation_ReLU",
+            "Optimizer_SGD",
+            "TrivialAugment_True",
+        ),
     }
 )
 """Every column by what it is about; an ablation leaves out one group at a time."""
@@ -123,7 +92,7 @@ class FeatureSet:
     is_canonical: bool
 
     def __post_init__(self) -> None:
-        """Refuse columns that do not exist, stand twice, or none at all."""
+        """Refuse columns that do not exist or are repeated, and an empty set."""
         if unknown := [name for name in self.columns if name not in _KNOWN]:
             raise UnknownName.of("feature", unknown[0], sorted(_KNOWN))
         if not self.columns or len(set(self.columns)) != len(self.columns):
@@ -209,7 +178,7 @@ def feature_set(name: str) -> FeatureSet:
     """Return the feature set called `name`.
 
     Raises:
-        UnknownName: if there is none; lists those that exist.
+        UnknownName: it does not exist; lists those that do.
     """
     if name in FEATURE_SETS:
         return FEATURE_SETS[name]

@@ -84,7 +84,7 @@ class _Cells:
 
 @cache
 def signal_features(n_cells: int, *, canonical: bool) -> dict[str, _Floats]:
-    """Every column of `SIGNAL_FEATURES` of networks with `n_cells` cells a stage, each (15625,), by cell number.
+    """Return every column of `SIGNAL_FEATURES` of networks with `n_cells` cells a stage, each (15625,), by cell number.
 
     With `canonical`, every cell has the row of the cell that represents its class.
     """
@@ -103,7 +103,7 @@ def signal_features(n_cells: int, *, canonical: bool) -> dict[str, _Floats]:
 
 
 def _reduced(signal: _Floats) -> _Floats:
-    """The signal behind a reduction: two 3x3 convolutions, and a pooling on the shortcut beside them."""
+    """Return the signal after a reduction: two 3x3 convolutions, with a pooling on the shortcut."""
     main, shortcut = _as_convolved(signal), _SHORTCUT * signal
     main[[_CONVS, _CONV3X3]] += 2.0 * main[_VARIANCE]
     shortcut[_POOLS] += shortcut[_VARIANCE]
@@ -111,6 +111,6 @@ def _reduced(signal: _Floats) -> _Floats:
 
 
 def _as_convolved(signal: _Floats) -> _Floats:
-    """The signal at variance 1, where there is any."""
+    """Return the signal scaled to variance 1, where it is not zero."""
     scaled: _Floats = signal / np.where(signal[_VARIANCE] > 0, signal[_VARIANCE], 1.0)
     return scaled

@@ -17,36 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from jahs.spaces.parameters import PARAMETERS
 
-__all__ = ["BACKWARD", "FORWARD", "SHARE_FORWARD", "TIMES", "TIME_TERMS"]
+__all__ = ["BACKWARD", "FORWARD", "MISH", "SHARE_FORWARD", "time_terms", "times"]
 
-_MISH: Final = dict(zip(PARAMETERS["Activation"].choices, PARAMETERS["Activation"].codes, strict=True))["Mish"]
-_AREA: Final = "Resolution * Resolution"
-_UNITS: Final = {"calls": "1.0", "positions": _AREA, "numbers": f"W * {_AREA}", "macs": f"W * W * {_AREA}"}
-_OF_CONV: Final = ("calls", "positions", "macs")
-_OF_POOL: Final = ("calls", "positions", "numbers")
-_OF_MISH: Final = ("numbers",)
-# How often, and what each time takes. Once: stem, reductions and classifier, which activate half as much again as the
-# inputs of the first cells.
-_KINDS: Final = {
-    "once": ("1.0", _OF_CONV),
-    "conv3x3": ("N * n_conv3x3", _OF_CONV),
-    "conv1x1": ("N * n_conv1x1", _OF_CONV),
-    "pool": ("N * n_pooled", _OF_POOL),
-    "mish": (f"(Activation == {_MISH}) * (1.5 + N * n_activated)", _OF_MISH),
-    "trained_conv3x3": ("N * n_trained_conv3x3", _OF_CONV),
-    "trained_conv1x1": ("N * n_trained_conv1x1", _OF_CONV),
-    "trained_pool": ("N * n_trained_pooled", _OF_POOL),
-    "trained_mish": (f"(Activation == {_MISH}) * (1.5 + N * n_trained_activated)", _OF_MISH),
-}
-
-TIME_TERMS: Final[Mapping[str, str]] = MappingProxyType(
-    {f"{kind}_{unit}": f"{count} * {_UNITS[unit]}" for kind, (count, units) in _KINDS.items() for unit in units}
-)
-"""What times are sums of, as Python expressions of keys of a config and columns of the cell."""
+MISH: Final = dict(zip(PARAMETERS["Activation"].choices, PARAMETERS["Activation"].codes, strict=True))["Mish"]
 
 FORWARD: Final[Mapping[str, float]] = MappingProxyType(
     {
@@ -72,14 +49,40 @@ BACKWARD: Final[Mapping[str, float]] = MappingProxyType(
 """What a step of training takes, and beyond it this share of an evaluation's time."""
 
 
-def _sum(coefficients: Mapping[str, float]) -> str:
-    return " + ".join(f"{value!r} * ({TIME_TERMS[name]})" for name, value in coefficients.items() if value)
+def time_terms(  # noqa: PLR0917  # called with positions, as every formula is
+    N: Any, W: Any, Resolution: Any, Activation: Any,
+    n_conv3x3: Any, n_conv1x1: Any, n_pooled: Any, n_activated: Any,
+    n_trained_conv3x3: Any, n_trained_conv1x1: Any, n_trained_pooled: Any, n_trained_activated: Any,
+) -> dict[str, Any]:  # fmt: skip  # Any: floats or float64 arrays
+    """Return what times are sums of: how often something is done, times what each time grows with.
 
-
-TIMES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "forward_time": _sum(FORWARD),
-        "training_time": f"{SHARE_FORWARD!r} * ({_sum(FORWARD)}) + {_sum(BACKWARD)}",
+    "once" is stem, reductions and classifier, which activate half as much again as the inputs of the first cells.
+    """
+    positions = Resolution * Resolution
+    units = {"calls": 1.0, "positions": positions, "numbers": W * positions, "macs": W * W * positions}
+    of_conv, of_pool, of_mish = ("calls", "positions", "macs"), ("calls", "positions", "numbers"), ("numbers",)
+    is_mish = Activation == MISH
+    counts = {
+        "once": (1.0, of_conv),
+        "conv3x3": (N * n_conv3x3, of_conv),
+        "conv1x1": (N * n_conv1x1, of_conv),
+        "pool": (N * n_pooled, of_pool),
+        "mish": (is_mish * (1.5 + N * n_activated), of_mish),
+        "trained_conv3x3": (N * n_trained_conv3x3, of_conv),
+        "trained_conv1x1": (N * n_trained_conv1x1, of_conv),
+        "trained_pool": (N * n_trained_pooled, of_pool),
+        "trained_mish": (is_mish * (1.5 + N * n_trained_activated), of_mish),
     }
-)
-"""Estimated times, as Python expressions of keys of a config and columns of the cell."""
+    return {f"{kind}_{unit}": count * units[unit] for kind, (count, of_kind) in counts.items() for unit in of_kind}
+
+
+def times(terms: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the times of an evaluation and of a step of training, given `time_terms`."""
+    forward = _add(0.0, FORWARD, terms)
+    return forward, _add(SHARE_FORWARD * forward, BACKWARD, terms)
+
+
+def _add(total: Any, coefficients: Mapping[str, float], terms: Mapping[str, Any]) -> Any:
+    for name, value in coefficients.items():  # one by one, in this order: the bits depend on it
+        total = total + value * terms[name]
+    return total

@@ -38,6 +38,6 @@ def check_forests(forest: Forest, forests: Sequence[int] | None) -> Sequence[int
 
 
 def not_a_number(X: Float32s) -> InvalidArgument:
-    """The error for rows with NaN: forests know no direction for a missing value."""
+    """Build the error for rows with NaN: forests have no direction for a missing value."""
     row, column = np.argwhere(np.isnan(X))[0]
     return InvalidArgument(f"X[{row}, {column}] is NaN; every feature needs a value")

@@ -84,7 +84,7 @@ class CompiledEngine:
         return out
 
     def predict_walk(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
-        """The same as `predict`, much faster if each column rises, falls or stays along the rows."""
+        """Predict as `predict`, much faster if each column rises, falls or stays along the rows."""
         check_rows(self.forest, X)
         chosen = self._choice(forests)
         if not len(X):
@@ -103,7 +103,7 @@ class CompiledEngine:
         return np.ascontiguousarray(out.T)
 
     def answer_row(self, row: bytes, *, forests: Sequence[int] | None = None) -> list[float]:
-        """The answers to one packed row; see `Engine.answer_row`."""
+        """Answer one packed row; see `Engine.answer_row`."""
         chosen = None if forests is None else tuple(forests)
         try:
             out, arguments = self._local.rows[chosen][0]
@@ -137,7 +137,7 @@ def _address(array: NDArray[np.generic]) -> int:
 
 
 def _group_maximum(depths: Int64s, forest_start: Int64s) -> Int64s:
-    """The steps of each tree: those of the deepest of the LANES trees of its forest that descend together."""
+    """Return the steps of each tree: the depth of the deepest of the LANES trees that descend together."""
     steps: Int64s = depths.copy()
     for first, last in pairwise(forest_start):
         whole = first + (last - first) // LANES * LANES
@@ -157,7 +157,7 @@ def _links(forest: Forest) -> NDArray[np.uint16]:
 
 
 def _heaps(forest: Forest, root: Int64s, steps: Int64s) -> tuple[NDArray[np.uint16], Float32s]:
-    """Each tree padded to a full one; below a leaf that stands too high, all paths go left to its value."""
+    """Pad each tree to a full one; below a leaf above the last level, all paths go left to its value."""
     sizes = np.left_shift(1, steps)
     nodes = np.full(sizes.sum(), forest.n_splits, np.uint16)
     values = np.zeros(sizes.sum(), np.float32)

@@ -47,7 +47,7 @@ class Engine(Protocol):
         ...
 
     def predict_walk(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
-        """The same answers as `predict`, meant for rows along which each column rises, falls or stays.
+        """Predict as `predict`, for rows along which each column rises, falls or stays.
 
         The rows of a trajectory are such: the epoch rises, what is derived from it (a learning rate, say) falls, and
         the config stays. An engine may use that and answer many times faster; other rows are answered as by `predict`.
@@ -56,7 +56,7 @@ class Engine(Protocol):
 
 
 def open_engine(forest: Forest, kind: EngineKind = "auto") -> Engine:
-    """The compiled engine if it can be had, else numpy; which of them it is stands in `.name`.
+    """Return the compiled engine if it can be had, else numpy; `.name` says which.
 
     Args:
         forest: what to answer from.
@@ -65,7 +65,7 @@ def open_engine(forest: Forest, kind: EngineKind = "auto") -> Engine:
     Raises:
         MissingDependency: "compiled" is asked for and Numba is not installed or fails here, or the forest is beyond
             that engine.
-        UnknownName: there is no such engine.
+        UnknownName: the engine does not exist.
     """
     if kind == "numpy":
         return NumpyEngine(forest)

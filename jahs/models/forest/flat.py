@@ -1,30 +1,42 @@
 """Regression forests as arrays: the format that every engine reads.
 
 A `Forest` packs several forests (one per metric) that take the same rows. Its form is succinct: the nodes of a tree
-stand in breadth-first order, and only each node's split is stored. The children of the k-th inner node of a tree are
+are in breadth-first order, and only each node's split is stored. The children of the k-th inner node of a tree are
 then its nodes 2k + 1 and 2k + 2, so no pointer is stored, no file can contain a wrong one, and a walk always ends.
 
-Splits are shared: each distinct (feature, threshold) stands once in a table sorted by feature, then threshold, and a
+Splits are shared: each distinct (feature, threshold) is once in a table sorted by feature, then threshold, and a
 node names its row. XGBoost's hist offers at most 256 thresholds a feature, so the table is small, a row is compared
 with each threshold once however many nodes use it, and a node fits 2 bytes without loss.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile
 
-__all__ = ["MAX_DEPTH", "Float32s", "Forest", "Int64s", "Splits", "left_steps", "tree_depths"]
+__all__ = ["ARRAY_DTYPES", "MAX_DEPTH", "Float32s", "Forest", "Int64s", "Splits", "left_steps", "tree_depths"]
 
 Float32s: TypeAlias = NDArray[np.float32]
 Int32s: TypeAlias = NDArray[np.int32]
 Int64s: TypeAlias = NDArray[np.int64]
 Splits: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]
+
+ARRAY_DTYPES: Final[Mapping[str, tuple[type[np.generic], ...]]] = {
+    "split_feature": (np.uint16,),
+    "split_threshold": (np.float32,),
+    "node_split": (np.uint16, np.uint32),
+    "node_value": (np.float32,),
+    "tree_start": (np.int64,),
+    "forest_start": (np.int64,),
+    "base_score": (np.float32,),
+}
+"""The arrays of a forest, and which dtypes each may have."""
 
 # XGBoost's default is 6 and JAHS-Bench-201 searched up to 15; a file that claims more than this is a trap.
 MAX_DEPTH = 64
@@ -38,7 +50,7 @@ class Forest:
 
     A row goes left at a split if `row[feature] < threshold`, in float32. The answer of a forest is its base score plus
     its trees' leaf values, added one by one in the order of the trees in float32, as XGBoost does on a CPU.
-    There is no direction for a missing value: rows must not contain NaN.
+    Missing values have no direction: rows must not contain NaN.
 
     Attributes:
         n_features: columns of a row.
@@ -109,7 +121,7 @@ def _tree_depths(forest: Forest, inner_before: Int32s) -> Int64s:
 
 
 def left_steps(forest: Forest) -> Int32s:
-    """(n_nodes,) how far each node's left child stands behind it, 0 for a leaf; the right child is the next one."""
+    """(n_nodes,) the distance from each node to its left child, 0 for a leaf; the right child is the next one."""
     return _left_steps(forest, _inner_before(forest))
 
 
@@ -124,7 +136,7 @@ def _left_steps(forest: Forest, inner_before: Int32s) -> Int32s:
 
 
 def _inner_before(forest: Forest) -> Int32s:
-    """(n_nodes + 1,) how many inner nodes stand before each node."""
+    """(n_nodes + 1,) the number of inner nodes before each node."""
     inner_before = np.zeros(forest.n_nodes + 1, np.int32)
     np.cumsum(forest.node_split < forest.n_splits, out=inner_before[1:])
     return inner_before
@@ -133,16 +145,7 @@ def _inner_before(forest: Forest) -> Int32s:
 def _form_faults(forest: Forest) -> list[str]:
     """Dtypes and lengths, which the other checks rely on."""
     faults = []
-    dtypes: dict[str, tuple[type[np.generic], ...]] = {
-        "split_feature": (np.uint16,),
-        "split_threshold": (np.float32,),
-        "node_split": (np.uint16, np.uint32),
-        "node_value": (np.float32,),
-        "tree_start": (np.int64,),
-        "forest_start": (np.int64,),
-        "base_score": (np.float32,),
-    }
-    for name, allowed in dtypes.items():
+    for name, allowed in ARRAY_DTYPES.items():
         array = getattr(forest, name)
         if array.dtype not in [np.dtype(dtype) for dtype in allowed] or array.ndim != 1 or not array.flags.c_contiguous:
             names = " or ".join(dtype.__name__ for dtype in allowed)
@@ -194,9 +197,9 @@ def _is_partition(start: Int64s, end: int, *, smallest: int) -> bool:
 
 
 def _shape_faults(forest: Forest) -> list[str]:
-    """A breadth-first tree: each node but the root has a parent before it, and each child that is promised is there."""
+    """Check that a tree is breadth-first: each node but the root has a parent before it, and no child is missing."""
     inner_before = _inner_before(forest)
-    # A child that stands at or before its parent is one that the parent has not got: the tree ended before.
+    # A child at or before its parent is missing: the tree ended before it.
     backward = np.flatnonzero((_left_steps(forest, inner_before) <= 0) & (forest.node_split < forest.n_splits))
     broken = np.searchsorted(forest.tree_start, backward, side="right") - 1
     n_inner = np.diff(inner_before[forest.tree_start])

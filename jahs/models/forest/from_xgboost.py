@@ -140,7 +140,7 @@ def _concatenate(models: Sequence[Json]) -> Trees:
 
 
 def _checked(model: Json, where: str) -> tuple[Json, Sequence[Json]]:
-    """The model's parameters and trees, if it is of the kind that a forest can be."""
+    """Return the model's parameters and trees, if a forest can hold them."""
     learner = model["learner"]
     parameters, booster = learner["learner_model_param"], learner["gradient_booster"]
     faults = []

@@ -18,7 +18,7 @@ def join_forests(forests: Sequence[Forest], places: Sequence[Sequence[int]], *, 
 
     Args:
         forests: at least one.
-        places: for each of them, where each of its columns stands in the joint row. Columns may be shared.
+        places: for each of them, the position of each of its columns in the joint row. Columns may be shared.
         n_features: columns of the joint row.
 
     Raises:

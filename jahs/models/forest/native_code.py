@@ -4,7 +4,7 @@ Numba's own cache is not used: it writes where it can (the home included), its f
 raises or returns wrong numbers, and reading it costs the import of Numba. Here Numba compiles, LLVM emits one object
 file, and from then on llvmlite, on which Numba is built, loads that file alone.
 
-The file stands in `$JAHS_CACHE_DIR` if that is set, else where Python keeps the bytecode of this package
+The file lies in `$JAHS_CACHE_DIR` if that is set, else where Python keeps the bytecode of this package
 (`__pycache__`, or `$PYTHONPYCACHEPREFIX`), under Python's own rules: nothing is written if `sys.dont_write_bytecode`
 is set. Where it cannot be written, each process compiles for itself. Its name holds a digest of everything that the
 code depends on, so machines with different processors share a home; its first bytes are the sha256 of the rest, which
@@ -57,7 +57,7 @@ class Native(NamedTuple):
 
 @functools.cache
 def native_kernels() -> Native:
-    """The compiled kernels, from the cache or from Numba, once per process.
+    """Return the compiled kernels, from the cache or from Numba, once per process.
 
     Raises:
         MissingDependency: Numba is not installed, it is one whose code cannot be kept, or it fails here.
@@ -88,7 +88,7 @@ def _open() -> Native:
 
 
 def cache_file(llvm: Any) -> Path:
-    """Where this machine's code is kept."""
+    """Return where this machine's code is kept."""
     depends_on = (
         str(REVISION),
         Path(kernels.__file__).read_text(encoding="utf-8"),
@@ -105,7 +105,7 @@ def cache_file(llvm: Any) -> Path:
 
 
 def _read(path: Path) -> bytes | None:
-    """The object code, or None if there is none that is whole and our own."""
+    """Return the object code, or None if it is missing, incomplete or not ours."""
     data = read_own_file(path)
     if data is None:
         return None
@@ -147,7 +147,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _compile(llvm: Any) -> bytes:
-    """One object file with both kernels, for this machine's processor."""
+    """Compile one object file with both kernels, for this machine's processor."""
     from numba import cfunc, types  # type: ignore[import-untyped, unused-ignore]  # ships no types
 
     if not hasattr(llvm, "create_pass_builder"):

@@ -30,7 +30,7 @@ class NumpyEngine:
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
         # A node as one number, so that a step down fetches once: its left child above, its split below.
-        # The base scores stand behind the nodes as leaves.
+        # The base scores follow the nodes, as leaves.
         self._node = np.arange(forest.n_nodes + forest.n_forests, dtype=np.int64) << 32
         self._node[: forest.n_nodes] += left_steps(forest).astype(np.int64) << 32
         self._node[: forest.n_nodes] |= forest.node_split
@@ -59,13 +59,13 @@ class NumpyEngine:
         return out
 
     def answer_row(self, row: bytes, *, forests: Sequence[int] | None = None) -> list[float]:
-        """The answers to one packed row; see `Engine.answer_row`."""
+        """Answer one packed row; see `Engine.answer_row`."""
         check_packed(self.forest, row)
         answers: list[float] = self.predict(np.frombuffer(row, np.float32)[None], forests=forests)[0].tolist()
         return answers
 
     def predict_walk(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
-        """The same as `predict`."""
+        """Predict as `predict`."""
         return self.predict(X, forests=forests)
 
     def _leaf_values(self, X: Float32s, roots: Int64s, depth: int) -> Float32s:

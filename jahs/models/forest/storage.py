@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, UnknownFormat
 from jahs.files.atomic import write_beside
-from jahs.models.forest.flat import Forest
+from jahs.models.forest.flat import ARRAY_DTYPES, Forest
 
 __all__ = [
     "FORMAT_VERSION",
@@ -33,15 +33,7 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 1
-ARRAYS = (
-    "split_feature",
-    "split_threshold",
-    "node_split",
-    "node_value",
-    "tree_start",
-    "forest_start",
-    "base_score",
-)
+ARRAYS = tuple(ARRAY_DTYPES)
 # Format version and number of features.
 HEADER = "header"
 # Of one array in an npz: what a small file may make a reader allocate.
@@ -66,7 +58,7 @@ def load_forest(path: Path) -> Forest:
     """Read and check the npz of `save_forest`.
 
     Raises:
-        MissingData: there is no such file.
+        MissingData: the file does not exist.
         CorruptFile: the bytes are not those of a forest.
         UnknownFormat: the file is of another format version.
     """
@@ -152,7 +144,7 @@ def _mapped(path: Path) -> mmap.mmap:
 
 
 def _row(name: str, data: bytes | mmap.mmap) -> Array:
-    """The row of numbers in the bytes of an npy file, which stay where they are."""
+    """Return the row of numbers in the bytes of an npy file, without a copy."""
     file = io.BytesIO(data) if isinstance(data, bytes) else data
     if npy.read_magic(file) != (1, 0):
         raise ValueError(f"{name} is of another npy version")

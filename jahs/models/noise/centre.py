@@ -68,7 +68,7 @@ def pull_of_rows(table: Pulls, y: NDArray[np.float64], sigma: NDArray[np.float64
 
 
 def _draws() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The normal numbers that there are, in blocks that grow from both ends: their means and shares, (n_blocks, 1)."""
+    """Return all normal numbers, in blocks that grow from both ends: their means and shares, (n_blocks, 1)."""
     table = normal_table().tolist()
     half = len(table) // 2
     blocks, at = [], 0

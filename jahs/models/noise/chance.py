@@ -1,7 +1,7 @@
 """Normal numbers by their place: number i of a key is a pure function of both, so nothing has to be drawn in order.
 
 A key is a 64-bit number; word i of a key is one step of SplitMix64 (Steele, Lea, Flood 2014) at state key + i * GOLDEN.
-Each word gives four normal numbers, looked up by its 16-bit pieces in one table of quantiles. Every function stands
+Each word gives four normal numbers, looked up by its 16-bit pieces in one table of quantiles. Every function is
 here twice, for Python's integers and for arrays, and both give the same bits.
 """
 

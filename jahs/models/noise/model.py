@@ -46,7 +46,7 @@ from jahs.models.noise.spread import (
     to_line,
     to_line_one,
 )
-from jahs.spaces.seeds import read_seed
+from jahs.spaces.seeds import read_seeds
 from jahs.tasks.metrics import ACCURACIES
 
 __all__ = ["NOISE_FORMAT", "Kind", "NoiseModel"]
@@ -129,18 +129,16 @@ class NoiseModel:
             InvalidArgument: a seed is not an integer in 0..2**63-1, or a prediction is NaN.
             InvalidFidelity: an epoch is beyond the task's last.
         """
-        one = _one_seed(seed)
-        if one is None and len(seed) != len(X):  # type: ignore[arg-type]  # an array, if it is not one for all
-            raise InvalidArgument(f"seed: {len(seed)} seeds for {len(X)} rows")  # type: ignore[arg-type]  # as above
+        if seed is None:
+            raise InvalidArgument("seed=None is not an integer in 0..2**63-1; the predictions are the mean")
+        seeds = np.broadcast_to(np.asarray(read_seeds(seed, len(X)), dtype=np.int64), len(X))
         if len(X) <= _FEW:
-            each = [one] * len(X) if one is not None else seed.tolist()  # type: ignore[union-attr]  # as above
-            return self._draw_few(means, X, config_ids, each)
+            return self._draw_few(means, X, config_ids, seeds.tolist())
         epoch = X[:, -1].astype(np.intp) - 1
         is_beyond = (epoch < 0) | (epoch >= self.max_epoch)
         if is_beyond.any():
             raise self._beyond(int(epoch[is_beyond][0]) + 1)
-        seeds = np.full(len(X), one) if one is not None else np.asarray(seed)
-        keys = run_keys(self._salt, config_ids, seeds.astype(np.int64).view(np.uint64))
+        keys = run_keys(self._salt, config_ids, seeds.astype(np.uint64))
         out = dict(means)
         if "runtime" in means:
             _refuse_nan("runtime", means["runtime"])
@@ -290,13 +288,6 @@ class NoiseModel:
 
     def _beyond(self, epoch: int) -> InvalidFidelity:
         return InvalidFidelity(f"epoch={epoch} is not in 1..{self.max_epoch}, where the noise of {self.task} is known")
-
-
-def _one_seed(seed: object) -> int | None:
-    """A seed for all rows; None if there is one for each."""
-    if isinstance(seed, np.ndarray) and seed.ndim == 1 and seed.dtype.kind in "iu":
-        return None
-    return read_seed(seed, or_else=", nor an array of one for each row")
 
 
 def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is_mean: bool = True) -> _Floats:

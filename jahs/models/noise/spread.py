@@ -159,7 +159,7 @@ class TimeSpread:
     tail: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no spread, every fault at once."""
+        """Refuse an invalid spread, every fault at once."""
         faults = _tail_faults(self.tail)
         if not _is_number(self.spread) or not 0 < self.spread <= MOST:
             faults.append(f"spread={self.spread!r} is not a number in (0, {MOST}]")
@@ -188,7 +188,7 @@ class Correlation:
     twins: tuple[float, float] = (0.95, 0.95)
 
     def __post_init__(self) -> None:
-        """Refuse what is no share, every fault at once."""
+        """Refuse an invalid share, every fault at once."""
         faults = []
         for name in ("train", "evaluation", "twins"):
             pair = getattr(self, name)

@@ -96,6 +96,11 @@ class ObjectItems:
         self._codes: list[NDArray[np.uint8]] = []
         self._numbers: dict[tuple[type, object], int] = {}
 
+    @property
+    def n_bytes(self) -> int:
+        """About what the array of them takes: a byte for each item that is coded."""
+        return 15 * len(self.items) + self.n_items
+
     def extend(self, items: list[object]) -> None:
         """Add items."""
         self.items += items
@@ -150,7 +155,7 @@ def new_dtype(arguments: tuple[object, ...]) -> DType:
             return DType(code)
         case (str(code), *_):
             raise TypeError(f"a dtype {code[:20]!r}")
-    raise TypeError("a dtype that is no text")
+    raise TypeError("a dtype that is not text")
 
 
 def new_scalar(arguments: tuple[object, ...]) -> object:

@@ -78,7 +78,7 @@ def _weight(part: object) -> int:
         case np.ndarray():
             return part.nbytes
         case ObjectItems():
-            return 16 * part.n_items
+            return part.n_bytes
         case list():
             return _ITEM * len(part)
     return _ITEM
@@ -110,7 +110,7 @@ class _Machine:
             if step is None:
                 name = _OPCODES.get(code)
                 if name is None:
-                    raise CorruptFile(f"{code:#04x} is no opcode; is it a pickle?")
+                    raise CorruptFile(f"{code:#04x} is not an opcode; is it a pickle?")
                 raise UnsafeFile(f"it uses the opcode {name}, which no data needs")
             step(self)
         if self.marks or len(self.stack) != 1 or type(self.stack[0]) is NewArray:
@@ -261,7 +261,7 @@ class _Machine:
         return self.memo[key]
 
     def run_of(self, pattern: re.Pattern[bytes]) -> bytes | None:
-        """The next bytes, if they are a run of items of a long column."""
+        """Return the next bytes if they are a run of items of a long column."""
         self.n_until_run -= 1
         if self.n_until_run > 0 or not self.marks or type(self.stack[self.marks[-1] - 1]) is not ObjectItems:
             return None
@@ -284,7 +284,7 @@ class _Machine:
 
     def name(self, module: object, name: object) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
-            raise TypeError("a name that is no text")
+            raise TypeError("a name that is not text")
         full = plain_name(module, name)
         use = self.names.get(full)
         if use is None:
@@ -356,7 +356,7 @@ class _Machine:
                 raise UnsafeFile("it nests pickles in pickles in pickles")
             inner = _Machine(self.source, self.names, self.limits, self.budget, is_inner=True).run()
             if not isinstance(inner, np.ndarray | CodedArray):
-                raise TypeError("an array of objects that is none")
+                raise TypeError("an invalid array of objects")
             return inner
         if others.get("numpy_array_alignment_bytes") is not None:
             self.source.read(self.source.read(1)[0])

@@ -43,7 +43,7 @@ class Record:
     Attributes:
         name: of the class or function, such as "sklearn.pipeline.Pipeline".
         arguments: what it was called with.
-        state: what it was told to be, or None.
+        state: its state, or None.
         items: what was set in it, if it is some kind of dict.
     """
 

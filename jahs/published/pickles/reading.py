@@ -63,10 +63,10 @@ def read_pickle(
 
 @contextmanager
 def making_sense(where: str) -> Iterator[None]:
-    """Name the file in whatever Python says of contents that contradict themselves, beyond what was looked for.
+    """Turn Python's errors about contradictory contents into errors that name the file.
 
     Raises:
-        CorruptFile, UnsafeFile: in the place of Python's own errors; ours stay as they are.
+        CorruptFile, UnsafeFile: instead of Python's own errors; a JahsError is left unchanged.
     """
     try:
         yield

@@ -38,7 +38,9 @@ def open_live(task: Task, *, root: Path = _ROOT) -> Oracle:
     ours = root / "pipeline" / "__init__.py"
     pyproject = root / "pyproject.toml"
     if not ours.is_file() or not pyproject.is_file() or not _is_ours(pyproject):
-        raise MissingDependency(f"kind='live' trains networks, which takes a checkout: {root} is none; {_NEXT}")
+        raise MissingDependency(
+            f"kind='live' trains networks, which requires a checkout, and {root} is not one; {_NEXT}"
+        )
     try:
         found = find_spec("pipeline")  # looks up a top-level package without running it
     except ValueError:  # something that was put into sys.modules by hand

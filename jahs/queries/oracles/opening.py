@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, get_args
 
-from jahs.errors import InvalidArgument, ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownName
 from jahs.files.hashing import sha256_file
 from jahs.files.runs import read_configs, read_profile, read_protocol, read_runs, run_shards
 from jahs.models.forest import EngineKind
@@ -21,6 +21,7 @@ from jahs.release import RecordedTable, Release, find_release, read_release
 from jahs.release.manifest import read_manifest
 from jahs.spaces.parameters import show
 from jahs.tasks.definitions import task as task_called
+from jahs.tasks.own import task_recorded_as
 
 __all__ = ["Asked", "Opened", "open_oracle", "sha256_of"]
 
@@ -59,7 +60,7 @@ class Opened:
         description: where from, in a few words.
         folder: what was opened, if anything was.
         release: the same, if it is a release.
-        sha256: stands for every byte that answers come from; None where nothing does.
+        sha256: covers every byte that answers come from; None where nothing does.
     """
 
     oracle: Oracle
@@ -97,9 +98,9 @@ def _open(asked: Asked) -> Opened:
         return Opened(oracle=open_live(task_called(asked.task)), description="trains on this machine")
     if (runs := _runs_folder(asked)) is not None:
         return _open_runs(runs, asked.task)
-    folder = find_release(asked.task, asked.release, save_dir=asked.save_dir)
+    folder = _find(asked)
     release = read_release(folder)
-    if release.task.name != asked.task:
+    if release.task.name != task_called(asked.task).name:
         raise ProtocolMismatch(f"{folder} is a release of {release.task.name}, not of {asked.task}")
     if asked.sha256 not in {None, release.sha256}:
         assert asked.sha256 is not None
@@ -116,6 +117,19 @@ def _open(asked: Asked) -> Opened:
     return Opened(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
 
 
+def _find(asked: Asked) -> Path:
+    """Return the release's folder; if there is none, say how to get what was published for the task."""
+    try:
+        return find_release(asked.task, asked.release, save_dir=asked.save_dir)
+    except MissingData as err:
+        from jahs.published import fetching, sources  # only where something is missing: they load readers of archives
+
+        if asked.release is not None or asked.task not in sources.PUBLISHED_TASKS:
+            raise
+        what = "table" if asked.kind == "table" else "surrogates"
+        raise MissingData(f"{err}\n{fetching.how_to_get(asked.task, what)}") from err
+
+
 def sha256_of(asked: Asked) -> str | None:
     """Return the `Opened.sha256` that opening would give now, without opening.
 
@@ -130,21 +144,24 @@ def sha256_of(asked: Asked) -> str | None:
 
 
 def _runs_folder(asked: Asked) -> Path | None:
-    """The folder of runs that a table is opened from, None if it is a release."""
+    """Return the folder of runs that a table is opened from, None if it is a release."""
     is_runs = asked.kind == "table" and asked.release is not None and (asked.release / "protocol.json").is_file()
     return asked.release if is_runs else None
 
 
 def _open_runs(folder: Path, task: str) -> Opened:
-    """A folder of runs in the format of `jahs.files.runs`, which takes pyarrow."""
+    """Open a folder of runs in the format of `jahs.files.runs`, which requires pyarrow."""
     protocol = read_protocol(folder)
     facts = protocol.facts.get("task")
-    recorded = facts.get("name") if isinstance(facts, dict) else facts
-    if recorded != task:
-        raise ProtocolMismatch(f"{folder} has runs of {recorded}, not of {task}")
+    try:
+        recorded = task_recorded_as(facts)
+    except (InvalidArgument, UnknownName) as err:
+        raise CorruptFile(f"{folder / 'protocol.json'}: {err}") from err
+    if recorded.name != task_called(task).name:
+        raise ProtocolMismatch(f"{folder} has runs of {recorded.name}, not of {task}")
     table = RecordedTable(configs=read_configs(folder), runs=read_runs(folder), profile=read_profile(folder))
     return Opened(
-        oracle=TableOracle(table, task_called(task)),
+        oracle=TableOracle(table, recorded),
         description=f"runs, {folder}",
         folder=folder,
         sha256=_sha256_of_runs(folder),

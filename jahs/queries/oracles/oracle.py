@@ -69,7 +69,7 @@ class Oracle(Protocol):
 
 
 def config_of(codes: Codes) -> Config:
-    """Return the config that codes stand for.
+    """Return the config that has these codes.
 
     Example:
         >>> config = jahs.space().default()

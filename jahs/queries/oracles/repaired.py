@@ -89,7 +89,7 @@ class RepairedOracle:
         return self.published.sample(n, seed=seed)
 
     def _runtimes(self, codes: Codes, seed: Seeds) -> NDArray[np.float64]:
-        """The repaired runtime of every epoch, (max_epoch,)."""
+        """Return the repaired runtime of every epoch, (max_epoch,)."""
         if seed is not None and not isinstance(seed, int):
             seed = int(seed[0])  # an imported release has no noise: the query below says so, whatever the seed
         epochs = np.arange(1, self.max_epoch + 1)
@@ -99,7 +99,7 @@ class RepairedOracle:
 
 
 def _places(codes: NDArray[np.float64]) -> dict[tuple[float, ...], list[int]]:
-    """The rows of each config: one walk answers for all of them."""
+    """Group rows by config: one walk answers for all of them."""
     found: dict[tuple[float, ...], list[int]] = {}
     for i, row in enumerate(codes.tolist()):
         found.setdefault(tuple(row), []).append(i)

@@ -39,7 +39,7 @@ _CHUNK: Final = 2**15  # rows at a time, which bounds the memory of features
 
 
 class Inverse(NamedTuple):
-    """A `BoundedTransform` in the numbers that its inverse takes; a scale of 0 stands for no transform."""
+    """A `BoundedTransform` in the numbers that its inverse takes; a scale of 0 means no transform."""
 
     slope: float
     lower: float
@@ -96,7 +96,7 @@ class _Plan:
         forests: their places in the joint forest; None for all, in order.
         exact: (name, place in `RowBuilder.costs`) of the metrics that are computed.
         order: all names as asked for.
-        is_in_order: whether learned and exact metrics, one after the other, stand as asked for.
+        is_in_order: whether learned, then exact metrics are in the order asked for.
     """
 
     learned: tuple[tuple[str, MetricModel], ...]

@@ -186,7 +186,7 @@ class TableOracle:
     def _rows(
         self, config_id: int, codes: NDArray[np.float64], epoch: int, seed: int | None, metrics: Sequence[str]
     ) -> _Rows:
-        """The rows that answer a query: one run's, or those of every run of the config."""
+        """Return the rows that answer a query: one run's, or those of every run of the config."""
         runs, timed = self._runs.get(config_id), self._timed.get(config_id, [])
         if runs is None:
             raise NotRecorded(self._miss(codes))
@@ -212,7 +212,7 @@ class TableOracle:
         return [row for row in rows if row is not None]
 
     def _row(self, run: _Run, epoch: int) -> int | None:
-        """The row of a run's epoch, None if it has none."""
+        """Return the row of a run's epoch, None if it is missing."""
         row = run.first + int(np.searchsorted(self._epochs[run.first : run.end], epoch))
         return row if row < run.end and self._epochs[row] == epoch else None
 
@@ -248,7 +248,7 @@ class TableOracle:
 
 
 def _index(runs: Table) -> dict[int, list[_Run]]:
-    """The runs of each config, by recorded seed, from rows in order of config, seed and epoch."""
+    """Return the runs of each config, by recorded seed, from rows in order of config, seed and epoch."""
     ids, seeds = runs["config_id"], runs["seed"]
     starts = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])))
     ends = np.append(starts[1:], len(ids)).tolist()

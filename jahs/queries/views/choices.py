@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.schema import CONFIG_KEYS
+from jahs.spaces.configs import Config
 from jahs.spaces.parameters import PARAMETERS, Value, show
 from jahs.spaces.space import GROUPS, Space
 
-__all__ = ["FIDELITIES", "SIZES", "legal_values", "read_choices", "read_size"]
+__all__ = ["DEFAULT", "FIDELITIES", "REFERENCE", "SIZES", "legal_values", "read_choices", "read_size"]
 
 SIZES: Final = MappingProxyType({"N": 5, "W": 16, "Resolution": 1.0})
 """The parameters that a view may use as fidelities, and their full values."""
 
 FIDELITIES: Final = ("epoch", *SIZES)
 
+REFERENCE: Final = "reference"
+DEFAULT: Final = "default"
+
 _SEARCHES: Final = MappingProxyType({"nas": GROUPS["architecture"], "hpo": GROUPS["hyperparameters"]})
 
 
-def read_choices(fidelities: object, fixed: object, search: object) -> tuple[tuple[str, ...], Space]:
+def read_choices(
+    fidelities: object, fixed: object, search: object, reference: Callable[[], Config]
+) -> tuple[tuple[str, ...], Space]:
     """Return the fidelities in the order of `FIDELITIES`, and the space in which all that is not searched is fixed.
+
+    Args:
+        fidelities, fixed, search: as `jahs.View` takes them.
+        reference: returns the reference config; it is called only if a key takes its value.
 
     Raises:
         InvalidArgument: every name or value that does not exist, and every contradiction.
@@ -34,9 +44,10 @@ def read_choices(fidelities: object, fixed: object, search: object) -> tuple[tup
     faults += [*value_faults, *search_faults]
     if faults:
         raise InvalidArgument("\n".join(faults))
-    defaults = {name: PARAMETERS[name].default for name in CONFIG_KEYS}
-    rest = {name: value for name, value in {**defaults, **SIZES}.items() if name not in searched}
-    return tuple(names), Space().fix({**rest, **values})
+    rest = [name for name in CONFIG_KEYS if name not in searched]
+    is_open = any(name not in SIZES and name not in values and len(PARAMETERS[name].choices) != 1 for name in rest)
+    usual = reference() if is_open and fixed != DEFAULT else Space().default()
+    return tuple(names), Space().fix({name: {**usual, **SIZES, **values}[name] for name in rest})
 
 
 def read_size(name: str, value: object) -> tuple[float, str | None]:
@@ -55,7 +66,7 @@ def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:
 
 
 def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
-    """The names, and what is wrong with them."""
+    """Return the names, and what is wrong with them."""
     if isinstance(fidelities, str) or not isinstance(fidelities, Iterable):
         fidelities = [fidelities]
     names = list(fidelities)
@@ -70,13 +81,17 @@ def _read_fidelities(fidelities: object) -> tuple[list[str], list[str]]:
 
 
 def _read_fixed(fixed: object, fidelities: Sequence[str]) -> tuple[dict[str, Value], list[str]]:
-    """The fixed values, and what is wrong with them."""
-    if fixed is not None and not isinstance(fixed, Mapping):
-        return {}, [f"fixed={show(fixed)} is not a mapping of keys to values"]
-    given = dict(fixed or {})
+    """Return the fixed values, and what is wrong with them."""
+    if isinstance(fixed, str) and fixed in (REFERENCE, DEFAULT):
+        return {}, []
+    if not isinstance(fixed, Mapping):
+        return {}, [f"fixed must be {REFERENCE!r}, {DEFAULT!r} or a mapping of keys to values, got {show(fixed)}"]
+    given = dict(fixed)
     faults = [f"fixed: {name} cannot be both fixed and a fidelity" for name in fidelities if name in given]
     if given.pop("epoch", None) is not None and "epoch" not in fidelities:
-        faults.append("fixed: epoch is no key of a config; without it in fidelities, every query is at the last epoch")
+        faults.append(
+            "fixed: epoch is not a key of a config; without it in fidelities, every query is at the last epoch"
+        )
     try:
         return Space().fix(given).fixed, faults
     except InvalidConfig as err:
@@ -86,7 +101,7 @@ def _read_fixed(fixed: object, fidelities: Sequence[str]) -> tuple[dict[str, Val
 def _read_search(
     search: object, fidelities: Sequence[str], fixed: Mapping[str, Value]
 ) -> tuple[tuple[str, ...], list[str]]:
-    """The keys that are searched, and what is wrong with them."""
+    """Return the keys that are searched, and what is wrong with them."""
     taken = [*fidelities, *fixed]
     if isinstance(search, str) and search in ("all", *_SEARCHES):
         return tuple(key for key in _SEARCHES.get(search, CONFIG_KEYS) if key not in taken), []

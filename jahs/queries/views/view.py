@@ -9,41 +9,45 @@ A view asks the benchmark that it was made from; it holds no data. Code that tak
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, cast, overload
+from typing import Any, Final, Literal, Protocol, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
+from jahs.errors import InvalidFidelity, MissingData, PoorView
+from jahs.queries.forms import Forms
 from jahs.queries.queryable import At, Queryable
 from jahs.queries.result import Result
-from jahs.queries.views.choices import SIZES, legal_values, read_choices, read_size
+from jahs.queries.views.choices import REFERENCE, SIZES, legal_values, read_choices, read_size
 from jahs.schema import CONFIG_KEYS
-from jahs.spaces.columns import COLUMN_DTYPES, Columns, Configs, RowFaults, validate_columns
-from jahs.spaces.configs import Config, check_many, validate_many
-from jahs.spaces.parameters import Value, is_real, show
-from jahs.spaces.seeds import read_seeds
-from jahs.tasks.fidelities import is_list, read_budget, read_epoch
-from jahs.tasks.metrics import Metric
-from jahs.tasks.objectives import objective_matrix, read_objectives
+from jahs.spaces.columns import Configs, RowFaults, as_columns, codes, columns_of_codes
+from jahs.spaces.configs import Config, as_mapping, check_many
+from jahs.spaces.fidelities import read_budget, read_epoch
+from jahs.spaces.parameters import PARAMETERS, Value, is_real, show
+from jahs.spaces.seeds import Seeds
+from jahs.spaces.space import Space
 
 __all__ = ["View"]
+
+_N_CHECKED: Final = 1_000
 
 
 class _ReadEpoch(Protocol):
     def __call__(self, at: object, max_epoch: int, *, name: str) -> int: ...
 
 
-class View:
+class View(Forms):
     """A benchmark with some of N, W and Resolution as fidelities and some keys fixed. Made by `bench.view()`.
 
     Attributes:
         bench: what answers.
-        space: the joint space with every key that is not searched fixed; fidelities stand there at their full values.
+        space: the joint space with every key that is not searched fixed; fidelities have their full values there.
         fidelities: the legal values of each fidelity of this view, ascending, in the order of `FIDELITIES`.
+        metrics, max_epoch: as those of `bench`.
     """
 
     def __init__(
@@ -51,7 +55,7 @@ class View:
         bench: Queryable,
         *,
         fidelities: str | Iterable[str] = ("epoch",),
-        fixed: Mapping[str, object] | None = None,
+        fixed: Mapping[str, object] | Literal["reference", "default"] = REFERENCE,
         search: str | Iterable[str] = "all",
     ) -> None:
         """Make a view.
@@ -59,42 +63,62 @@ class View:
         Args:
             bench: what answers.
             fidelities: some of epoch, N, W and Resolution. Without "epoch", every query is at the last epoch.
-            fixed: values of keys that are not searched.
+            fixed: what the keys that are not searched are fixed at: "reference", the benchmark's `reference_config`;
+                "default", JAHS-Bench-201's default; or values of some keys, with those of the reference for the others.
+                N, W and Resolution have their full values unless you give others.
             search: "all" that is neither fixed nor a fidelity, "nas" (the cell alone), "hpo" (how it is trained alone)
-                or the keys that are searched. What is left over has JAHS-Bench-201's default, but for N, W and
-                Resolution, which have their full values.
+                or the keys that are searched.
 
         Raises:
             InvalidArgument: names or values that do not exist or contradict one another, every fault at once.
+            MissingData: the reference config is needed, and `bench` has none.
         """
         self.bench = bench
-        names, self.space = read_choices(fidelities, fixed, search)
+        names, self.space = read_choices(fidelities, fixed, search, partial(_reference_of, bench))
         self.fidelities: Mapping[str, tuple[float, ...]] = {name: legal_values(name, bench.max_epoch) for name in names}
         self._fixed = self.space.fixed
+        self._fidelity_names = ("epoch", *(name for name in SIZES if name in names))
+        self.max_epoch = bench.max_epoch
+        self.metrics = dict(bench.metrics)
+        self._is_unchecked = False
 
     def __repr__(self) -> str:
-        fixed = ", ".join(
-            f"{name}={value}" for name, value in self.space.fixed_items if name in SIZES and name not in self.fidelities
-        )
-        searched = f"{len(self.space.searched)} keys searched"
+        searched = [name for name, parameter in self.space.parameters.items() if len(parameter.choices) != 1]
+        fixed = ", ".join(_assignments(self._own_fixed)) or "nothing"
         return (
-            f"<View of {self.bench!r}: {searched}; fidelities {', '.join(self.fidelities)}; fixed {fixed or 'no size'}>"
+            f"<View of {self.bench!r}: searches {', '.join(searched) or 'nothing'}; fidelities "
+            f"{', '.join(self.fidelities)}; fixes {fixed}>"
         )
 
     @property
-    def full(self) -> Mapping[str, float]:
-        """The highest fidelity."""
-        return {name: values[-1] for name, values in self.fidelities.items()}
+    def _own_fixed(self) -> dict[str, Value]:
+        """What is fixed by choice: neither a fidelity nor a key with one value."""
+        return {
+            name: value
+            for name, value in self._fixed.items()
+            if name not in self.fidelities and len(PARAMETERS[name].choices) != 1
+        }
 
-    @property
-    def max_epoch(self) -> int:
-        """The last epoch."""
-        return self.bench.max_epoch
+    def warn_if_poor(self) -> View:
+        """Return this view, which at its first query warns if even good configs of it are poor; see `PoorView`."""
+        self._is_unchecked = bool(self._own_fixed)
+        return self
 
-    @property
-    def metrics(self) -> Mapping[str, Metric]:
-        """What a query answers, by name."""
-        return self.bench.metrics
+    def _check(self, *, stacklevel: int = 3) -> None:
+        """Warn if the best of many random configs of this view is worse than half of the whole space."""
+        self._is_unchecked = False  # whatever comes of it, and for the queries below
+        own, whole = (
+            self.bench.query_many(space.sample_columns(_N_CHECKED, seed=0), metrics=("valid_acc",))["valid_acc"]
+            for space in (self.space, Space())
+        )
+        if (best := own.max()) < (median := np.median(whole)):
+            warnings.warn(
+                f"this view fixes {', '.join(_assignments(self._own_fixed))}: the best of {_N_CHECKED:,} random "
+                f"configs has valid_acc {best:.1f} %, below the median {median:.1f} % of the whole space; "
+                f"fix other values, or leave fixed at {REFERENCE!r}",
+                PoorView,
+                stacklevel=stacklevel,
+            )
 
     @overload
     def sample(self, n: None = None, *, seed: int | None) -> Config: ...
@@ -120,8 +144,8 @@ class View:
     def path(self, s: float) -> dict[str, float]:
         """Return the fidelity at the share `s` of the way to the full one, for tools that know one scalar alone.
 
-        Every fidelity grows with `s`: the epoch is the one nearest to `s * max_epoch`, and N, W and Resolution stand
-        at the nearest of their three values, so that a third of the way is (1/3 of the epochs, N=3, W=8,
+        Every fidelity grows with `s`: the epoch is the one nearest to `s * max_epoch`, and N, W and Resolution have
+        the nearest of their three values, so that a third of the way is (1/3 of the epochs, N=3, W=8,
         Resolution=0.5).
 
         Args:
@@ -152,56 +176,16 @@ class View:
         Args:
             config: the searched keys; the others may be left out, or must have the view's values.
             at: an epoch, or a mapping with some of the view's fidelities; what is not said is full.
-            seed: which draw of the training noise; None: the mean.
-            metrics: names, or None for all.
+            seed, metrics: as in `jahs.Benchmark.query`.
 
         Raises:
             InvalidConfig, InvalidFidelity, UnknownName: every fault at once.
         """
+        if self._is_unchecked:
+            self._check()
         there = self._read(at)
         result = self.bench.query(self._whole(config, there), at=int(there["epoch"]), seed=seed, metrics=metrics)
         return replace(result, fidelity=there)
-
-    def query_many(
-        self,
-        configs: Configs,
-        *,
-        at: At | Sequence[At] | None = None,
-        each_at: Sequence[At] | npt.NDArray[np.integer] | None = None,
-        seed: int | Sequence[int] | npt.NDArray[np.integer] | None = None,
-        metrics: Sequence[str] | None = None,
-    ) -> dict[str, npt.NDArray[np.float64]]:
-        """Return the metrics of many configs as columns.
-
-        Args:
-            configs: mappings one by one, or columns; keys that the view fixes may be left out.
-            at: one fidelity for all, (n,), or a list of them, (n, n_fidelities).
-            each_at: in place of `at`, one fidelity for each config, (n,).
-            seed: which draw of the training noise, one for all or a list with one for each; None: the mean.
-            metrics: names, or None for all.
-        """
-        columns = self._columns(configs)
-        n_configs = len(columns["N"])
-        seeds = read_seeds(seed, n_configs)
-        if each_at is not None:
-            if at is not None:
-                raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")
-            if not is_list(each_at):
-                raise InvalidFidelity(f"each_at={show(each_at)} is not a list of fidelities")
-            there = [self._read(one) for one in each_at]
-            if len(there) != n_configs:
-                raise InvalidFidelity(f"each_at: {len(there)} fidelities for {n_configs} configs")
-            return self._ask(columns, there, seed=seeds, metrics=metrics)
-        if not is_list(at):
-            return self._ask(columns, [self._read(at)] * n_configs, seed=seeds, metrics=metrics)
-        there = [self._read(one) for one in at]
-        spread = {name: np.repeat(values, len(there)) for name, values in columns.items()}
-        repeated = np.repeat(seeds, len(there)) if isinstance(seeds, np.ndarray) else seeds
-        try:
-            answers = self._ask(spread, there * n_configs, seed=repeated, metrics=metrics)
-        except NotRecorded as err:
-            raise err.per_config(len(there)) from None
-        return {name: values.reshape(n_configs, len(there)) for name, values in answers.items()}
 
     def trajectory(
         self,
@@ -217,72 +201,75 @@ class View:
 
         A training passes through its epochs whether they are fidelities or not, so any view has trajectories.
         """
+        if self._is_unchecked:
+            self._check()
         given = _mapping(to)
         last = read_epoch(given.pop("epoch"), self.max_epoch, name="to") if "epoch" in given else self.max_epoch
         whole = self._whole(config, self._read(given))
         return self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)
-
-    def objectives(
-        self,
-        configs: Configs,
-        *,
-        at: At | None = None,
-        metrics: Sequence[str] = ("valid_acc",),
-    ) -> npt.NDArray[np.float64]:
-        """Return metrics as objectives, (n_configs, n_metrics), all minimised; see `jahs.read_objectives`."""
-        # Not those of `self.metrics` alone: a benchmark may answer more than it does unasked, and refuses the rest.
-        objectives = read_objectives(metrics)
-        names = [objective.metric.name for objective in objectives]
-        return objective_matrix(self.query_many(configs, at=at, metrics=names), objectives)
 
     @property
     def _own(self) -> str:
         return f"the fidelities of this view are {', '.join(self.fidelities)}"
 
     def _whole(self, config: Mapping[str, object], there: Mapping[str, float]) -> Config:
-        """All 14 keys of a config at a fidelity."""
-        whole = self.space.validate({**self._fixed, **config} if isinstance(config, Mapping) else config)
+        """Return all 14 keys of a config at a fidelity."""
+        whole = self.space.validate(self._completed(config))
         return cast("Config", {**whole, **_sizes(there)})
 
-    def _ask(
+    def _completed(self, config: Mapping[str, object]) -> Mapping[str, object]:
+        """Return a config with the keys that the view fixes, where it lacks them; what is none is returned as it is."""
+        given = as_mapping(config)
+        return {**self._fixed, **given} if isinstance(given, Mapping) else config
+
+    def _answer(
         self,
-        columns: Columns,
-        there: Sequence[Mapping[str, float]],
+        found: npt.NDArray[np.float64],
+        there: npt.NDArray[np.float64],
         *,
-        seed: int | npt.NDArray[np.integer] | None,
+        seed: Seeds,
         metrics: Sequence[str] | None,
     ) -> dict[str, npt.NDArray[np.float64]]:
-        """Query each config at its fidelity."""
-        epochs = np.array([one["epoch"] for one in there], dtype=np.int64)
-        sizes = {
-            name: np.array([one[name] for one in there], dtype=COLUMN_DTYPES[name])
-            for name in SIZES
-            if name in self.fidelities
-        }
-        return self.bench.query_many({**columns, **sizes}, each_at=epochs, seed=seed, metrics=metrics)
+        if self._is_unchecked:
+            self._check(stacklevel=4)
+        found = found.copy()
+        found[:, [CONFIG_KEYS.index(name) for name in self._fidelity_names[1:]]] = there[:, 1:]
+        return self.bench.query_many(
+            columns_of_codes(found), each_at=there[:, 0].astype(np.int64), seed=seed, metrics=metrics
+        )
 
-    def _columns(self, configs: Configs) -> Columns:
-        """Every config as columns, with the keys that the view fixes, none of them contradicted."""
+    def _read_configs(self, configs: Configs) -> npt.NDArray[np.float64]:
+        """Return every config as codes, with the keys that the view fixes, none of them contradicted."""
         fixed = self._fixed
+        configs = as_columns(configs)
         if isinstance(configs, Mapping):
             first: Any = next(iter(configs.values()), ())  # Any: whatever a user takes for a column
             # Of no dimensions: one config, which is refused. A list is long, whatever it holds.
             shape = (len(first),) if isinstance(first, list | tuple) else np.shape(first)[:1]
-            rest = {name: np.full(shape, value, COLUMN_DTYPES[name]) for name, value in fixed.items()}
-            columns = validate_columns({**rest, **configs})
+            found = codes({**{name: np.full(shape, value) for name, value in fixed.items()}, **configs})
         else:
             check_many(configs)
-            clean = validate_many([{**fixed, **one} if isinstance(one, Mapping) else one for one in configs])
-            columns = {name: np.array([one[name] for one in clean], COLUMN_DTYPES[name]) for name in CONFIG_KEYS}
-        faults = RowFaults(len(columns["N"]))
+            found = codes([self._completed(one) for one in configs])
+        faults = RowFaults(len(found))
         for name, value in fixed.items():
-            is_other = columns[name] != np.array(value, COLUMN_DTYPES[name])
-            faults.note(is_other, partial(_contradiction, name, columns[name], value))
+            column = columns_of_codes(found)[name]
+            faults.note(column != np.array(value, column.dtype), partial(_contradiction, name, column, value))
         faults.raise_if_any()
-        return columns
+        return found
+
+    def _read_fidelities(
+        self,
+        at: Sequence[object] | npt.NDArray[np.integer],
+        *,
+        name: str,  # noqa: ARG002  # a fault names the fidelity
+    ) -> npt.NDArray[np.float64]:
+        there = [self._read(one) for one in at]
+        return np.array([[one[name] for name in self._fidelity_names] for one in there]).reshape(
+            len(there), len(self._fidelity_names)
+        )
 
     def _read(self, at: object, read: _ReadEpoch = read_epoch) -> dict[str, float]:
-        """A whole fidelity of this view; `read` reads the epoch."""
+        """Return a whole fidelity of this view; `read` reads the epoch."""
         there: dict[str, float] = {"epoch": self.max_epoch, **self.full}
         faults = []
         for name, value in _mapping(at).items():
@@ -296,7 +283,7 @@ class View:
             elif name not in SIZES:
                 fault = f"{show(name)} is not a fidelity; {self._own}"
             elif name in self.space.searched:
-                fault = f"{name}={show(value)}: {name} is searched in this view and stands in the config; {self._own}"
+                fault = f"{name}={show(value)}: {name} is searched in this view and belongs in the config; {self._own}"
             else:
                 size, fault = read_size(name, value)
                 if fault is None and name in self.fidelities:
@@ -310,8 +297,20 @@ class View:
         return there
 
 
+def _reference_of(bench: Queryable) -> Config:
+    if (found := getattr(bench, "reference_config", None)) is None:
+        raise MissingData(
+            f"{bench!r} has no reference_config; give fixed='default', or values for every key that is not searched"
+        )
+    return cast("Config", found)
+
+
+def _assignments(values: Mapping[str, Value]) -> list[str]:
+    return [f"{name}={value}" for name, value in values.items()]
+
+
 def _mapping(at: object) -> dict[str, object]:
-    """A fidelity in any form as a mapping; what is not said is missing."""
+    """Return a fidelity in any form as a mapping of what is given."""
     if isinstance(at, Mapping):
         return dict(at)
     return {} if at is None else {"epoch": at}

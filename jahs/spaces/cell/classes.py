@@ -25,22 +25,22 @@ TABLE: Final = Path(__file__).with_name("classes.npz")
 
 
 def canonical_keys(ops: ArrayLike) -> NDArray[np.int64]:
-    """Number of each row's class, (n,), for `ops` of shape (n, 6): equal numbers, equal functions.
+    """Return the number of each row's class, (n,), for `ops` of shape (n, 6): equal numbers, equal functions.
 
     Raises:
-        InvalidArgument: `ops` is no integer array of shape (n, 6) with values 0 to 4.
+        InvalidArgument: `ops` is not an integer array of shape (n, 6) with values 0 to 4.
     """
     numbers = cell_numbers(ops)
     return _classes()[0][numbers]
 
 
 def representatives() -> NDArray[np.int64]:
-    """The smallest cell of each class in the order of Op1 .. Op6, (n_classes, 6); row i is of class i."""
+    """Return the smallest cell of each class in the order of Op1 .. Op6, (n_classes, 6); row i is of class i."""
     return all_ops()[_classes()[1]]
 
 
 def canonical_cell(cell: Cell) -> Cell:
-    """The cell that represents all cells that compute what this one computes.
+    """Return the cell that represents all cells that compute what this one computes.
 
     Example:
         >>> canonical_cell(Cell((2, 1, 1, 1, 1, 2)))  # Op1 leads nowhere; Op6 is a convolution of nothing

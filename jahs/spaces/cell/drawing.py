@@ -54,7 +54,7 @@ text{font:14px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;fil
 
 
 def draw_text(ops: Sequence[int]) -> str:
-    """The cell in characters: nodes on the first line, the longer edges below, each into its target from below."""
+    """Draw the cell in characters: nodes on the first line, the longer edges below, each into its target from below."""
     dead = dead_edges(ops)
     canvas = [[" "] * (_COLUMNS[4] + 2) for _ in range(max(_ROWS.values()) + 1)]
     for edge in range(len(EDGES)):
@@ -101,7 +101,7 @@ def _draw_corners(canvas: list[list[str]], edge: int, *, is_dead: bool) -> None:
 
 
 def draw_svg(ops: Sequence[int]) -> str:
-    """The cell as a self-contained SVG document with light and dark colours of its own."""
+    """Draw the cell as a self-contained SVG document with its own light and dark colours."""
     dead = dead_edges(ops)
     title = ", ".join(f"Op{edge + 1} {_LABELS[op]}" for edge, op in enumerate(ops))
     size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'

@@ -7,7 +7,6 @@ first use.
 
 from __future__ import annotations
 
-import operator
 import random
 import re
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from jahs.errors import InvalidArgument
 from jahs.spaces.cell.operations import EDGES, N_CELLS, OPERATIONS, cell_numbers
 from jahs.spaces.masks import refuse_masked
-from jahs.spaces.parameters import show
+from jahs.spaces.parameters import as_index, show
 
 __all__ = ["STRING_ORDER", "index_of_number", "nb201_indices", "ops_at", "ops_from_string", "string_from_ops"]
 
@@ -33,7 +32,7 @@ _EXAMPLE: Final = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|avg_pool_3x3~0|nor_
 
 
 def string_from_ops(ops: Sequence[int]) -> str:
-    """The architecture string of six codes in JAHS order."""
+    """Return the architecture string of six codes in JAHS order."""
     groups = dict.fromkeys(_TARGETS, "|")
     for edge in STRING_ORDER:
         source, target = EDGES[edge]
@@ -42,7 +41,7 @@ def string_from_ops(ops: Sequence[int]) -> str:
 
 
 def ops_from_string(text: str) -> tuple[int, ...]:
-    """Six codes in JAHS order from an architecture string.
+    """Read six codes in JAHS order from an architecture string.
 
     Raises:
         InvalidArgument: with a line for each group, operation or source that is wrong.
@@ -70,7 +69,7 @@ def ops_from_string(text: str) -> tuple[int, ...]:
 
 
 def _operation(part: str, edge: int, faults: list[str]) -> int:
-    """The code in `part`, such as `none~0`; adds to `faults` what is wrong with it."""
+    """Return the code in `part`, such as `none~0`; add to `faults` what is wrong with it."""
     source, target = EDGES[edge]
     name, tilde, given = part.partition("~")
     where = f"edge {part!r} into node {target}"
@@ -90,20 +89,20 @@ def _advice() -> str:
 
 
 def nb201_indices(ops: ArrayLike) -> NDArray[np.int64]:
-    """Number in the published list of each row of `ops`, (n, 6).
+    """Return the number in the published list of each row of `ops`, (n, 6).
 
     Raises:
-        InvalidArgument: `ops` is no integer array of shape (n, 6) with values 0 to 4.
+        InvalidArgument: `ops` is not an integer array of shape (n, 6) with values 0 to 4.
     """
     indices: NDArray[np.int64] = _published()[1][cell_numbers(ops)]
     return indices
 
 
 def ops_at(indices: ArrayLike) -> NDArray[np.int64]:
-    """Operations, (n, 6), of the cells at these numbers of the published list, (n,).
+    """Return the operations, (n, 6), of the cells at these numbers of the published list, (n,).
 
     Raises:
-        InvalidArgument: `indices` is no integer array of shape (n,) with values 0 to 15624.
+        InvalidArgument: `indices` is not an integer array of shape (n,) with values 0 to 15624.
     """
     refuse_masked("indices", indices)
     array = np.asarray(indices)
@@ -122,18 +121,14 @@ def ops_at(indices: ArrayLike) -> NDArray[np.int64]:
 
 
 def index_of_number(index: object) -> int:
-    """`index` as a built-in integer that the published list has.
+    """Return `index` as a built-in integer that the published list has.
 
     Raises:
         InvalidArgument: it is not an integer, or outside the list.
     """
     allowed = f"allowed are the integers 0 to {N_CELLS - 1}"
-    try:
-        if isinstance(index, (bool, np.bool_)):
-            raise TypeError
-        number = operator.index(index)  # type: ignore[arg-type]  # anything may be given: TypeError is the answer
-    except TypeError:
-        raise InvalidArgument(f"NAS-Bench-201 index {show(index)} is a {type(index).__name__}; {allowed}") from None
+    if (number := as_index(index)) is None:
+        raise InvalidArgument(f"NAS-Bench-201 index {show(index)} is a {type(index).__name__}; {allowed}")
     if not 0 <= number < N_CELLS:
         raise InvalidArgument(f"NAS-Bench-201 index {show(number)} is out of range; {allowed}")
     return number
@@ -141,7 +136,7 @@ def index_of_number(index: object) -> int:
 
 @cache
 def _published() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Operations in the list's order, (15625, 6), and the place in the list of each cell number, (15625,)."""
+    """Return the operations in the list's order, (15625, 6), and each cell number's position in the list, (15625,)."""
     places = list(range(N_CELLS))
     random.Random(88).shuffle(places)  # noqa: S311  # not for secrets: it is what the published list was made with
     base = len(_PRODUCT_ORDER)

@@ -47,12 +47,12 @@ _NAMES: Final = {CONV3X3: "conv3x3", CONV1X1: "conv1x1"}
 
 # A term is (base, how often it is pooled); a base is the input, a constant, a map, or the edge of a convolution.
 _Term = tuple[str | int, int]
-_Value = Mapping[_Term, int]  # how often each term stands in the sum
+_Value = Mapping[_Term, int]  # how often each term is in the sum
 _Convolutions = dict[int, tuple[str, _Value]]  # edge: kind and input
 
 
 def nb201_key(cell: Cell) -> str:
-    """The string by which NAS-Bench-201 counts unique cells.
+    """Return the string by which NAS-Bench-201 counts unique cells.
 
     Example:
         >>> from jahs.spaces.cell import Cell
@@ -76,7 +76,7 @@ def nb201_key(cell: Cell) -> str:
 
 
 def canonical(cell: Cell) -> str:
-    """What the network computes from the cell's input x, as text; equal text, equal function (see the module).
+    """Return what the network computes from the cell's input x; equal text, equal function (see the module).
 
     Example:
         >>> from jahs.spaces.cell import Cell
@@ -93,7 +93,7 @@ def canonical(cell: Cell) -> str:
 
 
 def _apply(op: int, value: _Value, edge: int, convolutions: _Convolutions) -> _Value:
-    """The value at the end of an edge; a convolution that depends on the image is added to `convolutions`."""
+    """Return the value at the end of an edge; add a convolution that depends on the image to `convolutions`."""
     if op == ZERO:
         return {}
     if op == IDENTITY:
@@ -127,7 +127,7 @@ def _reachable(value: _Value, convolutions: _Convolutions) -> set[int]:
 
 
 def _texts(output: _Value, convolutions: _Convolutions) -> Iterator[str]:
-    """The text under every naming of the convolutions that could matter.
+    """Yield the text under every naming of the convolutions that could matter.
 
     Names follow the structure of what each convolution computes; convolutions of the same structure, which only
     sharing tells apart, try each other's names.
@@ -151,7 +151,7 @@ def _texts(output: _Value, convolutions: _Convolutions) -> Iterator[str]:
 
 
 def _text(value: _Value, name: Callable[[int], str]) -> str:
-    """The sum as text, in an order that depends on nothing but the names."""
+    """Write the sum as text, in an order that depends on the names alone."""
     terms = []
     for (base, n_pools), count in value.items():
         term = name(base) if isinstance(base, int) else base

@@ -7,7 +7,6 @@ its place among all 15,625 in lexicographic order, which is what tables over all
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from jahs.errors import InvalidArgument
 from jahs.schema import OPS
 from jahs.spaces.masks import refuse_masked
-from jahs.spaces.parameters import show
+from jahs.spaces.parameters import as_index, show
 
 __all__ = [
     "CONV1X1",
@@ -56,12 +55,7 @@ def operation_faults(values: Sequence[object]) -> tuple[list[int], list[str]]:
     """Six values as built-in codes, and one line per value that is not a code, beginning with its key."""
     codes, faults = [], []
     for key, value in zip(OPS, values, strict=True):
-        try:
-            if isinstance(value, (bool, np.bool_)):
-                raise TypeError
-            code = operator.index(value)  # type: ignore[arg-type]  # anything may be given: TypeError is the answer
-        except TypeError:
-            code = -1
+        code = -1 if (number := as_index(value)) is None else number
         codes.append(code)
         if not 0 <= code < len(OPERATIONS):
             allowed = ", ".join(f"{code} ({name})" for code, name in enumerate(OPERATIONS))
@@ -87,7 +81,7 @@ def checked_ops(ops: ArrayLike) -> NDArray[np.int64]:
     """`ops` as an int64 array of shape (n, 6).
 
     Raises:
-        InvalidArgument: it has another shape, is not of integers, or holds values that are no operation.
+        InvalidArgument: it has another shape, is not of integers, or holds values that are not operations.
     """
     refuse_masked("ops", ops)
     array = np.asarray(ops)
@@ -104,7 +98,7 @@ def checked_ops(ops: ArrayLike) -> NDArray[np.int64]:
             for row, column in wrong[:_MAX_FAULTS]
         ]
         if len(wrong) > _MAX_FAULTS:
-            faults.append(f"and {len(wrong) - _MAX_FAULTS} more values that are no operation")
+            faults.append(f"and {len(wrong) - _MAX_FAULTS} more values that are not operations")
     if faults:
         raise InvalidArgument("\n".join(faults))
     return array.astype(np.int64, copy=False)

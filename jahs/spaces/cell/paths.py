@@ -55,7 +55,7 @@ class Path:
 
 
 def paths(cell: Cell) -> tuple[Path, ...]:
-    """The four paths, in the order of `PATHS`."""
+    """Return the four paths, in the order of `PATHS`."""
     found = []
     for nodes, edges in zip(PATHS, _PATH_EDGES, strict=True):
         ops = [cell.ops[edge] for edge in edges]
@@ -94,7 +94,7 @@ def path_features(ops: ArrayLike) -> NDArray[np.int8]:
 
 @cache
 def _features() -> NDArray[np.int8]:
-    """The features of every cell, (15625, 22)."""
+    """Return the features of every cell, (15625, 22)."""
     ops = all_ops()
     columns = []
     depth = np.zeros(len(ops), dtype=np.int64)

@@ -29,7 +29,7 @@ class Cell:
         True
 
     Raises:
-        InvalidArgument: with a line for each code that is no integer from 0 to 4.
+        InvalidArgument: with a line for each code that is not an integer from 0 to 4.
     """
 
     ops: tuple[int, ...]
@@ -47,7 +47,7 @@ class Cell:
 
     @classmethod
     def from_config(cls, config: Mapping[str, object]) -> Cell:
-        """The cell of a config; keys other than Op1 .. Op6 are not looked at.
+        """Read the cell of a config; keys other than Op1 .. Op6 are ignored.
 
         Raises:
             InvalidConfig: with a line for each operation that is missing or wrong.
@@ -61,7 +61,7 @@ class Cell:
 
     @classmethod
     def from_nb201_string(cls, text: str) -> Cell:
-        """The cell of an architecture string.
+        """Read the cell of an architecture string.
 
         Raises:
             InvalidArgument: with a line for each group, operation or source that is wrong.
@@ -70,7 +70,7 @@ class Cell:
 
     @classmethod
     def from_nb201_index(cls, index: int) -> Cell:
-        """The cell with this number in NAS-Bench-201's published list.
+        """Return the cell with this number in NAS-Bench-201's published list.
 
         Raises:
             InvalidArgument: not an integer from 0 to 15624.
@@ -78,7 +78,7 @@ class Cell:
         return cls(tuple(ops_at([index_of_number(index)])[0].tolist()))
 
     def to_config(self) -> dict[str, int]:
-        """The operations under their keys, Op1 .. Op6."""
+        """Return the operations by key, Op1 .. Op6."""
         return dict(zip(OPS, self.ops, strict=True))
 
     @property
@@ -112,9 +112,9 @@ class Cell:
         return sum(op not in (CONV3X3, CONV1X1) for op in self.ops)
 
     def draw(self) -> str:
-        """A drawing in characters, for a terminal."""
+        """Draw in characters, for a terminal."""
         return draw_text(self.ops)
 
     def svg(self) -> str:
-        """A drawing as a self-contained SVG document, readable on light and dark pages."""
+        """Draw as a self-contained SVG document, readable on light and dark pages."""
         return draw_svg(self.ops)

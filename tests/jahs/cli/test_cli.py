@@ -114,7 +114,13 @@ def test_every_fault_of_the_fixed_values_is_told_at_once(capsys: pytest.CaptureF
 
 @pytest.mark.parametrize(
     ("argv", "kept"),
-    [(["download", "jahs-bench-201"], "; the same command keeps what is finished and does the rest"), (["info"], "")],
+    [
+        (
+            ["download", "jahs-bench-201", "--what", "surrogates"],
+            "; the same command keeps what is finished and does the rest",
+        ),
+        (["info"], ""),
+    ],
     ids=["download", "info"],
 )
 @pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "file"])
@@ -128,7 +134,7 @@ def test_a_command_that_is_stopped_says_so_in_one_line(
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("jahs.published.fetching.download_archives", stop)
+    monkeypatch.setattr("jahs.cli.published.download_archives", stop)
     monkeypatch.setattr("jahs.cli.look.releases", stop)
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
     assert main(argv) == 130

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jahs.cli import main
+from jahs.cli.plots import differences
 
 
 @pytest.mark.parametrize("what", ["curves", "front"])
@@ -20,6 +21,14 @@ def test_a_picture_is_written_and_its_path_printed(run, tmp_path: Path, what: st
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_a_legend_names_what_differs_between_configs() -> None:
+    same = {"LearningRate": 0.1, "N": 1, "W": 4}
+    assert differences([same, {**same, "N": 3}]) == ["N=1", "N=3"]
+    named = differences([same, {**same, "N": 3}, {**same, "W": 8}])
+    assert named == ["N=1, W=4", "N=3, W=4", "N=1, W=8"]
+    assert differences([same]) == ["config 0"]
+
+
 def test_machines_get_the_path_too(run_json, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     out = str(tmp_path / "a.png")
@@ -29,9 +38,9 @@ def test_machines_get_the_path_too(run_json, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["front", "--metrics", "valid_acc"], "a front is drawn of two metrics"),
+        (["front", "--metrics", "valid_acc"], "a front needs exactly two metrics"),
         (["front", "--metrics", "latency,runtime"], "latency, runtime have no reference point; there is one for valid"),
-        (["curves", "--metrics", "valid_acc,runtime"], "curves are of one metric"),
+        (["curves", "--metrics", "valid_acc,runtime"], "curves show exactly one metric"),
         (["curves", "--metrics", "speed"], "'speed' does not exist"),
         (["curves", "N=4"], "N=4 is not one of"),
     ],

@@ -85,19 +85,20 @@ def test_a_person_sees_the_scores_and_what_was_required(run) -> None:
     shown = run("quality").splitlines()
     assert shown[0] == "Fashion-MNIST (16 px): 300 configs, 1,360 runs, 16,320 rows"
     rows = [line.split() for line in shown]
-    assert ["valid_acc", "60", "0.9123", "0.8", "1.25", "%", "0.7", "-"] in rows
-    assert ["latency", "-", "-", "-", "-", "s", "-", "-"] in rows
-    assert "  valid_acc tau (last epoch): 0.760 of a ceiling of 0.800 = 0.950, 0.92 is required: met" in shown
-    assert "  valid_acc r2 (all): 0.900 (its ceiling is 0.930), 0.95 is required: not met" in shown
-    assert "  latency r2 (all): nothing to judge by, 0.9 is required: open, not due yet" in shown
+    assert ["valid_acc", "60", "0.9123", "0.8", "1.25", "-", "%", "0.7", "-"] in rows
+    assert ["latency", "-", "-", "-", "-", "-", "s", "-", "-"] in rows
+    assert "  valid_acc tau / noise ceiling (last epoch): 0.760 / 0.800 = 0.950, required 0.92: reached" in shown
+    missed = "  valid_acc R2 (all): 0.900, required 0.95: not reached; the noise ceiling is lower, too"
+    assert missed in shown
+    assert "  latency R2 (all): too few data, required 0.9: open, not due yet" in shown
 
 
 def test_a_person_is_told_over_which_rows_a_score_is(run) -> None:
     shown = run("quality")
-    head = ["metric", "test rows", "R2", "tau", "mean error", "unit", "tau at the end", "of two seeds"]
+    epochs = ["R2, all epochs", "tau, all epochs", "MAE, all epochs", "MAE, last epoch", "unit", "tau, last epoch"]
+    head = ["metric", "test rows", *epochs, "noise ceiling"]
     assert head in [re.split("  +", line.strip()) for line in shown.splitlines()]
     assert "A test row is one epoch of a test config" in shown
-    assert "R2, tau and the mean error are\n  over all test rows. The last two are over the last epoch" in shown
 
 
 def test_machines_get_everything_that_was_measured(run_json) -> None:

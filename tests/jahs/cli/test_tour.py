@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+
 from jahs.cli import main
-from jahs.cli.demo import successive_halving
+from jahs.cli.demo import demo, successive_halving
+from jahs.queries.benchmark import Benchmark
 
 
 def test_the_tour_ends_with_a_search_and_writes_one_picture(run, bench, tmp_path: Path) -> None:
     shown = run("demo", "--seed", "2", "--out", str(tmp_path))
     (picture,) = tmp_path.iterdir()
-    assert shown.splitlines()[-1] == f"A picture of it: {picture}"
+    assert f"A picture of it: {picture}" in shown.splitlines()
+    assert sum(line.startswith("  jahs ") for line in shown.split("Try next:")[1].splitlines()) == 3
     halving = successive_halving(bench, bench.space.sample(27, seed=2))
     for rung in halving.rungs:
         (row,) = [
@@ -21,9 +25,27 @@ def test_the_tour_ends_with_a_search_and_writes_one_picture(run, bench, tmp_path
         assert float(row[2]) == round(rung.valid_acc[0], 2)
 
 
+def test_a_recorded_config_is_shown_with_what_its_training_reached(run_json, release: Path, tmp_path: Path) -> None:
+    facts = run_json("demo", "--out", str(tmp_path))
+    table = Benchmark("fashion_mnist_mini", "table", release=release)
+    assert facts["config"] == table.sample(seed=25)
+    assert facts["trained_valid_acc"] == table.query(facts["config"]).valid_acc
+
+
+def test_the_embedded_release_says_what_was_trained_and_its_search_beats_full_trainings_on_average() -> None:
+    bench = Benchmark("fashion_mnist_mini", engine="numpy")
+    shown = demo(seed=25, task_name=bench.task.name, bench=bench, table=Benchmark("fashion_mnist_mini", "table"))
+    low, high = shown.interval or (0.0, 0.0)
+    assert shown.trained is not None
+    assert low < shown.trained < high
+    gains = shown.gains
+    assert len(gains) == 20
+    assert np.mean(gains) > 2 * np.std(gains, ddof=1) / np.sqrt(len(gains))
+
+
 def test_machines_get_the_same_search(run_json, bench, tmp_path: Path) -> None:
     facts = run_json("demo", "--out", str(tmp_path))
-    halving = successive_halving(bench, bench.space.sample(27, seed=0))
+    halving = successive_halving(bench, bench.space.sample(27, seed=25))
     assert [rung["valid_acc"] for rung in facts["rungs"]] == [list(rung.valid_acc) for rung in halving.rungs]
     assert facts["best"] == halving.configs[halving.rungs[-1].configs[0]]
     assert Path(facts["picture"]).is_file()
@@ -40,10 +62,10 @@ def test_a_folder_that_is_not_there_is_a_mistake(run) -> None:
 
 
 def test_a_picture_that_cannot_be_written_is_told_without_a_traceback(run, tmp_path: Path) -> None:
-    (tmp_path / "jahs-demo-fashion_mnist_mini-seed-0.svg").mkdir()
+    (tmp_path / "jahs-demo-fashion_mnist_mini-seed-25.svg").mkdir()
     told = run("demo", "--out", str(tmp_path), code=1)
     assert told.startswith("jahs demo: ")
-    assert "jahs-demo-fashion_mnist_mini-seed-0.svg" in told
+    assert "jahs-demo-fashion_mnist_mini-seed-25.svg" in told
 
 
 def test_without_a_release_the_tour_says_so_in_one_line(capsys, monkeypatch) -> None:
@@ -57,7 +79,7 @@ def test_without_a_release_the_tour_says_so_in_one_line(capsys, monkeypatch) -> 
 
 def test_a_release_that_was_named_must_be_there(capsys) -> None:
     assert main(["demo", "--release", "no/such/folder"]) == 2
-    assert "no/such/folder is no release" in capsys.readouterr().err
+    assert "no/such/folder is not a release" in capsys.readouterr().err
 
 
 def test_a_data_folder_that_is_none_is_not_the_same_as_no_release(capsys, monkeypatch) -> None:

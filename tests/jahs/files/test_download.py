@@ -25,7 +25,7 @@ from jahs.errors import CorruptFile, DownloadFailed, InvalidArgument, OutOfSpace
 from jahs.files import download as module
 from jahs.files import transport
 from jahs.files.download import DownloadBar, fetch
-from jahs.published.fetching import ARCHIVES, VERSIONS, add_arguments, download_archives, run
+from jahs.published.fetching import ARCHIVES, VERSIONS, download_archives
 from tests.local_server import LocalServer
 
 CONTENT = random.Random(0).randbytes(300_000)
@@ -575,17 +575,14 @@ def test_an_archive_whose_numbers_make_no_sense_is_no_fault_of_the_connection(ar
 
 
 def test_the_command_says_what_it_did_and_what_comes_next(archives, tmp_path, capsys):
-    import argparse
-
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--json", action="store_true")
-    add_arguments(parser)
-    words = ["jahs-bench-201", "--what", "surrogates", "--dir", str(tmp_path), "--url", archives.url]
-    said = run(parser.parse_args(words)).splitlines()
+    words = ["download", "jahs-bench-201", "--what", "surrogates", "--dir", str(tmp_path), "--url", archives.url]
+    assert main(words) == 0
+    said = capsys.readouterr().out.splitlines()
     path = tmp_path / "assembled_surrogates.tar"
     sha256 = hashlib.sha256(archives.content).hexdigest()
     assert said == [f"{path}: {len(archives.content)} bytes, sha256 {sha256}", f"Next: jahs import {path} --out DIR"]
-    (fact,) = json.loads(run(parser.parse_args([*words, "--json"])))
+    assert main([*words, "--json"]) == 0
+    (fact,) = json.loads(capsys.readouterr().out)
     assert fact == {"is_new": False, "n_bytes": len(archives.content), "path": str(path), "sha256": sha256}
 
 

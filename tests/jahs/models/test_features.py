@@ -26,6 +26,7 @@ from jahs.models.features import (
     joint_columns,
 )
 from jahs.models.features.cells import CELL_FEATURES, NO_PATH, cell_features
+from jahs.models.features.formulas import FORMULAS
 from jahs.schema import COLUMNS
 from jahs.spaces.cell import canonical_keys
 from jahs.tasks.definitions import TASKS
@@ -60,7 +61,7 @@ def test_a_row_has_the_same_bits_alone_and_in_a_batch(name: str) -> None:
     assert F.dtype == np.float32
     assert F.shape == (300, len(FEATURE_SETS[name].columns))
     assert np.isfinite(F).all()
-    assert F.tobytes() == np.array([BUILDERS[name].build_one(row) for row in X]).tobytes()
+    assert F.tobytes() == b"".join(BUILDERS[name].build(row[None]).tobytes() for row in X)
     assert F[7:9].tobytes() == BUILDERS[name].build(X[7:9]).tobytes()
 
 
@@ -146,7 +147,7 @@ def test_columns_may_stand_in_any_order(seed: int, n_columns: int) -> None:
     builder, X = FeatureBuilder(mixed, TASK), encoded(20, seed=seed)
     F = builder.build(X)
     assert F.tobytes() == np.ascontiguousarray(BUILDERS["accuracy"].build(X)[:, order]).tobytes()
-    assert F.tobytes() == np.array([builder.build_one(row) for row in X]).tobytes()
+    assert F.tobytes() == b"".join(builder.build(row[None]).tobytes() for row in X)
 
 
 @every_set
@@ -199,6 +200,12 @@ def test_every_column_of_the_table_of_cells_is_in_a_group_and_every_group_is_kno
     assert sum(len(names) for names in GROUPS.values()) == len({name for names in GROUPS.values() for name in names})
 
 
+def test_every_formula_gives_columns_of_groups_alone() -> None:
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert set(FORMULAS) <= set(grouped)
+    assert not set(FORMULAS) & {name for names in CELL_FEATURES.values() for name in names}
+
+
 def test_a_set_without_a_group_lacks_its_columns_and_no_other() -> None:
     left = FEATURE_SETS["accuracy"].without("rates")
     assert set(FEATURE_SETS["accuracy"].columns) - set(left.columns) == set(GROUPS["rates"])
@@ -231,7 +238,7 @@ def test_an_epoch_outside_of_the_task_is_refused(epoch: float) -> None:
 def test_what_no_config_is_encoded_as_is_refused(key: str, value: float) -> None:
     X = encoded(3)
     X[2, COLUMNS.index(key)] = value
-    with pytest.raises(InvalidArgument, match="1 of 3 rows, the first 2, are no encoded config"):
+    with pytest.raises(InvalidArgument, match="1 of 3 rows are not encoded configs, the first is 2"):
         BUILDERS["latency"].build(X)
     with pytest.raises(InvalidArgument, match="not a float32 matrix of 15 columns"):
         BUILDERS["latency"].build(X.astype(np.float64))

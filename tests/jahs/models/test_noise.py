@@ -242,7 +242,7 @@ def test_what_is_no_seed_is_refused(seed: object) -> None:
 
 
 def test_seeds_are_one_for_each_row() -> None:
-    with pytest.raises(InvalidArgument, match="2 seeds for 240 rows"):
+    with pytest.raises(InvalidArgument, match=r"of shape \(2,\); give an integer, or an array of one for each of 240"):
         MODEL.draw(MEANS, X, IDS, np.array([1, 2]))
 
 

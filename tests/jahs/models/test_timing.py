@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 import jahs
 from jahs.models.features import GROUPS, FeatureBuilder, FeatureSet
-from jahs.models.features.timing import BACKWARD, FORWARD, SHARE_FORWARD, TIME_TERMS
+from jahs.models.features.timing import BACKWARD, FORWARD, SHARE_FORWARD
 from jahs.schema import COLUMNS
 from jahs.tasks.definitions import TASKS
 
 TASK = TASKS["fashion_mnist_mini"]
+TIME_TERMS = GROUPS["time_terms"]
 TIMES = FeatureBuilder(FeatureSet(name="times", columns=GROUPS["time"], is_canonical=False), TASK)
-TERMS = FeatureBuilder(FeatureSet(name="terms", columns=tuple(TIME_TERMS), is_canonical=False), TASK)
+TERMS = FeatureBuilder(FeatureSet(name="terms", columns=TIME_TERMS, is_canonical=False), TASK)
 
 
 def test_times_are_the_sums_of_their_terms() -> None:

@@ -8,17 +8,20 @@ import pytest
 
 import jahs
 from jahs.cli import main
+from jahs.cli.arguments import Commands
+from jahs.cli.published import add_commands
 from jahs.errors import InvalidArgument, MissingData
-from jahs.published.importing import add_arguments, run
+from jahs.queries.completing import add_front
+from jahs.queries.references import build_references
 from tests.jahs.published.test_surrogates import cases
 from tests.published_files import METRICS, tar_bytes, write_surrogates, write_tar
 
 
 def command(*words):
     parser = argparse.ArgumentParser()
-    parser.add_argument("--json", action="store_true")
-    add_arguments(parser)
-    return run(parser.parse_args([str(word) for word in words]))
+    add_commands(Commands(parser))
+    arguments = parser.parse_args(["import", *map(str, words)])
+    return arguments.command(arguments)
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +98,90 @@ def test_a_table_becomes_runs_and_the_odd_is_said(tmp_path):
     assert [line.split()[:2] for line in said[2:]] == [["nan_row", "3"]]
     bench = jahs.Benchmark(TASK.name, kind="table", release=folder)
     assert 0 < bench.query(bench.sample(seed=0), at=200).valid_acc < 100
+
+
+def test_a_front_can_be_searched_for_and_an_import_that_has_one_is_kept(archive, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("jahs.queries.completing._N_CONFIGS", 200)
+    words = ("--task", "cifar10", "--with-front")
+    command(archive, "--out", tmp_path / "one", *words)
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2].startswith("cifar10: front: ")
+    assert said[-2].endswith(" configs asked")
+    assert said[-1] == "cifar10: front: written"
+    bench = jahs.Benchmark("cifar10", release=tmp_path / "one", engine="numpy")
+    front = bench.front(["valid_acc", "latency"])
+    assert len(front.F) > 1
+    assert bench.reference_point(["valid_acc", "latency"]).shape == (2,)
+    assert bench.reference_config is not None
+    assert {key: bench.reference_config[key] for key in ("N", "W", "Resolution")} == {
+        "N": 5,
+        "W": 16,
+        "Resolution": 1.0,
+    }
+    assert bench.view(search="hpo").space.fixed["Op1"] == bench.reference_config["Op1"]
+    before = (tmp_path / "one" / "cifar10" / "manifest.json").read_bytes()
+    command(archive, "--out", tmp_path / "one", *words)
+    assert capsys.readouterr().err.splitlines()[-1] == "cifar10: the front is there already"
+    assert (tmp_path / "one" / "cifar10" / "manifest.json").read_bytes() == before
+    assert main(["verify", str(tmp_path / "one" / "cifar10")]) == 0
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_front_is_the_same_however_many_threads_look_for_it(archive, tmp_path, workers, monkeypatch):
+    monkeypatch.setattr("jahs.queries.completing._PIECE", 7)
+    command(archive, "--out", tmp_path, "--task", "cifar10")
+    folder = tmp_path / "cifar10"
+    expected = build_references(jahs.Benchmark("cifar10", release=folder), n_configs=50, seed=0).to_dict()
+    add_front(folder, n_configs=50, workers=workers)
+    assert json.loads((folder / "references.json").read_text()) == json.loads(json.dumps(expected))
+    assert json.loads((folder / "manifest.json").read_text())["source"] == "imported"
+
+
+def test_a_release_without_costs_or_a_stopped_search_stays_as_it_was(archive, tmp_path, monkeypatch):
+    command(archive, "--out", tmp_path, "--task", "cifar10", "--metric", "valid-acc")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(InvalidArgument, match=r"cifar10: it has no front: .*; leave out --with-front"):
+        command(archive, "--out", tmp_path, "--task", "cifar10", "--metric", "valid-acc", "--with-front")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>404</html>" * 99, b"BZh9" + bytes(99), b"\xfd7zXZ\0 no", "cut"])
+def test_a_broken_archive_is_one_line_and_leaves_nothing(archive, tmp_path, capsys, content):
+    path = tmp_path / "broken.tar"
+    path.write_bytes(archive.read_bytes()[:5000] if content == "cut" else content)
+    assert main(["import", str(path), "--out", str(tmp_path / "out")]) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"jahs import: {path} is ")
+    assert said.endswith("; fetch it again")
+    assert not (tmp_path / "out").exists()
+
+
+def test_pyarrow_is_missed_before_a_table_is_fetched_or_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = tmp_path / "metric_data.tar"
+    path.write_bytes(tar_bytes({"cifar10/raw.pkl.gz": b"no table"}))
+    assert main(["import", str(path), "--out", str(tmp_path / "out")]) == 1
+    url = "http://127.0.0.1:1"  # nobody answers there
+    for more in (["--what", "table"], []):
+        assert main(["download", "jahs-bench-201", "--dir", str(tmp_path), "--url", url, *more]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert all("needs pyarrow: pip install pyarrow" in line for line in lines)
+    assert [found.name for found in tmp_path.iterdir()] == ["metric_data.tar"]
+
+
+@pytest.mark.parametrize(("kind", "what"), [("surrogate", "surrogates"), ("table", "table")])
+def test_a_published_task_without_a_release_comes_with_the_commands_that_get_it(kind, what):
+    with pytest.raises(MissingData) as caught:
+        jahs.Benchmark("cifar10", kind)
+    lines = str(caught.value).splitlines()
+    assert [line.split()[:2] for line in lines[2:4]] == [["jahs", "download"], ["jahs", "import"]]
+    assert f"--what {what} " in lines[2]
+    assert "GB" in lines[4]
+    for line in lines[2:4]:  # the command line itself accepts them
+        parser = argparse.ArgumentParser()
+        add_commands(Commands(parser))
+        parser.parse_args(line.split()[1:])
+    with pytest.raises(MissingData) as caught:
+        jahs.Benchmark("digits")
+    assert "\n" not in str(caught.value)

@@ -251,9 +251,9 @@ def test_files_that_are_missing_are_named(tmp_path):
     with pytest.raises(MissingData, match="does not exist"):
         import_table(path, tmp_path)
     path.write_bytes(tar_bytes({"metric_data/cifar10/train_set.pkl.gz": b""}))
-    with pytest.raises(MissingData, match=r"cifar10 has no raw\.pkl\.gz"):
+    with pytest.raises(MissingData, match=r"holds no raw\.pkl\.gz for cifar10"):
         import_table(path, tmp_path)
-    with pytest.raises(MissingData, match="holds no table of fashion_mnist"):
+    with pytest.raises(MissingData, match=r"holds no raw\.pkl\.gz for fashion_mnist"):
         import_table(path, tmp_path, tasks=["fashion_mnist"])
 
 

@@ -117,7 +117,7 @@ def test_metrics_are_given_by_our_names_or_the_published_ones(bench, config):
     ([3], "metric='3' does not exist"),
     ([None], "metric='None' does not exist"),
     ([[]], "does not exist"),
-    ("valid_acc", r"is not a list of names; for one metric give \[name\]"),
+    ("valid_acc", r"is not a list of names; for one metric give \['valid_acc'\]"),
     (3, "is not a list of names"),
     ([], "metrics is empty"),
 ], ids=repr)  # fmt: skip
@@ -159,7 +159,7 @@ def test_epochs_in_an_array_are_checked_as_well(bench, config):
             bench.query_many([config], each_at=wrong)
     with pytest.raises(InvalidFidelity, match="each_at=5 is not a list"):
         bench.query_many([config], each_at=5)
-    with pytest.raises(InvalidFidelity, match="2 epochs for 1 configs"):
+    with pytest.raises(InvalidFidelity, match="2 fidelities for 1 configs"):
         bench.query_many([config], each_at=[1, 2])
     with pytest.raises(InvalidArgument, match="both given"):
         bench.query_many([config], at=3, each_at=[3])

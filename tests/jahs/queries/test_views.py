@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity
+from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, MissingData
 from jahs.queries.queryable import Queryable
 from jahs.queries.views import FIDELITIES, View
 from jahs.schema import CONFIG_KEYS, OPS
@@ -57,10 +57,41 @@ def test_what_is_neither_fixed_nor_a_fidelity_is_searched() -> None:
     ids=["nas", "hpo", "one-key", "keys", "none"],
 )
 def test_the_rest_is_fixed_at_defaults_but_sizes_are_full(search: object, searched: tuple[str, ...]) -> None:
-    chosen = View(BENCH, search=search)
+    chosen = View(BENCH, search=search, fixed="default")
     assert chosen.space.searched == tuple(sorted(searched, key=CONFIG_KEYS.index))
     rest = {**BENCH.space.default(), "N": 5, "W": 16, "Resolution": 1.0}
     assert chosen.space.fixed == {key: rest[key] for key in CONFIG_KEYS if key not in searched}
+
+
+def test_what_is_not_searched_is_fixed_at_the_reference_and_a_mapping_changes_single_keys() -> None:
+    bench = FakeBench()
+    bench.reference_config = {**bench.space.sample(seed=4), "N": 5, "W": 16, "Resolution": 1.0}
+    reference = {key: bench.reference_config[key] for key in CONFIG_KEYS if key not in GROUPS["hyperparameters"]}
+    assert (
+        View(bench, search="hpo").space.fixed == View(bench, search="hpo", fixed="reference").space.fixed == reference
+    )
+    assert View(bench, search="hpo", fixed={"Op1": 1, "N": 3}).space.fixed == {**reference, "Op1": 1, "N": 3}
+
+
+@pytest.mark.parametrize("fixed", ["reference", {"N": 3}], ids=repr)
+def test_without_a_reference_a_view_that_needs_one_names_the_alternatives(fixed: object) -> None:
+    bench = FakeBench()
+    bench.reference_config = None
+    with pytest.raises(MissingData, match=r"has no reference_config; give fixed='default', or values for every key"):
+        View(bench, search="nas", fixed=fixed)
+    rates = {"Activation": "Mish", "LearningRate": 0.03, "TrivialAugment": True, "WeightDecay": 1e-4}
+    assert View(bench, search="nas", fixed=rates).space.searched == OPS
+    assert View(bench, search="nas", fixed="default").space.searched == OPS
+    assert View(bench, fidelities=FIDELITIES).space.fixed == {"N": 5, "Resolution": 1.0, "W": 16}
+
+
+def test_repr_shows_what_can_be_searched_and_every_value_that_is_fixed() -> None:
+    assert repr(View(BENCH, search="hpo", fidelities=("epoch", "Resolution"))).endswith(
+        ": searches Activation, LearningRate, TrivialAugment, WeightDecay; fidelities epoch, Resolution; "
+        "fixes N=5, Op1=0, Op2=0, Op3=0, Op4=0, Op5=0, Op6=0, W=16>"
+    )
+    assert repr(View(BENCH)).endswith("W, WeightDecay; fidelities epoch; fixes nothing>")
+    assert "Optimizer" not in repr(View(BENCH)) + repr(View(BENCH, search="nas"))
 
 
 def test_a_named_search_leaves_out_what_is_fixed() -> None:
@@ -99,16 +130,29 @@ def test_every_contradiction_is_told_at_once() -> None:
     [
         ({"fidelities": ()}, "fidelities is empty; give one or more of epoch, N, W, Resolution"),
         ({"fidelities": None}, "fidelities: None is not one of"),
-        ({"fixed": {"epoch": 3}, "fidelities": "N"}, "fixed: epoch is no key of a config"),
+        ({"fixed": {"epoch": 3}, "fidelities": "N"}, "fixed: epoch is not a key of a config"),
         ({"fixed": {"epoch": 3}}, "fixed: epoch cannot be both fixed and a fidelity"),
-        ({"fixed": [("N", 5)]}, "fixed=.* is not a mapping"),
+        ({"fixed": [("N", 5)]}, "fixed must be 'reference', 'default' or a mapping of keys to values, got"),
+        ({"fixed": "best"}, "fixed must be 'reference', 'default' or a mapping of keys to values, got 'best'"),
         ({"fixed": {"Op1": 2}, "search": ["Op1"]}, "search: Op1 cannot be both searched and fixed"),
         ({"search": "everything"}, "search: 'everything' is not one of all, nas, hpo"),
         ({"search": 3}, "search: 3 is not one of"),
         ({"search": [["N"]]}, r"search: \['N'\] is not one of"),
         ({"search": [np.array(["N", "W"])]}, "search: array.* is not one of"),
     ],
-    ids=["none", "null", "fixed-epoch", "both", "list", "searched-and-fixed", "unknown", "number", "nested", "array"],
+    ids=[
+        "none",
+        "null",
+        "fixed-epoch",
+        "both",
+        "list",
+        "word",
+        "searched-and-fixed",
+        "unknown",
+        "number",
+        "nested",
+        "array",
+    ],
 )
 def test_a_view_that_makes_no_sense_is_refused(choice: dict, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
@@ -167,15 +211,6 @@ def test_one_config_or_a_number_is_not_many_configs() -> None:
             mf.query_many(one)
     with pytest.raises(InvalidArgument, match="configs=5 is not an iterable of configs"):
         mf.query_many(5)
-
-
-def test_a_data_frame_is_told_how_to_become_columns() -> None:
-    pandas = pytest.importorskip("pandas")
-    mf = view()
-    frame = pandas.DataFrame(mf.space.sample_columns(3, seed=0))
-    with pytest.raises(InvalidArgument, match=r'configs is a DataFrame, not .*; give configs\.to_dict\("list"\)$'):
-        mf.query_many(frame)
-    assert mf.query_many(frame.to_dict("list"))["runtime"].shape == (3,)
 
 
 def test_a_list_is_a_column_whatever_it_holds() -> None:
@@ -268,7 +303,7 @@ def test_a_fidelity_that_a_view_does_not_have_is_refused(at: object, said: str) 
 
 
 def test_a_searched_size_stands_in_the_config_and_not_in_the_fidelity() -> None:
-    with pytest.raises(InvalidFidelity, match="N=3: N is searched in this view and stands in the config"):
+    with pytest.raises(InvalidFidelity, match="N=3: N is searched in this view and belongs in the config"):
         View(BENCH).query(BENCH.sample(seed=0), at={"N": 3})
 
 
@@ -327,10 +362,6 @@ def test_rounding_is_half_to_even_and_only_where_it_is_asked_for() -> None:
     for wrong in (0.4, 12.6, float("nan"), float("inf")):
         with pytest.raises(InvalidFidelity, match="epoch="):
             mf.fidelity(wrong)
-
-
-def test_a_view_tells_what_it_is() -> None:
-    assert "11 keys searched; fidelities epoch, Resolution; fixed N=5, W=16" in repr(view())
 
 
 def test_a_view_survives_pickling() -> None:

@@ -169,6 +169,7 @@ def test_a_wrong_value_is_named_with_what_is_allowed_and_nearest(key, value, fau
         ("weight_decay", "did you mean WeightDecay?"),
         ("Op_3", "did you mean Op3?"),
         ("OP1", "did you mean Op1?"),
+        ("Op7", "did you mean Op6?"),
         ("n", "did you mean N?"),
         ("resolution", "did you mean Resolution?"),
         ("trivial_augment", "did you mean TrivialAugment?"),

@@ -274,14 +274,26 @@ def test_what_lies_under_a_mask_is_not_answered(function):
     ]
 
 
-def test_a_data_frame_is_told_how_to_become_columns():
+def test_a_data_frame_is_columns():
     pandas = pytest.importorskip("pandas")
     columns = SPACE.sample_columns(2, seed=0)
     frame = pandas.DataFrame(columns)
-    with pytest.raises(InvalidArgument, match=r'configs is a DataFrame, not .*; give configs\.to_dict\("list"\)$'):
-        jahs.config_ids(frame)
-    assert (jahs.config_ids(frame.to_dict("list")) == jahs.config_ids(columns)).all()
+    assert (jahs.config_ids(frame) == jahs.config_ids(columns)).all()
+    assert (jahs.config_ids(frame.convert_dtypes()[reversed(CONFIG_KEYS)]) == jahs.config_ids(columns)).all()
+    assert (jahs.encode(frame, 3) == jahs.encode(columns, 3)).all()
     assert (jahs.config_ids(pandas.Series(rows(columns))) == jahs.config_ids(columns)).all()
+
+
+def test_missing_and_extra_columns_of_a_data_frame_are_named_together():
+    frame = pytest.importorskip("pandas").DataFrame(SPACE.sample_columns(2, seed=0))
+    wrong = frame.drop(columns=["Op1", "W"]).assign(lr=0.1, valid_acc=90.0)
+    wrong["N"] = [1.0, float("nan")]
+    with pytest.raises(InvalidConfig) as caught:
+        jahs.config_ids(wrong)
+    assert [fault.split()[0] for fault in caught.value.faults] == ["Op1", "W", "lr", "valid_acc", "N"]
+    twice = frame.join(frame[["N"]], rsuffix="_").rename(columns={"N_": "N"})
+    with pytest.raises(InvalidConfig, match="N has 2 dimensions"):
+        jahs.config_ids(twice)
 
 
 def test_missing_and_unknown_columns_are_named_together():

@@ -13,10 +13,10 @@ from jahs.models.bounds import BoundedTransform
 from jahs.models.cost import n_macs, n_params
 from jahs.queries.views import View
 from jahs.spaces.cell import nb201_indices, ops_at
+from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.masks import masked_fault, refuse_masked
 from jahs.spaces.seeds import read_seed, read_seeds
 from jahs.tasks.definitions import TASKS
-from jahs.tasks.fidelities import read_budget, read_epoch, read_epochs
 from jahs.tasks.objectives import read_objectives
 from jahs.tasks.pareto import hypervolume, is_non_dominated, pareto_front
 from tests.fake_bench import FakeBench

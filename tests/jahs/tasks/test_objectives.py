@@ -63,9 +63,9 @@ def test_only_metrics_that_a_release_has_are_objectives() -> None:
 @pytest.mark.parametrize(
     ("metrics", "said"),
     [
-        ("latency", r"metrics='latency' is not a list of names; for one metric give \('latency',\)"),
-        ([], "metrics is empty; give one or more of: train_acc"),
-        (["n_macs", "FLOPS"], "n_macs is there more than once"),
+        ("latency", r"metrics='latency' is not a list of names; for one metric give \['latency'\]"),
+        ([], "metrics is empty; give one or more of train_acc"),
+        (["n_macs", "FLOPS"], r"\['n_macs', 'FLOPS'\] names a metric more than once"),
         (3, "metrics=3 is not a list"),
     ],
     ids=["text", "empty", "twice", "number"],

@@ -94,7 +94,7 @@ def test_an_attack_that_python_executes_leaves_no_trace_here(name, trace):
         (b"N2.", "opcode DUP"),
         (b"(S'text'\n.", "opcode STRING"),
         (b"\x80\x06N.", "protocol 6"),
-        (b"\xff.", "0xff is no opcode"),
+        (b"\xff.", "0xff is not an opcode"),
     ],
     ids=lambda value: None if isinstance(value, bytes) else value.replace("\\", ""),
 )

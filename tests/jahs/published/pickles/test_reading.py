@@ -101,6 +101,15 @@ def test_a_long_column_of_texts_or_bools_is_coded(protocol, n_before):
     assert np.array_equal(np.array(others.values)[others.codes], bools.astype(bool))
 
 
+def test_a_column_of_millions_is_no_repetition():
+    texts = np.empty(3_000_000, dtype=object)
+    texts[:] = "Mish"
+    texts[::2] = "ReLU"
+    found = read(pickle.dumps(texts, 2))  # two bytes an item
+    assert isinstance(found, CodedArray)
+    assert (len(found.codes), set(found.values)) == (3_000_000, {"Mish", "ReLU"})
+
+
 def test_a_column_that_is_no_whole_number_of_runs_keeps_every_item():
     for n in (1, 63, 64, 65, 66, 127, 999, 1000, 1001, 1065):
         texts = np.array(["a", "b"] * n, dtype=object)

@@ -41,17 +41,17 @@ def take_out_pipeline():
 
 
 def test_a_jahs_outside_of_a_checkout_says_so(tmp_path, no_pipeline):
-    with pytest.raises(MissingDependency, match=r"takes a checkout: .* clone the project"):
+    with pytest.raises(MissingDependency, match=r"requires a checkout.* clone the project"):
         open_live(TASKS["digits"], root=tmp_path)
 
 
 def test_an_installed_jahs_beside_an_installed_pipeline_of_somebody_else_is_no_checkout(checkout, no_pipeline):
     sys.path.append(str(checkout))
     (checkout / "pyproject.toml").unlink()
-    with pytest.raises(MissingDependency, match="takes a checkout"):
+    with pytest.raises(MissingDependency, match="requires a checkout"):
         open_live(TASKS["digits"], root=checkout)
     (checkout / "pyproject.toml").write_text('[project]\nname = "plumbing"\n')
-    with pytest.raises(MissingDependency, match="takes a checkout"):
+    with pytest.raises(MissingDependency, match="requires a checkout"):
         open_live(TASKS["digits"], root=checkout)
 
 

@@ -1,0 +1,332 @@
+"""The landscape of a benchmark: variance decomposition, random-walk autocorrelation, mutants of the best configs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from experiments.analysis.locality import autocorrelation, contexts, mutants, random_walk
+from experiments.analysis.variance import Draws, decomposition, draw, main_effects, total_effects, unions
+from experiments.studies.study import FULL_SIZES
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, bootstrap_interval
+from jahs.errors import InvalidArgument, UnknownName
+from jahs.spaces.columns import Configs, rows
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import PARAMETERS, is_integer
+from jahs.spaces.space import GROUPS, Space
+from jahs.tasks.metrics import Metric
+
+__all__ = [
+    "N_BEST",
+    "N_RANDOM",
+    "SCALES",
+    "TOP",
+    "Answers",
+    "Landscape",
+    "Part",
+    "Scale",
+    "Variance",
+    "measure_landscape",
+    "with_errors_of_fit",
+]
+
+Scale: TypeAlias = Literal["rank", "value", "better half"]
+
+SCALES: Final[tuple[Scale, ...]] = ("rank", "value", "better half")
+"""The decomposed quantity: a config's rank, its value, or its improvement over the median (0 in the worse half)."""
+
+N_RANDOM: Final = 10_000
+"""Random configs that a walk's configs are ranked among, and whose best are mutated."""
+
+N_BEST: Final = 20
+TOP: Final = 0.01
+
+_N_CONTEXTS: Final = 96
+_N_WALKS: Final = 2
+_N_OF_CONTEXT: Final = 400
+_N_STEPS: Final = 48
+_N_LAGS: Final = 24
+_N_MUTANTS: Final = 50
+_DECADES: Final = 0.5
+_MOST_EPOCHS: Final = 12
+_FEWEST: Final = 64
+
+_Z: Final = 1.96  # standard errors on each side of a 95 % interval
+
+_Ask: TypeAlias = Callable[[Configs], Floats]
+"""Maps configs to values at one epoch; more is better."""
+
+
+class Answers(Protocol):
+    """A benchmark, or a surrogate for one of its metrics."""
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """The metrics by name."""
+
+    @property
+    def max_epoch(self) -> int:
+        """The last epoch."""
+
+    def query_many(self, configs: Configs, *, at: int, metrics: Sequence[str]) -> dict[str, Floats]:
+        """Return metrics of many configs at one epoch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part:
+    """A part of the space: sizes are searched, or fixed at the largest or the smallest networks.
+
+    Attributes:
+        name: part of file names.
+        title: label in figures and tables.
+        space: the searched space.
+        groups: the keys that vary, by group.
+    """
+
+    name: str
+    title: str
+    space: Space
+    groups: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Variance:
+    """The variance decomposition of one part of the space.
+
+    Attributes:
+        part: the part.
+        shares: by scale, at the last epoch: main effects of groups and their interactions, which sum to one. The scale
+            "better half" is missing if more than half of the configs are equally good.
+        main, total: main and total effect of each key on the rank at the last epoch.
+        epochs: ascending, including the last one.
+        by_epoch: shares of the variance of ranks at each of these epochs.
+    """
+
+    part: Part
+    shares: Mapping[Scale, Mapping[str, Interval]]
+    main: Mapping[str, Interval]
+    total: Mapping[str, Interval]
+    epochs: tuple[int, ...]
+    by_epoch: Mapping[str, tuple[Interval, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Landscape:
+    """The landscape of one metric.
+
+    Attributes:
+        metric: the metric.
+        n: configs in each of the two samples.
+        seed: seeds all random draws.
+        variances: decompositions of the whole space, of the largest and of the smallest networks.
+        walks: largest networks, by group of keys that change: correlation of ranks 1, 2, ... moves apart.
+        mutants: the same, share of mutants of the best configs that stay among the best 1 % after 1, 2, ... changed
+            keys. Groups without an effect are in neither.
+        top: worst and best value among the best 1 %.
+        share_of_top: share of random configs at least as good as the worst of these: 1 %, or more with ties.
+    """
+
+    metric: Metric
+    n: int
+    seed: int
+    variances: tuple[Variance, ...]
+    walks: Mapping[str, tuple[Interval, ...]]
+    mutants: Mapping[str, tuple[Interval, ...]]
+    top: tuple[float, float]
+    share_of_top: float
+
+
+def measure_landscape(bench: Answers, metric: str, *, n: int, seed: int) -> Landscape:
+    """Measure the landscape of a metric.
+
+    Args:
+        bench: a benchmark that answers every config.
+        metric: one of its metrics.
+        n: configs in each of the two samples, at least 64.
+        seed: seeds all random draws.
+
+    Raises:
+        UnknownName: the benchmark has no such metric.
+        InvalidArgument: `n` or the seed is out of range, or the metric does not vary.
+    """
+    if metric not in bench.metrics:
+        raise UnknownName.of("metric", metric, bench.metrics)
+    faults = []
+    if not is_integer(n) or n < _FEWEST:
+        faults.append(f"n={n!r} must be an integer >= {_FEWEST}")
+    if not is_integer(seed) or seed < 0:
+        faults.append(f"seed={seed!r} must be an integer >= 0")
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+    parts = _parts()
+    ask, largest = _values_at(bench, metric, bench.max_epoch), parts[1]
+    columns = largest.space.sample_columns(N_RANDOM, seed=_child(seed, 2))
+    values = ask(columns)
+    ordered, among_top = np.sort(values), float(np.quantile(values, 1 - TOP))
+    variances = tuple(_variance(bench, metric, part, n=n, seed=seed) for part in parts)
+    deciding = _deciding(variances[1])
+    best = rows({key: column[np.argsort(-values, kind="stable")[:N_BEST]] for key, column in columns.items()})
+    return Landscape(
+        metric=bench.metrics[metric],
+        n=n,
+        seed=seed,
+        variances=variances,
+        walks={title: _walks(ask, ordered, largest, keys, seed) for title, keys in deciding.items()},
+        mutants={
+            title: _mutants(ask, best, largest, keys, among_top=among_top, seed=seed)
+            for title, keys in deciding.items()
+        },
+        top=(abs(among_top), abs(float(values.max()))),
+        share_of_top=float((values >= among_top).mean()),
+    )
+
+
+def with_errors_of_fit(found: Landscape, refitted: Sequence[Landscape]) -> Landscape:
+    """Widen every interval by the jackknife standard error over the configs that the surrogate was fitted to.
+
+    Args:
+        found: the landscape of a surrogate fitted to all configs.
+        refitted: landscapes of surrogates that each leave out one of several parts of equal size.
+    """
+    variances = []
+    for i, variance in enumerate(found.variances):
+        others = [other.variances[i] for other in refitted]
+        changed = {
+            name: _widened(getattr(variance, name), [getattr(other, name) for other in others])
+            for name in ("shares", "main", "total", "by_epoch")
+        }
+        variances.append(replace(variance, **changed))
+    return replace(
+        found,
+        variances=tuple(variances),
+        walks=_widened(found.walks, [other.walks for other in refitted]),
+        mutants=_widened(found.mutants, [other.mutants for other in refitted]),
+    )
+
+
+def _widened(found: Any, refitted: Sequence[Any]) -> Any:  # Any: an interval, or sequences or mappings of such
+    """Return every interval, widened by the jackknife error of the same interval in `refitted`."""
+    if isinstance(found, Interval):
+        return _wider(found, [other.value for other in refitted])
+    if isinstance(found, Mapping):
+        return {
+            name: _widened(own, [other[name] for other in refitted if name in other]) for name, own in found.items()
+        }
+    return tuple(_widened(own, [other[i] for other in refitted]) for i, own in enumerate(found))
+
+
+def _wider(interval: Interval, refitted: Sequence[float]) -> Interval:
+    n = len(refitted)
+    if n < 2:
+        return interval
+    error = _Z * math.sqrt((n - 1) * float(np.var(refitted)))
+    return Interval(
+        value=interval.value,
+        low=interval.value - math.hypot(interval.value - interval.low, error),
+        high=interval.value + math.hypot(interval.high - interval.value, error),
+    )
+
+
+def _parts() -> tuple[Part, Part, Part]:
+    groups = {name: tuple(key for key in keys if len(PARAMETERS[key].choices) != 1) for name, keys in GROUPS.items()}
+    but_sizes = {name: keys for name, keys in groups.items() if name != "fidelities"}
+    smallest = {key: PARAMETERS[key].choices[0] for key in groups["fidelities"]}
+    return (
+        Part(name="whole", title="whole space", space=Space(), groups=groups),
+        Part(name="largest", title="largest networks", space=Space().fix(FULL_SIZES), groups=but_sizes),
+        Part(name="smallest", title="smallest networks", space=Space().fix(smallest), groups=but_sizes),
+    )
+
+
+def _deciding(variance: Variance) -> dict[str, tuple[str, ...]]:
+    """Return the keys that walks and mutants change: all keys, and each group with an effect."""
+    groups = {
+        name: keys for name, keys in variance.part.groups.items() if any(variance.total[key].value > 0 for key in keys)
+    }
+    return {"all keys": tuple(variance.total), **(groups if len(groups) > 1 else {})}
+
+
+def _variance(bench: Answers, metric: str, part: Part, *, n: int, seed: int) -> Variance:
+    one, other = (part.space.sample_columns(n, seed=_child(seed, i)) for i in (0, 1))
+    names, needed = tuple(part.groups), unions(part.groups)
+    keys = {key: (key,) for found in part.groups.values() for key in found}
+    epochs = _some_epochs(bench.max_epoch) if bench.metrics[metric].by_epoch else (bench.max_epoch,)
+    *earlier, last = (
+        draw(_values_at(bench, metric, epoch), one, other, {**needed, **(keys if epoch == bench.max_epoch else {})})
+        for epoch in epochs
+    )
+    scaled = {scale: _on_scale(last, scale) for scale in SCALES}
+    shares = {scale: decomposition(found, names) for scale, found in scaled.items() if np.ptp(found.one)}
+    of_epochs = [*(decomposition(_on_scale(found, "rank"), names) for found in earlier), shares["rank"]]
+    ranks = scaled["rank"]
+    of_keys = Draws(one=ranks.one, other=ranks.other, mixed={key: ranks.mixed[key] for key in keys})
+    return Variance(
+        part=part,
+        shares=shares,
+        main=main_effects(of_keys),
+        total=total_effects(of_keys),
+        epochs=epochs,
+        by_epoch={name: tuple(found[name] for found in of_epochs) for name in of_epochs[0]},
+    )
+
+
+def _walks(ask: _Ask, ordered: Floats, part: Part, keys: Sequence[str], seed: int) -> tuple[Interval, ...]:
+    """Return the autocorrelation over walks in many contexts, relative to the mean of each context."""
+    ranks, means = [], []
+    for i, space in enumerate(contexts(part.space, keys, _N_CONTEXTS, seed=_child(seed, 3))):
+        walks = [random_walk(space, _N_STEPS, seed=_child(seed, 4, i, j)) for j in range(_N_WALKS)]
+        visited = _rank(ask([config for walk in walks for config in walk]), ordered)
+        ranks.append(visited.reshape(_N_WALKS, _N_STEPS + 1))
+        means.append(_rank(ask(space.sample_columns(_N_OF_CONTEXT, seed=_child(seed, 5, i))), ordered).mean())
+    return tuple(autocorrelation(np.array(ranks), np.array(means), n_lags=_N_LAGS))
+
+
+def _mutants(
+    ask: _Ask, best: Sequence[Config], part: Part, keys: Sequence[str], *, among_top: float, seed: int
+) -> tuple[Interval, ...]:
+    found = []
+    for n_keys in range(1, len(keys) + 1):
+        changed: list[Config] = []
+        for i, config in enumerate(best):
+            changed += mutants(
+                part.space, config, n=_N_MUTANTS, n_keys=n_keys, keys=keys, decades=_DECADES,
+                seed=_child(seed, 6, n_keys, i),
+            )  # fmt: skip
+        is_top = (ask(changed) >= among_top).reshape(len(best), _N_MUTANTS)
+        found.append(bootstrap_interval(is_top.mean(axis=1), lambda shares: shares.mean(axis=1)))
+    return tuple(found)
+
+
+def _values_at(bench: Answers, metric: str, epoch: int) -> _Ask:
+    sign = 1.0 if bench.metrics[metric].direction == "max" else -1.0
+    return lambda configs: sign * bench.query_many(configs, at=epoch, metrics=(metric,))[metric]
+
+
+def _on_scale(draws: Draws, scale: Scale) -> Draws:
+    known = np.concatenate([draws.one, draws.other])
+    if scale == "rank":
+        return draws.changed(partial(_rank, ordered=np.sort(known)))
+    if scale == "better half":
+        middle = np.median(known)
+        return draws.changed(lambda values: np.maximum(values - middle, 0.0))
+    return draws
+
+
+def _rank(values: Floats, ordered: Floats) -> Floats:
+    """Return the share of `ordered`, ascending values, that is worse, plus half the share of equal ones."""
+    found: Floats = (np.searchsorted(ordered, values) + np.searchsorted(ordered, values, "right")) / (2 * len(ordered))
+    return found
+
+
+def _some_epochs(last: int) -> tuple[int, ...]:
+    return tuple(np.unique(np.geomspace(1, last, min(last, _MOST_EPOCHS)).round().astype(int)).tolist())
+
+
+def _child(seed: int, *path: int) -> int:
+    return int(np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0])

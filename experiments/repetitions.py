@@ -1,0 +1,93 @@
+"""Run one repetition: an optimiser spends the budget on a view, and its trials are logged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.optimizers import make
+from experiments.studies.study import Arm, Repetition
+from experiments.worlds import open_world, worlds_path
+from jahs.comparison.benches import open_benchmark
+from jahs.comparison.views import open_view
+from jahs.errors import JahsError
+from jahs.files.atomic import write_beside
+from jahs.queries.queryable import Queryable
+from jahs.simulate import Simulation
+
+__all__ = ["Outcome", "RepetitionJob", "run_repetition"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepetitionJob:
+    """Everything a process needs to run one repetition.
+
+    Attributes:
+        repetition, arm: the repetition and the declaration of its arm.
+        out: the study's folder.
+        release: folder of the release; None: found by `jahs`.
+        budget_s: simulated seconds.
+        workers: simulated workers.
+        is_noisy: whether answers contain training noise, drawn with the repetition's seed; otherwise they are means.
+        facts: more entries for the log's header.
+    """
+
+    repetition: Repetition
+    arm: Arm
+    out: Path
+    release: Path | None
+    budget_s: float
+    workers: int
+    is_noisy: bool
+    facts: Mapping[str, Any]  # Any: JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The outcome of a repetition: a line for the log, and the error if it failed."""
+
+    repetition: Repetition
+    line: str
+    fault: str | None = None
+
+
+def run_repetition(job: RepetitionJob) -> Outcome:
+    """Run an unfinished repetition. An error is returned, so that other repetitions still run."""
+    own, started = job.repetition, time.process_time()
+    try:
+        n_trials = _simulate(job)
+    except (JahsError, OSError) as err:  # a full disk may show only at the rename
+        return Outcome(repetition=own, line=f"{own.path} failed", fault=str(err))
+    seconds = time.process_time() - started
+    return Outcome(repetition=own, line=f"{own.arm} seed={own.seed} trials={n_trials} {seconds:.2f}s")
+
+
+def _open(job: RepetitionJob) -> Queryable:
+    """Return the benchmark that answers the job's arm."""
+    own = job.repetition
+    if job.arm.world == "release":
+        return open_benchmark(own.task, job.release)
+    return open_world(worlds_path(job.out, own.task), own.task, job.arm.world)
+
+
+def _simulate(job: RepetitionJob) -> int:
+    """Write a repetition's log; return its number of trials."""
+    arm, own = job.arm, job.repetition
+    view = open_view(_open(job), arm.view, seed=own.seed)
+    optimizer = make(arm.optimizer, view, seed=own.seed, objectives=arm.objectives, **dict(arm.settings))
+    target = job.out / own.path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with write_beside(target) as beside:
+        simulation = Simulation(
+            view,
+            workers=job.workers,
+            budget=job.budget_s,
+            seed=own.seed,
+            evaluation_seed=own.seed if job.is_noisy else None,
+            log=beside,
+            facts={**job.facts, "arm": arm.name},
+        )
+        return sum(1 for _ in simulation.stream(optimizer))

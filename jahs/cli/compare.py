@@ -1,0 +1,103 @@
+"""The commands compare and leaderboard: optimisers under the same terms, and anybody's trial logs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from jahs.cli.arguments import Commands, names, to_json
+from jahs.cli.stdout import write_stdout
+from jahs.cli.tables import format_table
+from jahs.comparison.benches import open_benchmark
+from jahs.comparison.compare import BASELINES, compare
+from jahs.comparison.factories import read_factory
+from jahs.comparison.leaderboard import Board, Refusal, board_facts, board_text, find_logs, leaderboard
+from jahs.comparison.page import HEAD, standing_row
+from jahs.comparison.terms import STUDIES
+from jahs.errors import ProtocolMismatch
+
+__all__ = ["add_commands"]
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module."""
+    added = commands.add(
+        "compare",
+        _compare,
+        "Compare your optimiser with the baselines: run, check, rank and write a page.",
+        "jahs compare mine.py:Climber --study baselines --seeds 20 --out out",
+    )
+    added.add_argument(
+        "entries", nargs="+", metavar="FILE.py:NAME", help="your optimisers; also logs, or their folders"
+    )
+    added.add_argument("--out", type=Path, required=True, help="folder of logs and page, made if it does not exist")
+    added.add_argument("--study", default="baselines", help=f"whose terms: {', '.join(STUDIES)} (default: baselines)")
+    added.add_argument("--task", default="fashion_mnist_mini", help="which task (default: fashion_mnist_mini)")
+    added.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
+    added.add_argument("--against", help=f"baselines, separated by commas (default: {','.join(BASELINES)})")
+    added.add_argument("--workers", type=int, default=2, help="number of processes (default: 2)")
+    added.add_argument("--limit-s", type=float, default=600.0, help="seconds of one run at most (default: 600)")
+    added.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    checked = commands.add(
+        "leaderboard",
+        _leaderboard,
+        "Check trial logs against the release that they name, and compare the valid ones.",
+        "jahs leaderboard out/joint my-optimiser.jsonl",
+    )
+    checked.add_argument("logs", type=Path, nargs="+", help="trial logs, or folders with logs")
+    checked.add_argument(
+        "--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)"
+    )
+    checked.add_argument(
+        "--rerun", metavar="FILE.py:NAME", help="run the optimiser made by NAME again, and compare trial by trial"
+    )
+
+
+def _compare(arguments: argparse.Namespace) -> str:
+    found = compare(
+        *arguments.entries,
+        out=arguments.out,
+        study=arguments.study,
+        task=arguments.task,
+        seeds=arguments.seeds,
+        workers=arguments.workers,
+        limit_s=arguments.limit_s,
+        release=arguments.release,
+        against=names(arguments.against),
+        progress=_show_progress if sys.stderr.isatty() else None,
+    )
+    rows = [standing_row(place, each) for place, each in enumerate(found.standings, 1)]
+    others = [board_text(board) for board in found.boards[1:]]
+    text = "\n\n".join([format_table(HEAD, rows), *others, f"The page: {found.out / 'index.html'}"])
+    return _result(arguments, text, found.boards, found.refused)
+
+
+def _leaderboard(arguments: argparse.Namespace) -> str:
+    boards, refused = leaderboard(
+        find_logs(arguments.logs),
+        opened=lambda task: open_benchmark(task, arguments.release),
+        factory=None if arguments.rerun is None else read_factory(arguments.rerun),
+    )
+    return _result(arguments, "\n\n".join(map(board_text, boards)), boards, refused)
+
+
+def _result(arguments: argparse.Namespace, text: str, boards: Sequence[Board], refused: Sequence[Refusal]) -> str:
+    """Return the result; if some logs were refused, print it and raise.
+
+    Raises:
+        ProtocolMismatch: some logs were refused; names them.
+    """
+    if arguments.json:
+        text = to_json({"boards": [*map(board_facts, boards)], "refused": [*map(asdict, refused)]})
+    if refused:
+        write_stdout(text)
+        raise ProtocolMismatch("\n".join(f"refused {each.path}: {each.fault}" for each in refused))
+    return text
+
+
+def _show_progress(n_done: int, n_all: int) -> None:
+    sys.stderr.write(f"\r{n_done}/{n_all} runs" + ("\n" if n_done == n_all else ""))
+    sys.stderr.flush()

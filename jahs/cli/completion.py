@@ -1,0 +1,55 @@
+"""The command `jahs completion`: completes commands, options and their choices in bash and zsh."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from jahs.cli.arguments import Commands, to_json
+
+__all__ = ["add_commands"]
+
+_ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
+_SCRIPT = """\
+_jahs() {{
+    local words="{commands}" current="${{COMP_WORDS[COMP_CWORD]}}"
+    if [ "$COMP_CWORD" -gt 1 ]; then
+        case "${{COMP_WORDS[1]}} ${{COMP_WORDS[COMP_CWORD-1]}}" in
+{cases}
+        *) words="" ;;
+        esac
+    fi
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
+}}
+complete -o default -F _jahs jahs"""
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module."""
+    added = commands.add(
+        "completion",
+        partial(_completion, commands.parsers),
+        "Print a script that completes commands and options.",
+        'eval "$(jahs completion bash)"',
+    )
+    added.add_argument("shell", choices=["bash", "zsh"], help="which shell")
+
+
+def _completion(parsers: Mapping[str, argparse.ArgumentParser], arguments: argparse.Namespace) -> str:
+    cases = "\n".join(case for name, parser in parsers.items() for case in _cases(name, parser))
+    script = _SCRIPT.format(commands=" ".join(parsers), cases=cases)
+    script = _ZSH + script if arguments.shell == "zsh" else script
+    return to_json({"script": script}) if arguments.json else script
+
+
+def _cases(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield what may follow each option with choices, and then what may follow any other word of a command."""
+    anywhere: list[str] = []
+    for action in parser._actions:  # argparse has no public list of them
+        choices = [str(choice) for choice in action.choices or ()]
+        anywhere += action.option_strings or choices
+        if action.option_strings and choices:
+            flags = "|".join(f'"{name} {flag}"' for flag in action.option_strings)
+            yield f'        {flags}) words="{" ".join(choices)}" ;;'
+    yield f'        "{name} "*) words="{" ".join(anywhere)}" ;;'

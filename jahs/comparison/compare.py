@@ -1,0 +1,267 @@
+"""Compare optimisers with the baselines under the terms of a study: run, check, rank and write a page.
+
+OUT/logs/<task>/<optimiser>/seed-0000.jsonl    one trial log for each run, complete or absent
+OUT/report.md, index.html, curves.svg          the page
+OUT/leaderboard.json                           its numbers
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from jahs.comparison.benches import open_benchmark
+from jahs.comparison.claims import Claim, Terms
+from jahs.comparison.factories import Factory, split_named
+from jahs.comparison.leaderboard import Board, Refusal, board_facts, boards_of, find_logs, read_claims
+from jahs.comparison.page import Page, write_page
+from jahs.comparison.processes import run_all
+from jahs.comparison.runs import Run, check_finished, code_of, run
+from jahs.comparison.standings import REFERENCE, Standing, standings_of
+from jahs.comparison.terms import StudyTerms, open_terms
+from jahs.errors import InvalidArgument, JahsError, OptimizerFailed, ProtocolMismatch, UnknownName
+from jahs.files.atomic import write_beside
+from jahs.optimizers import OPTIMIZERS
+from jahs.spaces.parameters import is_integer, is_number, show
+
+__all__ = ["BASELINES", "Comparison", "compare"]
+
+BASELINES: Final = ("random_search", "hyperband", "asha", "regularized_evolution", "local_search", "nsga2")
+"""Optimisers that a comparison runs by default, those that take the study's objectives; NSGA-II needs several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """The result of a comparison.
+
+    Attributes:
+        out: the folder with the page, index.html.
+        standings: optimisers under the terms of the study, the best first.
+        boards: leaderboards; the first has the terms of the study.
+        refused: logs that are not counted, and why.
+    """
+
+    out: Path
+    standings: tuple[Standing, ...]
+    boards: tuple[Board, ...]
+    refused: tuple[Refusal, ...]
+
+
+def compare(
+    *entries: str | Path | Factory,
+    out: str | Path,
+    study: str = "baselines",
+    task: str = "fashion_mnist_mini",
+    seeds: int = 20,
+    workers: int = 2,
+    limit_s: float = 600.0,
+    release: str | Path | None = None,
+    against: Sequence[str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Run optimisers and baselines under the terms of a study, check every log, and write a page to `out`.
+
+    Finished logs in `out` are not run again, so an interrupted comparison continues where it was.
+
+    Args:
+        *entries: what to compare: "FILE.py:NAME", a factory, an optimiser in one function, or trial logs and folders
+            of them. A factory is called as `factory(view, seed=..., objectives=..., settings=...)` with those arguments
+            that it has. A factory given as an object runs in this process, others in processes of their own.
+        out: the folder, made if it does not exist.
+        study: whose terms; see `jahs.terms`.
+        task: the task.
+        seeds: number of seeds, which are 0, 1, 2 and so on.
+        workers: number of processes.
+        limit_s: seconds of wall time after which a run is ended.
+        release: folder of a release, or of one per task; None: found by `jahs`.
+        against: baselines, of `jahs.optimizers.OPTIMIZERS`; None: the usual ones. Random search is always run.
+        progress: called with the numbers of finished runs and of all runs.
+
+    Raises:
+        InvalidArgument: an argument is invalid, or the code of an optimiser cannot be read.
+        UnknownName: there is no such study, task or baseline.
+        OptimizerFailed: an optimiser raised, proposed an invalid config or exceeded the limit; names the seed. Finished
+            logs are kept.
+        ProtocolMismatch: `out` has logs of other terms or other code, or no given log is valid.
+    """
+    out = Path(out)
+    _check_numbers(seeds=seeds, workers=workers, limit_s=limit_s, out=out)
+    folder = None if release is None else Path(release).resolve()
+    terms = open_terms(study, task, folder)
+    named, objects, paths = _sort_entries(entries)
+    names = _unique([name for name, _ in (*named, *objects)], _baselines(against, terms))
+
+    def runs_of(name: str, optimizer: str, code: str | None) -> list[Run]:
+        own = out / "logs" / task / name
+        facts = {"study": study, "task": task, "budget_s": terms.budget_s, "name": name, "optimizer": optimizer}
+        where = None if folder is None else str(folder)
+        return [
+            Run(**facts, release=where, code=code, seed=seed, log=str(own / f"seed-{seed:04d}.jsonl"))  # type: ignore[arg-type]  # as declared
+            for seed in range(seeds)
+        ]
+
+    in_processes = [each for name, spec in named for each in runs_of(name, spec, code_of(spec))]
+    in_processes += [each for name in names if name in OPTIMIZERS for each in runs_of(name, name, None)]
+    here = [(each, factory) for name, factory in objects for each in runs_of(name, name, _code_of_object(factory))]
+    foreign = _read_foreign(paths, folder)
+    _run(in_processes, here, workers=workers, limit_s=limit_s, progress=progress)
+
+    own_logs = [Path(each.log) for each in (*in_processes, *(of for of, _ in here))]
+    claims, refused = read_claims([*own_logs, *foreign], opened=lambda of: open_benchmark(of, folder, "numpy"))
+    refused += _drop_repeated(claims)
+    boards = boards_of(claims.values())
+    standings = standings_of({path: of for path, of in claims.items() if of.terms == boards[0].terms}, terms)
+    ours = tuple(name for name, _ in (*named, *objects))
+    write_page(out, Page(names=ours, terms=terms, standings=standings, others=boards[1:], refused=refused))
+    with write_beside(out / "leaderboard.json") as beside:
+        facts = {"boards": [board_facts(board) for board in boards], "refused": [asdict(each) for each in refused]}
+        beside.write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    return Comparison(out=out, standings=tuple(standings), boards=tuple(boards), refused=tuple(refused))
+
+
+def _check_numbers(*, seeds: int, workers: int, limit_s: float, out: Path) -> None:
+    counts = {"seeds": seeds, "workers": workers}
+    faults = [
+        f"{name}={show(value)} must be an integer >= 1"
+        for name, value in counts.items()
+        if not (is_integer(value) and value >= 1)
+    ]
+    if not (is_number(limit_s) and limit_s > 0):
+        faults.append(f"limit_s={show(limit_s)} must be a number of seconds > 0")
+    if out.exists() and not out.is_dir():
+        faults.append(f"out={out} must be a folder; choose another one")
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+
+
+def _sort_entries(
+    entries: Sequence[str | Path | Factory],
+) -> tuple[list[tuple[str, str]], list[tuple[str, Factory]], list[Path]]:
+    """Return optimisers in files as (name, FILE.py:NAME), those given as objects, and paths of logs."""
+    named: list[tuple[str, str]] = []
+    objects: list[tuple[str, Factory]] = []
+    paths: list[Path] = []
+    for entry in entries:
+        if isinstance(entry, str) and (".py:" in entry or entry.endswith(".py")):
+            file, name = split_named(entry)
+            named.append((name, f"{file}:{name}"))
+        elif isinstance(entry, str | Path):
+            paths.append(Path(entry))
+        elif callable(entry):
+            objects.append((getattr(entry, "__name__", type(entry).__name__), entry))
+        else:
+            raise InvalidArgument(
+                f"{show(entry)} must be FILE.py:NAME, a factory, a function of the trials so far, or a path of logs; "
+                "give a class rather than an optimiser, because every seed needs a new one"
+            )
+    return named, objects, paths
+
+
+def _baselines(against: Sequence[str] | None, terms: StudyTerms) -> list[str]:
+    has_many = len(terms.rules.objectives) > 1
+    if against is None:
+        usual = [name for name in BASELINES if OPTIMIZERS[name].has_many_objectives or not has_many]
+        return [name for name in usual if has_many or name != "nsga2"]
+    for name in against:
+        if name not in OPTIMIZERS:
+            raise UnknownName.of("against", name, OPTIMIZERS)
+        if has_many and not OPTIMIZERS[name].has_many_objectives:
+            raise InvalidArgument(f"against: {name} takes one objective, but {terms.study} has several")
+    return list(dict.fromkeys((REFERENCE, *against)))
+
+
+def _unique(ours: Sequence[str], baselines: Sequence[str]) -> list[str]:
+    names = [*ours, *baselines]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidArgument(f"several optimisers have the name {', '.join(twice)}; rename yours")
+    return names
+
+
+def _read_foreign(paths: Sequence[Path], release: Path | None) -> list[Path]:
+    """Return the given logs; at least one of each path must be valid."""
+    found: list[Path] = []
+    for path in paths:
+        logs = find_logs([path])
+        claims, refused = read_claims(logs, opened=lambda of: open_benchmark(of, release, "numpy"))
+        if not claims:
+            raise ProtocolMismatch(f"{path} has no valid log; {refused[0].path}: {refused[0].fault}")
+        found += logs
+    return found
+
+
+def _drop_repeated(claims: dict[Path, Claim]) -> list[Refusal]:
+    """Remove logs of an optimiser and a seed that an earlier log has, under the same terms; return them."""
+    first: dict[tuple[Terms, str, str, int], Path] = {}
+    refused = []
+    for path, claim in list(claims.items()):
+        before = first.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)
+        if before != path:
+            del claims[path]
+            refused.append(
+                Refusal(path=str(path), fault=f"{before} has another run of {claim.name}, seed {claim.seed}")
+            )
+    return refused
+
+
+def _run(
+    in_processes: Sequence[Run],
+    here: Sequence[tuple[Run, Factory]],
+    *,
+    workers: int,
+    limit_s: float,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Make the logs that do not exist; first one of each optimiser, so that a fault shows before the baselines run."""
+    waiting = [each for each in in_processes if not check_finished(each)]
+    waiting_here = [(each, factory) for each, factory in here if not check_finished(each)]
+    n_all = len(waiting) + len(waiting_here)
+    show_progress = progress or (lambda _n_done, _n_all: None)
+    for n_done, (own, factory) in enumerate(waiting_here, 1):
+        try:
+            with _alarm(limit_s):
+                run(own, factory)
+        except (JahsError, TimeoutError) as err:
+            raise OptimizerFailed(f"{own.name}, seed {own.seed}: {err}") from err
+        show_progress(n_done, n_all)
+    first = [each for each in waiting if each.code is not None and each.seed == 0]
+    rest = [each for each in waiting if each not in first]
+    in_order = chain.from_iterable(run_all(runs, workers=workers, limit_s=limit_s) for runs in (first, rest) if runs)
+    for n_done, _ in enumerate(in_order, len(waiting_here) + 1):
+        show_progress(n_done, n_all)
+
+
+@contextmanager
+def _alarm(limit_s: float) -> Iterator[None]:
+    """Raise TimeoutError after some seconds, in the main thread of systems that have alarms."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"did not end within {limit_s:g} s; limit_s changes the limit")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _code_of_object(factory: Factory) -> str | None:
+    """Return the sha256 of the source, if there is one."""
+    try:
+        return sha256(inspect.getsource(factory).encode()).hexdigest()
+    except (OSError, TypeError):
+        return None

@@ -1,0 +1,248 @@
+"""Leaderboards of trial logs, ours and other people's.
+
+Every metric of every trial is queried again from the release that the log names, and no trial may take less time than
+its training costs. A log that does not match is refused with the reason. Logs are compared if they have the same terms:
+task, release, searched keys, fidelities, workers, budget, number of trials, mode, continuation, failure rate, thinking
+and noise. The first valid log sets the terms of the season; every other board states how its terms differ. Seeds are 0,
+1, 2 and so on; lines with other seeds, which could have been selected, rank last.
+
+A log does not reveal a search that was done off-line and replayed. A rerun (`replay`) makes the optimiser from its
+code, runs it with the log's terms and seed, and refuses the log if a trial differs.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jahs.comparison.claims import Claim, Terms, claim_of
+from jahs.comparison.factories import Factory
+from jahs.comparison.replay import replay
+from jahs.comparison.summaries import summarize
+from jahs.errors import InvalidArgument, JahsError
+from jahs.simulate import read_log
+
+__all__ = [
+    "Board",
+    "Line",
+    "Refusal",
+    "board_facts",
+    "board_text",
+    "boards_of",
+    "differences_text",
+    "estimate_text",
+    "find_logs",
+    "leaderboard",
+    "read_claims",
+]
+
+_log = logging.getLogger(__name__)
+_FEW_SEEDS = 10  # JAHS-Bench-201's leaderboards require as many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A refused log and the reason."""
+
+    path: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One optimiser on a board: errors in percent, mean and standard error over seeds (NaN for a single seed).
+
+    `fixed` lists fixed values that differ from the default, and those that vary between seeds.
+    """
+
+    name: str
+    settings: str
+    fixed: str
+    n_seeds: int
+    has_chosen_seeds: bool
+    valid_error: float
+    valid_se: float
+    test_error: float
+    test_se: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """Comparable lines, the best first.
+
+    Attributes:
+        terms: the common terms of its logs.
+        lines: one for each optimiser.
+        differs: by name, the terms that differ from the season's: this board's value and the season's.
+    """
+
+    terms: Terms
+    differs: Mapping[str, tuple[object, object]]
+    lines: tuple[Line, ...]
+
+
+def find_logs(paths: Iterable[Path]) -> list[Path]:
+    """Return the given logs, and those in the given folders.
+
+    Raises:
+        InvalidArgument: a path does not exist, or there are no logs.
+    """
+    found: list[Path] = []
+    faults = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(path.rglob("*.jsonl"))
+        elif path.is_file():
+            found.append(path)
+        else:
+            faults.append(f"{path} does not exist")
+    if faults or not found:
+        raise InvalidArgument("\n".join(faults or ["the folders must contain *.jsonl; there is no *.jsonl"]))
+    return found
+
+
+def leaderboard(
+    logs: Sequence[Path],
+    *,
+    opened: Callable[[str], Any],
+    factory: Factory | None = None,
+) -> tuple[list[Board], list[Refusal]]:
+    """Return the boards of all logs, and the refused logs; arguments as in `read_claims`."""
+    claims, refused = read_claims(logs, opened=opened, factory=factory)
+    return boards_of(claims.values()), refused
+
+
+def read_claims(
+    logs: Sequence[Path],
+    *,
+    opened: Callable[[str], Any],
+    factory: Factory | None = None,
+) -> tuple[dict[Path, Claim], list[Refusal]]:
+    """Check logs and return the results of the valid ones, and the refused ones.
+
+    Args:
+        logs: files.
+        opened: returns the benchmark of a task. Any: a Benchmark, or an object with the same methods.
+        factory: makes the optimiser that is run again for every log; None: nothing is run again.
+    """
+    claims: dict[Path, Claim] = {}
+    refused: list[Refusal] = []
+    runs: dict[str, Path] = {}
+    for path in logs:
+        try:
+            log = read_log(path)
+            bench = opened(str(log.header.get("task")))
+            claim = claim_of(log, bench)
+            if factory is not None:
+                _log.info("%s: the rerun has the same %d trials", path, replay(factory, log, bench))
+        except JahsError as err:
+            refused.append(Refusal(path=str(path), fault=str(err)))
+            continue
+        if claim.digest in runs:
+            refused.append(Refusal(path=str(path), fault=f"the same run as {runs[claim.digest]}"))
+            continue
+        runs[claim.digest] = path
+        claims[path] = claim
+    return claims, refused
+
+
+def boards_of(claims: Iterable[Claim]) -> list[Board]:
+    """Return the boards; the first claim sets the terms of the season."""
+    by_terms: dict[Terms, dict[tuple[str, str], list[Claim]]] = {}
+    for claim in claims:
+        by_terms.setdefault(claim.terms, {}).setdefault((claim.name, claim.settings), []).append(claim)
+    return [
+        Board(
+            terms=terms,
+            differs=_differences(terms, next(iter(by_terms))),
+            lines=tuple(sorted(map(_line, entries.values()), key=_place)),
+        )
+        for terms, entries in by_terms.items()
+    ]
+
+
+def _differences(terms: Terms, season: Terms) -> dict[str, tuple[object, object]]:
+    pairs = {each.name: (getattr(terms, each.name), getattr(season, each.name)) for each in fields(Terms)}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _place(line: Line) -> tuple[bool, bool, float]:
+    return not np.isfinite(line.valid_error), line.has_chosen_seeds, line.valid_error
+
+
+def _line(claims: Sequence[Claim]) -> Line:
+    valid, test = (summarize(np.array([getattr(c, name) for c in claims])) for name in ("valid_error", "test_error"))
+    seeds = {claim.seed for claim in claims}
+    return Line(
+        name=claims[0].name,
+        settings=claims[0].settings,
+        fixed=_fixed(claims),
+        n_seeds=len(seeds),
+        has_chosen_seeds=seeds != set(range(len(seeds))),
+        valid_error=float(valid.mean),
+        valid_se=float(valid.se),
+        test_error=float(test.mean),
+        test_se=float(test.se),
+    )
+
+
+def _fixed(claims: Sequence[Claim]) -> str:
+    names = sorted({name for claim in claims for name in claim.fixed})
+    values = {name: {claim.fixed.get(name) for claim in claims} for name in names}
+    return ", ".join(f"{name}={next(iter(of))}" if len(of) == 1 else f"{name} varies" for name, of in values.items())
+
+
+def board_text(board: Board) -> str:
+    """Return a board as a table for a terminal."""
+    terms = board.terms
+    budget = "no budget" if terms.budget_s is None else f"{terms.budget_s:.6g} s"
+    n_trials = "any number of trials" if terms.n_trials is None else f"{terms.n_trials} trials"
+    noise = "draws of training noise" if terms.is_noisy else "means of trainings"
+    thinking = terms.thinking if isinstance(terms.thinking, str) else f"{terms.thinking:g} s"
+    rules = f"{terms.mode}; continuation {terms.continuation}; failure rate {terms.failure_rate:g}; thinking {thinking}"
+    rows = [("", "optimiser", "validation error (%)", "test error (%)", "seeds", "fixed", "settings")]
+    for place, line in enumerate(board.lines, start=1):
+        few = " (not 0, 1, 2 ...)" if line.has_chosen_seeds else " (few)" if line.n_seeds < _FEW_SEEDS else ""
+        valid, test = estimate_text(line.valid_error, line.valid_se), estimate_text(line.test_error, line.test_se)
+        seeds, fixed = f"{line.n_seeds}{few}", line.fixed or "by default"
+        rows.append((f"{place}", line.name, valid, test, seeds, fixed, line.settings or "–"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    head = (
+        f"{terms.task}, release {terms.release[:16]}; {len(terms.searched)} keys searched; fidelities "
+        f"{', '.join(terms.fidelities)}; {terms.workers} workers, {rules}; {budget}; {n_trials}; {noise}"
+    )
+    return "\n".join(
+        [
+            head,
+            *([f"terms that differ from the season's: {differences_text(board)}"] if board.differs else []),
+            *("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows),
+        ]
+    )
+
+
+def differences_text(board: Board) -> str:
+    """Return the terms that differ, with this board's value and the season's."""
+    return "; ".join(f"{name}={mine!r} (season: {season!r})" for name, (mine, season) in board.differs.items())
+
+
+def estimate_text(mean: float, se: float) -> str:
+    """Return mean and standard error; a dash for NaN."""
+    return " ± ".join("–" if math.isnan(number) else f"{number:.3f}" for number in (mean, se))
+
+
+def board_facts(board: Board) -> dict[str, object]:
+    """Return a board as JSON."""
+    differs = {name: {"here": mine, "season": season} for name, (mine, season) in board.differs.items()}
+    return {"terms": asdict(board.terms), "differs": differs, "lines": list(map(_facts, board.lines))}
+
+
+def _facts(line: Line) -> dict[str, object]:
+    """Return a line as JSON, with null for NaN."""
+    facts = asdict(line)
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}

@@ -1,0 +1,83 @@
+"""A trial log as columns.
+
+A log (`jahs.simulate`) has a header and trials. Only trials at the highest fidelity of the view can become incumbents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument, InvalidTable
+from jahs.simulate import Trial
+from jahs.tasks.metrics import metric
+
+__all__ = ["FINISHED", "Floats", "TrialLog", "trial_log"]
+
+Floats = NDArray[np.float64]
+
+FINISHED: Final = "finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrialLog:
+    """The trials of one simulation, in the order of their ends.
+
+    Attributes:
+        trials: the trials, (n,).
+        end: simulated seconds, (n,); a result is known from then on.
+        is_full: whether the trial finished at the highest fidelity, (n,).
+        metrics: one array for each metric, NaN for missing values.
+    """
+
+    trials: Sequence[Trial]
+    end: Floats
+    is_full: NDArray[np.bool_]
+    metrics: dict[str, Floats]
+
+    def __len__(self) -> int:
+        return len(self.end)
+
+    def minimised(self, name: str) -> Floats:
+        """Return a metric to be minimised, (n,): accuracies in percent become errors.
+
+        Raises:
+            InvalidArgument: no trial of the log has this metric.
+        """
+        if name not in self.metrics:
+            raise InvalidArgument(f"metric={name!r} must be a metric of this log: {', '.join(self.metrics)}")
+        values = self.metrics[name]
+        return values if metric(name).direction == "min" else 100.0 - values
+
+
+def trial_log(header: Mapping[str, Any], trials: Iterable[Trial]) -> TrialLog:
+    """Return a log as columns, sorted by the end of the trials, then by number.
+
+    Args:
+        header: the log's first line; its view has the highest value of each fidelity.
+        trials: its trials, in any order.
+
+    Raises:
+        InvalidTable: the header has no view.
+    """
+    try:
+        full = {name: float(value) for name, value in header["view"]["fidelities"].items()}
+    except (KeyError, TypeError, AttributeError, ValueError) as err:
+        raise InvalidTable("the header of the log does not name the fidelities of its view") from err
+    given = sorted(trials, key=lambda t: (t.end, t.trial))
+    end = np.array([t.end for t in given], dtype=np.float64)
+    is_full = np.array([t.status == FINISHED for t in given], dtype=np.bool_)
+    for name, highest in full.items():
+        is_full &= _column([t.fidelity for t in given], name) == highest
+    names = sorted({name for t in given for name in t.metrics})
+    metrics = {name: _column([t.metrics for t in given], name) for name in names}
+    return TrialLog(trials=given, end=end, is_full=is_full, metrics=metrics)
+
+
+def _column(mappings: Sequence[Mapping[str, Any]], name: str) -> Floats:
+    nan = float("nan")
+    return np.array([nan if (value := m.get(name)) is None else value for m in mappings], dtype=np.float64)

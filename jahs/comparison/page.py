@@ -1,0 +1,181 @@
+"""The page of a comparison: Markdown, and one HTML file that opens from disk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Final, get_args
+
+from jahs.comparison.leaderboard import Board, Refusal, differences_text, estimate_text
+from jahs.comparison.standings import REFERENCE, Standing
+from jahs.comparison.summaries import Interval
+from jahs.comparison.svg import Line, LineStyle, Panel, draw_chart
+from jahs.comparison.terms import StudyTerms
+from jahs.files.atomic import write_beside
+
+__all__ = ["HEAD", "Page", "standing_row", "write_page"]
+
+_SHOWN_FROM: Final = 0.05  # of the budget: before, errors are so large that they hide the rest
+_CSS: Final = """
+:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
+table{border-collapse:collapse;display:block;overflow-x:auto}th,td{padding:.3rem .8rem;text-align:left;
+border-bottom:1px solid #8c959f66}svg{max-width:100%;height:auto}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What a page shows.
+
+    Attributes:
+        names: optimisers that are compared with the baselines.
+        terms: of the study.
+        standings: optimisers under these terms, the best first.
+        others: boards of logs under other terms.
+        refused: logs that were not counted.
+    """
+
+    names: tuple[str, ...]
+    terms: StudyTerms
+    standings: Sequence[Standing]
+    others: Sequence[Board]
+    refused: Sequence[Refusal]
+
+
+def write_page(folder: Path, page: Page) -> None:
+    """Write report.md, curves.svg and index.html to an existing folder, each completely or not at all."""
+    chart = _chart(page)
+    markdown: list[str] = []
+    html: list[str] = []
+    title = f"{', '.join(page.names) or 'Logs'} and the baselines, under the terms of {page.terms.study}"
+    markdown.append(f"# {title}")
+    html.append(f"<h1>{escape(title)}</h1>")
+
+    def paragraph(text: str) -> None:
+        markdown.append(text)
+        html.append(f"<p>{escape(text)}</p>")
+
+    def section(title: str, items: Sequence[str]) -> None:
+        if items:
+            markdown.extend([f"## {title}", "\n".join(f"- {' '.join(item.split())}" for item in items)])
+            html.append(f"<h2>{escape(title)}</h2><ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>")
+
+    for name in page.names:
+        paragraph(_finding(name, page))
+    markdown.append(f"![{_what(page.terms)} over simulated time, one curve for each optimiser](curves.svg)")
+    html.append(chart)
+    head, rows = HEAD, [standing_row(place, each) for place, each in enumerate(page.standings, 1)]
+    markdown.append("\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)))
+    html.append(
+        f"<table><thead>{_row('th', head)}</thead><tbody>{''.join(_row('td', row) for row in rows)}</tbody></table>"
+    )
+    paragraph(_legend(page.terms))
+    section("Logs under other terms", [_other(board) for board in page.others])
+    section("Logs that are not counted", [f"{each.path}: {each.fault}" for each in page.refused])
+    section("Terms", _terms(page.terms))
+    for name, text in {
+        "curves.svg": chart,
+        "report.md": "\n\n".join(markdown) + "\n",
+        "index.html": f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_CSS}</style><body>\n' + "\n".join(html) + "\n",
+    }.items():
+        with write_beside(folder / name) as beside:
+            beside.write_text(text, encoding="utf-8")
+
+
+HEAD: Final = (
+    *("", "optimiser", "result (%)", "test error (%)", "mean rank", f"minus {REFERENCE} (points) [95 % interval]"),
+    "seeds",
+)
+"""The head of the table whose rows `standing_row` returns."""
+
+
+def standing_row(place: int, of: Standing) -> tuple[str, ...]:
+    """Return an optimiser's cells."""
+    return (
+        str(place),
+        of.name,
+        estimate_text(of.result, of.result_se),
+        estimate_text(of.test_error, of.test_se),
+        "–" if math.isnan(of.rank) else f"{of.rank:.2f}",
+        _interval_text(of.difference),
+        str(len(of.seeds)),
+    )
+
+
+def _interval_text(of: Interval | None) -> str:
+    return "–" if of is None else f"{of.value:+.3f} [{of.low:+.3f}, {of.high:+.3f}]"
+
+
+def _what(terms: StudyTerms) -> str:
+    names = terms.rules.objectives
+    return "Validation error (%)" if len(names) == 1 else f"Missing hypervolume of {', '.join(names)} (%)"
+
+
+def _legend(terms: StudyTerms) -> str:
+    what = "validation error of the final incumbent"
+    if len(terms.rules.objectives) > 1:
+        what = "share of the hypervolume of the release's front that is missing at the end"
+    return (
+        f"Result: {what}, mean ± standard error over seeds; lower is better. Ranks are over the seeds that all "
+        f"optimisers have. Differences are paired over seeds, with bootstrap intervals; below zero is better than "
+        f"{REFERENCE}. Every trial of every log was queried again from the release."
+    )
+
+
+def _finding(name: str, page: Page) -> str:
+    found = [(place, each) for place, each in enumerate(page.standings, 1) if each.name == name]
+    if not found:
+        return f"{name} has no valid log under these terms."
+    ((place, own),) = found
+    what = "validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
+    text = f"{name} has a {what} of {estimate_text(own.result, own.result_se)} % at the end of the budget"
+    if own.difference is not None:
+        low, high = own.difference.low, own.difference.high
+        verdict = "better than" if high < 0 else "worse than" if low > 0 else "not significantly different from"
+        text += f", {verdict} {REFERENCE} ({_interval_text(own.difference)} points)"
+    return f"{text}; place {place} of {len(page.standings)}."
+
+
+def _chart(page: Page) -> str:
+    curves = {
+        each.name: [
+            (100 * share, value) for share, value in each.curve if share >= _SHOWN_FROM and not math.isnan(value)
+        ]
+        for each in page.standings
+    }
+    order = sorted(curves, key=lambda name: (name not in page.names, name != REFERENCE))
+    styles: Sequence[LineStyle] = get_args(LineStyle)[::-1]
+    lines = [
+        Line(points=curves[name], style=styles[min(place, len(styles) - 1)], label=name)
+        for place, name in enumerate(order)
+        if curves[name]
+    ]
+    if not lines:
+        return ""
+    x_label = f"simulated time (% of the budget, {page.terms.budget_s:,.0f} s)"
+    panel = Panel(title="Mean over seeds", x_label=x_label, y_label=_what(page.terms), lines=lines, legend="top")
+    return draw_chart(f"{_what(page.terms)} so far", [panel])
+
+
+def _other(board: Board) -> str:
+    names = ", ".join(f"{line.name} ({estimate_text(line.valid_error, line.valid_se)})" for line in board.lines)
+    return f"{names}: {differences_text(board)}"
+
+
+def _terms(terms: StudyTerms) -> list[str]:
+    rules, space = terms.rules, terms.view.space
+    return [
+        f"study {terms.study}, task {terms.bench.task.name}, release {terms.release[:16]}",
+        f"{len(space.searched)} keys searched, fidelities {', '.join(terms.view.fidelities)}",
+        f"budget {terms.budget_s:.6g} simulated seconds ({rules.n_evaluations} mean full evaluations)",
+        f"{rules.workers} simulated worker{'s' if rules.workers > 1 else ''}",
+        "training noise of the run's seed" if rules.noise == "seeded" else "means over trainings",
+    ]
+
+
+def _row(tag: str, cells: Sequence[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"

@@ -1,0 +1,104 @@
+"""Step functions of time: a result counts from the end of its trial, and there is NaN before the first result.
+
+JAHS-Bench-201's scripts fill backward first, which credits every improvement one evaluation too early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.comparison.logs import Floats, TrialLog
+from jahs.errors import InvalidArgument
+from jahs.tasks.pareto import hypervolume
+
+__all__ = ["Incumbents", "Steps", "hypervolume_over_time", "incumbents", "on_grid", "union_grid"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Steps:
+    """A right-continuous step function of time: `values[i]` holds from `times[i]` until `times[i + 1]`.
+
+    Attributes:
+        times: increasing, (k,).
+        values: (k,).
+    """
+
+    times: Floats
+    values: Floats
+
+    def at(self, times: Floats) -> Floats:
+        """Return the value at each time, NaN before the first step."""
+        if not len(self.times):
+            return np.full(np.shape(times), np.nan)
+        place = np.searchsorted(self.times, times, side="right") - 1
+        return np.where(place < 0, np.nan, self.values[np.maximum(place, 0)])
+
+    def scaled(self, by: float) -> Steps:
+        """Return the function with time divided by `by`."""
+        return Steps(times=self.times / by, values=self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Incumbents:
+    """The incumbents: trial `rows[i]` of the log from `steps.times[i]` on."""
+
+    steps: Steps
+    rows: NDArray[np.intp]
+
+
+def incumbents(log: TrialLog, *, objective: str = "valid_acc") -> Incumbents:
+    """Return the best results so far among trials that finished at the highest fidelity and have this metric.
+
+    Of equal results, the first stays. Of results known at the same time, only the best is a step.
+    """
+    known = log.minimised(objective) if log.is_full.any() else np.full(len(log), np.nan)
+    rows = np.flatnonzero(log.is_full & ~np.isnan(known))
+    values, times = known[rows], log.end[rows]
+    best = np.minimum.accumulate(values) if len(rows) else values
+    is_better = np.ones(len(rows), dtype=np.bool_)
+    is_better[1:] = best[1:] < best[:-1]
+    at = np.flatnonzero(is_better)
+    is_last = np.ones(len(at), dtype=np.bool_)
+    is_last[:-1] = times[at[1:]] > times[at[:-1]]
+    at = at[is_last]
+    return Incumbents(steps=Steps(times=times[at], values=values[at]), rows=rows[at])
+
+
+def hypervolume_over_time(times: Floats, F: Floats, *, reference: Floats) -> Steps:
+    """Return the hypervolume of all points known so far, with a step for every increase.
+
+    Args:
+        times: the time at which each point is known, increasing, (n,).
+        F: objectives, (n, m).
+        reference: the reference point, (m,). Points that are not better in every objective add nothing.
+    """
+    if np.any(np.diff(times) < 0):
+        raise InvalidArgument("times must not decrease")
+    front = np.empty((0, F.shape[1]))
+    steps: list[tuple[float, float]] = []
+    volume = 0.0
+    for time, point in zip(times.tolist(), F, strict=True):
+        if not np.all(point < reference) or np.any(np.all(front <= point, axis=1)):
+            continue
+        front = np.concatenate([front[~np.all(point <= front, axis=1)], point[None]])
+        volume = hypervolume(front, reference)
+        if steps and steps[-1][0] == time:
+            steps.pop()
+        steps.append((time, volume))
+    return Steps(times=np.array([t for t, _ in steps]), values=np.array([v for _, v in steps]))
+
+
+def on_grid(functions: Sequence[Steps], grid: Floats) -> Floats:
+    """Return the values of all functions at the times of a grid, (n_functions, n_times)."""
+    return np.stack([function.at(grid) for function in functions]) if functions else np.empty((0, len(grid)))
+
+
+def union_grid(*groups: Sequence[Steps], until: float) -> Floats:
+    """Return the times of all steps before `until`, and `until`."""
+    times = [function.times for group in groups for function in group]
+    found = np.unique(np.concatenate([*times, [until]]))
+    return found[found <= until]

@@ -1,0 +1,85 @@
+"""Mean, standard error, median and quartiles over seeds, and bootstrap intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from jahs.comparison.logs import Floats
+from jahs.errors import InvalidArgument
+
+__all__ = ["LEVEL", "N_RESAMPLES", "Interval", "Summary", "bootstrap_interval", "percentile_interval", "summarize"]
+
+LEVEL: Final = 0.95
+"""The share of resampled statistics inside an interval."""
+
+N_RESAMPLES: Final = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Summary:
+    """Statistics over the first axis, the seeds; NaN wherever any seed has no value yet.
+
+    Attributes:
+        n: number of seeds.
+        mean: arithmetic mean.
+        se: standard error of the mean, with n - 1 degrees of freedom; NaN for a single seed.
+        median, q25, q75: median and quartiles.
+    """
+
+    n: int
+    mean: Floats
+    se: Floats
+    median: Floats
+    q25: Floats
+    q75: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """An estimate with a bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def summarize(values: Floats) -> Summary:
+    """Summarise (n_seeds, ...) over the seeds."""
+    n = len(values)
+    if not n:
+        raise InvalidArgument("values has no seeds to summarise")
+    with np.errstate(invalid="ignore"):
+        q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
+        se = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
+    return Summary(n=n, mean=values.mean(axis=0), se=se, median=median, q25=q25, q75=q75)
+
+
+def bootstrap_interval(
+    values: Floats,
+    statistic: Callable[[Floats], Floats],
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+) -> Interval:
+    """Return a bootstrap percentile interval of a statistic.
+
+    Args:
+        values: (n_seeds, ...); whole seeds are resampled.
+        statistic: maps (n_resamples, n_seeds, ...) to (n_resamples,).
+        n_resamples: number of resamples.
+        seed: seeds the resampling.
+    """
+    if not len(values):
+        raise InvalidArgument("values has no seeds to resample")
+    picks = np.random.default_rng(seed).integers(0, len(values), size=(n_resamples, len(values)))
+    return percentile_interval(float(statistic(values[None])[0]), statistic(values[picks]))
+
+
+def percentile_interval(value: float, resampled: Floats) -> Interval:
+    """Return the central 95 % of resampled statistics; NaN if any of them is."""
+    low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(value=value, low=float(low), high=float(high))

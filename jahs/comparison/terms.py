@@ -1,0 +1,122 @@
+"""The terms of a study: view, budget and noise, so that anyone can run an optimiser under the same terms."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal
+
+from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
+from jahs.comparison.views import ViewChoice, open_view
+from jahs.errors import MissingData, UnknownName
+from jahs.queries.benchmark import Benchmark
+from jahs.queries.views import View
+from jahs.simulate import Simulation
+
+__all__ = ["STUDIES", "Rules", "StudyTerms", "open_terms", "terms"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What a study declares.
+
+    Attributes:
+        view: the part of the space, and the fidelities.
+        objectives: metrics to optimise.
+        noise: "mean": answers are means over trainings; "seeded": they contain training noise of the run's seed.
+        n_evaluations: the budget in mean full evaluations.
+        workers: simulated workers.
+    """
+
+    view: ViewChoice = field(default_factory=ViewChoice)
+    objectives: tuple[str, ...] = ("valid_acc",)
+    noise: Literal["mean", "seeded"] = "mean"
+    n_evaluations: int = 100
+    workers: int = 1
+
+
+STUDIES: Final[Mapping[str, Rules]] = MappingProxyType(
+    {
+        "baselines": Rules(noise="seeded"),
+        "joint": Rules(),
+        "fidelity": Rules(view=ViewChoice(fidelities=("epoch", "N", "W", "Resolution"))),
+        "multiobjective": Rules(view=ViewChoice(search="sizes"), objectives=("valid_acc", "latency")),
+    }
+)
+"""The studies whose terms an optimiser can be compared under."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StudyTerms:
+    """The terms of a study on one release.
+
+    Attributes:
+        study, rules: name and declaration of the study.
+        bench: the benchmark.
+        view: what is searched and asked.
+        release: sha256 of the release's manifest.
+        budget_s: simulated seconds of one run.
+    """
+
+    study: str
+    rules: Rules
+    bench: Benchmark
+    view: View
+    release: str
+    budget_s: float
+
+    def simulation(
+        self, seed: int, *, log: Path | str | None = None, facts: Mapping[str, object] | None = None
+    ) -> Simulation:
+        """Return the simulation of one run; `log` and `facts` as in `jahs.Simulation`."""
+        return Simulation(
+            self.view,
+            self.rules.workers,
+            budget=self.budget_s,
+            seed=seed,
+            evaluation_seed=seed if self.rules.noise == "seeded" else None,
+            log=log,
+            facts=facts,
+        )
+
+
+def terms(study: str, *, task: str = "fashion_mnist_mini", release: Path | str | None = None) -> StudyTerms:
+    """Return the terms of a study: view, budget and noise.
+
+    Raises:
+        UnknownName: there is no such study, or task; lists those that exist.
+        MissingData: there is no release, or it lacks what the study needs.
+
+    Example:
+        >>> baselines = terms("baselines")
+        >>> baselines.rules.noise, list(baselines.view.fidelities)
+        ('seeded', ['epoch'])
+        >>> configs = iter(baselines.view.sample(200, seed=0))
+        >>> trials = baselines.simulation(seed=0).run(lambda trials: next(configs, None))
+    """
+    return open_terms(study, task, None if release is None else Path(release))
+
+
+@functools.lru_cache(maxsize=8)
+def open_terms(study: str, task: str, release: Path | None, budget_s: float | None = None) -> StudyTerms:
+    """Return the same; they are opened once per process, and a known budget is not computed again."""
+    if study not in STUDIES:
+        raise UnknownName.of("study", study, STUDIES)
+    rules = STUDIES[study]
+    bench = open_benchmark(task, release, "numpy")
+    found = release_of(bench)
+    if missing := [name for name in rules.objectives if name not in bench.metrics]:
+        raise MissingData(f"{task}: {study} optimises {', '.join(missing)}, which {bench.release} does not answer")
+    if rules.noise == "seeded" and not found.has("noise.json"):
+        raise MissingData(f"{task}: {study} draws training noise, but {bench.release} has no noise.json")
+    return StudyTerms(
+        study=study,
+        rules=rules,
+        bench=bench,
+        view=open_view(bench, rules.view, seed=0),
+        release=found.sha256,
+        budget_s=rules.n_evaluations * mean_runtime(bench) if budget_s is None else budget_s,
+    )

@@ -1,0 +1,130 @@
+"""The base class of every optimiser: random numbers, losses, and the proposals that wait for their results."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from jahs.errors import InvalidArgument
+from jahs.simulate import Proposal, Trial, Visible
+from jahs.simulate.trial import AskedFidelity
+from jahs.spaces.configs import Config
+from jahs.tasks.objectives import read_objectives
+
+__all__ = ["Baseline", "Losses", "S", "TrialResult"]
+
+Losses: TypeAlias = npt.NDArray[np.float64]
+"""One number for each objective; less is better."""
+
+S = TypeVar("S")
+
+_LARGEST_BLOCK: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """The result of a proposal.
+
+    Attributes:
+        config: as it was trained.
+        losses: infinite where the trial failed.
+        memo: the object that `propose` returned with the config.
+    """
+
+    config: Config
+    losses: Losses
+    memo: Any  # Any: each optimiser has its own
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it was trained to the end."""
+        return bool(np.isfinite(self.losses).all())
+
+
+class Baseline(ABC, Generic[S]):
+    """An optimiser that proposes one config at a time. A subclass defines `propose` and `learn`.
+
+    Args:
+        view: the part of the benchmark that an optimiser may see.
+        seed: seeds every choice of the optimiser.
+        objectives: metrics to optimise; a loss is a metric turned so that less is better (`jahs.tasks.objectives`).
+        settings: a frozen dataclass.
+    """
+
+    name: str
+    n_ahead: int = 1
+
+    def __init__(self, view: Visible, *, seed: int, objectives: Sequence[str] = ("valid_acc",), settings: S) -> None:
+        self.view: Final = view
+        self._settings: Final = settings
+        self.settings: Final[Mapping[str, object]] = {
+            "seed": int(seed),
+            "objectives": tuple(objectives),
+            **asdict(settings),  # type: ignore[call-overload]  # any dataclass
+        }
+        self.rng: Final = np.random.default_rng(np.random.SeedSequence([seed, 0]))
+        self._objectives = read_objectives(objectives, known=view.metrics)
+        self._random = _random_configs(view, seed)
+        self._open: dict[int, object] = {}
+        self._n_asked = 0
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Set up the state of the search. Called once, when view, settings and random numbers are in place."""
+
+    @abstractmethod
+    def propose(self) -> tuple[Config, AskedFidelity, object] | None:
+        """Return the next config, its fidelity and a memo for `learn`; None: wait for results."""
+
+    @abstractmethod
+    def learn(self, result: TrialResult) -> None:
+        """Learn the result of a proposal."""
+
+    def random_config(self) -> Config:
+        """Return the next config of a random stream that nothing else reads."""
+        return next(self._random)
+
+    def ask(self, n: int) -> list[Proposal]:
+        """Return up to `n` proposals."""
+        found: list[Proposal] = []
+        while len(found) < n and (proposed := self.propose()) is not None:
+            config, at, memo = proposed
+            self._open[self._n_asked] = memo
+            found.append(Proposal(config=config, at=at, tag=self._n_asked))
+            self._n_asked += 1
+        return found
+
+    def tell(self, trial: Trial) -> None:
+        """Learn the result of a trial that this optimiser proposed.
+
+        Raises:
+            InvalidArgument: it did not propose this trial, or has its result already.
+        """
+        if trial.tag not in self._open:
+            raise InvalidArgument(
+                f"{self.name} does not wait for the result of trial {trial.trial}; tell each proposed trial once"
+            )
+        self.learn(TrialResult(trial.config, self._losses(trial), self._open.pop(trial.tag)))
+
+    def _losses(self, trial: Trial) -> Losses:
+        values = trial.metrics if trial.status == "finished" else {}
+        return np.array(
+            [
+                float(objective.minimised(values[name])) if (name := objective.metric.name) in values else np.inf
+                for objective in self._objectives
+            ]
+        )
+
+
+def _random_configs(view: Visible, seed: int) -> Iterator[Config]:
+    """Yield random configs, made in blocks that grow, so that few are cheap and many are fast."""
+    n, block = 32, 0
+    while True:
+        child = np.random.SeedSequence([seed, 1, block]).generate_state(1, np.uint64)
+        yield from view.sample(n, seed=int(child[0] >> np.uint64(1)))
+        n, block = min(2 * n, _LARGEST_BLOCK), block + 1

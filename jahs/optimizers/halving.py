@@ -1,0 +1,96 @@
+"""Successive halving (Jamieson and Talwalkar, 2016) and Hyperband (Li et al., 2018), with brackets side by side.
+
+A bracket trains some configs at a low rung, promotes the best 1/eta to the next one, and so on up to the full fidelity.
+While a rung waits for its last results, free workers begin the next bracket, so no worker is idle.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Literal
+
+from jahs.optimizers.baseline import Baseline, TrialResult
+from jahs.optimizers.ranking import order
+from jahs.optimizers.rungs import RungSettings, rungs
+from jahs.spaces.configs import Config
+
+__all__ = ["Halving", "HalvingSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HalvingSettings(RungSettings):
+    """Settings of successive halving and Hyperband.
+
+    Attributes:
+        brackets: "deepest": every bracket begins at the lowest rung (successive halving); "all": brackets begin at the
+            lowest rung, the next one, and so on up to the full fidelity, in turn (Hyperband).
+    """
+
+    brackets: Literal["deepest", "all"] = "all"
+
+
+@dataclass(slots=True)
+class _Bracket:
+    """One bracket.
+
+    Attributes:
+        rung: the current rung.
+        n_random: random configs still to be drawn for the first rung.
+        queue: promoted configs still to be trained at this rung.
+        n_open: running trials.
+        results: the results at this rung.
+    """
+
+    rung: int
+    n_random: int
+    queue: list[Config] = field(default_factory=list)
+    n_open: int = 0
+    results: list[TrialResult] = field(default_factory=list)
+
+
+class Halving(Baseline[HalvingSettings]):
+    """Promotes the best of each complete rung. Several objectives are ranked by front and crowding distance."""
+
+    def prepare(self) -> None:
+        """Set up an empty search."""
+        self.name = "hyperband" if self._settings.brackets == "all" else "successive_halving"
+        self._rungs = rungs(self.view, eta=self._settings.eta, n_rungs=self._settings.n_rungs)
+        self._open_brackets: list[_Bracket] = []
+        self._bracket_numbers = count()
+
+    def propose(self) -> tuple[Config, dict[str, float], _Bracket]:
+        """Return the next config of the oldest bracket that has one, or begin another bracket."""
+        bracket = next((b for b in self._open_brackets if b.n_random or b.queue), None) or self._begin()
+        if bracket.n_random:
+            bracket.n_random -= 1
+            config = self.random_config()
+        else:
+            config = bracket.queue.pop(0)
+        bracket.n_open += 1
+        return config, self._rungs[bracket.rung], bracket
+
+    def learn(self, result: TrialResult) -> None:
+        """Promote the best of a rung once it is complete."""
+        bracket: _Bracket = result.memo
+        bracket.n_open -= 1
+        bracket.results.append(result)
+        if bracket.n_open or bracket.n_random or bracket.queue:
+            return
+        n_best = max(1, int(len(bracket.results) / self._settings.eta))
+        best = [bracket.results[i] for i in order([each.losses for each in bracket.results], n_best)]
+        bracket.queue = [each.config for each in best if each.is_known]
+        bracket.rung += 1
+        bracket.results = []
+        if bracket.rung == len(self._rungs) or not bracket.queue:
+            self._open_brackets.remove(bracket)
+
+    def _begin(self) -> _Bracket:
+        n_rungs, eta = len(self._rungs), self._settings.eta
+        first = next(self._bracket_numbers) % n_rungs if self._settings.brackets == "all" else 0
+        n_above = n_rungs - 1 - first
+        n = eta**n_above if self._settings.brackets == "deepest" else n_rungs / (n_above + 1) * eta**n_above
+        bracket = _Bracket(rung=first, n_random=math.ceil(n - 1e-9))
+        self._open_brackets.append(bracket)
+        return bracket

@@ -1,0 +1,49 @@
+"""The rungs of multi-fidelity optimisers: fidelities on the view's path, from cheap to full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from jahs.errors import InvalidArgument
+from jahs.optimizers.settings import OptimizerSettings, Within
+from jahs.simulate import Visible
+
+__all__ = ["RungSettings", "rungs"]
+
+_TINY: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RungSettings(OptimizerSettings):
+    """Settings of an optimiser that promotes configs from rung to rung.
+
+    Attributes:
+        eta: 1/eta of a rung's configs are promoted, and rungs are a factor of eta apart.
+        n_rungs: the largest number of rungs; None: down to the lowest fidelity.
+    """
+
+    eta: Annotated[float, Within(1.5)] = 3.0
+    n_rungs: Annotated[int | None, Within(1)] = None
+
+
+def rungs(view: Visible, *, eta: float, n_rungs: int | None = None) -> list[dict[str, float]]:
+    """Return fidelities in ascending order: shares 1, 1/eta, 1/eta**2 and so on of the way to the full one.
+
+    Several fidelities rise together (`view.path`). Shares that map to the same fidelity are one rung.
+
+    Args:
+        view: the view.
+        eta: at least 1.5.
+        n_rungs: the largest number of rungs; None: all.
+    """
+    if not eta >= 1.5:
+        raise InvalidArgument(f"eta={eta} must be at least 1.5")
+    found, lowest = [view.path(1.0)], view.path(_TINY)
+    share = 1.0
+    while found[-1] != lowest and (n_rungs is None or len(found) < n_rungs):
+        share = max(share / eta, _TINY)
+        there = view.path(share)
+        if there != found[-1]:
+            found.append(there)
+    return found[::-1]

@@ -1,0 +1,74 @@
+"""Settings of optimisers: frozen dataclasses whose annotations say which values are allowed.
+
+A field is `Annotated[int, Within(1)]`, `Annotated[float, Within(0, 1)]`, either with `| None`, or a `Literal`. Other
+fields are not checked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from jahs.errors import InvalidArgument
+from jahs.spaces.parameters import is_integer, is_number, show
+
+__all__ = ["OptimizerSettings", "Within", "require"]
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The finite numbers from `low` to `high`, but not `excluded`, which is one of the two ends."""
+
+    low: float
+    high: float = math.inf
+    excluded: float | None = None
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high and value != self.excluded
+
+    def __str__(self) -> str:
+        if self.high == math.inf:
+            return f"{'>' if self.excluded == self.low else '>='} {self.low}"
+        opening, closing = "(" if self.excluded == self.low else "[", ")" if self.excluded == self.high else "]"
+        return f"in {opening}{self.low}, {self.high}{closing}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerSettings:
+    """Settings that refuse values which their annotations do not allow, and keep numpy's numbers as Python's."""
+
+    def __post_init__(self) -> None:
+        """Check every field at once.
+
+        Raises:
+            InvalidArgument: some values are of a wrong type or out of range.
+        """
+        declared = get_type_hints(type(self), include_extras=True)
+        require(*(fault for each in fields(self) for fault in _faults(each.name, declared[each.name], self)))
+        for each in fields(self):
+            if isinstance(value := getattr(self, each.name), np.number):
+                object.__setattr__(self, each.name, value.item())
+
+
+def require(*faults: str) -> None:
+    """Raise InvalidArgument with every fault, if there are any."""
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+
+
+def _faults(name: str, declared: Any, settings: object) -> Iterator[str]:  # Any: a type hint
+    value = getattr(settings, name)
+    if get_origin(declared) is Literal:
+        if not (isinstance(value, str) and value in get_args(declared)):
+            yield f"{name}={show(value)} must be {' or '.join(map(repr, get_args(declared)))}"
+    elif get_origin(declared) is Annotated:
+        kind, within = get_args(declared)
+        kinds = get_args(kind) or (kind,)
+        is_right = is_integer if int in kinds else is_number
+        if not (value is None and NoneType in kinds) and not (is_right(value) and value in within):
+            yield f"{name}={show(value)} must be {'an integer' if int in kinds else 'a number'} {within}"

@@ -1,0 +1,110 @@
+"""Add to a release what can be found by asking it: its fronts, reference points and reference config.
+
+A measured release comes with them. An imported one has none, since nobody published any.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from jahs.errors import InvalidArgument
+from jahs.files.atomic import change_folder, out_of_space
+from jahs.queries.benchmark import Benchmark
+from jahs.queries.queryable import Queryable
+from jahs.queries.references import build_references
+from jahs.queries.views import SIZES
+from jahs.release import Release, read_release
+from jahs.release.writing import fill_release
+from jahs.spaces.columns import Columns, rows
+from jahs.spaces.configs import Config
+
+__all__ = ["add_front"]
+
+_log = logging.getLogger(__name__)
+_N_CONFIGS: Final = 20_000
+_PIECE: Final = 4000  # configs that a thread is asked for at once
+_SEED: Final = 0
+_N_REFERENCE: Final = 1000
+
+
+def add_front(
+    path: Path, *, n_configs: int | None = None, workers: int | None = None, report: Callable[[str], None] = _log.info
+) -> None:
+    """Search a release for its best trade-offs and write them into it; the same models give the same bytes.
+
+    Args:
+        path: a release; one that has references stays as it is.
+        n_configs: random configs to begin with; None: 20,000.
+        workers: threads; None: one per core.
+        report: is called with a line about the progress.
+
+    Raises:
+        InvalidArgument: the release has no trade-off of validation accuracy and a cost.
+        OutOfSpace: the disk is full; the release stays as it was.
+    """
+    release = read_release(path)
+    if release.has("references.json"):
+        report(f"{release.task.name}: the front is there already")
+        return
+    bench = Benchmark(release.task.name, release=path)
+    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        asked = _in_pieces(bench, pool, lambda n: report(f"{release.task.name}: front: {n} configs asked"))
+        try:
+            references = build_references(asked, n_configs=n_configs or _N_CONFIGS, seed=_SEED)
+        except InvalidArgument as err:
+            raise InvalidArgument(f"{path}: it has no front: {err}; leave out --with-front") from err
+        finally:
+            pool.shutdown(cancel_futures=True)  # so that Ctrl-C waits only for what was begun
+    _add(release, {"reference_config": _good_config(bench)}, references=references.to_dict())
+    report(f"{release.task.name}: front: written")
+
+
+def _good_config(bench: Benchmark) -> Config:
+    """Return the random config at the 0.9 quantile of validation accuracy, at full size: good, not the best known."""
+    columns = bench.space.sample_columns(_N_REFERENCE, seed=_SEED)
+    order = np.argsort(bench.query_many(columns, metrics=["valid_acc"])["valid_acc"], kind="stable")
+    chosen = order[math.ceil(0.9 * _N_REFERENCE) - 1]
+    (config,) = rows({name: values[chosen : chosen + 1] for name, values in columns.items()})
+    return cast("Config", {**config, **SIZES})
+
+
+def _in_pieces(bench: Benchmark, pool: ThreadPoolExecutor, report: Callable[[int], None]) -> Queryable:
+    """Return what `build_references` asks of a benchmark, answered in pieces by several threads: the same bits."""
+    n_asked = 0
+
+    def query_many(configs: Columns, *, metrics: Sequence[str]) -> dict[str, npt.NDArray[np.float64]]:
+        nonlocal n_asked
+        n = len(next(iter(configs.values())))
+        pieces = [{name: v[i : i + _PIECE] for name, v in configs.items()} for i in range(0, n, _PIECE)]
+        found = []
+        for piece in pool.map(lambda piece: bench.query_many(piece, metrics=metrics), pieces):
+            found.append(piece)
+            n_asked += len(piece[metrics[0]])
+            report(n_asked)
+        return {name: np.concatenate([piece[name] for piece in found]) for name in metrics}
+
+    names = {"metrics": bench.metrics, "space": bench.space, "max_epoch": bench.max_epoch}
+    return cast("Queryable", SimpleNamespace(**names, query_many=query_many))
+
+
+def _add(release: Release, facts: Mapping[str, Any], **parts: Any) -> None:  # Any: JSON
+    """Write facts and parts into a release: beside it, then in its place. Other files are linked where possible."""
+    with out_of_space(release.path), change_folder(release.path) as beside:
+        for name in release.manifest.files:
+            (beside / name).parent.mkdir(exist_ok=True)
+            try:
+                os.link(release.path / name, beside / name)
+            except OSError:  # a file system without links
+                shutil.copy2(release.path / name, beside / name)
+        fill_release(beside, manifest_facts={**release.facts, **facts, "task": release.manifest.task}, **parts)

@@ -1,0 +1,125 @@
+"""The forms of a query that a benchmark and its views share: many configs as columns, and metrics as objectives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
+from jahs.queries.answers import Answers
+from jahs.queries.queryable import At
+from jahs.spaces.columns import Configs
+from jahs.spaces.fidelities import is_list
+from jahs.spaces.parameters import show
+from jahs.spaces.seeds import Seeds, read_seeds
+from jahs.spaces.space import Space
+from jahs.tasks.metrics import Metric
+from jahs.tasks.objectives import objective_matrix, read_objectives
+
+__all__ = ["Forms"]
+
+
+class Forms(ABC):
+    """A benchmark or a view, which read configs and fidelities and answer for them row by row.
+
+    Attributes:
+        space: what configs are made of.
+        fidelities: the legal values of each fidelity, ascending.
+        max_epoch: the last epoch.
+        metrics: what a query answers: unit, direction and bounds by name.
+    """
+
+    space: Space
+    fidelities: Mapping[str, tuple[float, ...]]
+    max_epoch: int
+    metrics: Mapping[str, Metric]
+    _fidelity_names: tuple[str, ...] = ("epoch",)
+    """The fidelities that `_read_fidelities` returns, one for each column."""
+
+    @property
+    def full(self) -> Mapping[str, float]:
+        """The highest fidelity."""
+        return {name: values[-1] for name, values in self.fidelities.items()}
+
+    def query_many(
+        self,
+        configs: Configs,
+        *,
+        at: At | Sequence[At] | None = None,
+        each_at: Sequence[At] | NDArray[np.integer] | None = None,
+        seed: int | Sequence[int] | NDArray[np.integer] | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> Answers:
+        """Return the metrics of many configs as columns, a dict of arrays with a method `to_pandas`.
+
+        Args:
+            configs: configs one by one, or columns (one array per key, or a DataFrame; much faster); keys that a view
+                fixes may be left out.
+            at: one fidelity, columns are (n,); or a list of them, every config at each, columns are (n, n_fidelities).
+            each_at: in place of `at`, one fidelity for each config; columns are (n,).
+            seed: which draw of the training noise, one for all or a list with one for each; None is the mean.
+            metrics: as in `query`.
+
+        Raises:
+            InvalidConfig: faults of the first faulty configs, with their positions; how many there are in all.
+            InvalidFidelity, UnknownName, NotRecorded: as `query`.
+        """
+        found = self._read_configs(configs)
+        seeds = read_seeds(seed, len(found))
+        if each_at is not None:
+            if at is not None:
+                raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")
+            if not is_list(each_at):
+                raise InvalidFidelity(f"each_at={show(each_at)} is not a list of fidelities")
+            there = self._read_fidelities(each_at, name="each_at")
+            if len(there) != len(found):
+                raise InvalidFidelity(f"each_at: {len(there)} fidelities for {len(found)} configs")
+            answered = Answers(self._answer(found, there, seed=seeds, metrics=metrics))
+            answered.rows = (there, self._fidelity_names, 1)
+            return answered
+        asked = at if is_list(at) else [self.full if at is None else at]
+        there = self._read_fidelities(asked, name="at")
+        n_each = len(there)
+        repeated = np.repeat(seeds, n_each) if isinstance(seeds, np.ndarray) else seeds
+        spread = there[np.tile(np.arange(n_each), len(found))]
+        try:
+            answers = self._answer(np.repeat(found, n_each, axis=0), spread, seed=repeated, metrics=metrics)
+        except NotRecorded as err:
+            raise err.per_config(n_each) from None
+        if asked is at:
+            answers = {name: values.reshape(len(found), n_each) for name, values in answers.items()}
+        answered = Answers(answers)
+        answered.rows = (spread, self._fidelity_names, n_each)
+        return answered
+
+    def objectives(
+        self, configs: Configs, *, at: At | None = None, metrics: Sequence[str] = ("valid_acc",)
+    ) -> NDArray[np.float64]:
+        """Return metrics as objectives, (n_configs, n_metrics), all minimised; see `jahs.read_objectives`."""
+        # Any that the oracle knows: a benchmark may answer more than it does unasked, and refuses the rest.
+        objectives = read_objectives(metrics)
+        names = [objective.metric.name for objective in objectives]
+        return objective_matrix(self.query_many(configs, at=at, metrics=names), objectives)
+
+    @abstractmethod
+    def _read_configs(self, configs: Configs) -> NDArray[np.float64]:
+        """Return the `config_codes` of every config, (n, 14)."""
+
+    @abstractmethod
+    def _read_fidelities(self, at: Sequence[object] | NDArray[np.integer], *, name: str) -> NDArray[Any]:
+        """Return fidelities: epochs, or rows of numbers. `name` is the argument that holds them."""
+
+    @abstractmethod
+    def _answer(
+        self,
+        found: NDArray[np.float64],
+        there: NDArray[Any],
+        *,
+        seed: Seeds,
+        metrics: Sequence[str] | None,
+    ) -> dict[str, NDArray[np.float64]]:
+        """Return the metrics of configs, each at its fidelity."""

@@ -1,0 +1,205 @@
+"""Tasks of a user's own: registered in this process, and kept as facts in every file that is made for them.
+
+A registered task is found by its name like any other. Nothing else has to be carried along: a task file, the
+`protocol.json` of a folder of runs and the manifest of a release hold all its facts, and reading one of them registers
+the task again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+from jahs.files.atomic import write_beside
+from jahs.files.strict_json import parse_json
+from jahs.spaces.parameters import show
+from jahs.tasks.definitions import BUILT_IN, KNOWN, PROSE, TASKS, Task, task
+
+__all__ = ["TASK_FORMAT", "TASK_NAME", "recorded_as", "register", "task_recorded_as", "write_task_file"]
+
+TASK_FORMAT: Final = 1
+"""Version of the task file; a reader refuses any other."""
+
+TASK_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+"""What a task may be called: its name is that of folders, too."""
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{16}")
+_MOST: Final = 10**9
+_LONGEST: Final = 10_000
+_LARGEST_FILE: Final = 1 << 20
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _MOST
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST and value.isprintable()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and type(value) is not bool and math.isfinite(value)
+
+
+def _is_shares(value: object) -> bool:
+    return isinstance(value, (tuple, list)) and all(_is_number(v) and 0 <= v <= 1 for v in value)
+
+
+_TYPES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {  # by the first word of an annotation in `Task`
+    "str": (_is_text, "a printable text"),
+    "int": (_is_count, "an integer from 0 to a billion"),
+    "float": (_is_number, "a finite number"),
+    "bool": (lambda value: type(value) is bool, "true or false"),
+    "Literal": (
+        lambda value: value in ("small", "large"),
+        '"small" or "large"',
+    ),  # it may have no hash
+    "tuple": (_is_shares, "a list of numbers from 0 to 1, one per channel"),
+}
+
+
+def register(given: Task | Path | str) -> Task:
+    """Make a task of your own known to this process, by its name; return it.
+
+    Args:
+        given: a task, or a task file, as `python -m pipeline.define` writes it.
+
+    Raises:
+        MissingData: there is no such file.
+        CorruptFile, UnknownFormat: it is not a task file, or of another version.
+        InvalidArgument: the task is invalid, with every fault; or another task has its name, or all its facts.
+
+    Example:
+        >>> register(task("digits")).name  # one that is known already, with the same facts
+        'digits'
+    """
+    if isinstance(given, Task):
+        return _register(_facts(given))
+    path = Path(given)
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise CorruptFile(f"{path} is too large for a task file; write one with `python -m pipeline.define`")
+        content = parse_json(path.read_bytes())
+    except OSError as err:
+        raise MissingData(
+            f"{path}: no task file can be read there ({err.strerror}); write one with `python -m pipeline.define`"
+        ) from err
+    except ValueError as err:
+        raise CorruptFile(f"{path} is not a task file: {err}; write it again with `python -m pipeline.define`") from err
+    if not isinstance(content, dict) or content.keys() != {"format", "task"}:
+        raise CorruptFile(f"{path} must hold an object with format and task; write it with `python -m pipeline.define`")
+    if content["format"] != TASK_FORMAT:
+        raise UnknownFormat(
+            f"{path}: format {content['format']!r}; this version reads task files of format {TASK_FORMAT}"
+        )
+    try:
+        return _register(content["task"])
+    except InvalidArgument as err:
+        raise InvalidArgument(f"{path}: {err}") from err
+
+
+def write_task_file(path: Path, chosen: Task) -> None:
+    """Write the facts of a task for `register`, whole or not at all."""
+    with write_beside(path) as beside:
+        content = {"format": TASK_FORMAT, "task": _facts(chosen)}
+        beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def recorded_as(chosen: Task) -> str | dict[str, Any]:  # Any: JSON
+    """Return what a file says of a task: its name, or all facts of one that is not built in."""
+    return chosen.name if chosen.name in BUILT_IN or chosen.name not in TASKS else _facts(chosen)
+
+
+def task_recorded_as(content: object) -> Task:
+    """Return the task that a file names, or registers with all its facts.
+
+    Raises:
+        UnknownName: it only names it, and there is no such task.
+        InvalidArgument: see `register`.
+    """
+    if isinstance(content, dict) and content.get("name") not in BUILT_IN and {*PROSE} <= content.keys():
+        return _register(content)
+    return task(content["name"] if isinstance(content, dict) and "name" in content else content)  # type: ignore[arg-type]  # `task` refuses what is no name
+
+
+def _facts(chosen: Task) -> dict[str, Any]:  # Any: fields of a Task
+    """Return the fields of a task as JSON holds them."""
+    return {key: [*value] if isinstance(value, tuple) else value for key, value in dataclasses.asdict(chosen).items()}
+
+
+def _register(facts: object) -> Task:
+    found = _task_of(facts)
+    for other in TASKS.values():
+        if differing := [name for name, value in _decisive(found).items() if _decisive(other)[name] != value]:
+            if other.name == found.name:
+                raise InvalidArgument(
+                    f"task {found.name!r} exists already and differs in {', '.join(differing)}; choose another name"
+                )
+        elif other.name == found.name:
+            return other
+        else:
+            raise InvalidArgument(f"task {found.name!r} is task {other.name!r} under another name; use that one")
+    KNOWN[found.name] = found
+    return found
+
+
+def _decisive(chosen: Task) -> dict[str, Any]:  # Any: fields of a Task
+    """Return what decides on measurements, so without name and prose."""
+    return {key: value for key, value in _facts(chosen).items() if key not in ("name", *PROSE)}
+
+
+def _task_of(facts: object) -> Task:
+    """Build a task from facts that anybody may have written."""
+    fields = {field.name: field for field in dataclasses.fields(Task)}
+    if not isinstance(facts, dict):
+        raise InvalidArgument(f"a task must be an object with the fields {', '.join(fields)}; got {show(facts)}")
+    faults = [f"{show(key)} is not a field of a task" for key in facts if key not in fields]
+    for name, field in fields.items():
+        if name not in facts:
+            faults += [f"{name} is missing"] if field.default is dataclasses.MISSING else []
+            continue
+        kind, _, optional = str(field.type).partition(" | ")
+        is_right, words = _TYPES[kind.partition("[")[0]]
+        if not (optional and facts[name] is None) and not is_right(facts[name]):
+            faults.append(f"{name} must be {words}, got {show(facts[name])}")
+    if faults:
+        raise InvalidArgument("\n".join(["a task is invalid:", *faults]))
+    lists = {name: tuple(map(float, facts[name])) for name in ("mean", "std") if facts.get(name) is not None}
+    found = Task(**{**facts, **lists})
+    if faults := _faults(found):
+        raise InvalidArgument("\n".join(f"task {found.name!r}: {fault}" for fault in faults))
+    return found
+
+
+def _faults(found: Task) -> list[str]:
+    """Return what a task of a user's own must not be."""
+    faults = [
+        f"{key}={show(value)} must be a small letter, then up to 63 small letters, digits and _; it names a folder"
+        for key in ("name", "data_set")
+        if not TASK_NAME.fullmatch(value := getattr(found, key))
+    ]
+    if found.n_channels not in {1, 3}:
+        faults.append(f"n_channels={found.n_channels} must be 1 (grey) or 3 (colour)")
+    if found.n_classes < 2:
+        faults.append(f"n_classes={found.n_classes} must be at least 2")
+    if found.operators not in {1, 2}:
+        faults.append(f"operators={found.operators} must be 1 or 2")
+    faults += [
+        f"{name} has {len(values)} values for {found.n_channels} channels"
+        for name in ("mean", "std")
+        if (values := getattr(found, name)) is not None and len(values) != found.n_channels
+    ]
+    if found.std is not None and 0 in found.std:
+        faults.append("std must be above 0 in every channel")
+    if found.name not in BUILT_IN and not _DIGEST.fullmatch(found.index_digest or ""):
+        faults.append(
+            f"index_digest={show(found.index_digest)} must be the 16 hex digits of the split of the images; "
+            "`python -m pipeline.define` computes it"
+        )
+    return faults

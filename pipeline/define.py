@@ -1,0 +1,136 @@
+"""Make a task of your own from your images: check them, draw their split, and write the task file.
+
+    python -m pipeline.define IMAGES --name flowers --out flowers.json
+
+IMAGES is a folder with a folder of images for each class, an npz file with the arrays `images` and `labels`, or a
+folder with the four idx files of MNIST. Then `python -m pipeline.collect --task flowers.json --data-dir IMAGES --out
+RUNS` trains on them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from jahs.errors import CorruptFile, InvalidArgument
+from jahs.schema import SPLIT_PARTS
+from jahs.tasks.definitions import Task
+from jahs.tasks.own import register, write_task_file
+from pipeline.data import draw_split, load_images
+from pipeline.own_images import data_set_of, read_own_images
+from pipeline.sources import Pool
+from workshop.command import new_parser, run_command
+
+__all__ = ["Settings", "define", "main"]
+
+_SHARE: Final = 0.15  # of the images, for each of validation and test
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `define` does: one field per flag, which `--help` explains; None means a share of the images."""
+
+    images: Path
+    name: str
+    out: Path
+    title: str | None = None
+    citation: str = "Own images."
+    side: int = 16
+    train: int | None = None
+    valid: int | None = None
+    test: int | None = None
+    epochs: int = 12
+    batch_size: int = 64
+
+
+def define(settings: Settings) -> Task:
+    """Write a task file and return the task, which is registered in this process.
+
+    Raises:
+        InvalidArgument: the task is invalid, its name is taken, there are too few images, or `out` exists.
+        JahsError: the images cannot be used, see `pipeline.own_images.read_own_images`. Nothing was written.
+    """
+    if settings.out.suffix != ".json" or settings.out.exists() or not settings.out.absolute().parent.is_dir():
+        raise InvalidArgument(
+            f"out={settings.out} must be a new file in a folder that exists, and end in .json; choose another one"
+        )
+    pool = read_own_images(settings.images)
+    n_train, n_valid, n_test = _counts(settings, pool)
+    chosen = Task(
+        name=settings.name,
+        title=settings.name if settings.title is None else settings.title,
+        citation=settings.citation,
+        data_set=data_set_of(pool),
+        side=settings.side,
+        n_channels=pool.images.shape[1],
+        n_classes=int(pool.labels.max()) + 1,
+        max_epoch=settings.epochs,
+        batch_size=settings.batch_size,
+        has_own_test=pool.n_development < len(pool.labels),
+        n_train=n_train,
+        n_valid=n_valid,
+        n_test=n_test,
+    )
+    try:
+        split = draw_split(pool, chosen)
+    except CorruptFile as err:
+        raise InvalidArgument(f"{settings.images}: {err}; choose smaller --train, --valid or --test") from err
+    for part in SPLIT_PARTS:
+        if missing := {*range(chosen.n_classes)} - {*np.unique(pool.labels[getattr(split, part)]).tolist()}:
+            raise InvalidArgument(
+                f"{settings.images}: no image of class {min(missing)} in {part} (n={len(getattr(split, part))}); give "
+                f"more images of it, or a larger --{part}"
+            )
+    chosen = dataclasses.replace(chosen, index_digest=split.digest)
+    load_images(chosen, data_dir=settings.images, resolutions=(0.25,))  # whatever else collecting would refuse
+    chosen = register(chosen)
+    write_task_file(settings.out, chosen)
+    return chosen
+
+
+def _counts(settings: Settings, pool: Pool) -> tuple[int, int, int]:
+    """Return the numbers of training, validation and test images."""
+    n_test = len(pool.labels) - pool.n_development
+    share = int(_SHARE * pool.n_development)
+    valid = share if settings.valid is None else settings.valid
+    test = (n_test or share) if settings.test is None else settings.test
+    left = pool.n_development - valid - (0 if n_test else test)
+    return left if settings.train is None else settings.train, valid, test
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    about = "Make a task of your own from your images: check them, draw their split, write the task file."
+    parser = new_parser("pipeline.define", about, example="IMAGES --name flowers --out flowers.json")
+    parser.add_argument(
+        "images", type=Path, help="a folder of class folders, an npz file with images and labels, or MNIST's idx files"
+    )
+    parser.add_argument("--name", required=True, help="of the task: small letters, digits and _")
+    parser.add_argument("--out", type=Path, required=True, help="the task file to write (.json)")
+    parser.add_argument("--title", help="name for people (default: the name)")
+    parser.add_argument("--citation", default="Own images.", help="where the images come from")
+    parser.add_argument("--side", type=int, default=16, help="of the images at Resolution 1 (default: %(default)s px)")
+    for part in SPLIT_PARTS:
+        share = "the rest" if part == "train" else "15 %% of the images, or the data set's own"
+        parser.add_argument(f"--{part}", type=int, help=f"{part} images (default: {share})")
+    parser.add_argument("--epochs", type=int, default=12, help="of a full training (default: %(default)s)")
+    parser.add_argument("--batch-size", type=int, default=64, help="images in a step (default: %(default)s)")
+    given = parser.parse_args(argv)
+
+    def work() -> object:
+        chosen = define(Settings(**vars(given)))
+        return {"task": chosen.name, "data_set": chosen.data_set, "out": str(given.out)} | {
+            f"n_{part}": getattr(chosen, f"n_{part}") for part in SPLIT_PARTS
+        }
+
+    return run_command("pipeline.define", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

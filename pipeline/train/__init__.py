@@ -1,0 +1,309 @@
+"""Train one config as JAHS-Bench-201 does: Nesterov SGD and a cosine schedule over the task's epochs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from jahs.errors import CorruptFile, InvalidArgument, ProtocolMismatch
+from jahs.files.atomic import write_beside
+from jahs.spaces.configs import Config, config_id, validate
+from jahs.tasks.definitions import Task
+from pipeline.augment import crop_padding, flip_and_crop, trivial_augment
+from pipeline.data import ImageSet, Part, resize_batch
+from pipeline.network import Network, build_network
+from pipeline.protocol import SGD, protocol_digest
+from workshop.machine import device_name, processor_model
+
+__all__ = [
+    "EPOCH_FIELDS",
+    "LATENCY_BATCH",
+    "TrainedRun",
+    "Training",
+    "check_seed",
+    "learning_rate",
+    "one_core",
+    "train",
+]
+
+LATENCY_BATCH: Final = 256
+"""Images in one batch whose evaluation is timed as `latency`."""
+
+_AUGMENTED_AT_ONCE: Final = 256  # images, or one training batch where that is larger
+_EVALUATED_AT_ONCE: Final = 256
+
+EPOCH_FIELDS: Final = ("train_acc", "valid_acc", "test_acc", "train_loss", "valid_loss", "test_loss", "runtime")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedRun:
+    """What one training measured.
+
+    Attributes:
+        status: "finished" at the asked epoch, or "diverged" at the first NaN or infinity.
+        epochs: (n_epochs, 7) of float64, columns `EPOCH_FIELDS`; the last row of a diverged run is the epoch in which
+            it diverged, with the losses that were not finite.
+        network: the network as the last step left it.
+    """
+
+    status: Literal["finished", "diverged"]
+    epochs: np.ndarray[tuple[int, int], np.dtype[np.float64]]
+    network: Network
+
+
+def learning_rate(initial: float, epoch: int, max_epoch: int) -> float:
+    """Return the rate of an epoch, counted from 1: constant inside it, `initial` in the first."""
+    return 0.5 * initial * (1 + math.cos(math.pi * (epoch - 1) / max_epoch))
+
+
+def train(
+    config: Mapping[str, Any],  # Any: a config's values, validated here
+    task: Task,
+    images: ImageSet,
+    *,
+    seed: int,
+    epochs: int | None = None,
+    device: str = "cpu",
+    checkpoint: Path | None = None,
+    on_epoch: Callable[[int, Mapping[str, float]], None] | None = None,
+) -> TrainedRun:
+    """Train a config and measure it after every epoch.
+
+    The same config, seed and machine give the same bits, also when the run is stopped after any epoch and resumed.
+
+    Args:
+        images: the task's images at the config's Resolution.
+        seed: the draw of weights, order and augmentation.
+        epochs: stop after this many; the schedule stays the task's. None: all.
+        device: "cpu" or a CUDA device; away from the CPU `runtime` is NaN.
+        checkpoint: file to resume from if it exists, saved after every epoch; it must come from the same device
+            and processor, since seconds on different ones do not add up.
+        on_epoch: called with the epoch and its measurements, also for those that a checkpoint brings.
+
+    Raises:
+        InvalidConfig, InvalidArgument: bad input; nothing was trained.
+        ProtocolMismatch, CorruptFile: the checkpoint belongs to another run, or is unreadable.
+    """
+    config = validate(config)
+    last = task.max_epoch if epochs is None else epochs
+    if isinstance(last, bool) or not isinstance(last, int) or not 1 <= last <= task.max_epoch:
+        raise InvalidArgument(f"epochs={epochs!r} must be an integer in 1..{task.max_epoch}, the epochs of {task.name}")
+    check_seed(seed)
+    with one_core(), torch.random.fork_rng(devices=[]):
+        training = Training.start(config, task, images, seed=seed, device=device)
+        protocol = protocol_digest(dataclasses.replace(task, index_digest=images.index_digest))
+        place = f"{device_name(training.device)}, {processor_model()}"
+        identity = f"{task.name}, protocol {protocol}, config {config_id(config):016x}, seed {seed}, on {place}"
+        rows = [] if checkpoint is None else training.resume(checkpoint, identity)
+        for epoch, row in enumerate(rows[:last], start=1):
+            _report(on_epoch, epoch, row)
+        started = time.thread_time() - (rows[-1][-1] if rows else 0.0)
+        while len(rows) < last:
+            epoch = len(rows) + 1
+            measured = [training.train_epoch(epoch)]
+            measured += [training.evaluate(part) for part in (training.images.valid, training.images.test)]
+            runtime = time.thread_time() - started if training.device.type == "cpu" else math.nan
+            rows.append([acc for acc, _ in measured] + [loss for _, loss in measured] + [runtime])
+            if not all(math.isfinite(loss) for _, loss in measured):
+                return TrainedRun(status="diverged", epochs=_table(rows), network=training.network)
+            if checkpoint is not None:
+                training.save(checkpoint, identity, rows)
+            _report(on_epoch, epoch, rows[-1])
+    return TrainedRun(status="finished", epochs=_table(rows[:last]), network=training.network)
+
+
+def check_seed(seed: object) -> None:
+    """Raise InvalidArgument unless `seed` is an integer >= 0."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InvalidArgument(f"seed={seed!r} must be an integer >= 0")
+
+
+_ONE_AT_A_TIME: Final = threading.RLock()
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Compute with one thread and without denormal numbers: faster for small networks, and the same bits anywhere.
+
+    Threads wait for one another here: torch's number of threads and its random stream are those of the whole process.
+    """
+    with _ONE_AT_A_TIME:
+        n_threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        torch.set_flush_denormal(True)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(n_threads)
+            torch.set_flush_denormal(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """A training between two steps: what it reads, and what its steps change.
+
+    Attributes:
+        images: on `device`.
+        chance: draws order and augmentation, on the CPU whatever the device.
+    """
+
+    config: Config
+    task: Task
+    images: ImageSet
+    device: torch.device
+    network: Network
+    optimizer: torch.optim.SGD
+    chance: torch.Generator
+
+    @classmethod
+    def start(cls, config: Config, task: Task, images: ImageSet, *, seed: int, device: str = "cpu") -> Training:
+        """Seed torch's global generator, draw the weights from it, and set up the rest.
+
+        Raises:
+            InvalidArgument: the images have another Resolution, or torch cannot use the device.
+        """
+        resolution = config["Resolution"]
+        if images.side != (side := task.image_side(resolution)):
+            raise InvalidArgument(
+                f"images are {images.side} pixels wide, but {task.name} at Resolution={resolution} has {side}; give "
+                f"load_images(task)[{resolution}]"
+            )
+        try:
+            place = torch.device(device)
+            images = images.to(place)
+        except (RuntimeError, AssertionError) as err:  # torch raises either where there is no such device
+            raise InvalidArgument(f"device={device!r} cannot be used: {str(err).splitlines()[0]}") from err
+        child = np.random.SeedSequence([seed, config_id(config)]).generate_state(2, np.uint64)
+        torch.manual_seed(int(child[0] >> np.uint64(1)))
+        network = build_network(config, task).to(place)
+        optimizer = torch.optim.SGD(
+            network.parameters(), lr=task.trained_rate(config["LearningRate"]), weight_decay=config["WeightDecay"],
+            fused=True, **SGD,
+        )  # fmt: skip
+        chance = torch.Generator().manual_seed(int(child[1] >> np.uint64(1)))
+        return cls(
+            config=config, task=task, images=images, device=place, network=network, optimizer=optimizer, chance=chance
+        )
+
+    def train_epoch(self, epoch: int) -> tuple[float, float]:
+        """Train on every image once, in random order; return accuracy (percent) and loss as met on the way."""
+        initial = self.task.trained_rate(self.config["LearningRate"])
+        self.optimizer.param_groups[0]["lr"] = learning_rate(initial, epoch, self.task.max_epoch)
+        self.network.train()
+        n_images = len(self.images.train.labels)
+        n_right = torch.zeros((), dtype=torch.int64, device=self.device)
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        order = torch.randperm(n_images, generator=self.chance).to(self.device)
+        size = self.task.batch_size
+        for indices in torch.split(order, size * max(1, _AUGMENTED_AT_ONCE // size)):
+            prepared, labels = self.augment(indices)
+            for batch in zip(torch.split(prepared, size), torch.split(labels, size), strict=True):
+                loss, n_right_here = self.learn(*batch)
+                total += loss * len(batch[1])
+                n_right += n_right_here
+        return 100 * n_right.item() / n_images, total.item() / n_images
+
+    def step(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Train on the images at `index`; return their mean loss and how many of them were right."""
+        return self.learn(*self.augment(index))
+
+    def augment(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the training images at `index`, augmented and prepared, and their labels."""
+        part = self.images.train
+        batch = part.images[index]
+        if self.config["TrivialAugment"]:
+            batch = trivial_augment(batch, max_translation=self.task.max_translation, generator=self.chance)
+        padding = crop_padding(self.images.side) if self.task.random_crop else 0
+        batch = flip_and_crop(batch, padding=padding, generator=self.chance)
+        return self.prepare(batch), part.labels[index]
+
+    def learn(self, prepared: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Take one optimiser step; return the batch's mean loss and how many images were right."""
+        logits = self.network(prepared)
+        loss = functional.cross_entropy(logits, labels)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it so
+        self.optimizer.step()
+        return loss.detach(), (logits.detach().argmax(1) == labels).sum()
+
+    @torch.inference_mode()
+    def evaluate(self, part: Part) -> tuple[float, float]:
+        """Return accuracy (percent) and loss on a part."""
+        self.network.eval()
+        n_right = torch.zeros((), dtype=torch.int64, device=self.device)
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        split = (torch.split(whole, _EVALUATED_AT_ONCE) for whole in (part.images, part.labels))
+        for batch, labels in zip(*split, strict=True):
+            logits = self.network(self.prepare(batch))
+            total += functional.cross_entropy(logits, labels, reduction="sum")
+            n_right += (logits.argmax(1) == labels).sum()
+        return 100 * n_right.item() / len(part.labels), total.item() / len(part.labels)
+
+    def prepare(self, batch: Tensor) -> Tensor:
+        """Return uint8 images as the network reads them: floats of mean 0 and deviation 1, channels last."""
+        side = self.task.image_side(self.config["Resolution"])
+        if batch.shape[-1] != side:
+            batch = resize_batch(batch, side)
+        mean, std = self.images.mean, self.images.std
+        scale = torch.tensor([1 / (255 * s) for s in std], device=batch.device).view(1, -1, 1, 1)
+        shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=batch.device).view(1, -1, 1, 1)
+        return torch.addcmul(shift, batch.to(torch.float32, memory_format=torch.channels_last), scale)
+
+    def save(self, path: Path, identity: str, rows: list[list[float]]) -> None:
+        """Save a checkpoint of the run called `identity`, whole or not at all."""
+        state = {
+            "identity": identity,
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "chance": self.chance.get_state(),
+            "rows": rows,
+        }
+        with write_beside(path) as beside:
+            torch.save(state, beside)
+
+    def resume(self, path: Path, identity: str) -> list[list[float]]:
+        """Load a checkpoint if there is one; return the rows measured so far.
+
+        Raises:
+            ProtocolMismatch, CorruptFile: it belongs to another run, or is unreadable.
+        """
+        if not path.exists():
+            return []
+        try:
+            state = torch.load(path, weights_only=True, map_location="cpu")
+            if state["identity"] != identity:
+                raise ProtocolMismatch(
+                    f"{path} belongs to another run ({state['identity']}), not to this one ({identity}); "
+                    "delete or move it"
+                )
+            self.network.load_state_dict(state["network"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.chance.set_state(state["chance"])
+            rows = _table(state["rows"]).tolist()
+        except ProtocolMismatch:
+            raise
+        except Exception as err:  # torch raises many kinds for a bad file
+            reason = str(err).strip().split("\n")[0]
+            raise CorruptFile(f"{path} is not a readable checkpoint ({reason}); delete it to start over") from err
+        return rows
+
+
+def _report(on_epoch: Callable[[int, Mapping[str, float]], None] | None, epoch: int, row: list[float]) -> None:
+    if on_epoch is not None:
+        on_epoch(epoch, dict(zip(EPOCH_FIELDS, row, strict=True)))
+
+
+def _table(rows: list[list[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(EPOCH_FIELDS))

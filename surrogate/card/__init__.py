@@ -1,0 +1,1 @@
+"""The card: the quality of a release as a page."""

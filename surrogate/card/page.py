@@ -1,0 +1,402 @@
+"""Show the quality of a release: as Markdown, or as one HTML page with plots that needs no network.
+
+python -m surrogate.card RELEASE            # Markdown, on the terminal
+python -m surrogate.card RELEASE --out DIR  # DIR/quality.md and DIR/quality.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import matplotlib as mpl
+
+from jahs.errors import CorruptFile, MissingData, UnknownFormat
+from jahs.release import Release, read_release
+from jahs.schema import SPLIT_PARTS
+from jahs.tasks.definitions import caveats_of
+from jahs.tasks.metrics import METRICS
+from surrogate.card.plots import plots_of
+from surrogate.judging.quality import FULL_SIZE, QUALITY_FORMAT
+from workshop.command import new_parser, run_command
+from workshop.folders import write_text, writing
+from workshop.pages.document import Block, Document, Table, Text, sections_of
+from workshop.pages.html import svg_text, to_html
+from workshop.pages.markdown import to_markdown
+from workshop.pages.style import style
+
+__all__ = ["card", "main", "noise_blocks", "write_card"]
+
+Facts: TypeAlias = Mapping[str, Any]
+"""JSON."""
+
+_ORDER: Final = ("valid_acc", "test_acc", "train_acc", "runtime", "latency")
+_PROVENANCE: Final = ("protocol", "measurements", "split", "seed", "commit", "command")
+_AROUND: Final = {"seed": "earlier trainings", "outcome": "prediction"}
+
+
+def card(release: Release) -> Document:
+    """Return the card of a release, made from its quality.json and manifest.
+
+    Raises:
+        MissingData: the release has no quality.json.
+        UnknownFormat, CorruptFile: its quality.json was written by another version, or lacks something.
+    """
+    quality = release.quality
+    if quality is None:
+        raise MissingData(f"{release.path} has no quality.json; python -m surrogate.release writes it")
+    if not isinstance(quality, dict) or quality.get("format") != QUALITY_FORMAT:
+        found = quality.get("format") if isinstance(quality, dict) else None
+        raise UnknownFormat(
+            f"{release.path / 'quality.json'}: format {found!r}; this version reads format {QUALITY_FORMAT}"
+        )
+    try:
+        with mpl.rc_context(dict(style())):
+            return Document(
+                title=f"Quality of the surrogates of {release.task.name}",
+                caveats=caveats_of([release.task]),
+                subtitle=_subtitle(release, quality),
+                sections=sections_of(chain(_opening(quality), _metrics(quality), _closing(release, quality))),
+            )
+    except (KeyError, TypeError, AttributeError, IndexError) as err:
+        raise CorruptFile(f"{release.path / 'quality.json'} lacks what a card shows: {err!r}; release again") from err
+
+
+def write_card(release: Release, out: Path) -> tuple[Path, Path]:
+    """Write quality.md and quality.html into a folder, made if it does not exist.
+
+    Raises:
+        InvalidArgument: it cannot be written.
+    """
+    found = card(release)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    paths = out / "quality.md", out / "quality.html"
+    write_text(paths[0], to_markdown(found, has_figures=False))
+    write_text(paths[1], to_html(found, {figure.name: svg_text(figure) for figure in found.figures}))
+    return paths
+
+
+def _subtitle(release: Release, quality: Facts) -> str:
+    data = quality["data"]
+    parts = ", ".join(f"{data['parts'][part]} {part}" for part in SPLIT_PARTS)
+    return (
+        f"**{data['configs']} configs** ({parts}) of {release.task.title} were trained: {data['runs']} runs of up to "
+        f"{data['max_epoch']} epochs. {data['repeated_configs']} configs have more than one seed, and "
+        f"{sum(data['diverged_runs'].values())} runs diverged. Fewer or more "
+        "configs have a runtime or a latency: see their training configs. All scores are for test configs, first "
+        "seeds. The models that are scored were fitted to the training configs. The release ships models that were "
+        "fitted again, to training and validation configs."
+    )
+
+
+def _opening(quality: Facts) -> Iterator[str | Block]:
+    if warnings := [*_warnings(quality)]:
+        yield "Warnings"
+        yield from (Text(line) for line in warnings)
+    yield "At a glance"
+    heads = (
+        "metric", "training configs", "test configs", "R2, all epochs", "R2, last epoch", "tau, last epoch",
+        "90 % interval of tau", "noise ceiling of tau", "tau within fidelity groups", "MAE, last epoch",
+        "tau, shipped model",
+    )  # fmt: skip
+    yield _table(heads, [_glance(metric, facts) for metric, facts in _of_metrics(quality)])
+    yield Text(
+        "Tau is Kendall's rank correlation of predictions and measurements, for one run of each test config. Its noise "
+        "ceiling is tau between two runs of the same config with different seeds; for latency, tau between two halves "
+        "of the visits to each config. A model can exceed the ceiling, because its predictions have no noise. The last "
+        "column is for the model that ships, on the same test configs."
+    )
+    yield f"Requirements at {FULL_SIZE:,} configs"
+    yield _table(
+        ("metric", "score", "test rows", "test configs", "value", "noise ceiling", "reached", "required", "verdict"),
+        [_required(entry) for entry in quality["requirements"]],
+    )
+    yield Text(
+        "The requirement for tau is a share of its noise ceiling; for R2 it is the value itself. The noise ceiling of "
+        "R2 is halfway between 1 and R2 between two runs, since a perfect prediction has no noise of its own."
+    )
+
+
+def _warnings(quality: Facts) -> Iterator[str]:
+    data = quality["data"]
+    if data["configs"] < FULL_SIZE:
+        yield (
+            f"{data['configs']} configs, not the {FULL_SIZE:,} that the requirements are for. With so few test configs "
+            "the scores are uncertain; see the intervals."
+        )
+    of_trained = [group["train"] for group in data["groups"]]  # an older quality.json has no others
+    by_counts: dict[tuple[int, ...], list[str]] = {}
+    for metric, facts in _of_metrics(quality):
+        by_counts.setdefault(tuple(facts.get("train_by_group", of_trained)), []).append(metric)
+    for counts, metrics in by_counts.items():
+        if n_small := sum(n < data["fewest"] for n in counts):
+            yield (
+                f"{', '.join(metrics)}: {n_small} of {len(counts)} fidelity groups have fewer than {data['fewest']} "
+                f"training configs, {counts.count(0)} have none. Predictions there are extrapolated from other groups."
+            )
+    for metric, reason in quality["missing"].items():
+        yield f"There is no model of {metric}: {reason}."
+    found = [(metric, facts["search"]) for metric, facts in _of_metrics(quality)]
+    untuned = [metric for metric, search in found if search is None]
+    searches = [(metric, search) for metric, search in found if search is not None]
+    for names, text in (
+        (untuned, "Default settings, not tuned"),
+        (
+            [m for m, s in searches if not s["beats_default"]],
+            "Default settings, because the search found no better ones",
+        ),
+        ([m for m, s in searches if not s["is_of_this_split"]], "Settings from a search on older data"),
+    ):
+        if names:
+            yield f"{text}: {', '.join(names)}."
+
+
+def _glance(metric: str, facts: Facts) -> list[str]:
+    test, n_training = facts["test"], str(facts["fitted_on"]["configs"])
+    if test is None:
+        return [metric, n_training, "0", *["–"] * 8]
+    last = test["cuts"].get("last epoch", test["cuts"]["all"])
+    shipped = facts["refitted_test"].get("last epoch", facts["refitted_test"]["all"])
+    interval = test["tau_interval"]
+    return [
+        metric,
+        n_training,
+        str(test["n_configs"]),
+        _score(test["cuts"]["all"]["model"]["r2"]),
+        _score(last["model"]["r2"]),
+        _score(last["model"]["tau"]),
+        "–" if interval is None else f"{_score(interval[0])} to {_score(interval[1])}",
+        _score(last["ceiling"]["tau"]),
+        _score(test["tau_within_groups"]),
+        _amount(last["model"]["mae"], metric),
+        _score(shipped["model"]["tau"]),
+    ]
+
+
+def _required(entry: Facts) -> list[str]:
+    score = "tau / noise ceiling" if entry["score"] == "tau" else "R2"
+    values = [_score(entry[key]) for key in ("value", "ceiling", "reached")]
+    required = f"{entry['required']:.2f}"
+    return [entry["metric"], score, entry["cut"], str(entry["n_configs"]), *values, required, _verdict(entry)]
+
+
+def _verdict(entry: Facts) -> str:
+    if entry["is_met"] is None:
+        return "too few data"
+    if entry["is_met"]:
+        return "reached"
+    missed = "**not reached**" if entry["is_due"] else "not reached yet"
+    is_beyond = entry["score"] == "r2" and entry["ceiling"] is not None and entry["ceiling"] < entry["required"]
+    return f"{missed}; the noise ceiling is lower, too" if is_beyond else missed
+
+
+def _of_metrics(quality: Facts) -> list[tuple[str, Facts]]:
+    return sorted(quality["metrics"].items(), key=lambda item: _ORDER.index(item[0]))
+
+
+def _metrics(quality: Facts) -> Iterator[str | Block]:
+    for metric, facts in _of_metrics(quality):
+        yield metric
+        yield Text(f"{METRICS[metric].description} {_made(facts)}")
+        yield from plots_of(metric, facts)
+        yield from _search(facts["search"])
+        yield from _curve(facts["learning_curve"])
+        if facts["test"] is not None:
+            cuts = facts["test"]["cuts"]
+            groups = [name for name in cuts if name.startswith("N=")]
+            yield _cuts_table(metric, cuts, sorted(cuts.keys() - set(groups), key=_cut_order), "Scores by epochs")
+            yield _cuts_table(metric, cuts, groups, "Scores by fidelity group, last epoch")
+
+
+def _made(facts: Facts) -> str:
+    settings, counts = facts["settings"], facts["refitted_on"]
+    return (
+        f"The shipped model is a forest of {settings['n_trees']} trees of depth {settings['max_depth']} "
+        f"({facts['nodes']:,} nodes), learning rate {settings['learning_rate']:.3g}, with "
+        f"{facts['features']['columns']} features (set “{facts['features']['name']}”). It was fitted to "
+        f"{counts['rows']:,} rows of {counts['configs']:,} configs."
+    )
+
+
+def _search(found: Facts | None) -> Iterator[Block]:
+    if found is None:
+        return
+    chosen, largest = found["chosen"], max(found["sizes"], key=lambda size: size["n_nodes"])
+    verdict = "beats" if found["beats_default"] else "does not beat"
+    yield Text(
+        f"Search for settings: {len(found['evaluations'])} evaluations on {found['n_valid_configs']} validation "
+        f"configs. The best {verdict} the default settings (tau {_score(found['default_tau'])}). Of forests with up to "
+        f"{largest['n_nodes']:,} nodes (tau {_score(largest['tau'])}), the smallest with practically the same score "
+        f"was chosen: {chosen['settings']['n_trees']} trees of depth {chosen['settings']['max_depth']}, tau "
+        f"{_score(chosen['tau'])}."
+    )
+
+
+def _curve(found: Facts | None) -> Iterator[Block]:
+    if found is None:
+        return
+    sizes = sorted({point["n_configs"] for point in found["points"]})
+    known = sorted(found["predictions"].items(), key=lambda item: (item[0] != "tau", item[0] != "r2"))
+    lines = [
+        f"{name}: {_score(p['value'])} at {p['n_configs']:,} configs by a power law, {100 * p['level']:.0f} % interval "
+        f"{_score(p['low'])} to {_score(p['high'])}"
+        for name, p in known
+    ]
+    lines += [f"{name}: not extrapolated, {reason}" for name, reason in found["not_predicted"].items()]
+    yield Text(
+        f"Learning curve: {len(found['points'])} fits to {sizes[0]:,} to {sizes[-1]:,} training configs, scored on the "
+        f"validation configs; {'; '.join(lines)}."
+    )
+
+
+def _cut_order(name: str) -> tuple[int, int]:
+    first = re.match(r"epochs (\d+)", name)
+    return (3, int(first[1])) if first else (("all", "last epoch", "best tenth").index(name), 0)
+
+
+def _cuts_table(metric: str, cuts: Facts, names: Iterable[str], title: str) -> Table:
+    heads = (
+        "test rows", "number", "R2", "tau", "ceiling of tau", "sparse tau", "ceiling of sparse tau", "RMSE",
+        "ceiling of RMSE", "MAE", "bias", "rows of the ceilings",
+    )  # fmt: skip
+    rows = []
+    for name in names:
+        model, top = cuts[name]["model"], cuts[name]["ceiling"]
+        scores = [model["r2"], model["tau"], top["tau"], model["sparse_tau"], top["sparse_tau"]]
+        errors = [_amount(value, metric) for value in (model["rmse"], top["rmse"], model["mae"])]
+        bias = _amount(model["bias"], metric, is_signed=True)
+        rows.append([name, str(model["n"]), *map(_score, scores), *errors, bias, str(top["n"])])
+    return _table(heads, rows, title=title)
+
+
+def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
+    yield "Parameters and multiply-adds"
+    yield Text(
+        "The release computes both exactly from the config. For comparison, this is how well models would predict "
+        "them, fitted as in JAHS-Bench-201; the release does not contain these models."
+    )
+    rows = []
+    for metric, found in quality["compared"].items():
+        error = found["relative_error"]
+        shares = ["–", "–"] if error is None else [f"{100 * error[key]:.2f} %" for key in ("mean", "most")]
+        rows.append([metric, str(found["n"]), _score(found["r2"]), _score(found["tau"]), *shares])
+    yield _table(("metric", "test configs", "R2", "tau", "mean relative error", "largest relative error"), rows)
+    yield "Noise between runs"
+    yield from noise_blocks(quality["noise"])
+    references = quality["references"]
+    yield "Pareto fronts and reference points"
+    if "reason" in references:
+        yield Text(f"There are none: {references['reason']}.")
+    else:
+        fronts = "; ".join(
+            f"{', '.join(front['metrics'])} ({front['configs']} configs)" for front in references["fronts"]
+        )
+        yield Text(f"The best known Pareto fronts, each with a fixed reference point for the hypervolume: {fronts}.")
+    yield from _data(quality["data"])
+    yield from _provenance(release)
+
+
+def _data(data: Facts) -> Iterator[str | Block]:
+    yield "Configs and machines"
+    heads = ("N", "W", "Resolution", *SPLIT_PARTS)
+    rows = [[f"{group[key]:g}" for key in heads] for group in data["groups"]]
+    yield _table(heads, rows, title="Configs in each fidelity group")
+    rows = [[name, str(n)] for name, n in data["machines"].items()]
+    yield _table(("machine", "runs"), rows, title="Machines that trained")
+    if (timed_on := data.get("timing_machine")) is not None:
+        latencies = f", latencies on {data['profile_machine']}" if data["profile_machine"] else ""
+        yield Text(
+            "Accuracies come from all machines. Times do not compare between processors: runtimes were measured on "
+            f"{timed_on}{latencies}."
+        )
+
+
+def _provenance(release: Release) -> Iterator[str | Block]:
+    facts = release.manifest.facts
+    yield "Provenance"
+    yield Text(
+        "RUNS and SPLIT are the recorded runs and their split at this commit; later runs are not in this release."
+    )
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(facts.get("versions", {}).items()))
+    named = {"version": "release", **{name: name for name in _PROVENANCE}}
+    listed = [[shown, f"`{facts[name]}`"] for name, shown in named.items() if facts.get(name) is not None]
+    yield _table(("fact", "value"), [*listed, ["versions", versions]])
+
+
+def noise_blocks(noise: Facts) -> Iterator[Block]:
+    """Yield the text and tables about a noise model, from what `surrogate.judging.noise.noise_of` found."""
+    if "reason" in noise:
+        yield Text(f"There is no noise model, so queries with a seed are refused: {noise['reason']}.")
+        return
+    n_repeated = noise["counts"]["repeated_configs"]
+    n_timed = noise["counts"].get("timed_repeated_configs", n_repeated)
+    yield Text(
+        f"The noise model was fitted to {n_repeated} configs with several seeds; for runtime, {n_timed}. Coverage is "
+        "the share of held-out measurements inside the 90 % intervals. An interval around earlier trainings of a "
+        "config holds the noise that a query with a seed draws; one around the prediction holds the error of the "
+        "model, too."
+    )
+    if "not_held_out" in noise:
+        yield Text(f"**Warning:** there is no cross-validated coverage: {noise['not_held_out']}.")
+    heads = (
+        "metric", "interval around", "epochs", "held out", "configs", "coverage of 90 %",
+        "90 % interval of the coverage", "median width",
+    )  # fmt: skip
+    yield _table(heads, [_coverage(part, found) for part in ("folds", "test") for found in noise[part]])
+    two = (
+        "metric, last epoch", "configs", "tau of two runs", "tau of two draws", "mean difference of two runs",
+        "mean difference of two draws",
+    )  # fmt: skip
+    rows = []
+    for found in noise["realism"]:
+        taus = [_score(found[key]) for key in ("measured_tau", "drawn_tau")]
+        differences = [_width(found[key], found["metric"], 2) for key in ("measured_difference", "drawn_difference")]
+        rows.append([found["metric"], str(found["n_configs"]), *taus, *differences])
+    yield _table(two, rows)
+
+
+def _coverage(part: str, found: Facts) -> list[str]:
+    about = [found["metric"], _AROUND[found["kind"]], found["epochs"], part, str(found["n_configs"])]
+    interval = f"{100 * found['low']:.0f} to {100 * found['high']:.0f} %"
+    return [*about, f"{100 * found['share']:.1f} %", interval, _width(found["width"], found["metric"], 1)]
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> Table:
+    """Return a table; one with a title is folded up."""
+    n_labels = 2 if len(columns) == 2 else 1
+    cells = tuple(tuple(row) for row in rows)
+    return Table(caption=title, columns=tuple(columns), rows=cells, n_labels=n_labels, is_folded=bool(title))
+
+
+def _width(value: float, metric: str, digits: int) -> str:
+    return f"{100 * value:.{digits}f} %" if metric == "runtime" else f"{value:.2f} points"
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _amount(value: float | None, metric: str, *, is_signed: bool = False) -> str:
+    sign = "+" if is_signed else ""
+    unit = METRICS[metric].unit
+    return "–" if value is None else f"{value:{sign}.3g} {'points' if unit == '%' else unit}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    parser = new_parser("surrogate.card", __doc__, example="jahs/releases/fashion_mnist_mini --out card/")
+    parser.add_argument("release", type=Path, help="a release folder")
+    parser.add_argument("--out", type=Path, help="a folder for quality.md and quality.html")
+    given = parser.parse_args(argv)
+
+    def work() -> str:
+        release = read_release(given.release)
+        if given.out is None:
+            return to_markdown(card(release), has_figures=False)
+        return "\n".join(str(path) for path in write_card(release, given.out))
+
+    return run_command("surrogate.card", work)

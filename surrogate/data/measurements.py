@@ -1,0 +1,211 @@
+"""Everything that was measured under one protocol: checked, and its configs encoded, once.
+
+- Rows of a diverged run count up to the epoch before the one in which it diverged. Models therefore describe trainings
+  that finish; diverged runs are counted.
+- Accuracies count whatever device they were measured on. Runtimes count on one processor only (`timing_machine`), since
+  seconds on another processor, or on an accelerator, do not compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidTable
+from jahs.files.hashing import digest_bytes
+from jahs.files.runs import (
+    is_timed,
+    read_configs,
+    read_profile,
+    read_protocol,
+    read_runs,
+    read_visits,
+    timing_machine,
+    visits_of_profile,
+)
+from jahs.files.tables import Table, empty_table, sort_by, take
+from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, RUN_KEY, VISIT_COLUMNS, VISIT_KEY
+from jahs.spaces.encoding import encode
+from jahs.tasks.definitions import Task
+from jahs.tasks.metrics import ACCURACIES, METRICS
+from jahs.tasks.own import task_recorded_as
+from splits.check import check_split
+from splits.recorded import examples, hex_id, recorded_of
+from splits.split import Split, read_split
+
+__all__ = [
+    "Measurements",
+    "digest_measurements",
+    "read_measurements",
+    "read_with_split",
+    "trained_configs",
+]
+
+_MOST_EXAMPLES: Final = 3
+_ID: Final = ("config_id",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measurements:
+    """The tables of a folder of runs, and their task. What is wrong with them is raised here, and nowhere later.
+
+    Attributes:
+        task, protocol: whose.
+        configs, runs, profile: the tables, in any order.
+        visits: from which the profile was made; may be empty.
+    """
+
+    task: Task
+    protocol: str
+    configs: Table
+    runs: Table
+    profile: Table
+    visits: Table = field(default_factory=lambda: empty_table(VISIT_COLUMNS))
+    _ids: NDArray[np.uint64] = field(init=False, repr=False)
+    _X: NDArray[np.float32] = field(init=False, repr=False)
+    _is_valid: NDArray[np.bool_] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the tables and encode the configs.
+
+        Raises:
+            InvalidTable: rows are duplicates, configs are not in the config table, or values are NaN or out of the
+                metric's bounds; every fault at once.
+        """
+        order = np.argsort(self.configs["config_id"], kind="stable")
+        object.__setattr__(self, "_ids", self.configs["config_id"][order].astype(np.uint64))
+        object.__setattr__(self, "_X", encode({key: self.configs[key][order] for key in CONFIG_KEYS}, 1))
+        object.__setattr__(self, "_is_valid", _before_divergence(self.runs))
+        if faults := [*_faults_of_tables(self)] or [*_faults_of_values(self)]:
+            raise InvalidTable("\n".join(faults))
+
+    @property
+    def timing_machine(self) -> str | None:
+        """The processor whose seconds are the runtimes."""
+        return timing_machine(self.runs, self.profile)
+
+    @property
+    def profile_machine(self) -> str | None:
+        """The processor whose seconds are the latencies."""
+        return str(self.profile["machine"][0]) if len(self.profile["machine"]) else None
+
+    @property
+    def valid_runs(self) -> Table:
+        """The rows of all runs, of diverged ones those before the divergence."""
+        return take(self.runs, self._is_valid)
+
+    @property
+    def timed_runs(self) -> Table:
+        """Those of the valid rows whose runtime counts."""
+        return take(self.runs, self._is_valid & is_timed(self.runs, self.timing_machine))
+
+    def encode(self, config_ids: NDArray[np.uint64], epochs: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Return encoded configs and epochs, (n, 15); the configs must be in the config table."""
+        X = self._X[np.searchsorted(self._ids, config_ids)]
+        X[:, -1] = epochs
+        return X
+
+
+def read_measurements(folder: Path) -> Measurements:
+    """Read a folder of runs.
+
+    Raises:
+        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: see `jahs.files.runs`, `Measurements`.
+        UnknownName, InvalidArgument: its task does not exist, or is invalid.
+    """
+    protocol = read_protocol(folder)
+    return Measurements(
+        task=task_recorded_as(protocol.facts.get("task")),
+        protocol=protocol.digest,
+        configs=read_configs(folder),
+        runs=read_runs(folder),
+        profile=(profile := read_profile(folder)),
+        visits=visits_of_profile(read_visits(folder), profile),
+    )
+
+
+def read_with_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
+    """Read a folder of runs and its split, and check that they fit.
+
+    Raises:
+        JahsError: see `read_measurements`, `splits.split.read_split` and `splits.check.check_split`.
+    """
+    split, measured = read_split(split_file), read_measurements(runs)
+    check_split(
+        recorded_of(measured.configs, measured.runs, of=runs, task=split.task, protocol=measured.protocol), split
+    )
+    return measured, split
+
+
+def trained_configs(measured: Measurements) -> Table:
+    """Return the configs that have a run, in order of config_id."""
+    return sort_by(take(measured.configs, np.isin(measured.configs["config_id"], measured.runs["config_id"])), _ID)
+
+
+def digest_measurements(measured: Measurements) -> str:
+    """Return 16 hex digits that stand for everything that was measured, however it is divided into files."""
+    configs = trained_configs(measured)
+    tables = (
+        {name: configs[name] for name in CONFIG_COLUMNS},  # not what they were trained for
+        measured.runs,
+        sort_by(measured.profile, _ID),
+        sort_by(measured.visits, VISIT_KEY),
+    )
+    columns = [table[name] for table in tables for name in sorted(table)]
+    texts = [
+        "\0".join(values.tolist()).encode() if values.dtype.kind == "U" else values.tobytes() for values in columns
+    ]
+    return digest_bytes(b"".join(texts))
+
+
+def _before_divergence(runs: Table) -> NDArray[np.bool_]:
+    """Which rows are not the last of a diverged run."""
+    is_last = np.ones(len(runs["epoch"]), dtype=np.bool_)
+    order = np.lexsort((runs["epoch"], runs["seed"], runs["config_id"]))
+    ids, seeds = runs["config_id"][order], runs["seed"][order]
+    is_last[order[:-1]] = (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])
+    return np.asarray(~(is_last & (runs["status"] == "diverged")), dtype=np.bool_)
+
+
+def _faults_of_tables(measured: Measurements) -> Iterable[str]:
+    of_configs = {"runs": measured.runs, "profile": measured.profile, "visits": measured.visits}
+    keys = {"configs": _ID, "runs": RUN_KEY, "profile": _ID, "visits": VISIT_KEY}
+    for name, table in {"configs": measured.configs, **of_configs}.items():
+        rows = np.column_stack([table[column].astype(np.uint64) for column in keys[name]])
+        _, first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)
+        if (twice := first[counts > 1]).size:
+            shown = "; ".join(_row(table, i, keys[name]) for i in twice[:_MOST_EXAMPLES].tolist())
+            yield f"{name}: {len(twice)} rows occur more than once: {shown}"
+    if n_bad := int((measured.runs["epoch"] < 1).sum()):
+        yield f"runs: {n_bad} epochs are below 1"
+    for name, table in of_configs.items():
+        if (unknown := np.setdiff1d(table["config_id"], measured.configs["config_id"])).size:
+            yield f"{name}: {len(unknown)} configs are not in the config table: {examples(unknown.tolist())}"
+
+
+def _faults_of_values(measured: Measurements) -> Iterable[str]:
+    tables = dict.fromkeys(ACCURACIES, measured.valid_runs)
+    tables |= {"runtime": measured.timed_runs, "latency": measured.profile}
+    for metric, table in tables.items():
+        values, bounds = table[metric], METRICS[metric]
+        is_good = np.isfinite(values) & (values >= bounds.lower) & (values <= bounds.upper)
+        if metric not in ACCURACIES:
+            is_good &= values > 0
+        if (bad := np.flatnonzero(~is_good)).size:
+            key = _ID if metric == "latency" else RUN_KEY
+            shown = "; ".join(f"{values[i]} at {_row(table, i, key)}" for i in bad[:_MOST_EXAMPLES].tolist())
+            yield (
+                f"{metric}: {len(bad)} of {len(values)} values are invalid ({int(np.isnan(values).sum())} NaN); they "
+                f"must be in [{bounds.lower:g}, {bounds.upper:g}]{'' if metric in ACCURACIES else ' and above 0'}: "
+                f"{shown}"
+            )
+
+
+def _row(table: Table, i: int, key: tuple[str, ...]) -> str:
+    values = {name: int(table[name][i]) for name in key}
+    return " ".join(f"{name}={hex_id(value) if name == 'config_id' else value}" for name, value in values.items())

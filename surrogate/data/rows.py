@@ -1,0 +1,249 @@
+"""The rows that one metric's model is fitted and scored on, and the parts of a split as labels on them.
+
+A row is one measurement: an accuracy for each (config, seed, epoch), an epoch time for each (config, seed), a latency
+for each config. `assemble` knows no split; `by_part` divides rows by one. Configs that are profiled but not trained yet
+are in no part. Their latencies count as training rows, and are never used for validation or test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidTable, UnknownName
+from jahs.files.runs import halves_of_visits, last_rows, sorted_runs
+from jahs.files.tables import Table, take
+from jahs.models.cost import n_macs, n_params
+from jahs.schema import COLUMNS, SPLIT_PARTS
+from jahs.tasks.metrics import LEARNED
+from splits.split import Split
+from surrogate.data.measurements import Measurements, trained_configs
+
+__all__ = [
+    "EXACT",
+    "FEWEST",
+    "FEWEST_TO_FIT",
+    "GROUP_VALUES",
+    "Rows",
+    "assemble",
+    "assemble_answered",
+    "assemble_repeats",
+    "by_part",
+    "check_groups",
+    "configs_by_group",
+    "diverged_runs",
+    "group_name",
+    "group_numbers",
+    "join_rows",
+    "training_rows",
+    "unmeasured",
+]
+
+FEWEST: Final = 4
+"""Default of the training configs that every fidelity group needs."""
+
+FEWEST_TO_FIT: Final = 2
+"""Training configs that a model needs."""
+
+EXACT: Final = MappingProxyType({"n_params": n_params, "n_macs": n_macs})
+"""The metrics that are computed exactly, with their functions."""
+
+_MOST_EXAMPLES: Final = 3
+_GROUP_COLUMNS: Final = [COLUMNS.index(key) for key in ("N", "W", "Resolution")]
+_VALUES: Final = ((1.0, 3.0, 5.0), (4.0, 8.0, 16.0), (0.25, 0.5, 1.0))
+
+GROUP_VALUES: Final = tuple({"N": int(N), "W": int(W), "Resolution": R} for N, W, R in product(*_VALUES))
+"""N, W and Resolution of each fidelity group, by its number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Measurements of one metric, in order of config, seed and epoch.
+
+    Attributes:
+        X: encoded configs and epochs, (n_rows, 15) float32.
+        y: what was measured, (n_rows,) float64, in the metric's unit.
+        config_id: (n_rows,) uint64.
+        seed: (n_rows,) int64; 0 for metrics without a seed.
+    """
+
+    X: NDArray[np.float32]
+    y: NDArray[np.float64]
+    config_id: NDArray[np.uint64]
+    seed: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def epoch(self) -> NDArray[np.int64]:
+        """The epoch of each row; for an epoch time, the number of epochs that were averaged."""
+        return self.X[:, -1].astype(np.int64)
+
+    @property
+    def n_configs(self) -> int:
+        """How many configs the rows have."""
+        return len(np.unique(self.config_id))
+
+    def take(self, rows: NDArray[np.bool_ | np.integer]) -> Rows:
+        """Return some rows: positions or a mask."""
+        return Rows(X=self.X[rows], y=self.y[rows], config_id=self.config_id[rows], seed=self.seed[rows])
+
+
+def join_rows(several: Sequence[Rows]) -> Rows:
+    """Return the rows of several parts one after another."""
+    return Rows(
+        X=np.concatenate([rows.X for rows in several]),
+        y=np.concatenate([rows.y for rows in several]),
+        config_id=np.concatenate([rows.config_id for rows in several]),
+        seed=np.concatenate([rows.seed for rows in several]),
+    )
+
+
+def assemble(metric: str, measured: Measurements) -> Rows:
+    """Return the rows that a model of a metric is fitted to.
+
+    `runtime` is in CPU seconds per epoch: each run's last runtime by its epochs. `latency`, `n_params` and `n_macs`
+    have one row for each config, at epoch 1.
+
+    Raises:
+        UnknownName: the metric is neither learned nor exact.
+        InvalidTable: it was not measured at all.
+    """
+    if metric in EXACT:
+        table = _as_runs({"config_id": trained_configs(measured)["config_id"]}, seed=0)
+        table[metric] = EXACT[metric](measured.encode(table["config_id"], table["epoch"]), measured.task)
+    elif metric not in LEARNED:
+        raise UnknownName.of("metric", metric, (*LEARNED, *EXACT))
+    elif metric == "latency":
+        table = _as_runs(measured.profile, seed=0)
+    elif metric == "runtime":
+        table = last_rows(sorted_runs(measured.timed_runs))
+        table["runtime"] = table["runtime"].astype(np.float64) / table["epoch"].astype(np.float64)
+    else:
+        table = measured.valid_runs
+    if not len(table["config_id"]):
+        source = "profile.parquet; run python -m pipeline.profile" if metric == "latency" else "the runs"
+        raise InvalidTable(f"{metric}: there is no measurement in {source}")
+    return _rows(measured, table, metric)
+
+
+def assemble_answered(metric: str, measured: Measurements) -> Rows:
+    """Return the rows that a model's answers are compared with: as `assemble`, but cumulative seconds of `runtime`."""
+    return _rows(measured, measured.timed_runs, metric) if metric == "runtime" else assemble(metric, measured)
+
+
+def assemble_repeats(metric: str, measured: Measurements) -> Rows:
+    """Return the rows that noise ceilings come from, where repeated configs have several seeds.
+
+    A latency has no seeds. Its even visits count as one and its odd visits as another; there are no rows where the
+    visits are not known.
+    """
+    if metric != "latency":
+        return assemble_answered(metric, measured)
+    halves = halves_of_visits(measured.visits)
+    return join_rows([_rows(measured, _as_runs(half, seed=seed), metric) for seed, half in enumerate(halves)])
+
+
+def by_part(rows: Rows, split: Split) -> dict[str, Rows]:
+    """Return the rows of each part; configs in no part, which are only profiled, count as training."""
+    parts = split.parts_of(rows.config_id)
+    return {part: rows.take((parts == i) | (i == 0) & (parts < 0)) for i, part in enumerate(SPLIT_PARTS)}
+
+
+def training_rows(
+    metrics: Sequence[str], measured: Measurements, split: Split, *, fewest: int
+) -> dict[str, dict[str, Rows]]:
+    """Return the rows of several learned metrics by part; enough of them to fit every metric.
+
+    Raises:
+        UnknownName: a metric is not learned.
+        InvalidTable: a metric was not measured, or `check_groups` refuses its training part.
+    """
+    if unknown := [metric for metric in metrics if metric not in LEARNED]:
+        raise UnknownName.of("metric", unknown[0], LEARNED)
+    parts = {metric: by_part(assemble(metric, measured), split) for metric in dict.fromkeys(metrics)}
+    for metric, rows in parts.items():
+        check_groups(metric, rows["train"], fewest=fewest)
+    return parts
+
+
+def unmeasured(measured: Measurements, split: Split) -> dict[str, str]:
+    """Return the learned metrics that were measured for too few training configs to fit a model, and why."""
+    machine, missing = measured.timing_machine, {}
+    n_profiled, n_timed = (
+        int((split.parts_of(ids) <= 0).sum())  # -1 is only profiled, 0 is train
+        for ids in (measured.profile["config_id"], np.unique(measured.timed_runs["config_id"]))
+    )
+    if not len(measured.profile["config_id"]):
+        missing["latency"] = "there is no profile yet; python -m pipeline.profile measures it"
+    elif n_profiled < FEWEST_TO_FIT:
+        missing["latency"] = f"{n_profiled} training configs were profiled"
+    if n_timed < FEWEST_TO_FIT:
+        missing["runtime"] = f"{n_timed} training configs were timed on {machine}" if machine else "no run was on a CPU"
+    return missing
+
+
+def diverged_runs(measured: Measurements, split: Split) -> dict[str, int]:
+    """Return the number of diverged runs in each part."""
+    is_diverged = measured.runs["status"] == "diverged"
+    ids, seeds = measured.runs["config_id"][is_diverged], measured.runs["seed"][is_diverged]
+    runs = sorted({*zip(ids.tolist(), seeds.tolist(), strict=True)})
+    parts = split.parts_of(np.array([i for i, _ in runs], dtype=np.uint64))
+    return {name: int((parts == number).sum()) for number, name in enumerate(("train", "valid", "test"))}
+
+
+def group_numbers(X: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the fidelity group of each encoded row: the position of its (N, W, Resolution) in `GROUP_VALUES`."""
+    places = [np.searchsorted(values, X[:, column]) for values, column in zip(_VALUES, _GROUP_COLUMNS, strict=True)]
+    return (places[0] * 9 + places[1] * 3 + places[2]).astype(np.int64)
+
+
+def group_name(number: int) -> str:
+    """Return a fidelity group's values as text."""
+    return " ".join(f"{key}={value:g}" for key, value in GROUP_VALUES[number].items())
+
+
+def configs_by_group(rows: Rows) -> NDArray[np.int64]:
+    """Return how many configs the rows have in each fidelity group, (27,)."""
+    _, first = np.unique(rows.config_id, return_index=True)
+    return np.bincount(group_numbers(rows.X[first]), minlength=27).astype(np.int64)
+
+
+def check_groups(metric: str, rows: Rows, *, fewest: int = FEWEST) -> None:
+    """Refuse training rows with fewer than `fewest` configs in a fidelity group.
+
+    Raises:
+        InvalidTable: counts the groups, and names the first ones.
+    """
+    counts = configs_by_group(rows)
+    if not (few := np.flatnonzero(counts < fewest)).size:
+        return
+    named = [f"{group_name(g)} has {counts[g]}" for g in few[:_MOST_EXAMPLES].tolist()]
+    raise InvalidTable(
+        f"{metric}: {len(few)} of 27 fidelity groups have fewer than {fewest} training configs: {', '.join(named)}; "
+        "collect more, or lower --fewest"
+    )
+
+
+def _rows(measured: Measurements, table: Table, column: str) -> Rows:
+    table = take(table, np.lexsort((table["epoch"], table["seed"], table["config_id"])))
+    config_id = table["config_id"].astype(np.uint64)
+    return Rows(
+        X=measured.encode(config_id, table["epoch"]),
+        y=table[column].astype(np.float64),
+        config_id=config_id,
+        seed=table["seed"].astype(np.int64),
+    )
+
+
+def _as_runs(of_configs: Mapping[str, NDArray[np.generic]], *, seed: int) -> Table:
+    """Return rows of configs with a seed and the epoch 1."""
+    n_rows = len(of_configs["config_id"])
+    return {**of_configs, "seed": np.full(n_rows, seed, np.int64), "epoch": np.ones(n_rows, np.int64)}

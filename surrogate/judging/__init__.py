@@ -1,0 +1,1 @@
+"""How good the models are: scores, noise between trainings, and the content of quality.json."""

@@ -1,0 +1,273 @@
+"""How well predictions agree with measurements, and two measurements with each other.
+
+A score uses one run of each config, the one with the first seed. The noise ceiling is the same score between two seeds
+of the repeated configs, averaged over the pairs of seeds: a second training as a prediction of the first. A model can
+exceed it, because its predictions have no noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument
+from jahs.tasks.metrics import ACCURACIES, METRICS
+from surrogate.data.rows import Rows, group_name, group_numbers
+from surrogate.models.model import Surrogate
+from workshop.ranks import kendall_tau, kendall_tau_within
+
+__all__ = [
+    "Scores",
+    "agreement",
+    "best_tenth",
+    "calibration",
+    "ceiling",
+    "epoch_bands",
+    "first_seed",
+    "kendall_tau",
+    "score_rows",
+    "score_surrogate",
+    "tau_by_epoch",
+    "tau_interval",
+    "within_groups",
+]
+
+Scores: TypeAlias = dict[str, float | int | None]
+"""Scores by name; None where a score is not defined, as Kendall's tau of constant values."""
+
+SPARSE: Final = 0.001
+"""The sparse tau rounds predictions to this: 0.1 points of accuracy, or 0.1 % of a time."""
+
+_FEWEST: Final = 3
+_FEWEST_PAIRS: Final = 20
+_Floats = NDArray[np.float64]
+
+
+def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int = 0) -> dict[str, Any]:
+    """Score a model: every cut, tau by epoch and within the groups, and a 90 % interval of tau at the last epoch.
+
+    Args:
+        fitted: the model.
+        rows: held-out rows, as `assemble_answered` gives them.
+        repeats: rows that the ceilings come from, as `assemble_repeats` gives them.
+        seed: of the bootstrap.
+
+    Raises:
+        InvalidArgument: there are no rows.
+    """
+    if not len(rows):
+        raise InvalidArgument(f"{fitted.metric}: the part to score has no rows")
+    predicted = fitted.predict(rows.X)
+    is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
+    last = rows.take(is_last)
+    return {  # Any: scores by cut, and some numbers beside them
+        "cuts": score_rows(fitted.metric, rows, predicted, repeats),
+        "tau_by_epoch": tau_by_epoch(fitted.metric, rows, predicted, repeats),
+        "calibration": calibration(rows, predicted),
+        "tau_within_groups": within_groups(last, predicted[is_last]),
+        "tau_interval": tau_interval(last, predicted[is_last], seed=seed),
+        "n_configs": len(np.unique(rows.config_id)),
+    }
+
+
+def agreement(metric: str, measured: _Floats, predicted: _Floats) -> Scores:
+    """Return R2, Kendall's tau, sparse tau, RMSE, MAE, bias and calibration slope of `predicted`.
+
+    The bias is the mean of predicted minus measured. The slope is that of the regression of measurements on
+    predictions; it is 1 if differences are predicted neither too large nor too small.
+    """
+    error = predicted - measured
+    total = float(((measured - measured.mean()) ** 2).sum()) if len(measured) else 0.0
+    spread = float(((predicted - predicted.mean()) ** 2).sum()) if len(predicted) else 0.0
+    slope = float(((predicted - predicted.mean()) * measured).sum()) / spread if spread > 0 else math.nan
+    found = {
+        "r2": 1 - float((error**2).sum()) / total if total > 0 else math.nan,
+        "tau": kendall_tau(measured, predicted),
+        "sparse_tau": kendall_tau(measured, _rounded(metric, predicted)),
+        "rmse": math.sqrt(float((error**2).mean())) if len(error) else math.nan,
+        "mae": float(np.abs(error).mean()) if len(error) else math.nan,
+        "bias": float(error.mean()) if len(error) else math.nan,
+        "calibration_slope": slope,
+    }
+    return {"n": len(measured), **{name: value if math.isfinite(value) else None for name, value in found.items()}}
+
+
+def first_seed(rows: Rows) -> NDArray[np.bool_]:
+    """Return which rows have the first seed of their config."""
+    _, place = np.unique(rows.config_id, return_inverse=True)
+    least = np.full(int(place.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, place, rows.seed)
+    return np.asarray(rows.seed == least[place], dtype=np.bool_)
+
+
+def ceiling(metric: str, rows: Rows, is_in: NDArray[np.bool_] | None = None) -> Scores:
+    """Return the agreement between two seeds of the repeated configs among `rows`, averaged over the pairs of seeds.
+
+    A pair of seeds weighs as much as the rows that both have. `n` is the number of different (config, epoch) pairs
+    that count; scores are None where no two seeds share three.
+
+    Args:
+        metric: whose rows these are.
+        rows: what was measured, of every seed.
+        is_in: which rows count as the earlier training of two, where a cut depends on the measurements. The later one
+            is not restricted: that would hide regression to the mean.
+    """
+    key = np.column_stack([rows.config_id, rows.X[:, -1].astype(np.uint64)])
+    _, place = np.unique(key, axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    counted = np.zeros(len(rows), dtype=np.bool_)  # by place
+    found: list[tuple[int, Scores]] = []
+    for a, b in combinations(np.unique(rows.seed).tolist(), 2):
+        of_a, of_b = rows.seed == a, rows.seed == b
+        if is_in is not None:
+            of_a &= is_in
+        shared, at_a, at_b = np.intersect1d(place[of_a], place[of_b], assume_unique=True, return_indices=True)
+        if len(shared) >= _FEWEST:
+            counted[shared] = True
+            found.append((len(shared), agreement(metric, rows.y[of_a][at_a], rows.y[of_b][at_b])))
+    empty = agreement(metric, np.empty(0), np.empty(0))
+    if not found:
+        return empty
+    means: Scores = {"n": int(counted.sum())}
+    for name in empty.keys() - {"n", "bias", "calibration_slope"}:
+        values = [(n, value) for n, scores in found if (value := scores[name]) is not None]
+        weight = sum(n for n, _ in values)
+        means[name] = math.fsum(n * value for n, value in values) / weight if values else None
+    return dict(sorted(means.items()))
+
+
+def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> dict[str, dict[str, Scores]]:
+    """Score every cut of the rows: all, the last epoch, its best tenth, each epoch band and each fidelity group.
+
+    Args:
+        metric: whose rows these are.
+        rows: what was measured.
+        predicted: the model's answer for each row.
+        repeats: rows whose repeated configs give the ceiling. No model is involved in it, so they may come from every
+            part of the split.
+
+    Returns:
+        For each cut its "model" and its "ceiling".
+    """
+    if len(predicted) != len(rows):
+        raise InvalidArgument(f"predicted: {len(predicted)} values for {len(rows)} rows")
+    is_first = first_seed(rows)
+    cuts = dict(_cuts(metric, rows))
+    of_repeats = dict(_cuts(metric, repeats))
+    scored = {}
+    for name, is_in in cuts.items():
+        chosen = is_in & is_first
+        scored[name] = {
+            "model": agreement(metric, rows.y[chosen], predicted[chosen]),
+            "ceiling": ceiling(metric, repeats, of_repeats.get(name, np.zeros(len(repeats), np.bool_))),
+        }
+    return scored
+
+
+def calibration(rows: Rows, predicted: _Floats, *, n_bins: int = 10) -> list[Scores]:
+    """Return mean predictions and measurements by decile of the prediction, first seeds; fewer bins for few rows.
+
+    `spread` is the standard error of the difference. It takes rows as independent, which epochs of a config are not.
+    """
+    is_first = first_seed(rows)
+    y, predicted = rows.y[is_first], predicted[is_first]
+    order = np.argsort(predicted, kind="stable")
+    found: list[Scores] = []
+    for at in np.array_split(order, max(1, min(n_bins, len(order) // _FEWEST))):
+        if len(at):
+            error = predicted[at] - y[at]
+            spread = float(error.std(ddof=1)) / math.sqrt(len(at)) if len(at) > 1 else None
+            found.append(
+                {
+                    "n": len(at),
+                    "predicted": float(predicted[at].mean()),
+                    "measured": float(y[at].mean()),
+                    "spread": spread,
+                }
+            )
+    return found
+
+
+def tau_by_epoch(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> list[Scores]:
+    """Return Kendall's tau at every epoch, first seeds, beside its noise ceiling."""
+    is_first = first_seed(rows)
+    found: list[Scores] = []
+    for epoch in np.unique(rows.epoch).tolist():
+        is_in = is_first & (rows.epoch == epoch)
+        tau = kendall_tau(rows.y[is_in], predicted[is_in])
+        top = ceiling(metric, repeats.take(repeats.epoch == epoch))["tau"]
+        found.append({"epoch": epoch, "n": int(is_in.sum()), "tau": None if math.isnan(tau) else tau, "ceiling": top})
+    return found
+
+
+def within_groups(rows: Rows, predicted: _Floats) -> float | None:
+    """Kendall's tau within fidelity groups, averaged with the number of pairs as weight; first seeds at one epoch.
+
+    None where too few pairs share a group to say anything.
+    """
+    groups = group_numbers(rows.X)
+    n_of_group = np.unique(groups, return_counts=True)[1]
+    tau = kendall_tau_within(rows.y, predicted, groups)
+    return None if math.isnan(tau) or (n_of_group * (n_of_group - 1) // 2).sum() < _FEWEST_PAIRS else tau
+
+
+def tau_interval(
+    rows: Rows, predicted: _Floats, *, seed: int, level: float = 0.9, n_resamples: int = 200
+) -> tuple[float, float] | None:
+    """Return a bootstrap interval of Kendall's tau that resamples configs with all their rows; None if undefined."""
+    if not len(rows):
+        return None
+    rng = np.random.default_rng(seed)
+    _, place = np.unique(rows.config_id, return_inverse=True)
+    members = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
+    taus = []
+    for _ in range(n_resamples):
+        at = np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
+        taus.append(kendall_tau(rows.y[at], predicted[at]))
+    defined = [tau for tau in taus if not math.isnan(tau)]
+    if not defined:
+        return None
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def epoch_bands(max_epoch: int) -> list[tuple[int, int]]:
+    """Return the first epoch, then quarters of the rest, as (first, last)."""
+    edges = np.unique(np.rint(np.linspace(1, max_epoch, 5)).astype(int)).tolist()
+    return [(1, 1), *((low + 1, high) for low, high in pairwise(edges))]
+
+
+def best_tenth(metric: str, rows: Rows) -> NDArray[np.bool_]:
+    """Return which rows are among the best tenth of the measurements."""
+    y = rows.y if METRICS[metric].direction == "max" else -rows.y
+    return np.asarray(y >= np.quantile(y, 0.9), dtype=np.bool_) if len(y) else np.zeros(0, np.bool_)
+
+
+def _cuts(metric: str, rows: Rows) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    yield "all", np.ones(len(rows), dtype=np.bool_)
+    if not len(rows):
+        return
+    is_last = np.ones(len(rows), dtype=np.bool_)
+    if METRICS[metric].by_epoch:
+        last = int(rows.epoch.max())
+        is_last = rows.epoch == last
+        yield "last epoch", is_last
+        for first, final in epoch_bands(last):
+            yield f"epochs {first}-{final}", (rows.epoch >= first) & (rows.epoch <= final)
+    is_best = np.zeros(len(rows), dtype=np.bool_)
+    is_best[is_last] = best_tenth(metric, rows.take(is_last))
+    yield "best tenth", is_best
+    groups = group_numbers(rows.X)
+    for group in np.unique(groups[is_last]).tolist():
+        yield group_name(group), (groups == group) & is_last
+
+
+def _rounded(metric: str, values: _Floats) -> _Floats:
+    if metric in ACCURACIES:
+        return np.rint(values / (100 * SPARSE)) * (100 * SPARSE)
+    return np.rint(np.log(values) / SPARSE) if len(values) else values

@@ -1,0 +1,172 @@
+"""Learning curves: scores by the number of training configs, and their extrapolation by a power law."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from jahs.errors import InvalidArgument
+from jahs.files.tables import Table, take
+from jahs.models.features import FeatureSet
+from jahs.tasks.definitions import Task
+from splits.folds import learning_curve_subsets
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import Rows
+from surrogate.judging.agreement import agreement, first_seed
+from surrogate.models.model import ForestSettings, fit_surrogate
+from workshop.jobs import check_workers, in_processes
+from workshop.ranks import kendall_tau
+
+__all__ = ["Point", "Prediction", "curve", "extrapolate", "predictions", "sizes_for"]
+
+_FEWEST_SIZES: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One fit: on how many configs, with which seed, and how well it does on the validation part.
+
+    Attributes:
+        tau: Kendall's tau at the last epoch, first seeds.
+        r2: over all epochs, first seeds.
+    """
+
+    n_configs: int
+    seed: int
+    tau: float
+    r2: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """An extrapolation by the power law; one more fit is between `low` and `high` with probability `level`."""
+
+    n_configs: int
+    value: float
+    low: float
+    high: float
+    level: float
+    exponent: float
+
+
+def curve(
+    metric: str,
+    measured: Measurements,
+    parts: Mapping[str, Rows],
+    sizes: Sequence[int],
+    *,
+    seeds: Sequence[int],
+    settings: ForestSettings,
+    features: FeatureSet | None = None,
+    workers: int = 1,
+) -> list[Point]:
+    """Fit on nested subsets of the training configs, balanced over the fidelity groups; score on the validation part.
+
+    Raises:
+        InvalidArgument: a size is not between 1 and the number of training configs.
+    """
+    check_workers(workers)
+    train, valid = parts["train"], parts["valid"]
+    valid = valid.take(first_seed(valid))
+    configs: Table = take(measured.configs, np.isin(measured.configs["config_id"], train.config_id))
+    calls: list[dict[str, object]] = []
+    for seed in seeds:
+        subsets = learning_curve_subsets(configs, sizes, seed=seed)
+        for chosen in subsets:
+            rows = train.take(np.isin(train.config_id, configs["config_id"][chosen]))
+            own = {"rows": rows, "settings": replace(settings, seed=seed)}
+            calls.append({"metric": metric, "valid": valid, "of_task": measured.task, "features": features, **own})
+    return in_processes(_point, calls, workers=workers)
+
+
+def _point(
+    *, metric: str, rows: Rows, valid: Rows, of_task: Task, settings: ForestSettings, features: FeatureSet | None
+) -> Point:
+    fitted = fit_surrogate(metric, rows, of_task, settings=settings, features=features)
+    predicted = fitted.predict(valid.X)
+    y = valid.y * valid.epoch if fitted.target == "per_epoch" else valid.y
+    is_last = valid.epoch == valid.epoch.max()
+    r2 = agreement(metric, y, predicted)["r2"]
+    return Point(
+        n_configs=fitted.counts["configs"],
+        seed=settings.seed,
+        tau=kendall_tau(y[is_last], predicted[is_last]),
+        r2=math.nan if r2 is None else r2,
+    )
+
+
+def sizes_for(n_configs: int, *, n_sizes: int = 6, least: int = 4) -> list[int]:
+    """Sizes up to `n_configs` in equal steps of their logarithm, from a sixteenth of it or `least`; each once."""
+    first = max(least, n_configs / 16)
+    if n_configs < least:
+        return []
+    return sorted(set(np.rint(np.geomspace(first, n_configs, n_sizes)).astype(int).tolist()))
+
+
+def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Prediction], dict[str, str]]:
+    """Predict tau and R2 for a size, and check the law: tau of the largest size from the others.
+
+    Sizes at which a score is not between 0 and 1 are left out of its law, and so are smaller ones.
+
+    Returns:
+        The predictions, and for scores that could not be predicted the reason.
+    """
+    found, reasons = {}, {}
+    largest = max((point.n_configs for point in points), default=0)
+    wanted = {
+        "tau": ("tau", points, n_configs),
+        "r2": ("r2", points, n_configs),
+        f"check: tau at {largest} from smaller sizes": (
+            "tau",
+            [point for point in points if point.n_configs < largest],
+            largest,
+        ),
+    }
+    for name, (score, known, target) in wanted.items():
+        bad = [point.n_configs for point in known if not 0 < getattr(point, score) < 1]
+        usable = [point for point in known if point.n_configs > max(bad, default=0)]
+        try:
+            found[name] = extrapolate(usable, target, score=score)
+        except InvalidArgument as err:
+            left_out = f"; sizes up to {max(bad)} have scores that are not between 0 and 1" if bad else ""
+            reasons[name] = f"{err}{left_out}"
+    return found, reasons
+
+
+def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau", level: float = 0.9) -> Prediction:
+    """Predict a score, "tau" or "r2", for `n_configs` training configs.
+
+    Raises:
+        InvalidArgument: fewer than four sizes, or a score that is not between 0 and 1.
+    """
+    from scipy.stats import t as student
+
+    x = np.log([point.n_configs for point in points])
+    values = np.array([getattr(point, score) for point in points], dtype=np.float64)
+    n_sizes = len(np.unique(x))
+    if n_sizes < _FEWEST_SIZES:
+        raise InvalidArgument(f"{n_sizes} sizes; a curve and its spread need at least {_FEWEST_SIZES}")
+    if bad := int((~((values > 0) & (values < 1))).sum()):
+        raise InvalidArgument(f"{score}: {bad} of {len(values)} values are not between 0 and 1; leave small sizes out")
+    y = np.log1p(-values)
+    slope, intercept = np.polyfit(x, y, 1)
+    residual = y - (intercept + slope * x)
+    freedom = n_sizes - 2
+    spread = float((residual**2).sum()) / (len(y) - 2)
+    at = math.log(n_configs)
+    width = float(((x - x.mean()) ** 2).sum()) * n_sizes / len(y)
+    error = math.sqrt(spread * (1 + 1 / n_sizes + (at - float(x.mean())) ** 2 / width))
+    reach = float(student.ppf((1 + level) / 2, freedom)) * error
+    middle = float(intercept + slope * at)
+    return Prediction(
+        n_configs=n_configs,
+        value=1 - math.exp(middle),
+        low=1 - math.exp(middle + reach),
+        high=1 - math.exp(middle - reach),
+        level=level,
+        exponent=float(slope),
+    )

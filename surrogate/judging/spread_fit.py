@@ -1,0 +1,336 @@
+"""Fit the spread of trainings (`jahs.models.noise.spread`) to deviations of repeats and of outcomes from predictions.
+
+Repeats are few, so the model is small and shrunk. The logarithm of the spread is a sum of an intercept for
+training accuracy and one for the two others, a smooth curve of the predicted accuracy, a curve of the epoch, slopes for
+N, W and Resolution, and a curve of the learning rate; each is pulled towards flat by a normal prior. Scale and tail are
+then set by cross-validated deviations, since the curves fit their own configs too closely.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.files.tables import Table, take
+from jahs.models.noise.chance import quantile
+from jahs.models.noise.spread import (
+    LEVELS,
+    RATE_COLUMN,
+    RATES,
+    SIZE_COLUMNS,
+    SIZES,
+    Correlation,
+    Spread,
+    TimeSpread,
+    tail_scale,
+)
+from jahs.spaces.parameters import PARAMETERS
+from jahs.tasks.metrics import ACCURACIES
+
+__all__ = ["Deviations", "fit_correlation", "fit_spreads", "fit_time_spread", "reach"]
+
+_N_FOLDS: Final = 5
+_TAIL_FREEDOM: Final = 4.0  # of the Student's t that the curves are fitted with, so that outliers do not bend them
+_WORTH: Final = 4.0  # independent deviations in one unit: its 12 epochs and 3 accuracies say much the same
+_SHARES: Final = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
+_OUTER: Final = (0.8, 0.9, 0.9, 0.95)
+_TAIL_PRIOR: Final = 0.05
+_TAIL_WORTH: Final = 10.0  # configs
+_TIME_PRIOR: Final = 0.05
+_TIME_WORTH: Final = 3.0
+_SHARE_PRIOR: Final = 0.2
+_FLOOR: Final = 0.002  # on the line: about one image of 2,048 at 75 %
+_MOST_STEPS: Final = 100
+_SMALL_STEP: Final = 1e-8
+_DIGITS: Final = 6
+_PLACES: Final = 4
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Deviations:
+    """Deviations of one metric, each distributed like the deviation of a training from its mean.
+
+    Attributes:
+        metric: whose.
+        size: the deviations, (n,), on the line of `jahs.models.noise.spread`; of times, of their logarithm.
+        predicted: what a query would answer there, (n,).
+        X: encoded configs and epochs, (n, 15).
+        unit: (n,), numbers of independent observations: a config and a position among its repeats.
+        config_id: (n,).
+    """
+
+    metric: str
+    size: _Floats
+    predicted: _Floats
+    X: NDArray[np.float32]
+    unit: NDArray[np.int64]
+    config_id: NDArray[np.uint64]
+
+    def take(self, rows: NDArray[np.bool_ | np.integer]) -> Deviations:
+        """Return some deviations: positions or a mask."""
+        columns: Table = {name: getattr(self, name) for name in ("size", "predicted", "X", "unit", "config_id")}
+        return Deviations(metric=self.metric, **take(columns, rows))
+
+
+def fit_spreads(found: Mapping[str, Deviations], max_epoch: int) -> dict[str, Spread]:
+    """Fit the spreads of the accuracies, together."""
+    configs = np.unique(np.concatenate([deviations.config_id for deviations in found.values()]))
+    fold = np.arange(len(configs)) % _N_FOLDS  # ids are digests, so their order is random
+    standard: dict[str, list[_Floats]] = {name: [] for name in found}
+    weights: dict[str, list[_Floats]] = {name: [] for name in found}
+    for number in range(_N_FOLDS):
+        held_out = configs[fold == number]
+        others = {name: d.take(~np.isin(d.config_id, held_out)) for name, d in found.items()}
+        here = {name: d.take(np.isin(d.config_id, held_out)) for name, d in found.items()}
+        if not len(held_out) or not any(len(d.size) for d in others.values()):
+            continue
+        curves = _fit_curves(others, max_epoch)
+        for name, deviations in here.items():
+            standard[name].append(deviations.size / curves[name].of_rows(deviations.predicted, deviations.X))
+            weights[name].append(_unit_weights(deviations))
+    every = np.concatenate([part for parts in standard.values() for part in parts])
+    of_every = np.concatenate([part for parts in weights.values() for part in parts])
+    _, tail = _shape(every, of_every, len(configs))
+    curves = _fit_curves(found, max_epoch)
+    spreads = {}
+    for kind in (("train_acc",), ("valid_acc", "test_acc")):
+        u = np.concatenate([part for name in kind for part in standard[name]])
+        w = np.concatenate([part for name in kind for part in weights[name]])
+        scale = _scale(u, w, tail)
+        for name in kind:
+            spreads[name] = _rounded(curves[name], scale=scale, tail=tail)
+    return spreads
+
+
+def fit_time_spread(deviations: Deviations) -> TimeSpread:
+    """Fit the spread of a factor of times: one number, with a prior of 5 % worth three configs."""
+    n = len(deviations.size)
+    if not n:
+        return TimeSpread(spread=_TIME_PRIOR)
+    weights = _unit_weights(deviations)
+    spread, tail = _shape(deviations.size, weights, n)
+    spread = float(np.sqrt((n * spread**2 + _TIME_WORTH * _TIME_PRIOR**2) / (n + _TIME_WORTH)))
+    return TimeSpread(spread=_round(min(spread, 1.5)), tail=_round(tail))
+
+
+def fit_correlation(found: Mapping[str, Deviations], spreads: Mapping[str, Spread], max_epoch: int) -> Correlation:
+    """Fit the correlation between epochs and accuracies of one training, by least squares."""
+    from scipy.optimize import least_squares
+
+    epochs = np.unique(np.rint(np.linspace(1, max_epoch, min(max_epoch, 12))).astype(int))
+    measured, n_units = _correlations(found, spreads, epochs)
+    default = Correlation()
+    start = np.array([default.halving, *default.train, *(e / t for e, t in _pairs(default)), *default.twins])
+    is_known = np.isfinite(measured)
+    weight = np.sqrt(10.0 * n_units / max(int(is_known.sum()), 1))
+
+    def faults(values: _Floats) -> _Floats:
+        model = _model_correlations(_correlation(values), epochs, max_epoch)
+        return np.concatenate([weight * (model - measured)[is_known], (values - start) / _SHARE_PRIOR])
+
+    best = least_squares(faults, start, bounds=(0.0, 1.0), x_scale=0.1, diff_step=np.full(7, 1e-2))
+    return _correlation(np.round(best.x, _PLACES))
+
+
+def reach(spread: Spread | TimeSpread, level: float) -> float:
+    """Return the half-width, in standard deviations, of the interval with probability `level`."""
+    g = quantile((1 + level) / 2)
+    return g * (1 + spread.tail * g * g) * tail_scale(spread.tail)
+
+
+def _fit_curves(found: Mapping[str, Deviations], max_epoch: int) -> dict[str, Spread]:
+    """Fit everything but scale and tail: the penalised likelihood of a Student's t, by Fisher's scoring."""
+    given = [(name, d) for name, d in found.items() if len(d.size)]
+    F = np.concatenate([_design(name, d.predicted, d.X, max_epoch) for name, d in given])
+    squares = np.concatenate([np.maximum(np.abs(d.size), _FLOOR) ** 2 for _, d in given])
+    weights = np.concatenate([_unit_weights(d) for _, d in given]) * _WORTH / len(given)
+    penalty = _penalty()
+    information = (F * (weights * 2 * _TAIL_FREEDOM / (_TAIL_FREEDOM + 3))[:, None]).T @ F + penalty
+    theta = np.zeros(F.shape[1])
+    for _ in range(_MOST_STEPS):
+        ratio = squares * np.exp(-2 * (_BASE + F @ theta)) / _TAIL_FREEDOM
+        slope = F.T @ (weights * (1 - (_TAIL_FREEDOM + 1) * ratio / (1 + ratio))) + penalty @ theta
+        step = np.linalg.solve(information, slope)
+        theta -= step
+        if np.abs(step).max() < _SMALL_STEP:
+            break
+    return {name: _as_spread(name, theta, max_epoch) for name in found}
+
+
+# The parameters, in order: two intercepts, the level's curve, two curves of the epoch (which end at 0), three slopes
+# and the rate's curve.
+_DECADES: Final = np.array([-3.0, -2.0, -1.0, 0.0])
+_EPOCH_KNOTS: Final = np.array([0.0, 0.5, 1.0])
+_N_LEVELS: Final = len(LEVELS)
+_FIRST_LEVEL: Final = 2
+_FIRST_EPOCH: Final = _FIRST_LEVEL + _N_LEVELS
+_FIRST_SIZE: Final = _FIRST_EPOCH + 4
+_FIRST_RATE: Final = _FIRST_SIZE + len(SIZES)
+_N_PARAMETERS: Final = _FIRST_RATE + len(_DECADES)
+_BASE: Final = -2.0  # logarithm of the spread where nothing is known
+
+
+def _design(metric: str, predicted: _Floats, X: NDArray[np.float32], max_epoch: int) -> _Floats:
+    """Return the design matrix of the parameters, (n, n_parameters), without `_BASE`."""
+    n, is_train = len(predicted), metric == "train_acc"
+    F = np.zeros((n, _N_PARAMETERS))
+    F[:, 0 if is_train else 1] = 1
+    F[:, _FIRST_LEVEL:_FIRST_EPOCH] = _tents(np.array(LEVELS, dtype=np.float64), predicted)
+    at = _FIRST_EPOCH + (0 if is_train else 2)
+    F[:, at : at + 2] = _tents(_EPOCH_KNOTS, X[:, -1] / max_epoch)[:, :2]
+    for j, (key, column) in enumerate(zip(SIZES, SIZE_COLUMNS, strict=True)):
+        F[:, _FIRST_SIZE + j] = np.searchsorted(PARAMETERS[key].codes, X[:, column]) - 1.0
+    F[:, _FIRST_RATE:] = _tents(_DECADES, np.log10(X[:, RATE_COLUMN].astype(np.float64)))
+    return F
+
+
+def _penalty() -> _Floats:
+    """Return the inverse covariance of the prior."""
+    P = np.zeros((_N_PARAMETERS, _N_PARAMETERS))
+    for i in (0, 1):
+        P[i, i] = 1 / 2.0**2
+    level = np.eye(_N_LEVELS)
+    first, second = np.diff(level, axis=0), np.diff(level, n=2, axis=0)
+    block = slice(_FIRST_LEVEL, _FIRST_EPOCH)
+    P[block, block] = first.T @ first / 0.5**2 + second.T @ second / 0.2**2 + level / 3.0**2
+    for i in range(_FIRST_EPOCH, _FIRST_SIZE):
+        P[i, i] = 1 / 0.7**2
+    for i in range(_FIRST_SIZE, _FIRST_RATE):
+        P[i, i] = 1 / 0.2**2
+    steps = np.diff(np.eye(len(_DECADES)), axis=0)
+    P[_FIRST_RATE:, _FIRST_RATE:] = steps.T @ steps / 0.4**2 + np.eye(len(_DECADES)) / 1.0**2
+    return P
+
+
+def _as_spread(metric: str, theta: _Floats, max_epoch: int) -> Spread:
+    is_train = metric == "train_acc"
+    at = _FIRST_EPOCH + (0 if is_train else 2)
+    of_epoch = _tents(_EPOCH_KNOTS, np.arange(1, max_epoch + 1) / max_epoch)[:, :2] @ theta[at : at + 2]
+    of_rate = _tents(_DECADES, np.log10(RATES)) @ theta[_FIRST_RATE:]
+    level = _BASE + theta[0 if is_train else 1] + theta[_FIRST_LEVEL:_FIRST_EPOCH]
+    slopes = theta[_FIRST_SIZE:_FIRST_RATE]
+    n, w, resolution = (tuple(np.exp(slope * np.arange(-1, 2)).tolist()) for slope in slopes)
+    return Spread(
+        level=tuple(np.exp(level).tolist()),
+        epoch=tuple(np.exp(of_epoch).tolist()),
+        rate=tuple(np.exp(of_rate).tolist()),
+        N=n,
+        W=w,
+        Resolution=resolution,
+    )
+
+
+def _tents(knots: _Floats, x: NDArray[np.floating]) -> _Floats:
+    """Return linear interpolation weights of the knots, (n, n_knots), constant beyond the outermost knots."""
+    place = np.interp(x, knots, np.arange(len(knots)))
+    return np.asarray(np.maximum(0.0, 1.0 - np.abs(place[:, None] - np.arange(len(knots)))))
+
+
+def _unit_weights(deviations: Deviations) -> _Floats:
+    """Return weights with which every unit counts as one."""
+    _, place, counts = np.unique(deviations.unit, return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / counts[place.reshape(-1)], dtype=np.float64)
+
+
+def _shape(u: _Floats, weights: _Floats, n_configs: int) -> tuple[float, float]:
+    """Return the standard deviation and the tail that fit the quantiles of `u`; the tail is shrunk to a prior."""
+    points = np.log([_point(u, weights, share) for share in _SHARES])
+    g = np.array([quantile((1 + share) / 2) for share in _SHARES])
+    tails = np.linspace(0.0, 0.5, 101)[:, None]
+    logs = points - np.log(g * (1 + tails * g * g) / np.sqrt(1 + 6 * tails + 15 * tails * tails))  # (n_tails, n_shares)
+    tail = float(tails[np.argmin(logs.var(axis=1)), 0])
+    tail = (n_configs * tail + _TAIL_WORTH * _TAIL_PRIOR) / (n_configs + _TAIL_WORTH)
+    return _scale(u, weights, tail), tail
+
+
+def _scale(u: _Floats, weights: _Floats, tail: float) -> float:
+    """Return the standard deviation that fits the outer quantiles of `u`, above all that of 90 %."""
+    logs = [
+        math.log(_point(u, weights, share) / (g * (1 + tail * g * g) * tail_scale(tail)))
+        for share in _OUTER
+        for g in [quantile((1 + share) / 2)]
+    ]
+    return math.exp(sum(logs) / len(logs))
+
+
+def _point(u: _Floats, weights: _Floats, share: float) -> float:
+    """Return the weighted quantile of the absolute values."""
+    order = np.argsort(np.abs(u), kind="stable")
+    places = np.cumsum(weights[order]) - weights[order] / 2
+    return max(float(np.interp(share * weights.sum(), places, np.abs(u)[order])), 1e-9)
+
+
+def _rounded(curves: Spread, *, scale: float, tail: float) -> Spread:
+    def rounded(values: Sequence[float], by: float = 1.0) -> tuple[float, ...]:
+        return tuple(_round(max(value * by, 1e-6)) for value in values)
+
+    return Spread(
+        level=rounded(curves.level, scale),
+        epoch=rounded(curves.epoch),
+        N=rounded(curves.N),
+        W=rounded(curves.W),
+        Resolution=rounded(curves.Resolution),
+        rate=rounded(curves.rate),
+        tail=_round(tail),
+    )
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def _pairs(correlation: Correlation) -> list[tuple[float, float]]:
+    return list(zip(correlation.evaluation, correlation.twins, strict=True))
+
+
+def _correlation(values: _Floats) -> Correlation:
+    """Return the correlation of seven values: halving, train pair, evaluation pair as shares of the twins, twins."""
+    halving, a, b, first, last, u, v = values.tolist()
+    evaluation = min(round(first * u, _PLACES), u), min(round(last * v, _PLACES), v)
+    return Correlation(halving=halving, train=(a, b), evaluation=evaluation, twins=(u, v))
+
+
+def _correlations(
+    found: Mapping[str, Deviations], spreads: Mapping[str, Spread], epochs: NDArray[np.integer]
+) -> tuple[_Floats, int]:
+    """Return correlations of all pairs of (accuracy, epoch), NaN where too few units have both; and how many units."""
+    units = np.unique(np.concatenate([found[name].unit for name in ACCURACIES]))
+    g = np.full((len(units), len(ACCURACIES), len(epochs)), np.nan)
+    grid = np.linspace(-4.0, 4.0, 801)
+    for j, name in enumerate(ACCURACIES):
+        deviations, spread = found[name], spreads[name]
+        chosen = deviations.take(np.isin(deviations.X[:, -1], epochs))
+        u = chosen.size / spread.of_rows(chosen.predicted, chosen.X)
+        normal = np.interp(u, grid * (1 + spread.tail * grid * grid) * tail_scale(spread.tail), grid)
+        g[np.searchsorted(units, chosen.unit), j, np.searchsorted(epochs, chosen.X[:, -1])] = normal
+    flat = g.reshape(len(units), -1)
+    is_there = np.isfinite(flat)
+    flat = np.where(is_there, flat, 0.0)
+    squares = (flat**2).T @ is_there.astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        measured = (flat.T @ flat) / np.sqrt(squares * squares.T)
+    n_both = is_there.astype(np.int64).T @ is_there.astype(np.int64)
+    measured[(n_both < 3) | np.tri(len(measured), dtype=np.bool_)] = np.nan
+    return measured, len(units)
+
+
+def _model_correlations(model: Correlation, epochs: NDArray[np.integer], max_epoch: int) -> _Floats:
+    """Return the correlations of a model, arranged as by `_correlations`."""
+    loadings = model.slow_loadings(max_epoch)
+    L = np.zeros((len(epochs), max(map(len, loadings))))
+    for i, epoch in enumerate(epochs.tolist()):
+        L[i, : len(loadings[epoch - 1])] = loadings[epoch - 1]
+    weights = np.array(model.weights(max_epoch))[epochs - 1]
+    own = {"train_acc": weights[:, 0], "valid_acc": weights[:, 2], "test_acc": weights[:, 2]}
+    blocks = [[np.outer(own[a], own[b]) * (L @ L.T) for b in ACCURACIES] for a in ACCURACIES]
+    for a, b in product(range(len(ACCURACIES)), repeat=2):
+        if {ACCURACIES[a], ACCURACIES[b]} == {"valid_acc", "test_acc"}:
+            blocks[a][b] = blocks[a][b] + np.diag(weights[:, 3] ** 2)
+    return np.block(blocks)

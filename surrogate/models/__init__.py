@@ -1,0 +1,1 @@
+"""A fitted model, its files, and the search for its settings."""

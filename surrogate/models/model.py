@@ -1,0 +1,264 @@
+"""One fitted model for one metric of one task: settings, fit, predictions, and its two files.
+
+    FOLDER/<metric>.ubj    the forest, in XGBoost's own binary form
+    FOLDER/<metric>.json   what else an answer needs: features, transform, target; and how it was fitted
+
+`runtime` is learned as CPU seconds per epoch and multiplied by the epoch, so it strictly increases. Metrics other than
+accuracies are bounded by half the smallest and twice the largest training value: they stay positive, and an unseen
+network may be faster or slower than all measured ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+from jahs.files.atomic import write_beside
+from jahs.files.strict_json import parse_json
+from jahs.models.bounds import BoundedTransform
+from jahs.models.features import FEATURES_VERSION, FeatureBuilder, FeatureSet, feature_set
+from jahs.tasks.definitions import Task
+from jahs.tasks.metrics import ACCURACIES, METRICS
+from jahs.tasks.own import recorded_as, task_recorded_as
+from surrogate.data.rows import Rows
+
+__all__ = [
+    "MODEL_FORMAT",
+    "ForestSettings",
+    "Surrogate",
+    "default_features",
+    "fit_surrogate",
+    "fit_transform",
+    "read_surrogate",
+    "write_surrogate",
+]
+
+MODEL_FORMAT: Final = 1
+_HEADROOM: Final = 2.0
+_DEFAULT_FEATURES: Final = {
+    "latency": "latency",
+    "runtime": "epoch_time",
+    "n_params": "published",  # every other set holds the exact number itself
+    "n_macs": "published",
+}
+
+Target = Literal["value", "per_epoch"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForestSettings:
+    """How a forest is grown. The defaults are those that JAHS-Bench-201's search starts from.
+
+    Attributes:
+        n_trees, max_depth: size of the forest.
+        min_child_weight, colsample_bytree, colsample_bylevel, learning_rate: as XGBoost names them.
+        slope: of the target's inverse sigmoid (`sigmoid_k` in JAHS-Bench-201).
+        seed: of the columns that are drawn, where a colsample is below 1.
+    """
+
+    n_trees: int = 500
+    max_depth: int = 6
+    min_child_weight: int = 1
+    colsample_bytree: float = 1.0
+    colsample_bylevel: float = 1.0
+    learning_rate: float = 0.3
+    slope: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse values that XGBoost refuses later or misreads, every fault at once."""
+        faults = []
+        for name, least, most in (
+            ("n_trees", 1, 10_000),
+            ("max_depth", 1, 15),
+            ("min_child_weight", 1, 1_000_000),
+            ("seed", 0, 2**31 - 1),
+        ):
+            value = getattr(self, name)
+            if type(value) is not int or not least <= value <= most:
+                faults.append(f"{name}={value!r} must be an integer in {least}..{most}")
+        for name in ("colsample_bytree", "colsample_bylevel", "learning_rate", "slope"):
+            limit = 100.0 if name == "slope" else 1.0
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= limit:
+                faults.append(f"{name}={value!r} must be a number in (0, {limit:g}]")
+        if faults:
+            raise InvalidArgument("\n".join(faults))
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, object]) -> ForestSettings:
+        """Return the settings of a mapping, the defaults where it has none.
+
+        Raises:
+            InvalidArgument: a name does not exist or a value is out of range.
+        """
+        names = [field.name for field in fields(cls)]
+        if unknown := [name for name in given if name not in names]:
+            raise InvalidArgument(
+                f"{', '.join(map(repr, unknown))} is not a setting; the settings are {', '.join(names)}"
+            )
+        return cls(**given)  # type: ignore[arg-type]  # __post_init__ checks them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Surrogate:
+    """A fitted model.
+
+    Attributes:
+        metric, task: what it predicts.
+        target: "value", or "per_epoch" where the forest's answer is multiplied by the epoch.
+        features: its input.
+        transform: from the forest's answers to the target.
+        settings: how it was fitted.
+        counts: rows and configs that it was fitted to.
+        booster: the forest, XGBoost's `Booster`.
+    """
+
+    metric: str
+    task: Task
+    target: Target
+    features: FeatureSet
+    transform: BoundedTransform
+    settings: ForestSettings
+    counts: dict[str, int]
+    booster: Any  # XGBoost's types are partial
+
+    def predict(self, X: NDArray[np.float32], *, n_trees: int = 0) -> NDArray[np.float64]:
+        """Return the metric for encoded configs and epochs, (n,); `n_trees` uses the first trees only, 0 all of "
+        "them."""
+        F = FeatureBuilder(self.features, self.task).build(X)
+        answers = self.booster.inplace_predict(F, iteration_range=(0, n_trees))
+        values = self.transform.inverse(answers)
+        return values * X[:, -1].astype(np.float64) if self.target == "per_epoch" else values
+
+
+def default_features(metric: str) -> FeatureSet:
+    """Return the default features of a metric's model."""
+    return feature_set(_DEFAULT_FEATURES.get(metric, "accuracy"))
+
+
+def fit_transform(metric: str, y: NDArray[np.float64], *, slope: float = 1.0) -> BoundedTransform:
+    """Return the transform of a metric's training values: within an accuracy's bounds, or the values' with headroom."""
+    if metric in ACCURACIES:
+        return BoundedTransform.fit(y, lower=METRICS[metric].lower, upper=METRICS[metric].upper, slope=slope)
+    return BoundedTransform.fit(y, lower=y.min() / _HEADROOM, upper=y.max() * _HEADROOM, slope=slope)
+
+
+def fit_surrogate(
+    metric: str,
+    rows: Rows,
+    of_task: Task,
+    *,
+    settings: ForestSettings,
+    features: FeatureSet | None = None,
+    transform: BoundedTransform | None = None,
+    constraints: Mapping[str, int] | None = None,
+) -> Surrogate:
+    """Fit a model on rows, with one thread: the same rows and settings give the same bytes.
+
+    Args:
+        metric: a learned or exact metric; the rows of `runtime` are seconds per epoch.
+        rows: see `surrogate.data.rows.assemble`.
+        of_task: whose rows they are.
+        settings: how the forest is grown.
+        features, transform: instead of the metric's own.
+        constraints: columns in which the answer may only rise (1) or fall (-1).
+    """
+    import xgboost
+
+    features = features or default_features(metric)
+    transform = transform or fit_transform(metric, rows.y, slope=settings.slope)
+    F = FeatureBuilder(features, of_task).build(rows.X)
+    data = xgboost.QuantileDMatrix(F, transform.forward(rows.y), nthread=1)
+    parameters: dict[str, object] = {
+        "objective": "reg:squarederror",
+        "tree_method": "hist",
+        "base_score": 0.0,  # the middle of the bounds; a mean would be one more float to carry
+        "nthread": 1,
+        "seed": settings.seed,
+        "max_depth": settings.max_depth,
+        "min_child_weight": settings.min_child_weight,
+        "colsample_bytree": settings.colsample_bytree,
+        "colsample_bylevel": settings.colsample_bylevel,
+        "learning_rate": settings.learning_rate,
+    }
+    if constraints:
+        parameters["monotone_constraints"] = tuple(constraints.get(name, 0) for name in features.columns)
+    return Surrogate(
+        metric=metric,
+        task=of_task,
+        target="per_epoch" if metric == "runtime" else "value",
+        features=features,
+        transform=transform,
+        settings=settings,
+        counts={"rows": len(rows), "configs": len(np.unique(rows.config_id))},
+        booster=xgboost.train(parameters, data, settings.n_trees),
+    )
+
+
+def write_surrogate(folder: Path, fitted: Surrogate) -> None:
+    """Write the two files of a model, each whole or not at all."""
+    facts = {
+        "format": MODEL_FORMAT,
+        "metric": fitted.metric,
+        "task": recorded_as(fitted.task),
+        "target": fitted.target,
+        "features": {
+            "name": fitted.features.name,
+            "version": FEATURES_VERSION,
+            "is_canonical": fitted.features.is_canonical,
+            "columns": list(fitted.features.columns),
+        },
+        "transform": fitted.transform.to_dict(),
+        "settings": asdict(fitted.settings),
+        "counts": fitted.counts,
+    }
+    with write_beside(folder / f"{fitted.metric}.ubj") as beside:
+        beside.write_bytes(bytes(fitted.booster.save_raw("ubj")))
+    with write_beside(folder / f"{fitted.metric}.json") as beside:
+        beside.write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read_surrogate(folder: Path, metric: str) -> Surrogate:
+    """Read a model back.
+
+    Raises:
+        MissingData: the folder has no such model.
+        CorruptFile, UnknownFormat: its files cannot be read, or were written by another version.
+    """
+    import xgboost
+
+    paths = folder / f"{metric}.json", folder / f"{metric}.ubj"
+    for path in paths:
+        if not path.is_file():
+            raise MissingData(f"{path} does not exist; python -m surrogate.fit writes it")
+    try:
+        facts = parse_json(paths[0].read_bytes())
+        versions = facts["format"], facts["features"]["version"]
+        if versions != (MODEL_FORMAT, FEATURES_VERSION):
+            raise UnknownFormat(
+                f"{paths[0]}: format {versions[0]!r} with features {versions[1]!r}; this version reads format "
+                f"{MODEL_FORMAT} with features {FEATURES_VERSION}"
+            )
+        booster = xgboost.Booster({"nthread": 1})
+        booster.load_model(bytearray(paths[1].read_bytes()))
+        chosen = {key: facts["features"][key] for key in ("name", "is_canonical")}
+        return Surrogate(
+            metric=facts["metric"],
+            task=task_recorded_as(facts["task"]),
+            target=facts["target"],
+            features=FeatureSet(columns=tuple(facts["features"]["columns"]), **chosen),
+            transform=BoundedTransform.from_dict(facts["transform"]),
+            settings=ForestSettings.from_dict(facts["settings"]),
+            counts=facts["counts"],
+            booster=booster,
+        )
+    except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError, xgboost.core.XGBoostError) as err:
+        raise CorruptFile(f"{paths[0]} or {paths[1].name} cannot be read: {err}") from err

@@ -1,0 +1,227 @@
+"""Anybody's optimiser beside the baselines: the same terms, whole logs, a page, and one clear error for a fault."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import experiments.studies
+import jahs
+from jahs.cli import main
+from jahs.comparison.compare import compare
+from jahs.comparison.terms import STUDIES, terms
+from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownName
+from jahs.optimizers import make
+from jahs.simulate import Simulation, read_log
+from tests.releases import make_release
+
+ROOT = Path(__file__).resolve().parents[3]
+MINE = """
+import numpy as np
+import jahs
+
+class Mine:
+    name = "mine"
+
+    def __init__(self, view, *, seed):
+        print("a print does no harm")
+        self.view, self.rng = view, np.random.default_rng(seed)
+
+    def ask(self, n):
+        return self.view.sample(n, seed=int(self.rng.integers(2**31)))
+
+    def tell(self, trial):
+        assert "test_acc" not in trial.metrics
+
+class Illegal(Mine):
+    def ask(self, n):
+        return [{**self.view.sample(1, seed=0)[0], "N": 2}]
+
+class Endless(Mine):
+    def ask(self, n):
+        while True:
+            pass
+
+def raises(view, *, seed):
+    raise RuntimeError("no optimiser today")
+
+def walk(trials):
+    return jahs.space(fixed={"N": 5, "W": 16, "Resolution": 1.0}).sample(seed=len(trials))
+
+def asha(view, *, seed):
+    return Mine(view, seed=seed)
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(MINE)
+    return path
+
+
+@pytest.fixture
+def quick(tmp_path, release):
+    """Compare with random search alone, which is always there."""
+    return lambda *entries, **given: compare(
+        *entries, **{"out": tmp_path / "out", "release": release, "seeds": 2, "against": (), **given}
+    )
+
+
+def files(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_one_command_gives_logs_a_page_and_a_leaderboard(mine, tmp_path, release, capsys):
+    out = tmp_path / "out"
+    command = ["compare", f"{mine}:Mine", "--out", str(out), "--release", str(release), "--seeds", "2"]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    names = {"Mine", "random_search", "hyperband", "asha", "regularized_evolution", "local_search"}
+    assert {line.split()[1] for line in printed.splitlines()[1:7]} == names
+    assert sorted(path.name for path in out.iterdir()) == [
+        *("curves.svg", "index.html", "leaderboard.json", "logs", "report.md"),
+    ]
+    assert len(list(out.rglob("*.jsonl"))) == 12
+    content = json.loads((out / "leaderboard.json").read_text())
+    (board,) = content["boards"]
+    assert {line["name"] for line in board["lines"]} == names
+    assert content["refused"] == []
+    report, page = (out / "report.md").read_text(), (out / "index.html").read_text()
+    assert all(name in report and name in page for name in names)
+    assert "<svg" in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    before = files(out)
+    assert main(command) == 0
+    assert files(out) == before
+
+
+def test_the_terms_are_those_of_the_studies_and_a_log_lands_on_the_same_board(tmp_path, release, quick, bench):
+    for name, rules in STUDIES.items():
+        study = experiments.studies.STUDIES[name]
+        assert (study.noise, study.n_evaluations, study.workers) == (rules.noise, rules.n_evaluations, rules.workers)
+        assert any((arm.view, arm.objectives) == (rules.view, rules.objectives) for arm in study.arms)
+    own = terms("baselines", release=release)
+    own.simulation(7, log=tmp_path / "log.jsonl").run(make("asha", own.view, seed=7))
+    other = bench.view(fixed={"N": 5, "W": 16, "Resolution": 1.0})
+    Simulation(other, 3, n_trials=5, log=tmp_path / "other.jsonl").run(make("asha", other, seed=0))
+    found = quick(tmp_path / "log.jsonl", tmp_path / "other.jsonl", seeds=1)
+    assert [line.name for line in found.boards[0].lines] == ["random_search", "asha"]
+    assert found.boards[1].differs["workers"] == (3, 1)
+    assert "workers=3 (season: 1)" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_another_run_of_the_same_optimiser_and_seed_is_not_counted(quick, mine, tmp_path):
+    quick(f"{mine}:Mine", seeds=1, out=tmp_path / "theirs")
+    mine.write_text(MINE.replace("2**31", "2**30"))
+    found = quick(f"{mine}:Mine", tmp_path / "theirs" / "logs", seeds=1)
+    again, same = sorted(refusal.fault.partition(" has ")[2] or refusal.fault for refusal in found.refused)
+    assert again == "another run of Mine, seed 0"
+    assert same.startswith("the same run as")
+    assert [each.seeds for each in found.standings] == [(0,), (0,)]
+    assert "Logs that are not counted" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_a_function_and_a_class_from_python_run_in_this_process(quick, tmp_path, mine):
+    scope = {}
+    exec(MINE, scope)
+    found = quick(scope["Mine"], scope["walk"], seeds=1)
+    assert {each.name for each in found.standings} == {"Mine", "walk", "random_search"}
+    other = quick(f"{mine}:Mine", f"{mine}:walk", seeds=1, out=tmp_path / "other")
+    for name in ("Mine", "walk"):
+        logs = (read_log(next(each.out.rglob(f"{name}/*.jsonl"))) for each in (found, other))
+        assert next(logs).trials == next(logs).trials
+
+
+def test_several_objectives_are_ranked_by_hypervolume_beside_nsga2(quick, tmp_path):
+    found = quick(study="multiobjective", against=("nsga2",), seeds=2)
+    assert {each.name for each in found.standings} == {"random_search", "nsga2"}
+    assert all(0 <= each.result <= 100 for each in found.standings)
+    assert "hypervolume" in (tmp_path / "out" / "report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("raises", "raises, seed 0: raises raised RuntimeError: no optimiser today"),
+        ("Illegal", "Illegal, seed 0: .*\nN=2 is not one of 1, 3, 5"),
+        ("Endless", "Endless, seed 0: did not end within 2 s"),
+    ],
+)
+def test_a_faulty_optimiser_is_one_clear_error_and_nothing_half_written(quick, mine, tmp_path, name, message):
+    with pytest.raises(OptimizerFailed, match=message):
+        quick(f"{mine}:{name}", seeds=1, limit_s=2)
+    assert [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+
+
+def test_an_endless_optimiser_in_this_process_is_stopped_too(quick):
+    scope = {}
+    exec(MINE, scope)
+    with pytest.raises(OptimizerFailed, match=r"Endless, seed 0: .*did not end within 0\.5 s"):
+        quick(scope["Endless"], seeds=1, limit_s=0.5)
+
+
+@pytest.mark.parametrize(
+    ("entry", "given", "fault", "message"),
+    [
+        ("no.py:Mine", {}, InvalidArgument, "no.py is not a file"),
+        ("mine.py", {}, InvalidArgument, "must be FILE.py:NAME"),
+        ("{}:missing", {"seeds": 1}, InvalidArgument, "has no missing to call; it has Mine"),
+        ("{}:asha", {"against": ("asha",)}, InvalidArgument, "several optimisers have the name asha"),
+        ("{}:Mine", {"study": "basslines"}, UnknownName, "study='basslines' does not exist"),
+        ("{}:Mine", {"against": ("hyperbnd",)}, UnknownName, "against='hyperbnd' does not exist"),
+        (
+            "{}:Mine",
+            {"seeds": 0, "workers": 1.5, "limit_s": 0},
+            InvalidArgument,
+            "seeds=0 .*\nworkers=1.5 .*\nlimit_s=0",
+        ),
+        ("nowhere", {}, InvalidArgument, "nowhere does not exist"),
+        (make, {"study": "nope"}, UnknownName, "study='nope'"),
+        (7, {}, InvalidArgument, "7 must be FILE.py:NAME, a factory"),
+    ],
+)
+def test_bad_input_is_one_clear_error_before_anything_is_written(quick, mine, tmp_path, entry, given, fault, message):
+    with pytest.raises(fault, match=message):
+        quick(entry.format(mine) if isinstance(entry, str) else entry, **given)
+    assert not (tmp_path / "out").exists()
+
+
+def test_logs_of_another_release_or_code_are_not_continued(quick, mine, tmp_path):
+    quick(f"{mine}:Mine", seeds=1)
+    other = make_release(tmp_path / "other", task="fashion_mnist_mini", n_trees=5)
+    with pytest.raises(ProtocolMismatch, match=r"release='.*', not '.*choose another folder"):
+        quick(f"{mine}:Mine", seeds=1, release=other, study="joint")
+    with pytest.raises(ProtocolMismatch, match=r"has no valid log; .*but the pinned release is"):
+        quick(tmp_path / "out", seeds=1, release=other, study="joint", out=tmp_path / "new")
+    mine.write_text(MINE + "\n")
+    with pytest.raises(ProtocolMismatch, match=r"code='.*', not '"):
+        quick(f"{mine}:Mine", seeds=1)
+
+
+def test_what_a_kill_leaves_is_continued_with_the_same_bytes(quick, mine, tmp_path, release):
+    whole = quick(f"{mine}:Mine", seeds=8, out=tmp_path / "whole").out
+    out = tmp_path / "out"
+    given = {"out": str(out), "release": str(release), "seeds": 8, "against": []}
+    code = f"from jahs.comparison.compare import compare; compare({f'{mine}:Mine'!r}, **{given!r})"
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    deadline = time.monotonic() + 60
+    while len(list(out.rglob("seed-*.jsonl"))) < 3 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    kept = {path: path.stat().st_mtime_ns for path in out.rglob("seed-*.jsonl")}
+    assert len(kept) >= 3
+    quick(f"{mine}:Mine", seeds=8)
+    assert all(path.stat().st_mtime_ns == time for path, time in kept.items())
+    assert files(out) == files(whole)
+
+
+def test_the_names_are_promised():
+    assert jahs.compare is compare
+    assert jahs.terms is terms

@@ -1,0 +1,446 @@
+"""Other people's logs: what a leaderboard takes, and every kind of lie that it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import shutil
+
+import pytest
+
+import jahs
+from jahs.cli import main
+from jahs.comparison.leaderboard import find_logs, leaderboard
+from jahs.comparison.views import ViewChoice, open_view
+from jahs.errors import InvalidArgument
+from jahs.optimizers import make
+from jahs.queries.views import View
+from jahs.simulate import Proposal, Simulation, read_log
+from tests.jahs.simulate.chaos import Chaos
+
+
+def write_log(
+    path, bench, *, optimizer="random_search", seed=0, fidelities=("epoch",), n=8, workers=2, options=None, **settings
+):
+    view = open_view(bench, ViewChoice(fidelities=fidelities), seed=0)
+    simulation = Simulation(view, workers, n_trials=n, budget=1e9, seed=seed, log=path, **settings)
+    simulation.run(make(optimizer, view, seed=seed, **(options or {})))
+    return path
+
+
+def boards_of(bench, *paths):
+    return leaderboard([*paths], opened=lambda task: bench)
+
+
+@pytest.fixture
+def log(tmp_path, bench):
+    return write_log(tmp_path / "a.jsonl", bench)
+
+
+def changed(path, change):
+    """Rewrite a log's lines, as a cheat would; `change` gets the header, the trials and the ending."""
+    header, *trials, ending = map(json.loads, path.read_text().splitlines())
+    change(header, trials, ending)
+    lines = [header, *trials, *([ending] if ending else [])]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def best(trials):
+    return max((trial for trial in trials if trial["metrics"]), key=lambda trial: trial["metrics"]["valid_acc"])
+
+
+def test_what_counts_is_asked_from_the_release(log, bench):
+    (board,), refused = boards_of(bench, log)
+    assert refused == []
+    winner = max(read_log(log).trials, key=lambda trial: trial.metrics.get("valid_acc", 0))
+    asked = bench.query(winner.config)
+    (line,) = board.lines
+    assert line.name == "random_search"
+    assert line.valid_error == pytest.approx(100 - asked.valid_acc)
+    assert line.test_error == pytest.approx(100 - asked.test_acc)
+    assert (board.terms.workers, board.terms.fidelities, board.terms.is_noisy) == (2, ("epoch",), False)
+
+
+def test_seeds_are_one_line_and_other_terms_are_another_board(tmp_path, bench):
+    paths = [write_log(tmp_path / f"{seed}.jsonl", bench, seed=seed, n=60) for seed in range(3)]
+    paths.append(write_log(tmp_path / "sh.jsonl", bench, optimizer="successive_halving", n=60))
+    paths.append(write_log(tmp_path / "few.jsonl", bench))
+    paths.append(write_log(tmp_path / "one.jsonl", bench, workers=1))
+    paths.append(write_log(tmp_path / "noisy.jsonl", bench, evaluation_seed=0))
+    paths.append(write_log(tmp_path / "sizes.jsonl", bench, optimizer="hyperband", fidelities=("epoch", "W"), n=60))
+    boards, refused = boards_of(bench, *paths)
+    assert refused == []
+    assert [sorted((line.name, line.n_seeds) for line in board.lines) for board in boards] == [
+        [("random_search", 3), ("successive_halving", 1)],
+        [("random_search", 1)],
+        [("random_search", 1)],
+        [("random_search", 1)],
+        [("hyperband", 1)],
+    ]
+    assert [board.terms.n_trials for board in boards] == [60, 8, 8, 8, 60]
+    errors = [line.valid_error for line in boards[0].lines]
+    assert errors == sorted(errors)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "usual", "words"),
+    [
+        ("mode", "synchronous", "asynchronous", "2 workers, synchronous; "),
+        ("continuation", "scratch", "resume", "; continuation scratch; "),
+        ("failure_rate", 0.25, 0.0, "; failure rate 0.25; "),
+        ("thinking", 1.5, "free", "; thinking 1.5 s; "),
+    ],
+)
+def test_runs_under_other_rules_are_another_board(tmp_path, bench, log, release, capsys, rule, value, usual, words):
+    other = write_log(tmp_path / "b.jsonl", bench, seed=1, **{rule: value})
+    boards, refused = boards_of(bench, log, other)
+    assert refused == []
+    assert [getattr(board.terms, rule) for board in boards] == [usual, value]
+    assert main(["leaderboard", str(log), str(other), "--release", str(release)]) == 0
+    usual_board, other_board = capsys.readouterr().out.split("\n\n")
+    assert words in other_board.splitlines()[0]
+    assert words not in usual_board
+
+
+def test_two_lines_of_one_optimiser_can_be_told_apart(tmp_path, bench, release, capsys):
+    for size in (5, 6):
+        options = {"population_size": size}
+        write_log(tmp_path / f"{size}.jsonl", bench, optimizer="regularized_evolution", seed=size, options=options)
+    assert main(["leaderboard", str(tmp_path), "--release", str(release)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "regularized_evolution" in line]
+    assert sorted(re.findall(r"population_size=(\d)", "".join(lines))) == ["5", "6"]
+
+
+def test_values_that_a_view_fixes_by_hand_stand_beside_the_optimiser(tmp_path, bench):
+    def line_of(*rates):
+        paths = []
+        for seed, rate in enumerate(rates):
+            given = {} if rate is None else {"LearningRate": rate}
+            view = bench.view(fixed=given, search="nas")
+            paths.append(tmp_path / f"{rate}-{seed}.jsonl")
+            Simulation(view, 1, n_trials=4, seed=seed, log=paths[-1]).run(make("random_search", view, seed=seed))
+        (board,), refused = boards_of(bench, *paths)
+        assert refused == []
+        (line,) = board.lines
+        return line.fixed
+
+    assert line_of(None, None) == line_of(0.1) == ""
+    assert line_of(0.03, 0.03) == "LearningRate=0.03"
+    assert line_of(0.03, None) == line_of(0.03, 0.04) == "LearningRate varies"
+
+
+def test_a_log_of_an_older_release_with_the_same_answers_still_counts(tmp_path, log, release):
+    newer = tmp_path / "newer"
+    shutil.copytree(release, newer)
+    manifest = json.loads((newer / "manifest.json").read_text())
+    manifest["same_answers"] = [hashlib.sha256((release / "manifest.json").read_bytes()).hexdigest()]
+    (newer / "manifest.json").write_text(json.dumps(manifest))
+    boards, refused = boards_of(jahs.Benchmark("fashion_mnist_mini", release=newer), log)
+    assert (len(boards), refused) == (1, [])
+
+
+def better(header, trials, ending):
+    best(trials)["metrics"]["valid_acc"] += 0.5
+
+
+def better_config(header, trials, ending):
+    best(trials)["config"]["LearningRate"] = 0.0123
+
+
+def sooner(header, trials, ending):
+    trial = best(trials)
+    trial["start"] = trial["end"] = 0.0
+
+
+def at_once(header, trials, ending):
+    for trial in trials:
+        trial["worker"] = 0
+
+
+def late(header, trials, ending):
+    header["budget"] = trials[3]["start"]
+
+
+def many_workers(header, trials, ending):
+    trials[0]["worker"] = 7
+
+
+def other_release(header, trials, ending):
+    header["release"] = "0" * 64
+
+
+def fast_workers(header, trials, ending):
+    header["speeds"] = [4.0, 4.0]
+
+
+def cut(header, trials, ending):
+    ending.clear()
+
+
+def other_view(header, trials, ending):
+    header["view"]["searched"] = header["view"]["searched"][1:]
+
+
+def low_full(header, trials, ending):
+    header["view"]["fidelities"] = {"epoch": 3}
+
+
+def outside(header, trials, ending):
+    trials[0]["config"]["N"] = 1
+
+
+def no_fidelity(header, trials, ending):
+    trials[0]["fidelity"]["W"] = 4
+
+
+def twice(header, trials, ending):
+    trials.append(trials[0])
+
+
+def infinite(header, trials, ending):
+    best(trials)["metrics"]["valid_acc"] = 10**400
+
+
+def unsaid(header, trials, ending):
+    best(trials)["metrics"].pop("valid_acc")
+
+
+def no_epoch(header, trials, ending):
+    trials[0]["fidelity"]["epoch"] = math.nan
+
+
+def part_of_an_epoch(header, trials, ending):
+    trials[0]["fidelity"]["epoch"] = 3.7
+
+
+def never(header, trials, ending):
+    trials[0]["start"] = trials[0]["end"] = math.inf
+
+
+def nothing_searched(header, trials, ending):
+    header["view"].pop("searched")
+
+
+def null_searched(header, trials, ending):
+    header["view"]["searched"] = None
+
+
+def numbers_searched(header, trials, ending):
+    header["view"]["searched"] = [1, 2]
+
+
+def no_budget(header, trials, ending):
+    header["budget"] = math.nan
+
+
+def negative_budget(header, trials, ending):
+    header["budget"] = -1.0
+
+
+def large_budget(header, trials, ending):
+    header["budget"] = 10**400
+
+
+def no_limit(header, trials, ending):
+    header["budget"] = header["n_trials"] = None
+
+
+def more_trials(header, trials, ending):
+    header["n_trials"] = 5
+
+
+def half_a_trial(header, trials, ending):
+    header["n_trials"] = 8.5
+
+
+def no_workers(header, trials, ending):
+    header["workers"] = 0
+
+
+def two_modes(header, trials, ending):
+    header["mode"] = ["asynchronous", "synchronous"]
+
+
+def no_continuation(header, trials, ending):
+    header.pop("continuation")
+
+
+def endless_thinking(header, trials, ending):
+    header["thinking"] = math.inf
+
+
+def more_failures_than_trials(header, trials, ending):
+    header["failure_rate"] = 2
+
+
+def trial_of_a_large_number(header, trials, ending):
+    trials[0]["trial"] = 10**30
+
+
+LIES = [
+    (better, "but the release answers"),
+    (better_config, "but the release answers"),
+    (sooner, "but its training costs"),
+    (at_once, "on worker 0, which is busy until"),
+    (late, "after the budget of"),
+    (many_workers, "worker=7, but there are 2"),
+    (other_release, "but the pinned release is"),
+    (fast_workers, "workers of other speeds cannot be compared"),
+    (cut, "the log was cut short"),
+    (other_view, "the header says that"),
+    (low_full, "the header says that"),
+    (outside, "N=1 is fixed at 5"),
+    (no_fidelity, "W must be a fidelity of its view"),
+    (twice, "some trials are in the log twice"),
+    (infinite, "is not a trial: metrics="),
+    (unsaid, "finished without valid_acc"),
+    (no_epoch, "is not JSON: NaN is not a finite number"),
+    (part_of_an_epoch, "is not a trial: fidelity={'epoch': 3.7}"),
+    (never, "is not JSON: Infinity is not a finite number"),
+    (nothing_searched, "the view in the header is invalid: 'searched'"),
+    (null_searched, "the view in the header is invalid"),
+    (numbers_searched, "the header says that 1, 2 are searched"),
+    (no_budget, "is not JSON: NaN is not a finite number"),
+    (negative_budget, "budget=-1.0 is not a positive number of seconds"),
+    (large_budget, "is not a positive number of seconds"),
+    (no_limit, "n_trials are both None"),
+    (more_trials, "there are 8 trials, but n_trials=5"),
+    (half_a_trial, "n_trials=8.5 is not a positive integer"),
+    (no_workers, "workers=0 is not an integer in 1.."),
+    (two_modes, "mode=['asynchronous', 'synchronous'] is not 'asynchronous' or 'synchronous'"),
+    (no_continuation, "continuation=None is not 'resume' or 'scratch'"),
+    (endless_thinking, "is not JSON: Infinity is not a finite number"),
+    (more_failures_than_trials, "failure_rate=2 is not a number in [0, 1)"),
+    (trial_of_a_large_number, "is not a trial: trial=1000"),
+]
+
+
+@pytest.mark.parametrize(("lie", "message"), [pytest.param(*each, id=each[0].__name__) for each in LIES])
+def test_a_log_that_does_not_match_its_release_is_refused(log, bench, lie, message):
+    boards, (refusal,) = boards_of(bench, changed(log, lie))
+    assert boards == []
+    assert message in refusal.fault
+
+
+def test_a_continued_training_may_cost_the_difference_but_not_less(tmp_path, bench):
+    path = write_log(tmp_path / "sh.jsonl", bench, optimizer="successive_halving", n=40, workers=1)
+    assert boards_of(bench, path)[1] == []
+
+    def skip_the_first_rung(header, trials, ending):
+        trials[:] = [trial for trial in trials if trial["fidelity"]["epoch"] > 1]
+
+    (refusal,) = boards_of(bench, changed(path, skip_the_first_rung))[1]
+    assert "but its training costs" in refusal.fault
+
+
+def test_lower_epochs_do_not_count_where_the_epoch_is_no_fidelity(tmp_path, bench):
+    def stop_early(header, trials, ending):
+        trials[0]["fidelity"]["epoch"] = 3
+
+    path = write_log(tmp_path / "sizes.jsonl", bench, optimizer="hyperband", fidelities=("N",), n=20)
+    assert boards_of(bench, path)[1] == []
+    (refusal,) = boards_of(bench, changed(path, stop_early))[1]
+    assert "epoch must be a fidelity of its view" in refusal.fault
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "", '{"format": 1}', "\0", '{"format": 1, "task": {}}'])
+def test_what_is_no_log_is_refused_and_the_others_are_read(tmp_path, bench, log, text):
+    (tmp_path / "bad.jsonl").write_text(text + "\n")
+    (tmp_path / "folder.jsonl").mkdir()
+    (board,), refused = boards_of(bench, *find_logs([tmp_path]))
+    assert len(board.lines) == 1
+    assert sorted(refusal.path for refusal in refused) == [
+        str(tmp_path / "bad.jsonl"),
+        str(tmp_path / "folder.jsonl"),
+    ]
+
+
+class Plan:
+    """Proposes what a list says, each when the one before has been reported or has ended."""
+
+    def __init__(self, *proposals):
+        self.proposals, self.is_next = list(proposals), True
+
+    def ask(self, n):
+        found, self.proposals = self.proposals[: self.is_next], self.proposals[self.is_next :]
+        self.is_next = False
+        return found
+
+    def tell(self, trial):
+        self.is_next = True
+
+    def should_stop(self, trial):
+        self.is_next = True
+        return False
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_training_may_be_taken_up_where_another_one_was_reported(tmp_path, bench, workers):
+    config = bench.sample(seed=1)
+    plan = Plan(Proposal(config=config, at=12, reports=(4,)), Proposal(config=config, at=8))
+    path = tmp_path / "log.jsonl"
+    trials = Simulation(bench, workers, n_trials=2, log=path).run(plan)
+    second = next(trial for trial in trials if trial.trial == 1)
+    reported, reached = (bench.query(config, at=epoch).runtime for epoch in (4, 8))
+    assert second.end - second.start == pytest.approx(reached - reported)
+    assert (second.start == pytest.approx(reported)) == (workers == 2)
+    assert boards_of(bench, path)[1] == []
+
+    def sooner_than_the_report(header, trials, ending):
+        (line,) = (trial for trial in trials if trial["trial"] == 1)
+        line["start"], line["end"] = 0.0, line["end"] - line["start"]
+        line["worker"], header["workers"] = 1, 2
+
+    def not_before_its_end(header, trials, ending):
+        (line,) = (trial for trial in trials if trial["trial"] == 1)
+        line["end"] = line["start"]
+
+    text = path.read_text()
+    for lie in (sooner_than_the_report, not_before_its_end):
+        path.write_text(text)
+        (refusal,) = boards_of(bench, changed(path, lie))[1]
+        assert "trial 1: took" in refusal.fault
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_an_optimiser_does_its_log_is_taken(tmp_path, bench, seed):
+    path = tmp_path / "log.jsonl"
+    budget = 15 * bench.query(bench.sample(seed=0)).runtime
+    settings = {"failure_rate": 0.2, "thinking": [0.0, 1.0][seed % 2], "seed": seed}
+    trials = Simulation(bench, 1 + seed % 4, budget=budget, log=path, **settings).run(
+        Chaos(View(bench), seed=seed, has_seeds=False)
+    )
+    assert len({trial.status for trial in trials}) > 2
+    assert boards_of(bench, path)[1] == []
+
+
+def test_the_same_run_counts_once(tmp_path, log, bench):
+    again = tmp_path / "b.jsonl"
+    again.write_text(log.read_text().replace('"optimizer":"random_search"', '"optimizer":"mine"'))
+    (board,), (refusal,) = boards_of(bench, log, again)
+    assert len(board.lines) == 1
+    assert refusal.fault == f"the same run as {log}"
+
+
+def test_the_command_prints_boards_and_says_what_it_refused(tmp_path, log, release, bench, capsys):
+    changed(write_log(tmp_path / "lie.jsonl", bench, seed=1), better)
+    assert main(["leaderboard", str(tmp_path), "--release", str(release)]) == 1
+    printed, said = capsys.readouterr()
+    assert "random_search" in printed
+    assert " ± –" in printed
+    assert "nan" not in printed
+    assert f"refused {tmp_path / 'lie.jsonl'}: trial" in said
+    assert main(["leaderboard", str(log), "--release", str(release), "--json"]) == 0
+    content = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert content["boards"][0]["lines"][0]["name"] == "random_search"
+    assert content["boards"][0]["lines"][0]["valid_se"] is None
+    assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_a_folder_without_logs_is_refused(tmp_path):
+    with pytest.raises(InvalidArgument, match=r"no \*\.jsonl"):
+        find_logs([tmp_path])

@@ -1,0 +1,52 @@
+"""Statistics over seeds."""
+
+import numpy as np
+import pytest
+
+from jahs.comparison.summaries import bootstrap_interval, summarize
+from jahs.errors import InvalidArgument
+
+
+def test_statistics_of_four_numbers():
+    found = summarize(np.array([[1.0], [2.0], [3.0], [6.0]]))
+    assert found.n == 4
+    assert found.mean == 3
+    assert found.se == pytest.approx(np.sqrt(14 / 3) / 2)
+    assert (found.q25, found.median, found.q75) == (1.75, 2.5, 3.75)
+
+
+def test_there_is_no_mean_until_every_seed_has_a_value():
+    found = summarize(np.array([[np.nan, 4.0], [2.0, 2.0]]))
+    assert np.array_equal(found.mean, [np.nan, 3], equal_nan=True)
+    assert np.array_equal(found.median, [np.nan, 3], equal_nan=True)
+
+
+def test_one_seed_has_no_standard_error():
+    found = summarize(np.array([[1.0, 2.0]]))
+    assert np.isnan(found.se).all()
+    assert found.mean.tolist() == [1, 2]
+
+
+def test_no_seed_is_refused():
+    with pytest.raises(InvalidArgument, match="no seeds"):
+        summarize(np.empty((0, 3)))
+    with pytest.raises(InvalidArgument, match="no seeds"):
+        bootstrap_interval(np.empty(0), lambda v: v.mean(axis=1))
+
+
+def test_an_interval_of_constants_is_a_point_and_repeats_itself():
+    found = bootstrap_interval(np.full(9, 2.0), lambda v: v.mean(axis=1))
+    assert (found.value, found.low, found.high) == (2, 2, 2)
+    values = np.arange(20.0)
+    mean = bootstrap_interval(values, lambda v: v.mean(axis=1), seed=3)
+    assert mean == bootstrap_interval(values, lambda v: v.mean(axis=1), seed=3)
+    assert mean.low < 9.5 == mean.value < mean.high
+
+
+def test_an_interval_has_the_coverage_it_claims():
+    rng = np.random.default_rng(0)
+    found = [
+        bootstrap_interval(rng.normal(0, 1, 40), lambda v: v.mean(axis=1), n_resamples=400, seed=i) for i in range(300)
+    ]
+    share = np.mean([i.low <= 0 <= i.high for i in found])
+    assert 0.90 < share < 0.98

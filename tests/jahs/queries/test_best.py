@@ -1,0 +1,85 @@
+"""The best known config: what regrets are measured against, of a release, of a table and of every view of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jahs
+from jahs.errors import InvalidArgument, MissingData, UnknownName
+from tests.jahs.queries.test_reference_config import best_and_median
+from tests.releases import make_release
+
+
+@pytest.fixture(scope="module")
+def bench() -> jahs.Benchmark:
+    return jahs.Benchmark("fashion_mnist_mini")
+
+
+@pytest.fixture(scope="module")
+def table() -> jahs.Benchmark:
+    return jahs.Benchmark("fashion_mnist_mini", kind="table")
+
+
+def test_the_best_of_a_release_is_the_end_of_its_fronts_as_it_answers(bench: jahs.Benchmark) -> None:
+    best = bench.best()
+    front = bench.front(("valid_acc", "latency"))
+    assert best == (front.configs[0], bench.query(front.configs[0]).valid_acc, False)
+    assert 100 - best.value == front.ideal[0]
+    assert bench.best("latency").value == front.ideal[1]
+    assert best.value > best_and_median(bench)[0]
+
+
+@pytest.mark.parametrize("choice", [{}, {"search": "hpo"}, {"fixed": {"N": 1, "Resolution": 0.5}}], ids=repr)
+def test_the_best_of_a_view_is_in_it_and_no_random_config_beats_it(bench: jahs.Benchmark, choice: dict) -> None:
+    view = bench.view(**choice)
+    config, value, is_exact = bench.best(view=view)
+    assert not is_exact
+    assert view.query(config).valid_acc == value >= best_and_median(view)[0]
+    assert bench.best(view=view) == (config, value, False)
+
+
+def test_the_best_of_a_view_that_can_be_enumerated_is_exact(bench: jahs.Benchmark) -> None:
+    view = bench.view(search=["Op1", "Op6", "N", "TrivialAugment"], fidelities=("epoch", "Resolution"))
+    every = [
+        {"Op1": first, "Op6": last, "N": n, "TrivialAugment": is_augmented}
+        for first in range(5) for last in range(5) for n in (1, 3, 5) for is_augmented in (True, False)
+    ]  # fmt: skip
+    best = bench.best("test_acc", view)
+    assert best.is_exact
+    assert best.value == view.query_many(every)["test_acc"].max() == view.query(best.config).test_acc
+    one = bench.view(search=())
+    assert bench.best("n_macs", one) == (one.space.fixed, one.query({}).n_macs, True)
+
+
+def test_the_best_of_a_table_is_the_best_recorded_one(table: jahs.Benchmark) -> None:
+    best, small = table.best(), table.best(view=table.view(fixed={"N": 1, "W": 4}))
+    assert best.is_exact
+    assert best.value >= table.query_many(table.sample(50, seed=0))["valid_acc"].max()
+    assert (small.config["N"], small.config["W"]) == (1, 4)
+    assert small.value < best.value
+    with pytest.raises(MissingData, match=r"has no config with Activation=ReLU, .* that is recorded at epoch 12"):
+        table.best(view=table.view(search="nas"))
+
+
+def test_what_has_no_best_says_so(bench: jahs.Benchmark, table: jahs.Benchmark, tmp_path) -> None:
+    with pytest.raises(UnknownName, match=r"metric='test_acc' does not exist; metric is one of: .*valid_acc"):
+        bench.best("test_acc")
+    with pytest.raises(InvalidArgument, match=r"view must be a view of this benchmark, got .*; make one by bench\.vi"):
+        bench.best(view=table.view())
+    plain = jahs.Benchmark("digits", release=make_release(tmp_path / "digits"), engine="numpy")
+    with pytest.raises(MissingData, match=r"no references\.json"):
+        plain.best()
+    assert plain.best(view=plain.view(search=["N", "W"])).is_exact
+
+
+def test_a_front_prints_in_three_lines_and_becomes_a_frame(bench: jahs.Benchmark) -> None:
+    pytest.importorskip("pandas")
+    front = bench.front(("runtime", "valid_acc"))
+    assert len(repr(front).splitlines()) == 3
+    assert repr(front).startswith(f"<Front of {len(front.configs)} configs: runtime (s), 100 - valid_acc (%)\n ideal ")
+    frame = front.to_pandas()
+    assert frame.columns.tolist() == [*jahs.space().searched, "runtime", "valid_acc"]
+    found = bench.query_many(frame[list(jahs.space().searched)])
+    np.testing.assert_allclose(frame["valid_acc"], found["valid_acc"], rtol=1e-12)
+    assert frame["runtime"].tolist() == found["runtime"].tolist()
