@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
-
-from pipeline.zero_cost.network import checked, fresh, gradients_of_loss, total
+from pipeline.zero_cost.probe import Probe, checked, total
 
 __all__ = ["score"]
 
 
-def score(network: nn.Module, images: Tensor, labels: Tensor) -> float:
+def score(probe: Probe) -> float:
     """Return the sum over layers of the Euclidean norm of the weight's gradient."""
-    return checked(total([gradient.norm() for _, gradient in gradients_of_loss(fresh(network), images, labels)]))
+    return checked(total([gradient.norm() for _, gradient in probe.gradients.weights]))

@@ -8,25 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
 import torch
-from torch import Tensor, nn
 
-from pipeline.zero_cost.network import Undefined, checked, fresh
+from pipeline.zero_cost.probe import Probe, Undefined, checked
 
 __all__ = ["score"]
 
 _JITTER: Final = 1e-5
 
 
-def score(network: nn.Module, images: Tensor, labels: Tensor) -> float:  # noqa: ARG001  # every proxy's signature
+def score(probe: Probe) -> float:
     """Return the score of the correlations between images; highest where they are uncorrelated."""
-    images = images.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(fresh(network)(images).sum(), [images], allow_unused=True)
-    if gradient is None:
-        raise Undefined("the output does not depend on the images")
-    jacobian = gradient.flatten(1).double().numpy()
-    if not jacobian.std(axis=1).all():
+    jacobian = probe.gradients_of_images.flatten(1).double()
+    if not jacobian.std(dim=1).all():
         raise Undefined("the output does not depend on some image")
-    eigenvalues = np.linalg.eigvalsh(np.corrcoef(jacobian)) + _JITTER
-    return checked(-float(np.sum(np.log(eigenvalues) + 1 / eigenvalues)))
+    eigenvalues = torch.linalg.eigvalsh(torch.corrcoef(jacobian)) + _JITTER
+    return checked(-float((eigenvalues.log() + 1 / eigenvalues).sum()))

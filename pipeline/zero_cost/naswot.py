@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from torch import Tensor, nn
 
-from pipeline.zero_cost.network import Undefined, checked, fresh, listen
+from pipeline.zero_cost.probe import Probe, Undefined, checked
 
 __all__ = ["score"]
 
 
-def score(network: nn.Module, images: Tensor, labels: Tensor) -> float:  # noqa: ARG001  # every proxy's signature
+def score(probe: Probe) -> float:
     """Return the log determinant of the kernel of equal signs, summed over all activations."""
-    network = fresh(network)
-    kernel = torch.zeros(len(images), len(images), dtype=torch.float64)
-
-    def heard(x: Tensor) -> None:
-        sign = (x.detach().flatten(1) > 0).double()
-        kernel.add_(sign @ sign.T + (1 - sign) @ (1 - sign).T)
-
-    listen(network, heard)
-    with torch.no_grad():
-        network(images)
-    sign, logarithm = np.linalg.slogdet(kernel.numpy())
-    if not sign > 0:
+    kernel = torch.zeros(len(probe.images), len(probe.images), dtype=torch.float64)
+    for signs in probe.signs:
+        sign = signs.double()
+        kernel += sign @ sign.T + (1 - sign) @ (1 - sign).T
+    sign_of_all, logarithm = torch.linalg.slogdet(kernel)
+    if not sign_of_all > 0:
         raise Undefined("two images make the same signs")
-    return checked(float(logarithm))
+    return checked(logarithm.item())

@@ -1,7 +1,7 @@
 """Neural tangent kernel: its condition number (Chen, Gong and Wang, TE-NAS, ICLR 2021). Less is better.
 
 The kernel of the first images is the Gram matrix of the gradients of each image's summed logits with respect to all
-weights, BatchNorm in training mode over the whole batch. The score is the largest eigenvalue over the smallest.
+weights, BatchNorm in training mode over these images. The score is the largest eigenvalue over the smallest.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from __future__ import annotations
 from typing import Final
 
 import torch
-from torch import Tensor, nn
 
-from pipeline.zero_cost.network import Undefined, checked, fresh, weights
+from pipeline.zero_cost.probe import Probe, Undefined, checked, fresh, weights
 
 __all__ = ["score"]
 
 _MOST_IMAGES: Final = 32
 
 
-def score(network: nn.Module, images: Tensor, labels: Tensor) -> float:  # noqa: ARG001  # every proxy's signature
+def score(probe: Probe) -> float:
     """Return the condition number of the kernel of at most 32 images."""
-    network = fresh(network)
+    network = fresh(probe.network)
     inner = weights(network)
-    logits = network(images[:_MOST_IMAGES]).sum(1)
+    logits = network(probe.images[:_MOST_IMAGES]).sum(1)
     rows = []
     for i, logit in enumerate(logits):
         found = torch.autograd.grad(logit, inner, retain_graph=i + 1 < len(logits), allow_unused=True)

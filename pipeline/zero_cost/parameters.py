@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from pipeline.zero_cost.probe import Probe
 
 __all__ = ["score"]
 
 
-def score(network: nn.Module, images: Tensor, labels: Tensor) -> float:  # noqa: ARG001  # every proxy's signature
+def score(probe: Probe) -> float:
     """Return the number of trainable parameters, BatchNorm included."""
-    return float(sum(parameter.numel() for parameter in network.parameters()))
+    return float(sum(parameter.numel() for parameter in probe.network.parameters()))

@@ -7,26 +7,17 @@ patterns among all units of all activations. It saturates at the number of units
 from __future__ import annotations
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
 
-from pipeline.zero_cost.network import fresh, listen
+from pipeline.zero_cost.probe import Probe
 
 __all__ = ["score"]
 
 
-def score(network: nn.Module, images: Tensor, labels: Tensor) -> float:  # noqa: ARG001  # every proxy's signature
+def score(probe: Probe) -> float:
     """Return the number of different sign patterns over the batch."""
-    network = fresh(network)
-    patterns: set[bytes] = set()
-
-    def heard(x: Tensor) -> None:
-        signs = (x.detach().flatten(1) > 0).T.contiguous().numpy()  # (n_units, n_images)
-        packed: NDArray[np.uint8] = np.unique(np.packbits(signs, axis=1), axis=0)
-        patterns.update(row.tobytes() for row in packed)
-
-    listen(network, heard)
-    with torch.no_grad():
-        network(images)
-    return float(len(patterns))
+    if not probe.signs:
+        return 0.0
+    packed = np.concatenate([np.packbits(signs.numpy(), axis=0).T for signs in probe.signs])  # (n_units, n_bytes)
+    n_bytes = packed.shape[1]
+    patterns = np.ascontiguousarray(packed).view(f"u{n_bytes}" if n_bytes in {1, 2, 4, 8} else f"V{n_bytes}")
+    return float(len(np.unique(patterns)))

@@ -9,21 +9,20 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
 from torch.nn import functional
 
-from pipeline.zero_cost.network import Undefined, checked, fresh, weights
+from pipeline.zero_cost.probe import Probe, Undefined, checked, fresh, weights
 
 __all__ = ["score"]
 
 
-def score(network: nn.Module, images: Tensor, labels: Tensor) -> float:
+def score(probe: Probe) -> float:
     """Return the sum over layers of log sum(mean|g| / std(g)) over two half batches."""
-    network = fresh(network)
+    network = fresh(probe.network)
     inner = weights(network)
     halves = [
         torch.autograd.grad(functional.cross_entropy(network(x), y), inner, allow_unused=True)
-        for x, y in zip(images.chunk(2), labels.chunk(2), strict=True)
+        for x, y in zip(probe.images.chunk(2), probe.labels.chunk(2), strict=True)
     ]
     terms = []
     for each in zip(*halves, strict=True):

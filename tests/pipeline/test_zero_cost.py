@@ -13,7 +13,7 @@ from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline.network import ConvBN, build_network
 from pipeline.operators import OPERATORS
-from pipeline.zero_cost import PROXIES, Undefined
+from pipeline.zero_cost import PROXIES, Probe, Undefined, score_all
 
 LABELS = torch.arange(8) % 3
 
@@ -62,8 +62,7 @@ def gradients(network, x, labels=LABELS):
 
 
 def score(name, network, x, labels=LABELS):
-    torch.manual_seed(5)
-    return PROXIES[name](network, x, labels)
+    return PROXIES[name](Probe(network, x, labels, seed=5))
 
 
 @pytest.mark.parametrize("name", PROXIES)
@@ -77,6 +76,55 @@ def test_a_proxy_leaves_the_network_as_it_is_and_gives_the_same_number_again(nam
     assert all(parameter.grad is None for parameter in network.parameters())
     assert network.activation is functional.relu
     assert not network.block.norm._forward_pre_hooks
+
+
+def test_what_proxies_share_changes_no_score_and_is_in_the_seconds_of_each(convolution):
+    together = score_all(Probe(*convolution, LABELS, seed=5))
+    assert tuple(together.values) == tuple(PROXIES)
+    assert together.values == {name: score(name, *convolution) for name in PROXIES}
+    assert not together.reasons
+    assert together.cpu_s["snip"] > 0.5 * together.cpu_s["grad_norm"] > 0
+
+
+def test_the_seconds_of_a_proxy_count_each_shared_pass_once(linear, monkeypatch):
+    now = iter(range(1000))
+    monkeypatch.setattr("time.thread_time", lambda: next(now))  # every look at the clock takes a second
+    probe = Probe(*linear, LABELS)
+    alone = probe.timed(PROXIES["grad_norm"])[1]
+    assert probe.timed(PROXIES["snip"])[1] == probe.timed(PROXIES["grad_norm"])[1]
+    assert Probe(*linear, LABELS).timed(PROXIES["swap"])[1] < alone
+
+
+def test_a_score_that_is_not_finite_is_missing_and_says_why(linear):
+    network, x = linear
+    found = score_all(Probe(network, x * math.nan, LABELS))
+    assert math.isnan(found.values["grad_norm"])
+    assert found.reasons["grad_norm"] == "a gradient is not finite"
+    assert found.values["parameters"] == 180
+    assert set(found.reasons) == {name for name, value in found.values.items() if math.isnan(value)}
+    assert all(found.reasons.values())
+
+
+@pytest.mark.parametrize("task", ["fashion_mnist_mini", "cifar10_mini"])
+@pytest.mark.parametrize("resolution", [0.25, 1.0])
+def test_every_proxy_of_a_real_network_is_a_number(task, resolution):
+    config = {**space().default(), **{f"Op{i}": i % 5 for i in range(1, 7)}, "N": 1, "W": 4, "Resolution": resolution}
+    of = TASKS[task]
+    torch.manual_seed(0)
+    network = build_network({**config, "Activation": "Mish"}, of)
+    side = of.image_side(resolution)
+    x = torch.randn(8, of.n_channels, side, side).to(memory_format=torch.channels_last)
+    assert score_all(Probe(network, x, LABELS)).reasons == {}
+
+
+def test_grasp_of_the_fast_operators_is_that_of_torchs():
+    config = {**space().default(), **{f"Op{i}": 2 + i % 3 for i in range(1, 7)}, "N": 1, "W": 4, "Activation": "Mish"}
+    scores = []
+    for name in ("fashion_mnist_mini", "digits"):  # torch's operators, and ours; the networks are the same
+        torch.manual_seed(0)
+        network = build_network(config, TASKS[name]).double()
+        scores.append(score("grasp", network, torch.randn(8, 1, 8, 8, dtype=torch.float64)))
+    assert scores[1] == pytest.approx(scores[0], rel=1e-6)
 
 
 def test_parameters_are_counted(linear):
@@ -188,8 +236,8 @@ def test_zico_compares_the_gradients_of_two_halves(linear):
 
 def test_meco_is_the_smallest_eigenvalue_of_the_channels_correlations(convolution):
     network, x = convolution
-    torch.manual_seed(5)
-    channels = network.block.convolve(torch.randn_like(x[:1]), network.block.conv.weight)[0].flatten(1)
+    drawn = torch.randn((2, *x.shape[1:]), generator=torch.Generator().manual_seed(5))
+    channels = network.block.convolve(drawn, network.block.conv.weight)[0].flatten(1)
     expected = np.linalg.eigvalsh(np.corrcoef(channels.detach().double().numpy()))[0]
     assert score("meco", network, x) == pytest.approx(expected, abs=1e-5)
 
@@ -207,7 +255,7 @@ def test_a_cell_without_any_path_has_reasons_in_place_of_numbers():
     network = build_network(config, TASKS["digits"])
     x = torch.randn(8, 1, 4, 4)
     reasons = {}
-    for name in ("jacov", "naswot", "zen"):
+    for name in ("grad_norm", "fisher", "snip", "grasp", "synflow", "ntk", "zico", "jacov", "naswot", "zen"):
         with pytest.raises(Undefined) as caught:
             score(name, network, x)
         reasons[name] = str(caught.value)
