@@ -125,8 +125,9 @@ def proxy_folder(
         for done in run_jobs(call, _until(todo, limit_s), where=settings.where):
             _add_scores(folder, _table_of(done.job, done.result, protocol=wanted))
             n_done += 1
-            seconds = sum(sum(scores.cpu_s.values()) for scores in done.result)
-            progress.update(n_done, f"config {config_id(done.job[0]):016x} {seconds:.1f}s", spent_s=done.spent_s)
+            n_missing = sum(len(scores.reasons) for scores in done.result)
+            note = f"config {config_id(done.job[0]):016x} {n_missing} missing"
+            progress.update(n_done, note, spent_s=done.spent_s)
     finally:
         progress.close()
     return n_done

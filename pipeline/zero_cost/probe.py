@@ -10,7 +10,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,8 @@ from torch.nn import functional
 from pipeline.network import ConvBN
 
 __all__ = ["Gradients", "Probe", "Undefined", "checked", "fresh", "listen_to_layers", "refuse_dead", "total", "weights"]
+
+_Pass = TypeVar("_Pass")
 
 
 class Undefined(Exception):
@@ -76,7 +78,7 @@ class Probe:
             found = score(self)
         except Undefined as err:
             found = err
-        except torch.linalg.LinAlgError:
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # absent from its stubs
             found = Undefined("a matrix has no eigenvalues")
         own_s = time.thread_time() - started - self._inner_s
         return found, own_s + sum(self._seconds[name] for name in self._used)
@@ -148,7 +150,7 @@ class Probe:
         found = torch.autograd.grad(loss, inner, retain_graph=True, create_graph=create_graph, allow_unused=True)
         return [(value, gradient) for value, gradient in zip(inner, found, strict=True) if gradient is not None]
 
-    def _once(self, name: str, compute: Callable[[], Any]) -> Any:  # Any: what the pass returns
+    def _once(self, name: str, compute: Callable[[], _Pass]) -> _Pass:
         """Return the result of a pass, computed when first asked for; its seconds are its own, without inner passes."""
         if name not in self._found:
             outer_used, outer_s = self._used, self._inner_s
@@ -162,7 +164,8 @@ class Probe:
                 self._needs[name] = self._used
                 self._used, self._inner_s = outer_used | self._used, outer_s + spent_s
         self._used |= self._needs[name]
-        return self._found[name]
+        found: _Pass = self._found[name]
+        return found
 
 
 def fresh(network: nn.Module, *, is_training: bool = True) -> nn.Module:
