@@ -20,7 +20,11 @@ __all__ = [
     "OPS",
     "PROFILE_COLUMNS",
     "PROXIES",
+    "PROXIES_FORMAT",
     "PROXY_COLUMNS",
+    "PROXY_DEFAULTS",
+    "PROXY_KEY",
+    "PROXY_TIMES",
     "RUNS_FORMAT",
     "RUN_COLUMNS",
     "RUN_KEY",
@@ -154,18 +158,43 @@ VISIT_COLUMNS: Final = MappingProxyType(
 VISIT_KEY: Final = ("config_id", "visit", "repeat")
 """What names a repeat of one processor and torch; tables are in this order."""
 
-PROXIES: Final = ("grad_norm", "snip", "synflow", "jacob_cov", "naswot")
-"""What untrained networks are scored with; `pipeline.proxies` says what each is."""
+PROXIES: Final = (
+    *("parameters", "grad_norm", "fisher", "jacov", "snip", "grasp", "synflow", "ntk", "zen", "zico", "meco", "swap"),
+    "naswot",
+)
+"""What untrained networks are scored with; `pipeline.zero_cost` has a module for each."""
+
+PROXIES_FORMAT: Final = 2
+"""Version of the scores; a table of version 1 (five proxies, one seed) is read as empty, and replaced."""
+
+PROXY_TIMES: Final = MappingProxyType({name: f"{name}_s" for name in PROXIES})
+"""The column with the CPU seconds of each proxy."""
 
 PROXY_COLUMNS: Final = MappingProxyType(
     {
         "config_id": "uint64",
-        "seed": "int64",  # of the weights
-        **dict.fromkeys(PROXIES, "float64"),
+        "seed": "int64",  # of the weights and of the batch
+        **dict.fromkeys(PROXIES, "float64"),  # NaN where there is none
+        "reason": "string",  # of each score that is NaN, as "jacov: why; zen: why"
+        **dict.fromkeys(PROXY_TIMES.values(), "float32"),  # CPU seconds of each alone
+        "machine": "string",
         "torch_version": "string",
         "protocol": "string",
+        "format": "int8",
     }
 )
+
+PROXY_KEY: Final = ("config_id", "seed")
+"""What names a row of the scores; tables are in this order."""
+
+PROXY_DEFAULTS: Final = MappingProxyType(
+    {
+        **dict.fromkeys([*PROXIES, *PROXY_TIMES.values()], float("nan")),
+        **dict.fromkeys(("reason", "machine"), ""),
+        "format": 1,
+    }
+)
+"""What tables of version 1 lack."""
 
 SPLIT_PARTS: Final = ("train", "valid", "test")
 

@@ -10,11 +10,12 @@ from workshop.command import new_parser
 __all__ = ["runs_parser"]
 
 
-def runs_parser(name: str, about: str, *, seed_of: str) -> argparse.ArgumentParser:
-    """Return the parser of `python -m pipeline.<name>` with --task, --runs, --data-dir and --seed of `seed_of`."""
+def runs_parser(name: str, about: str, *, seed_of: str | None) -> argparse.ArgumentParser:
+    """Return the parser of `python -m pipeline.<name>` with --task, --runs, --data-dir, and --seed if it has one."""
     parser = new_parser(f"pipeline.{name}", about, example="--task digits --runs out/digits")
     parser.add_argument("--task", required=True, help="name of a task, or a task file (.json)")
     parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="folder of runs")
     parser.add_argument("--data-dir", type=Path, metavar="FOLDER", help="folder of the original images")
-    parser.add_argument("--seed", type=int, default=0, help=f"of {seed_of} (default: %(default)s)")
+    if seed_of is not None:
+        parser.add_argument("--seed", type=int, default=0, help=f"of {seed_of} (default: %(default)s)")
     return parser

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, ProtocolMismatch
+from jahs.errors import CorruptFile, InvalidTable, ProtocolMismatch
 from jahs.files.runs import (
     committed_faults,
     read_configs,
@@ -44,7 +44,6 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
         The number of runs in `path` now, and of runs that were left out because they were there already.
 
     Raises:
-        InvalidArgument: the networks of two folders were scored with different seeds; nothing was changed.
         ProtocolMismatch, CorruptFile, InvalidTable: a folder holds another protocol, or cannot be read, or two folders
             have a run that differs although the same processor and torch trained it; nothing was changed.
     """
@@ -57,15 +56,14 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
                 f"{other} is of protocol {found}, {path} of {folder.protocol}; they cannot be merged"
             )
     read = [(read_configs(other), each_run(read_runs(other)), read_visits(other)) for other in others]
-    proxies = {each: read_proxies(each) for each in (path, *others)}
-    _refuse_seeds(proxies)
+    proxies = [read_proxies(other) for other in others]
     _refuse_contradictions({path: each_run(read_runs(path))} | dict(zip(others, (r for _, r, _ in read), strict=True)))
     for configs, _, _ in read:
         folder.add_configs(configs)
     n_left_out = folder.compact([run for _, runs, _ in read for run in runs])
     before = profiled_by(read_profile(path))
     merge_visits(path, [visits for _, _, visits in read])
-    merge_proxies(path, [proxies[other] for other in others])
+    merge_proxies(path, proxies)
     after = profiled_by(read_profile(path))
     if before and before != after:
         _log.warning("the profile was of %s, and is of %s now: so are runtimes", ", ".join(before), ", ".join(after))
@@ -95,14 +93,6 @@ def _refuse_contradictions(folders: Mapping[Path, Sequence[Table]]) -> None:
         more = [f"... {len(faults)} runs in all"] if len(faults) > _MOST_LISTED else []
         advice = "verify --retrain shows which folder is right; leave the other one out, or delete the run from it"
         raise InvalidTable("\n".join([*faults[:_MOST_LISTED], *more, advice]))
-
-
-def _refuse_seeds(proxies: Mapping[Path, Table]) -> None:
-    """Refuse scores of different seeds, which do not compare."""
-    folders = {seed: folder for folder, scored in proxies.items() for seed in scored["seed"].tolist()}
-    if len(folders) > 1:
-        found = " and ".join(f"{folder} of seed {seed}" for seed, folder in sorted(folders.items()))
-        raise InvalidArgument(f"proxies of different seeds do not compare: {found}; move one proxies.parquet away")
 
 
 def _is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:  # Any: each column has a type of its own

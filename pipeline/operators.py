@@ -84,6 +84,8 @@ class _Mish(Function):
     def backward(ctx: Any, *grads: Tensor) -> Tensor:  # Any: torch's context
         """Return grad * (1 - rest + x * (e + e^2) * rest^2)."""
         x, e, rest = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is wanted, and what was saved does not know that it is of x
+            rest, e = _mish_rest(x)
         slope = torch.addcmul(e, e, e).mul_(rest).mul_(x).sub_(1).mul_(rest).add_(1)
         return slope.mul_(grads[0])
 

@@ -1,41 +1,34 @@
-"""Score untrained networks: what proxies say of every config of a folder of runs before a single step of training.
+"""Score untrained networks: what zero-cost proxies say of every config of a folder of runs before training.
 
     python -m pipeline.proxies --task fashion_mnist_mini --runs out/mini
 
-Each network has the weights that its training with the same seed starts from, and sees the first 64 training images as
-they are. Of every proxy, more is meant to be better:
+Each config that has a run is scored with every proxy of `pipeline.zero_cost` and with several seeds. A seed is that of
+the weights, which are those that training with the same seed starts from, and of the batch: 64 training images without
+augmentation, the same for every config. What cannot be computed is NaN, and the row says why.
 
-    grad_norm  sum over layers of the length of the loss's gradient (Abdelfattah et al., 2021)
-    snip       sum over weights of |weight * gradient of the loss| (Lee et al., 2019)
-    synflow    sum over weights of |weight * gradient|, of the sum of outputs for an image of ones, all weights made
-               positive and BatchNorm as it starts, without images (Tanaka et al., 2020)
-    jacob_cov  how unlike the gradients at different images are (Mellor et al., 2020)
-    naswot     how unlike the signs before activations are for different images (Mellor et al., 2021)
-
-A network that gives every image the same answer has no jacob_cov and no naswot: they are NaN. What is scored is saved
-every few configs in `proxies.parquet`, and the command resumes from there.
+Every scored config is made durable in `proxies.parquet`, so the command resumes after any interruption.
 """
 
 from __future__ import annotations
 
-import copy
-import math
+import functools
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.files.runs import proxies_path, read_configs, read_proxies, read_runs
 from jahs.files.tables import Table, concatenate, sort_by, take, typed
-from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_COLUMNS
+from jahs.schema import CONFIG_KEYS, PROXIES, PROXIES_FORMAT, PROXY_COLUMNS, PROXY_KEY, PROXY_TIMES
 from jahs.spaces.columns import rows
-from jahs.spaces.configs import Config
+from jahs.spaces.configs import Config, config_id
 from jahs.tasks.definitions import Task
 from pipeline.candidates import trained_task
 from pipeline.command import runs_parser
@@ -43,176 +36,199 @@ from pipeline.data import ImageSet, load_images
 from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
 from pipeline.train import Training, check_seed, one_core
+from pipeline.zero_cost import Probe, Scores, score_all
 from workshop.command import run_command
+from workshop.jobs import Where, add_where, run_jobs
+from workshop.machine import processor_model
 from workshop.progress import Progress
 
-__all__ = ["main", "merge_proxies", "proxy_folder", "score_config", "score_network"]
+__all__ = ["ProxySettings", "main", "merge_proxies", "proxy_folder", "score_config"]
 
 _N_IMAGES: Final = 64
-_SAVE_EVERY: Final = 50
-_JITTER: Final = 1e-5
+_BATCH_KEY: Final = 642_014_377
+_RESOLUTION: Final = 1e-4  # seconds that are kept, so that columns of times compress
+
+_Job: TypeAlias = tuple[Config, tuple[int, ...]]  # and the seeds that it is not scored with yet
 
 
-def score_network(network: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float]:
-    """Return every proxy of an untrained network, which stays as it is.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxySettings:
+    """How a folder is scored.
 
-    Args:
-        network: what its modules call as `activation` is what naswot listens to.
-        images: as the network reads them, (n, channels, side, side).
+    Attributes:
+        n_seeds: seeds of each config, 0, 1, 2 and so on.
+        configs: end after so many configs; None: no limit.
+        minutes: begin no config after so many; None: no limit.
+        where: where networks are scored.
+        data_dir: folder of the original images.
     """
-    return {
-        **_of_the_loss(copy.deepcopy(network).train(), images, labels),
-        "synflow": _synflow(copy.deepcopy(network), images),
-        "jacob_cov": _jacob_cov(copy.deepcopy(network).train(), images),
-        "naswot": _naswot(copy.deepcopy(network).train(), images),
-    }
+
+    n_seeds: int = 3
+    configs: int | None = None
+    minutes: float | None = None
+    where: Where = field(default_factory=lambda: Where(workers=2))
+    data_dir: Path | None = None
+
+    def check(self) -> None:
+        """Refuse every fault at once."""
+        faults = self.where.faults()
+        if self.n_seeds < 1:
+            faults.append(f"seeds={self.n_seeds} must be at least 1")
+        if self.configs is not None and self.configs < 1:
+            faults.append(f"configs={self.configs} must be at least 1")
+        if self.minutes is not None and not self.minutes > 0:
+            faults.append(f"minutes={self.minutes} must be more than 0")
+        if faults:
+            raise InvalidArgument("\n".join(faults))
 
 
-def score_config(config: Config, of_task: Task, images: ImageSet, *, seed: int = 0) -> dict[str, float]:
-    """Return every proxy of a config: with the weights of this seed, on the first training images."""
+def score_config(config: Config, of_task: Task, images: ImageSet, *, seed: int = 0) -> Scores:
+    """Return every proxy of a config with the weights and the batch of a seed."""
+    check_seed(seed)
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(config, of_task, images, seed=seed)
         part = training.images.train
-        return score_network(training.network, training.prepare(part.images[:_N_IMAGES]), part.labels[:_N_IMAGES])
+        batch = _batch(len(part.labels), seed)
+        return score_all(Probe(training.network, training.prepare(part.images[batch]), part.labels[batch], seed=seed))
 
 
-def proxy_folder(folder: Path, of_task: Task, *, data_dir: Path | None = None, seed: int = 0) -> int:
-    """Score the configs of a folder of runs that have a run and no scores yet; return how many.
+def proxy_folder(
+    folder: Path, of_task: Task, settings: ProxySettings | None = None, *, is_wanted: NDArray[np.bool_] | None = None
+) -> int:
+    """Score the configs of a folder of runs until a limit is reached; return how many configs were scored.
+
+    Args:
+        folder: gets the scores.
+        of_task: its task.
+        settings: None: defaults.
+        is_wanted: for each row of the folder's config table; None: the configs that have a run.
 
     Raises:
+        InvalidArgument: bad settings.
         ProtocolMismatch: the folder holds runs of another protocol.
-        InvalidArgument: a negative seed, or its scores have another seed.
         MissingData, CorruptFile: the folder or the images cannot be read.
     """
-    check_seed(seed)
-    wanted = shared_protocol(folder, of_task)
-    scored, configs = read_proxies(folder), read_configs(folder)
-    _refuse_another_seed(scored, folder, seed)
-    trained = np.isin(configs["config_id"], read_runs(folder)["config_id"])
-    todo = take(configs, trained & ~np.isin(configs["config_id"], scored["config_id"]))
-    n_todo = len(todo["config_id"])
-    images = load_images(of_task, data_dir=data_dir) if n_todo else {}
-    progress = Progress(n_todo, "proxies")
+    settings = settings or ProxySettings()
+    settings.check()
+    wanted, configs = shared_protocol(folder, of_task), read_configs(folder)
+    if is_wanted is None:
+        is_wanted = np.isin(configs["config_id"], read_runs(folder)["config_id"])
+    todo = _todo(take(configs, is_wanted), read_proxies(folder), settings)
+    if not todo:
+        return 0
+    load_images(of_task, data_dir=settings.data_dir, resolutions=(1.0,))  # refuse missing images here, not in workers
+    limit_s = None if settings.minutes is None else settings.minutes * 60
+    data_dir = settings.data_dir and settings.data_dir.absolute()
+    call = functools.partial(_score_job, of_task=of_task, data_dir=data_dir)
+    progress, n_done = Progress(len(todo), "proxies", limit_s=limit_s), 0
     try:
-        for first in range(0, n_todo, _SAVE_EVERY):
-            part = take(todo, np.arange(first, min(first + _SAVE_EVERY, n_todo)))
-            found = [
-                score_config(config, of_task, images[config["Resolution"]], seed=seed)
-                for config in rows({key: part[key] for key in CONFIG_KEYS})
-            ]
-            added = _table_of(part["config_id"].tolist(), found, seed=seed, protocol=wanted)
-            _add_scores(folder, added, seed)
-            progress.update(first + len(found), "")
+        for done in run_jobs(call, _until(todo, limit_s), where=settings.where):
+            _add_scores(folder, _table_of(done.job, done.result, protocol=wanted))
+            n_done += 1
+            n_missing = sum(len(scores.reasons) for scores in done.result)
+            note = f"config {config_id(done.job[0]):016x} {n_missing} missing"
+            progress.update(n_done, note, spent_s=done.spent_s)
     finally:
         progress.close()
-    return n_todo
+    return n_done
 
 
 def merge_proxies(folder: Path, others: Sequence[Table]) -> None:
-    """Add other folders' scores; of a config that several hold, the first counts.
-
-    Raises:
-        InvalidArgument: they have another seed.
-    """
+    """Add other folders' scores; of a config and seed that several hold, the first counts."""
     for other in others:
         if len(other["config_id"]):
-            _add_scores(folder, other, int(other["seed"][0]))
+            _add_scores(folder, other)
 
 
-def _add_scores(folder: Path, added: Table, seed: int) -> None:
+def _batch(n_images: int, seed: int) -> torch.Tensor:
+    """Return the positions of the images of a seed's batch."""
+    ranks = np.random.Philox(key=_BATCH_KEY + seed).random_raw(n_images)  # raw bits, which numpy never changes
+    return torch.from_numpy(np.argsort(ranks, kind="stable")[:_N_IMAGES])
+
+
+def _todo(configs: Table, scored: Table, settings: ProxySettings) -> list[_Job]:
+    """Return the configs with the seeds that they lack, in the order of the table."""
+    known = {*zip(scored["config_id"].tolist(), scored["seed"].tolist(), strict=True)}
+    jobs = []
+    for identity, config in zip(
+        configs["config_id"].tolist(), rows({key: configs[key] for key in CONFIG_KEYS}), strict=True
+    ):
+        if lacking := tuple(seed for seed in range(settings.n_seeds) if (identity, seed) not in known):
+            jobs.append((config, lacking))
+    return jobs[: settings.configs]
+
+
+def _until(jobs: Sequence[_Job], limit_s: float | None) -> Iterator[_Job]:
+    started = time.monotonic()
+    for job in jobs:
+        if limit_s is not None and time.monotonic() - started > limit_s:
+            return
+        yield job
+
+
+def _score_job(job: _Job, *, of_task: Task, data_dir: Path | None) -> list[Scores]:
+    config, seeds = job
+    images = _images(of_task, data_dir, config["Resolution"])
+    return [score_config(config, of_task, images, seed=seed) for seed in seeds]
+
+
+@functools.lru_cache(maxsize=3)
+def _images(of_task: Task, data_dir: Path | None, resolution: float) -> ImageSet:
+    return load_images(of_task, data_dir=data_dir, resolutions=(resolution,))[resolution]
+
+
+def _table_of(job: _Job, found: Sequence[Scores], *, protocol: str) -> Table:
+    config, seeds = job
+    values: dict[str, Any] = {  # Any: one value for all rows, or one per row
+        "config_id": np.uint64(config_id(config)),
+        "seed": np.array(seeds),
+        **{name: [scores.values[name] for scores in found] for name in PROXIES},
+        "reason": ["; ".join(f"{name}: {why}" for name, why in scores.reasons.items()) for scores in found],
+        **{
+            column: [round(scores.cpu_s[name] / _RESOLUTION) * _RESOLUTION for scores in found]
+            for name, column in PROXY_TIMES.items()
+        },
+        "machine": processor_model(),
+        "torch_version": torch.__version__,
+        "protocol": protocol,
+        "format": PROXIES_FORMAT,
+    }
+    return typed(
+        {name: np.broadcast_to(np.asarray(value), len(seeds)) for name, value in values.items()}, PROXY_COLUMNS
+    )
+
+
+def _add_scores(folder: Path, added: Table) -> None:
     """Add scores to those that are there now, which another process may have added to since they were read."""
     runs = RunsFolder(folder)
     with runs.lock("proxies"):
-        scored = read_proxies(folder)
-        _refuse_another_seed(scored, folder, seed)
-        is_new = ~np.isin(added["config_id"], scored["config_id"])
-        together = sort_by(concatenate([scored, take(added, is_new)], PROXY_COLUMNS), ("config_id",))
-        runs.commit(proxies_path(folder).name, together, PROXY_COLUMNS)
-
-
-def _refuse_another_seed(scored: Table, folder: Path, seed: int) -> None:
-    if others := sorted(set(scored["seed"].tolist()) - {seed}):
-        raise InvalidArgument(f"{proxies_path(folder)} has scores of seed {others[0]}, not {seed}; move it away first")
-
-
-def _of_the_loss(network: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float]:
-    functional.cross_entropy(network(images), labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it so
-    pairs = _weights_and_gradients(network)
-    return {
-        "grad_norm": math.fsum(gradient.norm().item() for _, gradient in pairs),
-        "snip": math.fsum((weight * gradient).abs().sum().item() for weight, gradient in pairs),
-    }
-
-
-def _synflow(network: nn.Module, images: Tensor) -> float:
-    network = network.double().eval()
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.abs_()
-    network(torch.ones_like(images[:1], dtype=torch.float64)).sum().backward()
-    return math.fsum((weight * gradient).abs().sum().item() for weight, gradient in _weights_and_gradients(network))
-
-
-def _jacob_cov(network: nn.Module, images: Tensor) -> float:
-    images = images.clone().requires_grad_()
-    network(images).sum().backward()
-    if images.grad is None:
-        return math.nan
-    jacobian = images.grad.flatten(1).double().numpy()
-    if not jacobian.std(axis=1).all():  # the answer does not depend on some image
-        return math.nan
-    eigenvalues = np.linalg.eigvalsh(np.corrcoef(jacobian)) + _JITTER
-    return -float(np.sum(np.log(eigenvalues) + 1 / eigenvalues))
-
-
-def _naswot(network: nn.Module, images: Tensor) -> float:
-    kernel = torch.zeros(len(images), len(images), dtype=torch.float64)
-
-    def listening(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        def call(x: Tensor) -> Tensor:
-            sign = (x.flatten(1) > 0).double()
-            kernel.add_(sign @ sign.T + (1 - sign) @ (1 - sign).T)
-            return activation(x)
-
-        return call
-
-    for module in network.modules():
-        if callable(activation := getattr(module, "activation", None)):
-            setattr(module, "activation", listening(activation))  # noqa: B010  # torch declares no such attribute
-    with torch.no_grad():
-        network(images)
-    sign, logarithm = np.linalg.slogdet(kernel.numpy())
-    return float(logarithm) if sign > 0 else math.nan
-
-
-def _weights_and_gradients(network: nn.Module) -> list[tuple[Tensor, Tensor]]:
-    """Return weights and gradients of the convolutions and linear layers that the output depends on."""
-    layers = [module for module in network.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
-    return [(layer.weight.detach(), layer.weight.grad) for layer in layers if layer.weight.grad is not None]
-
-
-def _table_of(ids: Sequence[int], found: Sequence[dict[str, float]], *, seed: int, protocol: str) -> Table:
-    n = len(ids)
-    columns: Table = {
-        "config_id": np.array(ids, dtype=np.uint64),
-        "seed": np.full(n, seed),
-        **{name: np.array([scores[name] for scores in found]) for name in PROXIES},
-        "torch_version": np.full(n, torch.__version__),
-        "protocol": np.full(n, protocol),
-    }
-    return typed(columns, PROXY_COLUMNS)
+        together = sort_by(concatenate([read_proxies(folder), added], PROXY_COLUMNS), PROXY_KEY)
+        keys = [together[name] for name in PROXY_KEY]
+        is_first = np.append(True, np.any([key[1:] != key[:-1] for key in keys], axis=0))
+        runs.commit(proxies_path(folder).name, take(together, is_first), PROXY_COLUMNS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    about = "Score the untrained network of every config of a folder of runs."
-    given = runs_parser("proxies", about, seed_of="the weights").parse_args(argv)
+    parser = runs_parser("proxies", "Score the untrained network of every config of a folder of runs.", seed_of=None)
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of each config (default: %(default)s)")
+    parser.add_argument("--configs", type=int, help="end after so many configs (default: no limit)")
+    parser.add_argument("--minutes", type=float, help="begin no config after so many (default: no limit)")
+    add_where(parser)
+    given = parser.parse_args(argv)
 
     def work() -> dict[str, object]:
-        n_scored = proxy_folder(given.runs, trained_task(given.task), data_dir=given.data_dir, seed=given.seed)
+        settings = ProxySettings(
+            n_seeds=given.seeds,
+            configs=given.configs,
+            minutes=given.minutes,
+            where=Where(workers=given.workers, backend=given.backend, scheduler=given.scheduler),
+            data_dir=given.data_dir,
+        )
+        n_scored = proxy_folder(given.runs, trained_task(given.task), settings)
         return {"task": given.task, "runs": str(given.runs), "configs_scored": n_scored}
 
-    return run_command("pipeline.proxies", work)
+    return run_command("pipeline.proxies", work, stopped="every scored config is recorded, start again to go on")
 
 
 if __name__ == "__main__":

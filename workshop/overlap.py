@@ -130,6 +130,9 @@ def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], 
     n = 0 if np.isnan(x).any() or np.isnan(y).any() else len(x)
     spans = [_span(values) for values in (x, y)]
     depths = np.arange(1, n + 1, dtype=np.float64)
+    if all((size[:n] == 1).all() for _, size in spans):  # without ties, an item is shared below both of its places
+        deepest = np.maximum(spans[0][0], spans[1][0])[:n]
+        return np.cumsum(np.bincount(deepest, minlength=n)).astype(np.float64), depths, p ** (depths - 1)
     shared = np.empty(n)
     for first in range(0, n, step := max(1, _CHUNK // max(n, 1))):
         depth = depths[first : first + step, None]

@@ -10,7 +10,7 @@ Over 300 lines: it is the one place that knows the layout of a folder of runs, r
                                   place of the number where the config is not of the numbered stream
     FOLDER/profile_visits.parquet quiet passes, one row per repeat of every visit to a config (`VISIT_COLUMNS`)
     FOLDER/profile.parquet        of one processor's visits, the least of each config's repeats (`PROFILE_COLUMNS`)
-    FOLDER/proxies.parquet        scores of untrained networks, one row per config (`PROXY_COLUMNS`)
+    FOLDER/proxies.parquet        scores of untrained networks, one row per (config, seed) (`PROXY_COLUMNS`)
     FOLDER/damaged/               shards that could not be read, kept for inspection
 
 Every file is checked when it is read: by the index, and by the digests that a table carries (`jahs.files.tables`).
@@ -38,7 +38,9 @@ from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_
 from jahs.schema import (
     CONFIG_TABLE_COLUMNS,
     PROFILE_COLUMNS,
+    PROXIES_FORMAT,
     PROXY_COLUMNS,
+    PROXY_DEFAULTS,
     RUN_COLUMNS,
     RUN_KEY,
     RUNS_FORMAT,
@@ -232,14 +234,25 @@ def proxies_path(path: Path) -> Path:
 
 
 def read_proxies(path: Path) -> Table:
-    """Return the scores of untrained networks, maybe without rows."""
-    return _read_if_there(path, proxies_path(path).name, PROXY_COLUMNS)
+    """Return the scores of untrained networks, maybe without rows; a table of version 1 has none.
+
+    Raises:
+        UnknownFormat: a later version wrote them.
+    """
+    file = proxies_path(path)
+    scored = _read_if_there(path, file.name, PROXY_COLUMNS, defaults=PROXY_DEFAULTS)
+    if (newest := max(scored["format"], default=PROXIES_FORMAT)) > PROXIES_FORMAT:
+        raise UnknownFormat(f"{file}: scores of format {newest}; this version reads format {PROXIES_FORMAT}")
+    return take(scored, scored["format"] == PROXIES_FORMAT)
 
 
-def _read_if_there(folder: Path, name: str, columns: Mapping[str, str]) -> Table:
+def _read_if_there(
+    folder: Path, name: str, columns: Mapping[str, str], *, defaults: Mapping[str, object] = MappingProxyType({})
+) -> Table:
     path = folder / name
     is_there = path.exists() or None not in (read_index(folder) or {}).get(name, (None,))
-    return _of_one_protocol(folder, read_committed(path, columns) if is_there else empty_table(columns), name)
+    table = read_committed(path, columns, defaults=defaults) if is_there else empty_table(columns)
+    return _of_one_protocol(folder, table, name)
 
 
 def _of_one_protocol(folder: Path, table: Table, name: str = "its runs") -> Table:

@@ -20,7 +20,6 @@ from jahs.files.runs import (
     read_configs,
     read_profile,
     read_protocol,
-    read_proxies,
     read_runs,
     read_visits,
     timing_machine,
@@ -54,7 +53,6 @@ class Measured:
         machine: the processor whose seconds are the runtimes; None if no run was on a CPU.
         profile: the quiet profile; no rows if there is none yet.
         visits: every repeat that the profile is made of; no rows where only the profile is known.
-        proxies: scores of untrained networks; no rows if there are none yet.
         configs: of every config with a run that finished, its row of the config table, sorted by id.
         group: of each, the position of its fidelity group in `FIDELITY_GROUPS`.
         macs: of each, the multiply-adds.
@@ -70,7 +68,6 @@ class Measured:
     machine: str | None
     profile: Table
     visits: Table
-    proxies: Table
     configs: Table
     group: NDArray[np.int64]
     macs: NDArray[np.float64]
@@ -147,7 +144,6 @@ def read_measured(path: Path) -> Measured:
         machine=timing_machine(runs, profile),
         profile=profile,
         visits=visits_of_profile(read_visits(path), profile),
-        proxies=read_proxies(path),
         configs=used,
         group=group_positions(used),
         macs=np.asarray(n_macs(encode({key: used[key] for key in CONFIG_KEYS}, 1), chosen), dtype=np.float64),

@@ -21,7 +21,6 @@ from jahs.tasks.metrics import METRICS
 from pipeline.describe import plots
 from pipeline.describe.agreement import FEWEST, FIDELITIES, epoch_agreement, value_agreement
 from pipeline.describe.measured import Measured, seed_noise
-from pipeline.describe.untrained import random_overlap, untrained_agreement
 from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.style import style
@@ -69,15 +68,11 @@ _ABOUT_LANDSCAPE: Final = """Validation accuracy at the last epoch of {n:,} unif
     JAHS-Bench-201's surrogate of CIFAR-10 at three of its 200 epochs (`python -m pipeline.pilot --runs RUNS --landscape
     RELEASE --save`). A task that ranks configs as full training does agrees most with epoch 200."""
 
-_ABOUT_UNTRAINED: Final = """Scores of untrained networks (`python -m pipeline.proxies`), with the initial weights of
-    seed 0, against validation accuracy at the last epoch. Baselines: two exact costs, and accuracy after one epoch.
-    Higher scores rank first, NaN last."""
-
 
 def describe(measured: Measured) -> Document:
     """Return the page about a folder of runs."""
     n_configs, n_runs = _count(measured.n_configs, "config"), _count(len(measured.last["seed"]), "training")
-    parts = (_protocol, _counts, _landscape, _groups, _profile, _results, _agreement, _untrained, _noise)
+    parts = (_protocol, _counts, _landscape, _groups, _profile, _results, _agreement, _noise)
     with mpl.rc_context(dict(style())):
         return Document(
             title=f"What was measured: {measured.task.title}",
@@ -250,26 +245,6 @@ def _agreement(measured: Measured) -> Iterator[str | Block]:
         alt="Kendall's tau between values of N, W and Resolution",
         drawing=plots.values_against_values(known),
     )
-
-
-def _untrained(measured: Measured) -> Iterator[str | Block]:
-    """Say how well scores of untrained networks rank configs; nothing where there are no scores."""
-    found = untrained_agreement(measured)
-    if not found:
-        return
-    yield "Ranking without training"
-    yield Text(_ABOUT_UNTRAINED)
-    yield Text(
-        "Webber's rank-biased overlap looks at the top: the best tenth has 90 % of its weight. Random rankings have "
-        f"an overlap of {random_overlap(measured):.2f}. Tau within groups is the mean over the fidelity groups, "
-        "weighted by their numbers of pairs: N, W and Resolution are fixed there."
-    )
-    head = ("score", "configs", "Kendall's tau", "Spearman", "rank-biased overlap", "tau within groups")
-    rows = [
-        (name, str(o.n_known), *(_number(x) for x in (o.tau, o.spearman, o.overlap, o.tau_within)))
-        for name, o in found.items()
-    ]
-    yield _table(head, rows)
 
 
 def _noise(measured: Measured) -> Iterator[str | Block]:

@@ -14,13 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jahs.files.runs import last_rows, proxies_path, read_profile, read_runs, visits_path
+from jahs.files.runs import last_rows, read_profile, read_runs, visits_path
 from jahs.files.tables import read_table, sort_by, take, write_table
 from jahs.schema import (
     CONFIG_COLUMNS,
     CONFIG_TABLE_COLUMNS,
-    PROXIES,
-    PROXY_COLUMNS,
     RUN_COLUMNS,
     SOURCE_DEFAULTS,
     VISIT_COLUMNS,
@@ -29,7 +27,6 @@ from pipeline.describe.__main__ import main, write_page
 from pipeline.describe.agreement import epoch_agreement, value_agreement
 from pipeline.describe.measured import Measured, read_measured, seed_noise
 from pipeline.describe.page import describe
-from pipeline.describe.untrained import random_overlap, untrained_agreement
 from tests.building import make_runs_folder
 from workshop.pages.html import svg_text
 from workshop.pages.markdown import to_markdown
@@ -197,34 +194,6 @@ def test_halves_of_the_visits_show_how_far_times_can_be_trusted(tmp_path: Path) 
     write_table(visits_path(folder), take(table, table["visit"] == 0), VISIT_COLUMNS)
     write_page(folder, tmp_path / "out")
     assert "Kendall's tau | median difference" not in page_of(tmp_path / "out")
-
-
-def test_scores_of_untrained_networks_are_compared_with_what_training_gave(tmp_path: Path) -> None:
-    folder = make_runs_folder(tmp_path / "runs", 60)
-    assert "## Ranking without training" not in to_markdown(describe(read_measured(folder)))
-    measured = read_measured(folder)
-    final = measured.final
-    scores = {**dict.fromkeys(PROXIES, np.zeros(60)), "snip": final, "synflow": -final, "naswot": final.copy()}
-    scores["naswot"][np.argsort(-final)[:2]] = np.nan  # not a number counts as the worst
-    texts = {name: np.full(60, measured.protocol.digest) for name in ("torch_version", "protocol")}
-    table = {"config_id": measured.configs["config_id"], "seed": np.zeros(60, np.int64), **scores, **texts}
-    order = np.random.default_rng(0).permutation(60)
-    write_table(proxies_path(folder), take({name: table[name] for name in PROXY_COLUMNS}, order), PROXY_COLUMNS)
-    measured = read_measured(folder)
-    found = untrained_agreement(measured)
-    snip, synflow, naswot = (found[f"`{name}`"] for name in ("snip", "synflow", "naswot"))
-    assert (snip.tau, snip.spearman, snip.tau_within, snip.n_known) == pytest.approx((1, 1, 1, 60))
-    assert (synflow.tau, synflow.spearman, synflow.tau_within) == pytest.approx((-1, -1, -1))
-    assert snip.overlap == pytest.approx(1)
-    assert synflow.overlap < 0.01
-    assert naswot.n_known == 58
-    assert naswot.tau > 0.8
-    assert naswot.overlap < 0.75
-    assert np.isnan(found["`jacob_cov`"].tau), "all scores are equal"
-    assert 0.05 < random_overlap(measured) < 0.2
-    page = to_markdown(describe(measured))
-    assert "| `snip` | 60 | 1.000 | 1.000 | 1.000 | 1.000 |" in page
-    assert "| `jacob_cov` | 60 | – | – |" in page
 
 
 def test_a_folder_in_which_nothing_finished_is_refused(tmp_path: Path) -> None:

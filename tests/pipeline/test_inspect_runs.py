@@ -11,7 +11,16 @@ import pytest
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable
 from jahs.files.runs import read_protocol, read_proxies, read_runs, run_shards, visits_path
 from jahs.files.tables import concatenate, read_table, take, typed, write_table
-from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, PROXIES, PROXY_COLUMNS, RUN_COLUMNS, VISIT_COLUMNS
+from jahs.schema import (
+    CONFIG_COLUMNS,
+    PROFILE_COLUMNS,
+    PROXIES,
+    PROXIES_FORMAT,
+    PROXY_COLUMNS,
+    PROXY_DEFAULTS,
+    RUN_COLUMNS,
+    VISIT_COLUMNS,
+)
 from pipeline.collect import Settings, collect
 from pipeline.inspect_runs import main
 from pipeline.merge import merge
@@ -239,33 +248,25 @@ def scored(folder, ids, *, seed=0, score=1.0):
     """Give a folder proxies of some configs."""
     n = len(ids)
     texts = {"torch_version": np.full(n, "2"), "protocol": np.full(n, read_protocol(folder).digest)}
+    filled = {name: np.full(n, value) for name, value in {**PROXY_DEFAULTS, "format": PROXIES_FORMAT}.items()}
     scores = {name: np.full(n, score) for name in PROXIES}
-    table = typed({"config_id": np.sort(ids), "seed": np.full(n, seed), **scores, **texts}, PROXY_COLUMNS)
+    table = typed({"config_id": np.sort(ids), "seed": np.full(n, seed), **filled, **scores, **texts}, PROXY_COLUMNS)
     RunsFolder(folder).commit("proxies.parquet", table, PROXY_COLUMNS)
     return folder
 
 
 def test_the_proxies_of_folders_merge_and_those_of_the_first_folder_count(folder, tmp_path):
     ids = np.unique(read_runs(folder)["config_id"])
-    other = shutil.copytree(folder, tmp_path / "other")
+    other, third = (shutil.copytree(folder, tmp_path / name) for name in ("other", "third"))
     scored(folder, ids[:1], score=1.0)
     scored(other, ids[:2], score=2.0)
-    merge(folder, [other, other])
+    scored(third, ids[:1], seed=1, score=3.0)
+    merge(folder, [other, other, third])
     found = read_proxies(folder)
-    assert found["config_id"].tolist() == ids[:2].tolist()
-    assert found["snip"].tolist() == [1.0, 2.0]
+    assert found["config_id"].tolist() == ids[[0, 0, 1]].tolist()
+    assert found["seed"].tolist() == [0, 1, 0]
+    assert found["snip"].tolist() == [1.0, 3.0, 2.0]
     assert verify(folder) == []
-
-
-def test_proxies_of_two_seeds_are_not_merged(folder, tmp_path):
-    other = shutil.copytree(folder, tmp_path / "other")
-    ids = np.unique(read_runs(folder)["config_id"])
-    scored(folder, ids[:1])
-    scored(other, ids[1:], seed=1)
-    before = {path: path.read_bytes() for path in folder.rglob("*.parquet")}
-    with pytest.raises(InvalidArgument, match=r"seeds do not compare: .*copy of seed 0 and .*other of seed 1; move"):
-        merge(folder, [other])
-    assert {path: path.read_bytes() for path in folder.rglob("*.parquet")} == before
 
 
 def edited(folder, path, name, edit):

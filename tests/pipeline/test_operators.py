@@ -49,6 +49,19 @@ def test_convolution_is_torchs(side, kernel, n_out, seed):
     assert_same("convolve", images(side, seed=seed), weight.to(memory_format=torch.channels_last))
 
 
+@pytest.mark.parametrize("name", ["mish", "average_pool"])
+def test_second_derivatives_are_torchs(name):
+    found = []
+    for version in (1, 2):
+        x = images(8)
+        weights = torch.randn(x.shape, generator=torch.Generator().manual_seed(1), dtype=x.dtype)
+        (slope,) = torch.autograd.grad(
+            (getattr(OPERATORS[version], name)(x) ** 2 * weights).sum(), [x], create_graph=True
+        )
+        found.append(torch.autograd.grad((slope * weights).sum(), [x])[0])
+    torch.testing.assert_close(found[1], found[0], rtol=1e-7, atol=1e-8)
+
+
 @pytest.mark.parametrize("value", [-1e30, -1e4, -100.0, 0.0, 19.999, 20.001, 1e4, 1e10])
 def test_mish_and_its_slope_are_finite_and_right_in_single_precision(value):
     x = torch.full((4,), value, requires_grad=True)

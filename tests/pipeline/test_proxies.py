@@ -1,4 +1,4 @@
-"""Proxies: those of small networks by hand, no network changed, and a folder that is scored piece by piece."""
+"""Proxies of a folder of runs: scored config by config, resumed, merged; those of networks are in test_zero_cost."""
 
 import dataclasses
 import json
@@ -7,22 +7,25 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional
 
-from jahs.errors import InvalidArgument, ProtocolMismatch
+from jahs.errors import InvalidArgument, ProtocolMismatch, UnknownFormat
 from jahs.files.runs import proxies_path, read_configs, read_proxies
 from jahs.files.tables import take, write_table
-from jahs.schema import CONFIG_COLUMNS, PROXIES, PROXY_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
+from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, PROXIES, PROXY_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
+from jahs.spaces.columns import rows
+from jahs.spaces.configs import config_id
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline import proxies as proxies_module
+from pipeline import zero_cost
 from pipeline.data import load_images
 from pipeline.protocol import protocol_digest, protocol_facts
-from pipeline.proxies import main, proxy_folder, score_config, score_network
+from pipeline.proxies import ProxySettings, main, proxy_folder, score_config
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
+from pipeline.zero_cost import Scores
 from tests.pipeline.unwritable import ADVICE, unwritable
+from workshop.jobs import Where
 
 SHRUNK = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=280, n_test=100, max_epoch=2, index_digest=None)
 
@@ -37,72 +40,41 @@ def task(images):
     return dataclasses.replace(SHRUNK, index_digest=images[0.25].index_digest)
 
 
-class TwoLayers(nn.Module):
-    """A network whose proxies can be written down."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = nn.Linear(6, 20, bias=False), nn.Linear(20, 3, bias=False)
-        self.activation = functional.relu
-
-    def forward(self, images):
-        return self.second(self.activation(self.first(images.flatten(1))))
+def scores(value=1.0, **reasons):
+    values = {name: math.nan if name in reasons else value for name in PROXIES}
+    return Scores(values=values, reasons=reasons, cpu_s=dict.fromkeys(PROXIES, 0.25))
 
 
-def test_the_proxies_of_two_layers_are_those_of_the_formulas():
-    torch.manual_seed(0)
-    network, x, labels = TwoLayers(), torch.randn(8, 1, 2, 3), torch.arange(8) % 3
-    before = [parameter.clone() for parameter in network.parameters()]
-    found = score_network(network, x, labels)
-    assert all(torch.equal(a, b) for a, b in zip(before, network.parameters(), strict=True))
-    assert all(parameter.grad is None for parameter in network.parameters())
-    assert network.activation is functional.relu
-
-    X, A, B = (t.detach().double().numpy() for t in (x.flatten(1), network.first.weight, network.second.weight))
-    hidden = X @ A.T
-    logits = np.maximum(hidden, 0) @ B.T
-    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    error = (chances - np.eye(3)[labels]) / 8
-    of_second = error.T @ np.maximum(hidden, 0)
-    of_first = ((error @ B) * (hidden > 0)).T @ X
-    assert found["grad_norm"] == pytest.approx(np.linalg.norm(of_first) + np.linalg.norm(of_second), rel=1e-5)
-    assert found["snip"] == pytest.approx(np.abs(A * of_first).sum() + np.abs(B * of_second).sum(), rel=1e-5)
-    flow = np.abs(B) @ np.abs(A) @ np.ones(6)
-    assert found["synflow"] == pytest.approx(2 * flow.sum(), rel=1e-9), "every layer passes on the whole flow"
-    code = (hidden > 0).astype(float)
-    kernel = code @ code.T + (1 - code) @ (1 - code).T
-    assert found["naswot"] == pytest.approx(np.log(np.linalg.det(kernel)))
-    jacobian = (B.sum(axis=0) * (hidden > 0)) @ A
-    eigenvalues = np.linalg.eigvalsh(np.corrcoef(jacobian)) + 1e-5
-    assert found["jacob_cov"] == pytest.approx(-(np.log(eigenvalues) + 1 / eigenvalues).sum(), rel=1e-3)
-
-
-def test_images_that_a_network_tells_apart_score_more():
-    torch.manual_seed(0)
-    network, x = TwoLayers(), torch.randn(4, 1, 2, 3)
-    alike = x[:1].repeat(4, 1, 1, 1) + 1e-4 * x
-    far, near = (score_network(network, batch, torch.arange(4) % 3) for batch in (x, alike))
-    assert far["jacob_cov"] > near["jacob_cov"]
-    assert math.isnan(near["naswot"]), "equal signs make a matrix without an inverse"
+def test_the_names_of_the_schema_are_those_of_the_modules():
+    assert tuple(zero_cost.PROXIES) == PROXIES
 
 
 def test_a_config_has_the_same_scores_whatever_was_computed_before(task, images):
-    config = space().sample(seed=3)
+    config = {**space().default(), **{f"Op{i}": 2 for i in range(1, 7)}}
     first = score_config(config, task, images[config["Resolution"]])
     state = torch.random.get_rng_state()
     torch.randn(7)
     again = score_config(config, task, images[config["Resolution"]])
-    assert first == again
-    assert tuple(first) == PROXIES
-    assert score_config(config, task, images[config["Resolution"]], seed=1) != first
+    assert first.values == again.values
+    assert tuple(first.values) == PROXIES
+    other = score_config(config, task, images[config["Resolution"]], seed=1).values
+    assert {name for name in PROXIES if other[name] == first.values[name]} <= {"parameters", "swap"}
     torch.random.set_rng_state(state)
 
 
-def test_a_disconnected_network_has_no_score_of_its_images(task, images):
+def test_a_disconnected_network_has_reasons_where_it_has_no_scores(task, images):
     config = {**space().default(), **{f"Op{i}": 1 for i in range(1, 7)}}
     found = score_config(config, task, images[config["Resolution"]])
-    assert math.isnan(found["jacob_cov"])
-    assert math.isfinite(found["grad_norm"])
+    assert math.isnan(found.values["jacov"])
+    assert found.reasons["jacov"]
+    assert found.reasons["grasp"] == found.reasons["synflow"] == "no live path: no weight changes the output"
+    assert math.isfinite(found.values["parameters"])
+
+
+def test_a_seed_draws_its_batch():
+    batches = [proxies_module._batch(300, seed).tolist() for seed in (0, 0, 1)]
+    assert batches[0] == batches[1] != batches[2]
+    assert len(set(batches[0])) == 64
 
 
 @pytest.fixture
@@ -118,64 +90,91 @@ def folder(task, tmp_path):
     return tmp_path
 
 
-def test_what_was_trained_is_scored_once_and_goes_on_where_it_ended(folder, task, monkeypatch):
+HERE = Where(workers=1)
+
+
+def test_what_was_trained_is_scored_once_and_a_kill_loses_the_config_under_way(folder, task, monkeypatch):
     scored = []
 
     def count(config, of_task, images, *, seed):
-        if len(scored) == 3:
+        if len(scored) == 7:
             raise KeyboardInterrupt
         scored.append(config["LearningRate"])
-        return dict.fromkeys(PROXIES, math.nan if len(scored) == 1 else float(len(scored)))
+        return scores(float(len(scored)), **({"zen": "no path", "ntk": "singular"} if len(scored) == 1 else {}))
 
-    monkeypatch.setattr(proxies_module, "_SAVE_EVERY", 2)
     monkeypatch.setattr(proxies_module, "score_config", count)
     with pytest.raises(KeyboardInterrupt):
-        proxy_folder(folder, task)
-    assert len(read_proxies(folder)["config_id"]) == 2
-    monkeypatch.setattr(proxies_module, "score_config", lambda *_, seed: dict.fromkeys(PROXIES, 1.0))
-    assert proxy_folder(folder, task) == 3
+        proxy_folder(folder, task, ProxySettings(where=HERE))
+    assert len(read_proxies(folder)["config_id"]) == 6, "two configs with three seeds"
+    monkeypatch.setattr(proxies_module, "score_config", lambda *_, seed: scores())
+    assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 3
     found = read_proxies(folder)
-    assert set(found["config_id"].tolist()) == set(read_configs(folder)["config_id"][:5].tolist())
-    assert np.isnan(found["synflow"]).sum() == 1
-    assert proxy_folder(folder, task) == 0
-    with pytest.raises(InvalidArgument, match="scores of seed 0, not 1"):
-        proxy_folder(folder, task, seed=1)
+    assert found["config_id"].tolist() == np.repeat(np.sort(read_configs(folder)["config_id"][:5]), 3).tolist()
+    assert found["seed"].tolist() == [0, 1, 2] * 5
+    assert np.isnan(found["zen"]).sum() == 1
+    assert found["reason"][np.isnan(found["zen"])].tolist() == ["zen: no path; ntk: singular"]
+    assert (found["snip_s"] == np.float32(0.25)).all()
+    assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 0
+    assert proxy_folder(folder, task, ProxySettings(where=HERE, n_seeds=4)) == 5, "each lacks one seed"
+    assert found["snip"].tolist() == read_proxies(folder)["snip"][read_proxies(folder)["seed"] < 3].tolist()
 
 
-@pytest.mark.parametrize("their_seed", [0, 1])
-def test_scores_that_another_process_saves_meanwhile_stay(folder, task, monkeypatch, their_seed):
-    ids = read_configs(folder)["config_id"][:2].tolist()
+def test_limits_end_the_scoring(folder, task, monkeypatch):
+    monkeypatch.setattr(proxies_module, "score_config", lambda *_, seed: scores())
+    assert proxy_folder(folder, task, ProxySettings(where=HERE, configs=2)) == 2
+    now = iter(range(0, 10_000, 50))
+    monkeypatch.setattr(proxies_module.time, "monotonic", lambda: next(now))
+    assert 0 < proxy_folder(folder, task, ProxySettings(where=HERE, minutes=1.7)) < 3
+
+
+def test_bad_settings_are_refused_at_once(folder, task):
+    with pytest.raises(InvalidArgument, match=r"(?s)workers=0.*seeds=0.*configs=0.*minutes=0"):
+        proxy_folder(folder, task, ProxySettings(where=Where(workers=0), n_seeds=0, configs=0, minutes=0))
+
+
+def test_scores_that_another_process_saves_meanwhile_stay(folder, task, monkeypatch):
+    config = rows({key: read_configs(folder)[key] for key in CONFIG_KEYS})[0]
 
     def score(*_, seed):
         if not proxies_path(folder).exists():
-            theirs = [dict.fromkeys(PROXIES, 7.0)] * 2
-            table = proxies_module._table_of(ids, theirs, seed=their_seed, protocol=protocol_digest(task))
-            RunsFolder(folder).commit("proxies.parquet", table, PROXY_COLUMNS)
-        return dict.fromkeys(PROXIES, 1.0)
+            theirs = proxies_module._table_of((config, (0, 1)), [scores(7.0)] * 2, protocol=protocol_digest(task))
+            RunsFolder(folder).commit("proxies.parquet", theirs, PROXY_COLUMNS)
+        return scores()
 
     monkeypatch.setattr(proxies_module, "score_config", score)
-    monkeypatch.setattr(proxies_module, "_SAVE_EVERY", 2)
-    if their_seed == 0:
-        assert proxy_folder(folder, task) == 5
-    else:
-        with pytest.raises(InvalidArgument, match="scores of seed 1, not 0"):
-            proxy_folder(folder, task)
+    assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 5
     found = read_proxies(folder)
-    assert found["snip"][np.isin(found["config_id"], ids)].tolist() == [7.0, 7.0]
-    assert len(found["config_id"]) == (5 if their_seed == 0 else 2)
+    assert found["snip"][found["config_id"] == config_id(config)].tolist() == [7.0, 7.0, 1.0]
+    assert len(found["config_id"]) == 15
 
 
-def test_the_command_scores_a_folder_and_says_what_is_wrong(folder, task, monkeypatch, capsys):
+def test_a_table_of_version_1_is_read_as_empty_and_replaced_and_a_later_one_is_refused(folder, task, monkeypatch):
+    old = {"config_id": "uint64", "seed": "int64", "grad_norm": "float64", "jacob_cov": "float64"}
+    texts = {"torch_version": "string", "protocol": "string"}
+    table = {name: np.ones(2, dtype) for name, dtype in old.items()}
+    table |= {"torch_version": np.full(2, "2"), "protocol": np.full(2, protocol_digest(task))}
+    RunsFolder(folder).commit("proxies.parquet", table, {**old, **texts})
+    assert len(read_proxies(folder)["seed"]) == 0
+    monkeypatch.setattr(proxies_module, "score_config", lambda *_, seed: scores())
+    assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 5
+    found = read_proxies(folder)
+    RunsFolder(folder).commit("proxies.parquet", {**found, "format": found["format"] + 1}, PROXY_COLUMNS)
+    with pytest.raises(UnknownFormat, match="scores of format 3; this version reads format 2"):
+        read_proxies(folder)
+
+
+def test_the_command_scores_a_folder_in_processes_and_says_what_is_wrong(folder, task, monkeypatch, capsys):
     monkeypatch.setattr(proxies_module, "trained_task", lambda name: task if name == "digits" else TASKS[name])
-    assert main(["--task", "digits", "--runs", str(folder)]) == 0
+    assert main(["--task", "digits", "--runs", str(folder), "--seeds", "1"]) == 0
     assert json.loads(capsys.readouterr().out)["configs_scored"] == 5
     found = read_proxies(folder)
     assert np.isfinite(found["snip"]).all()
+    assert (found["grasp_s"] > 0).all()
     assert set(found) == set(PROXY_COLUMNS)
     RunsFolder(folder).commit("proxies.parquet", take(found, np.arange(2)), PROXY_COLUMNS)
-    assert main(["--task", "digits", "--runs", str(folder)]) == 0
+    assert main(["--task", "digits", "--runs", str(folder), "--seeds", "1", "--workers", "1"]) == 0
     again = read_proxies(folder)
-    assert all(np.array_equal(found[name], again[name], equal_nan=found[name].dtype.kind == "f") for name in found)
+    assert all(np.array_equal(found[name], again[name], equal_nan=True) for name in PROXIES)
     assert main(["--task", "fashion_mnist_mini", "--runs", str(folder)]) == 2
     assert "protocol" in capsys.readouterr().err
     with pytest.raises(ProtocolMismatch):
@@ -185,10 +184,11 @@ def test_the_command_scores_a_folder_and_says_what_is_wrong(folder, task, monkey
 @pytest.mark.parametrize("number", ADVICE)
 def test_scores_that_cannot_be_written_are_one_line(folder, task, monkeypatch, capsys, number):
     monkeypatch.setattr(proxies_module, "trained_task", lambda name: task)
-    monkeypatch.setattr(proxies_module, "score_config", lambda *_, **__: dict.fromkeys(PROXIES, 1.0))
+    monkeypatch.setattr(proxies_module, "score_config", lambda *_, **__: scores())
+    command = ["--task", "digits", "--runs", str(folder), "--workers", "1"]
     with unwritable(folder, number):
-        assert main(["--task", "digits", "--runs", str(folder)]) == 2
+        assert main(command) == 2
     (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("pipeline.proxies: ")]
     assert ADVICE[number] in said
-    assert main(["--task", "digits", "--runs", str(folder)]) == 0
-    assert len(read_proxies(folder)["seed"]) == 5
+    assert main(command) == 0
+    assert len(read_proxies(folder)["seed"]) == 15

@@ -1,0 +1,201 @@
+"""Score cells of NAS-Bench-201 without training, and compare the scores with their published accuracies.
+
+    python -m experiments.nasbench201 --accuracies accuracies.csv --data-dir DIR
+
+The networks are those of NAS-Bench-201: N=5 cells of W=16 channels per stage, ReLU, CIFAR-10 at 32 pixels. The cells
+are a sample stratified by published accuracy, one of each stratum, and the best 1 % of all cells, or as many of them as
+a fifth of the sample. Every scored cell is kept, so the command resumes after any interruption; what has been scored
+so far is compared each time, and the comparison is saved for the page (`experiments.proxies`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.analysis.proxy_orders import seeds_of, summary
+from jahs.errors import InvalidArgument
+from jahs.files.atomic import write_beside
+from jahs.files.runs import read_configs, read_proxies
+from jahs.files.sealed_json import sealed_text
+from jahs.files.tables import Table, typed
+from jahs.schema import CONFIG_KEYS, CONFIG_TABLE_COLUMNS, OPS, PROXIES, PROXY_TIMES
+from jahs.spaces.cell.index import nb201_indices
+from jahs.spaces.columns import validate_columns
+from jahs.spaces.configs import config_id
+from jahs.tasks.definitions import TASKS, Task
+from pipeline.protocol import protocol_digest, protocol_facts
+from pipeline.proxies import ProxySettings, proxy_folder
+from pipeline.runs import RunsFolder
+from workshop.command import new_parser, run_command
+from workshop.jobs import Where
+from workshop.real_landscape import N_CELLS, cell_configs, read_cell_accuracies
+
+__all__ = ["TASK", "CellSettings", "choose_cells", "main", "score_cells", "summarise_cells"]
+
+TASK: Final[Task] = dataclasses.replace(
+    TASKS["cifar10_mini"], name="nasbench201", title="NAS-Bench-201 (CIFAR-10, 32 px)", side=32
+)
+"""The images that cells are scored on: those of the laptop task, at full size."""
+
+_EPOCH: Final = 200
+_TOP: Final = 0.01
+_MOST_TOP: Final = 5  # at most one cell of so many is among the added ones
+_SUMMARY: Final = "agreement.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellSettings:
+    """One field per flag.
+
+    Attributes:
+        accuracies: table of published accuracies, CSV.
+        data_dir: folder of CIFAR-10.
+        out: folder of the scores and of the comparison.
+        cells: how many cells.
+        seeds: seeds of each cell.
+        workers: processes.
+        minutes: begin no cell after so many; None: no limit.
+    """
+
+    accuracies: Path
+    data_dir: Path | None
+    out: Path
+    cells: int
+    seeds: int
+    workers: int
+    minutes: float | None
+
+
+def choose_cells(accuracies: Mapping[int, float], n: int, *, seed: int = 0) -> tuple[list[int], list[int]]:
+    """Return a sample of cells, one of each stratum of accuracy, and the best cells that it lacks, n in all at most.
+
+    Raises:
+        InvalidArgument: n is not in 5..15625, or accuracies of cells are missing.
+    """
+    if len(accuracies) != N_CELLS:
+        raise InvalidArgument(f"there are accuracies of {len(accuracies)} cells; NAS-Bench-201 has {N_CELLS:,}")
+    if not _MOST_TOP <= n <= N_CELLS:
+        raise InvalidArgument(f"cells={n} must be in {_MOST_TOP}..{N_CELLS}")
+    ranked = np.array(sorted(accuracies, key=lambda index: (-accuracies[index], index)))
+    n_top = min(round(_TOP * N_CELLS), n // _MOST_TOP)
+    rng = np.random.default_rng(seed)
+    drawn = [int(rng.choice(stratum)) for stratum in np.array_split(ranked, n - n_top)]
+    return drawn, [index for index in ranked[:n_top].tolist() if index not in set(drawn)]
+
+
+def score_cells(settings: CellSettings) -> dict[str, Any]:  # Any: JSON
+    """Score cells until a limit is reached, save the comparison, and return how many are scored.
+
+    Raises:
+        JahsError: bad settings, missing files, or a folder of another protocol.
+    """
+    chosen = ProxySettings(
+        n_seeds=settings.seeds,
+        minutes=settings.minutes,
+        where=Where(workers=settings.workers),
+        data_dir=settings.data_dir,
+    )
+    chosen.check()
+    accuracies = read_cell_accuracies(settings.accuracies)[_EPOCH]
+    drawn, added = choose_cells(accuracies, settings.cells)
+    folder = settings.out / "runs"
+    runs = RunsFolder.open_or_make(folder, facts=protocol_facts(TASK), digest=protocol_digest(TASK))
+    table = _config_table(drawn, added)
+    runs.add_configs(table)
+    is_wanted = np.isin(read_configs(folder)["config_id"], table["config_id"])
+    n_added = proxy_folder(folder, TASK, chosen, is_wanted=is_wanted)
+    found = summarise_cells(folder, accuracies)
+    with write_beside(settings.out / _SUMMARY) as beside:
+        beside.write_text(sealed_text(found), encoding="utf-8")
+    return {"out": str(settings.out), "cells_added": n_added, "cells_scored": found["n_scored"]}
+
+
+def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, Any]:  # Any: JSON
+    """Return how scores agree with published accuracies: of the stratified sample, and of the best 1 % of all cells."""
+    configs, scored = read_configs(folder), read_proxies(folder)
+    order = np.argsort(configs["config_id"])
+    place = order[np.searchsorted(configs["config_id"][order], scored["config_id"])]
+    ids, first = np.unique(scored["config_id"], return_index=True)
+    indices = nb201_indices(np.stack([configs[op][place[first]] for op in OPS], axis=1))
+    published = np.array([accuracies[index] for index in indices.tolist()])
+    is_drawn = configs["round"][place[first]] == 0
+    least = sorted(accuracies.values(), reverse=True)[round(_TOP * N_CELLS) - 1]
+    scores = {name: seeds_of(scored, name, ids) for name in PROXIES}
+    scores["ntk, least first"] = -scores["ntk"]
+    return {
+        "title": TASK.title,
+        "n_scored": len(ids),
+        "n_sample": int(is_drawn.sum()),
+        "n_top": int((published >= least).sum()),
+        "n_seeds": int(max(scored["seed"], default=-1)) + 1,
+        "torch": sorted(set(scored["torch_version"].tolist())),
+        "machine": sorted(set(scored["machine"].tolist())),
+        "cpu_s": {name: _mean(scored[column]) for name, column in PROXY_TIMES.items()},
+        "n_missing": {name: int(np.isnan(scored[name]).sum()) for name in PROXIES},
+        "sample": _summary(scores, published, is_drawn),
+        "best": _summary(scores, published, published >= least),
+    }
+
+
+def _summary(
+    scores: Mapping[str, NDArray[np.float64]], published: NDArray[np.float64], mask: NDArray[np.bool_]
+) -> dict[str, Any]:  # Any: JSON
+    return summary({name: values[:, mask] for name, values in scores.items()}, published[mask])
+
+
+def _mean(values: NDArray[np.floating]) -> float | None:
+    return round(float(values.mean()), 4) if len(values) else None
+
+
+def _config_table(drawn: Sequence[int], added: Sequence[int]) -> Table:
+    configs = cell_configs([*drawn, *added])
+    columns: Table = {
+        **validate_columns({key: [config[key] for config in configs] for key in CONFIG_KEYS}),
+        "config_id": np.array([config_id(config) for config in configs], np.uint64),
+        "config_index": np.full(len(configs), -1),
+        "source": np.full(len(configs), "cells"),
+        "round": np.array([0] * len(drawn) + [1] * len(added)),
+        "release": np.full(len(configs), ""),
+    }
+    return typed(columns, CONFIG_TABLE_COLUMNS)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    settings = CellSettings(**vars(_parser().parse_args(argv)))
+    return run_command(
+        "experiments.nasbench201", lambda: score_cells(settings), stopped="every scored cell is kept, start again"
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = new_parser(
+        "experiments.nasbench201",
+        "Score cells of NAS-Bench-201 with zero-cost proxies and compare them with their published accuracies.",
+        example="--accuracies accuracies.csv --data-dir cifar10/ --cells 100",
+    )
+    parser.add_argument(
+        "--accuracies", type=Path, required=True, metavar="CSV", help="columns index, cifar10_test_200_epochs"
+    )
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of CIFAR-10")
+    parser.add_argument(
+        "--out", type=Path, default=Path("data/nasbench201"), help="folder of the scores (default: %(default)s)"
+    )
+    parser.add_argument("--cells", type=int, default=1000, help="cells in all (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of each cell (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, help="begin no cell after so many (default: no limit)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

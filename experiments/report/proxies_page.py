@@ -1,0 +1,357 @@
+"""The page of the zero-cost proxies: how they order configs, where the top weighs most, and what they are good for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import matplotlib as mpl
+import numpy as np
+
+from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing, summary
+from experiments.analysis.proxy_tasks import ScoredTask
+from experiments.analysis.proxy_uses import N_SCORED, SIZES, gains_of_features, halvings
+from jahs.tasks.definitions import caveats_of
+from splits.kinship import fidelity_groups, group_name
+from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.drawing import Estimate, draw_estimates
+from workshop.pages.style import style
+from workshop.ranks import kendall_tau, spearman
+
+__all__ = ["proxies_document"]
+
+_Summary = Mapping[str, Mapping[str, Mapping[str, float | None]]]
+
+_FEWEST: Final = 20
+_CELLS: Final = "cells"
+_TOLERANCE: Final = 0.08
+_BEST: Final = SHARES[0]
+_FEWEST_IN_GROUP: Final = 10
+
+_ABOUT: Final = f"""A missing score ranks last; `ntk` ranks the largest condition number first, as the others do, and
+    "ntk, least first" the other way round. **Webber** is the rank-biased overlap of Webber, Moffat and Zobel (2010),
+    truncated and divided by its maximum; **benchmark** is equation 5 of the zero-cost benchmark, whose weight of depth
+    d is p^(d-1) d instead of p^(d-1). For each, p is such that the best {", ".join(f"{100 * s:g} %" for s in SHARES)}
+    have 90 % of Webber's weight (their equation 21, not the benchmark's equation 4). Brackets: 95 % bootstrap interval
+    over configs of the mean over seeds. ±: standard deviation over seeds, which draw weights and batch."""
+
+_ABOUT_USES: Final = f"""Accuracy models are forests of the same features as the release's, at the last epoch, fitted
+    and scored in five folds, twice; configs of the test part take no part. The difference is with proxies less
+    without, ± its standard error over folds. Sizes: {", ".join(f"{n:,}" for n in SIZES)} training configs."""
+
+_ABOUT_HALVING: Final = f"""Successive halving (eta 3) over recorded trainings, 500 repetitions. Plain halving starts
+    with {N_SCORED // 3} random configs. With a zeroth rung, a proxy scores {N_SCORED} configs with one seed, and its
+    best ones start; their number shrinks until everything, the scoring included, costs no more than plain halving."""
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    """One data set with the agreement of every score, by slice."""
+
+    title: str
+    n: int
+    found: _Summary
+
+
+def proxies_document(
+    tasks: Sequence[ScoredTask],
+    cells: Mapping[str, Any] | None,
+    *,
+    n_resamples: int,
+    facts: Sequence[tuple[str, str]],  # Any: JSON
+) -> Document:
+    """Return the page of whatever has been scored so far.
+
+    Args:
+        tasks: folders of runs with scores.
+        cells: the saved comparison of NAS-Bench-201, or None.
+        n_resamples: of the bootstrap.
+        facts: command, commit and versions.
+    """
+    known = [task for task in tasks if len(task.accuracy) >= _FEWEST]
+    worlds = [_world(task.task.title, task, np.ones(len(task.accuracy), np.bool_), n_resamples) for task in known]
+    if cells is not None:
+        worlds = [_World(cells["title"], cells["n_sample"], cells["sample"]), *worlds]
+    with mpl.rc_context(dict(style())):
+        sections = sections_of(
+            [
+                *_counts(tasks, cells),
+                *_orders(worlds),
+                *_paper(cells),
+                *(block for world in worlds for block in _agreement(world)),
+                *(block for task in known for block in _slices(task, n_resamples)),
+                *_features(known),
+                *_halving(known),
+                *_seconds(tasks, cells),
+            ]
+        )
+    return Document(
+        title="Zero-cost proxies",
+        caveats=caveats_of([task.task for task in tasks]),
+        subtitle="Scores of untrained networks on one batch: how they order configs over all and at the top, whether "
+        "Spearman's rho and rank-biased overlap agree on which proxy is best, and whether proxies help a model or a "
+        "search.",
+        sections=sections,
+        facts=tuple(facts),
+    )
+
+
+def _world(title: str, task: ScoredTask, mask: np.ndarray[Any, np.dtype[np.bool_]], n_resamples: int) -> _World:
+    scores = {**task.scores, "ntk, least first": -task.scores["ntk"], **task.baselines}
+    found = summary(
+        {name: values[:, mask] for name, values in scores.items()}, task.accuracy[mask, -1], n_resamples=n_resamples
+    )
+    return _World(title, int(mask.sum()), found)
+
+
+def _counts(tasks: Sequence[ScoredTask], cells: Mapping[str, Any] | None) -> Iterator[str | Block]:  # Any: JSON
+    yield "What has been scored"
+    rows = []
+    if cells is not None:
+        missing = sum(cells["n_missing"].values())
+        rows.append(
+            (cells["title"], str(cells["n_scored"]), "1000 (asked by default)", str(cells["n_seeds"]), str(missing))
+        )
+    for task in tasks:
+        n_seeds = len(next(iter(task.scores.values())))
+        missing = sum(int(np.isnan(values).sum()) for values in task.scores.values())
+        rows.append((task.task.title, f"{len(task.accuracy):,}", f"{task.n_recorded:,}", str(n_seeds), str(missing)))
+    columns = ("data set", "scored configs", "of", "seeds", "missing scores")
+    yield Table(caption="", columns=columns, rows=tuple(rows))
+    yield Text("A data set with fewer than 20 scored configs is left out below.")
+
+
+def _orders(worlds: Sequence[_World]) -> Iterator[str | Block]:
+    """Say whether Spearman and overlap order the proxies alike."""
+    yield "Do Spearman and rank-biased overlap agree on the best proxy?"
+    rows = []
+    for world in worlds:
+        names = [name for name in world.found if name in PAPER or name == "naswot"]
+        rho = np.array([_value(world, name, "spearman") for name in names])
+        if np.isnan(rho).all():
+            continue
+        for form in ("webber", "benchmark"):
+            for share in SHARES:
+                overlap = np.array([_value(world, name, f"{form}_{share:g}") for name in names])
+                is_known = np.isfinite(rho) & np.isfinite(overlap)
+                rows.append(
+                    (
+                        world.title,
+                        f"{form}, top {100 * share:g} %",
+                        _number(kendall_tau(rho[is_known], overlap[is_known])),
+                        names[int(np.nanargmax(rho))],
+                        names[int(np.nanargmax(overlap))] if is_known.any() else "–",
+                    )
+                )
+    if rows:
+        best = [row for row in rows if row[1] == f"benchmark, top {100 * _BEST:g} %"]
+        said = "; ".join(
+            f"{tau} on {title} (best: {one} by rho, {other} by overlap)" for title, _, tau, one, other in best
+        )
+        yield Text(
+            f"Kendall's tau between the order of 13 proxies by Spearman's rho and by the benchmark's overlap at the "
+            f"top {100 * _BEST:g} %: {said}.",
+            is_answer=True,
+        )
+        columns = ("data set", "overlap", "tau of the two orders", "best by Spearman", "best by overlap")
+        yield Table(caption="Orders of the 13 proxies", columns=columns, rows=tuple(rows), n_labels=2)
+
+
+def _paper(cells: Mapping[str, Any] | None) -> Iterator[str | Block]:  # Any: JSON
+    if cells is None or cells["n_sample"] < _FEWEST:
+        return
+    yield "NAS-Bench-201 beside the zero-cost benchmark"
+    rows, inside = [], 0
+    for name, (paper, paper_top) in PAPER.items():
+        overall, top = cells["sample"][name]["spearman"], cells["best"][name]["spearman"]
+        difference = math.nan if overall["mean"] is None else overall["mean"] - paper
+        inside += abs(difference) <= _TOLERANCE
+        rows.append(
+            (name, _estimate(overall), _number(paper, 2), _number(difference, 2), _estimate(top), _number(paper_top, 2))
+        )
+    yield Text(
+        f"Spearman's rho is within {_TOLERANCE} of the paper's for {inside} of {len(PAPER)} proxies.", is_answer=True
+    )
+    yield Table(
+        caption="Spearman's rho with CIFAR-10 test accuracy after 200 epochs: over "
+        f"{cells['n_sample']} cells stratified by accuracy, and over the {cells['n_top']} scored cells of the true "
+        "top 1 % of all 15,625. The paper's columns are over the whole space",
+        columns=("proxy", "all cells", "paper", "difference", "top 1 %", "paper, top 1 %"),
+        rows=tuple(rows),
+    )
+
+
+def _agreement(world: _World) -> Iterator[str | Block]:
+    """Show every measure of every score on a data set."""
+    yield f"Agreement with accuracy: {world.title}"
+    yield Text(_ABOUT)
+    order = sorted(world.found, key=lambda name: -np.nan_to_num(_value(world, name, "spearman"), nan=-9))
+    estimates = [
+        Estimate(title=name, value=_value(world, name, "spearman"), low=low, high=high)
+        for name in order
+        if (low := world.found[name]["spearman"]["low"]) is not None
+        and (high := world.found[name]["spearman"]["high"]) is not None
+    ]
+    if estimates:
+        yield Figure(
+            name=f"spearman-{_slug(world.title)}",
+            caption=f"Spearman's rho between score and accuracy, {world.n} configs, with 95 % intervals.",
+            alt="; ".join(f"{each.title} {each.value:.2f}" for each in estimates),
+            drawing=draw_estimates(estimates, x_label="Spearman's rho"),
+        )
+    ranks = ("spearman", "kendall", *(f"spearman_top_{share:g}" for share in SHARES))
+    heads = ("Spearman", "Kendall's tau", *(f"Spearman, top {100 * share:g} %" for share in SHARES))
+    yield _table(world, order, ranks, heads, "Rank correlations, over all configs and within the true top")
+    overlaps = tuple(f"{form}_{share:g}" for form in ("webber", "benchmark") for share in SHARES)
+    heads = tuple(f"{form}, top {100 * share:g} %" for form in ("Webber", "benchmark") for share in SHARES)
+    yield _table(world, order, overlaps, heads, "Rank-biased overlap; two random orders have about the top share")
+    taus = tuple(f"kendall_top_{share:g}" for share in SHARES)
+    heads = tuple(f"tau, top {100 * share:g} %" for share in SHARES)
+    yield _table(world, order, taus, heads, "Kendall's tau within the true top", is_folded=True)
+
+
+def _table(
+    world: _World,
+    order: Sequence[str],
+    measures: Sequence[str],
+    heads: Sequence[str],
+    caption: str,
+    *,
+    is_folded: bool = False,
+) -> Table:
+    rows = tuple((name, *(_estimate(world.found[name][measure]) for measure in measures)) for name in order)
+    return Table(caption=caption, columns=("score", *heads), rows=rows, is_folded=is_folded)
+
+
+def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
+    """Show cells alone, fidelity groups and epochs of a task."""
+    title = task.task.title
+    is_cell = task.configs["source"] == _CELLS
+    yield f"Slices: {title}"
+    if int(is_cell.sum()) >= _FEWEST:
+        world = _world(f"{title}, cells only", task, is_cell, n_resamples)
+        measures, heads = ("spearman", f"benchmark_{_BEST:g}"), ("Spearman", f"benchmark, top {100 * _BEST:g} %")
+        caption = f"{world.n} cells at full size with default hyperparameters"
+        yield _table(world, [*world.found], measures, heads, caption)
+    else:
+        yield Text(f"No slice of cells alone: {int(is_cell.sum())} scored configs are cells at fixed hyperparameters.")
+    last = task.accuracy.shape[1]
+    epochs = sorted({1, max(1, round(last / 9)), max(1, round(last / 3)), last})
+    groups = [(g, np.flatnonzero(task.group == g)) for g in np.unique(task.group)]
+    groups = [(g, members) for g, members in groups if len(members) >= _FEWEST_IN_GROUP]
+    rows, of_groups = [], []
+    for name, values in {**task.scores, **task.baselines}.items():
+        scores = last_where_missing(values)
+        by_epoch = [_mean_rho(scores, task.accuracy[:, epoch - 1]) for epoch in epochs]
+        within = [_mean_rho(scores[:, members], task.accuracy[members, -1]) for _, members in groups]
+        sizes = [len(members) for _, members in groups]
+        mean = float(np.average(np.nan_to_num(within), weights=sizes)) if groups else math.nan
+        rows.append((name, *(_number(rho) for rho in by_epoch), _number(mean)))
+        of_groups.append((name, *(_number(rho, 2) for rho in within)))
+    yield Table(
+        caption="Spearman's rho with validation accuracy by epoch, and its mean within fidelity groups at the last "
+        "epoch, mean over seeds",
+        columns=("score", *(f"epoch {epoch}" for epoch in epochs), "within groups"),
+        rows=tuple(rows),
+    )
+    if groups:
+        names = [group_name(row) for row in fidelity_groups(task.configs)[1]]
+        yield Table(
+            caption=f"Spearman's rho at the last epoch by fidelity group of at least {_FEWEST_IN_GROUP} configs",
+            columns=("score", *(names[g] for g, _ in groups)),
+            rows=tuple(of_groups),
+            is_folded=True,
+        )
+
+
+def _features(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
+    yield "Proxies as features of accuracy models"
+    rows = [
+        (
+            task.task.title,
+            f"{gain.n:,}",
+            _number(gain.without),
+            _number(gain.with_proxies),
+            f"{gain.difference:+.3f} ± {gain.error:.3f}",
+        )
+        for task in tasks
+        for gain in gains_of_features(task)
+    ]
+    yield Text(_ABOUT_USES)
+    columns = ("task", "training configs", "tau without", "tau with proxies", "difference")
+    yield Table(caption="Kendall's tau of held-out predictions", columns=columns, rows=tuple(rows), n_labels=2)
+    if not rows:
+        yield Text("No task has enough scored configs yet.")
+
+
+def _halving(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
+    yield "A proxy as the zeroth rung of successive halving"
+    yield Text(_ABOUT_HALVING)
+    for task in tasks:
+        if not (found := halvings(task)):
+            yield Text(f"{task.task.title}: too few scored configs were timed on one processor yet.")
+            continue
+        rows = [
+            (
+                "plain halving" if name == "plain" else name,
+                f"{each.regret:.2f} ± {each.error:.2f}",
+                f"{each.cost:.2f}",
+                f"{each.scoring:.3f}",
+                "–" if name == "plain" else f"{each.gain:+.2f} ± {each.gain_error:.2f}",
+            )
+            for name, each in found.items()
+        ]
+        yield Table(
+            caption=f"{task.task.title}: regret of validation accuracy at the last epoch in points, ± its standard "
+            "error; costs in mean full trainings",
+            columns=("zeroth rung", "final regret", "cost of all", "of it scoring", "gain over plain, points"),
+            rows=tuple(rows),
+        )
+
+
+def _seconds(tasks: Sequence[ScoredTask], cells: Mapping[str, Any] | None) -> Iterator[str | Block]:  # Any: JSON
+    yield "CPU seconds"
+    worlds: dict[str, Mapping[str, float | None]] = {} if cells is None else {cells["title"]: cells["cpu_s"]}
+    worlds |= {
+        task.task.title: {name: float(seconds.mean()) for name, seconds in task.cpu_s.items()}
+        for task in tasks
+        if len(task.accuracy)
+    }
+    if worlds:
+        names = list(next(iter(worlds.values())))
+        yield Table(
+            caption="Mean CPU seconds of one proxy for one config and seed, 64 images, if nothing were shared; "
+            "passes that several proxies need are computed once",
+            columns=("proxy", *worlds),
+            rows=tuple((name, *(_number(_or_nan(of[name]), 4) for of in worlds.values())) for name in names),
+        )
+
+
+def _mean_rho(scores: np.ndarray[Any, np.dtype[np.float64]], truth: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    found = [rho for each in scores if math.isfinite(rho := spearman(each, truth))]
+    return float(np.mean(found)) if found else math.nan
+
+
+def _value(world: _World, name: str, measure: str) -> float:
+    return _or_nan(world.found[name][measure]["mean"])
+
+
+def _estimate(of: Mapping[str, float | None]) -> str:
+    if of["mean"] is None:
+        return "–"
+    interval = "" if of["low"] is None else f" [{of['low']:.2f}, {of['high']:.2f}]"
+    return f"{of['mean']:.3f}{interval}" + ("" if of["sd"] is None else f" ± {of['sd']:.3f}")
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _number(value: float, digits: int = 3) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _slug(title: str) -> str:
+    return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())

@@ -1,0 +1,21 @@
+"""Fisher: how much the loss would change if single channels were removed (Turner et al., ICLR 2020).
+
+As Abdelfattah et al. (2021) use it: half the mean over images of (activation * gradient)^2, summed over pixels first,
+for the outputs of convolutions and linear layers before BatchNorm.
+"""
+
+from __future__ import annotations
+
+from pipeline.zero_cost.probe import Probe, checked, total
+
+__all__ = ["score"]
+
+
+def score(probe: Probe) -> float:
+    """Return the sum over channels of half the mean squared product of activation and gradient."""
+    terms = []
+    for output, gradient in probe.gradients.outputs:
+        product = output.detach() * gradient
+        by_channel = product.flatten(2).sum(2) if product.ndim > 2 else product
+        terms.append(by_channel.square().mean(0).mul(0.5).sum())
+    return checked(total(terms))

@@ -1,0 +1,26 @@
+"""Jacobian covariance: how unlike the gradients at different images are (Mellor et al., 2020, first version).
+
+The eigenvalues v of the correlation matrix of the per-image gradients of the summed logits are scored by
+-sum(log(v + k) + 1 / (v + k)), k = 1e-5. BatchNorm in training mode mixes the images, as in the original.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+
+from pipeline.zero_cost.probe import Probe, Undefined, checked
+
+__all__ = ["score"]
+
+_JITTER: Final = 1e-5
+
+
+def score(probe: Probe) -> float:
+    """Return the score of the correlations between images; highest where they are uncorrelated."""
+    jacobian = probe.gradients_of_images.flatten(1).double()
+    if not jacobian.std(dim=1).all():
+        raise Undefined("the output does not depend on some image")
+    eigenvalues = torch.linalg.eigvalsh(torch.corrcoef(jacobian)) + _JITTER
+    return checked(-float((eigenvalues.log() + 1 / eigenvalues).sum()))

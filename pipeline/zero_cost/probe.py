@@ -1,0 +1,236 @@
+"""An untrained network with one batch, and the passes that several proxies need of it, each computed once.
+
+No proxy changes the network that it is given: passes run on copies. Activations of our networks are functions, held in
+the attribute `activation` of their blocks, so listening means wrapping that attribute in a copy.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pipeline.network import ConvBN
+
+__all__ = ["Gradients", "Probe", "Undefined", "checked", "fresh", "listen_to_layers", "refuse_dead", "total", "weights"]
+
+_Pass = TypeVar("_Pass")
+
+
+class Undefined(Exception):
+    """A network has no such score; the message is the reason."""
+
+
+class Gradients(NamedTuple):
+    """Gradients of the mean cross-entropy of the batch; those that the loss does not depend on are left out.
+
+    Attributes:
+        weights: (weight, gradient) of convolutions and linear layers.
+        outputs: (output, gradient) of the same layers, before BatchNorm.
+    """
+
+    weights: list[tuple[Tensor, Tensor]]
+    outputs: list[tuple[Tensor, Tensor]]
+
+
+class _Forward(NamedTuple):
+    weights: list[Tensor]
+    images: Tensor
+    logits: Tensor
+    outputs: list[Tensor]
+    signs: list[Tensor]
+
+
+class Probe:
+    """An untrained network and one batch.
+
+    Args:
+        network: stays as it is.
+        images: as the network reads them, (n, channels, side, side).
+        labels: (n,).
+        seed: of what a proxy draws.
+    """
+
+    def __init__(self, network: nn.Module, images: Tensor, labels: Tensor, *, seed: int = 0) -> None:
+        self.network, self.images, self.labels, self.seed = network, images, labels, seed
+        self._found: dict[str, Any] = {}  # Any: what each pass returns
+        self._seconds: dict[str, float] = {}
+        self._needs: dict[str, set[str]] = {}
+        self._used: set[str] = set()
+        self._inner_s = 0.0
+
+    def chance(self) -> torch.Generator:
+        """Return a generator, the same for every proxy."""
+        return torch.Generator().manual_seed(self.seed)
+
+    def timed(self, score: Callable[[Probe], float]) -> tuple[float | Undefined, float]:
+        """Return a score, or why there is none, and the CPU seconds that it takes alone, shared passes included."""
+        self._used, self._inner_s = set(), 0.0
+        started = time.thread_time()
+        found: float | Undefined
+        try:
+            found = score(self)
+        except Undefined as err:
+            found = err
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # absent from its stubs
+            found = Undefined("a matrix has no eigenvalues")
+        own_s = time.thread_time() - started - self._inner_s
+        return found, own_s + sum(self._seconds[name] for name in self._used)
+
+    def twice_differentiable_gradients(self) -> list[tuple[Tensor, Tensor]]:
+        """Return each weight with its gradient of the loss, as a function of the weights; not kept, for it is large.
+
+        Raises:
+            Undefined: the loss depends on no weight.
+        """
+        pairs = self._pairs(self._forward.weights, create_graph=True)
+        refuse_dead(pairs)
+        return pairs
+
+    @property
+    def signs(self) -> list[Tensor]:
+        """Where the input of each activation is positive, (n_images, n_units) of bool each."""
+        return self._forward.signs
+
+    @property
+    def gradients_of_images(self) -> Tensor:
+        """The gradient of the summed logits with respect to the images.
+
+        Raises:
+            Undefined: there is none.
+        """
+        forward = self._forward
+        (found,) = torch.autograd.grad(forward.logits.sum(), [forward.images], retain_graph=True, allow_unused=True)
+        if found is None:
+            raise Undefined("the output does not depend on the images")
+        return found
+
+    @property
+    def gradients(self) -> Gradients:
+        """The gradients of the loss.
+
+        Raises:
+            Undefined: the loss depends on no weight, or a gradient is not finite.
+        """
+        return self._once("gradients", self._compute_gradients)
+
+    @property
+    def _forward(self) -> _Forward:
+        return self._once("forward", self._compute_forward)
+
+    def _compute_forward(self) -> _Forward:
+        network = fresh(self.network)
+        outputs: list[Tensor] = []
+        signs: list[Tensor] = []
+        listen_to_layers(network, outputs.append)
+        _listen_to_activations(network, lambda x: signs.append(x.detach().flatten(1) > 0))
+        images = self.images.clone().requires_grad_()
+        return _Forward(weights(network), images, network(images), outputs, signs)
+
+    def _compute_gradients(self) -> Gradients:
+        forward = self._forward
+        pairs = self._pairs([*forward.weights, *forward.outputs], create_graph=False)
+        if not all(torch.isfinite(gradient).all() for _, gradient in pairs):
+            raise Undefined("a gradient is not finite")
+        known = {id(weight) for weight in forward.weights}
+        found = Gradients(
+            [pair for pair in pairs if id(pair[0]) in known], [pair for pair in pairs if id(pair[0]) not in known]
+        )
+        refuse_dead(found.weights)
+        return found
+
+    def _pairs(self, inner: list[Tensor], *, create_graph: bool) -> list[tuple[Tensor, Tensor]]:
+        loss = functional.cross_entropy(self._forward.logits, self.labels)
+        found = torch.autograd.grad(loss, inner, retain_graph=True, create_graph=create_graph, allow_unused=True)
+        return [(value, gradient) for value, gradient in zip(inner, found, strict=True) if gradient is not None]
+
+    def _once(self, name: str, compute: Callable[[], _Pass]) -> _Pass:
+        """Return the result of a pass, computed when first asked for; its seconds are its own, without inner passes."""
+        if name not in self._found:
+            outer_used, outer_s = self._used, self._inner_s
+            self._used, self._inner_s = {name}, 0.0
+            started = time.thread_time()
+            try:
+                self._found[name] = compute()
+            finally:
+                spent_s = time.thread_time() - started
+                self._seconds[name] = spent_s - self._inner_s
+                self._needs[name] = self._used
+                self._used, self._inner_s = outer_used | self._used, outer_s + spent_s
+        self._used |= self._needs[name]
+        found: _Pass = self._found[name]
+        return found
+
+
+def fresh(network: nn.Module, *, is_training: bool = True) -> nn.Module:
+    """Return a copy without gradients, in training mode unless told otherwise."""
+    found = copy.deepcopy(network)
+    found.zero_grad(set_to_none=True)
+    return found.train(is_training)
+
+
+def _layers(network: nn.Module) -> list[nn.Conv2d | nn.Linear]:
+    return [module for module in network.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
+
+
+def weights(network: nn.Module) -> list[Tensor]:
+    """Return the weights of the convolutions and linear layers in order; biases and BatchNorm do not count."""
+    return [layer.weight for layer in _layers(network)]
+
+
+def _listen_to_activations(network: nn.Module, heard: Callable[[Tensor], None]) -> None:
+    """Call `heard` with the input of every activation of this copy, in the order of computation."""
+
+    def wrapped(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        def call(x: Tensor) -> Tensor:
+            heard(x)
+            return activation(x)
+
+        return call
+
+    for module in network.modules():
+        if callable(activation := getattr(module, "activation", None)):
+            setattr(module, "activation", wrapped(activation))  # noqa: B010  # torch declares no such attribute
+
+
+def listen_to_layers(network: nn.Module, heard: Callable[[Tensor], None]) -> None:
+    """Call `heard` with the output of every convolution and linear layer of this copy, before BatchNorm."""
+    blocks = [module for module in network.modules() if isinstance(module, ConvBN)]
+    for block in blocks:  # a block may compute its convolution without calling the module
+        block.norm.register_forward_pre_hook(lambda _module, inputs: heard(inputs[0]))
+    inner = {block.conv for block in blocks}
+    for layer in _layers(network):
+        if layer not in inner:
+            layer.register_forward_hook(lambda _module, _inputs, output: heard(output))
+
+
+def refuse_dead(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Refuse weights whose gradients are all zero.
+
+    Raises:
+        Undefined: no path leads from the images to the output.
+    """
+    if not any(gradient.any() for _, gradient in pairs):
+        raise Undefined("no live path: no weight changes the output")
+
+
+def checked(value: float) -> float:
+    """Return a finite score.
+
+    Raises:
+        Undefined: it is NaN or infinite.
+    """
+    if not math.isfinite(value):
+        raise Undefined("the score is not finite")
+    return value
+
+
+def total(parts: Sequence[Tensor]) -> float:
+    """Return the sum of scalars, exactly rounded."""
+    return math.fsum(part.item() for part in parts)
