@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.benchmarks.fresh import in_fresh_processes
+
 N_PROCESSES = 5
 MEASURE = """
 import json, re, sys, time
@@ -55,16 +53,9 @@ queries = each()
 
 
 def measured(python: str, opening: str) -> dict[str, float]:
-    """Medians over fresh processes; the first one writes the bytecode and is not counted."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    code = opening + MEASURE
-    runs = [
-        json.loads(
-            subprocess.run([python, "-c", code], cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True).stdout
-        )
-        for _ in range(N_PROCESSES + 1)
-    ]
-    first, resident, query = (statistics.median(figures) for figures in zip(*runs[1:], strict=True))
+    """Medians over fresh processes."""
+    runs = in_fresh_processes(opening + MEASURE, python=python, n=N_PROCESSES)
+    first, resident, query = (statistics.median(figures) for figures in zip(*runs, strict=True))
     return {"CPU seconds to the first answer": first, "MB resident": resident, "CPU us a query": query}
 
 

@@ -23,7 +23,6 @@ import argparse
 import json
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -40,14 +39,14 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncod
 
 import jahs
 from jahs.models.bounds import BoundedTransform
-from jahs.models.features import FeatureBuilder, RowBuilder, feature_set, joint_columns
+from jahs.models.features import FeatureBuilder, RowBuilder, feature_set, joint_columns, joint_times
 from jahs.models.forest import forest_from_xgboost, join_forests, open_engine
 from jahs.release import MetricModel, Models, Pack, read_release, releases, write_release
 from jahs.schema import COLUMNS, OPS
 from jahs.spaces.columns import codes as codes_of
 from jahs.tasks.definitions import TASKS
+from tests.benchmarks.fresh import in_fresh_processes
 
-ROOT = Path(__file__).resolve().parents[2]
 N_CONFIGS = 2000
 N_FIT = 20_000
 MARGIN = 1e-6
@@ -226,12 +225,13 @@ def batches(
 ) -> dict[str, dict[str, float]]:
     """Batches: a whole query of columns, our engine on ready rows, and XGBoost's `inplace_predict` on ready rows."""
     release = read_release(folder)
-    columns, places = joint_columns([pack.features for pack in release.models.packs])
+    sets = [pack.features for pack in release.models.packs]
+    columns, places = joint_columns(sets)
     engine = open_engine(join_forests(release.forests, places, n_features=len(columns)), "compiled")
     sizes = [size for size in SIZES if size <= arguments.rows]
     given = jahs.space().sample_columns(max(sizes), seed=2)
     X = np.column_stack([codes_of(given), np.full(max(sizes), bench.max_epoch)]).astype(np.float32)
-    F = RowBuilder(columns, TASKS[task]).build(X)
+    F = RowBuilder(columns, TASKS[task], joint_times(sets)).build(X)
     boosters = [(one, np.ascontiguousarray(F[:, place])) for one, place in as_boosters(release, places)]
     found = {}
     theirs = np.column_stack([booster.inplace_predict(own[:100]) for booster, own in boosters])
@@ -303,14 +303,7 @@ def as_booster(forest, k) -> xgboost.Booster:
 def cold(task: str, folder: Path) -> dict[str, float]:
     """CPU seconds and MB of a fresh process with cached bytecode, from its start to its first answer."""
     code = COLD.format(task=task, folder=str(folder))
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = [
-        subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-        )
-        for _ in range(6)
-    ]
-    figures = [json.loads(one.stdout) for one in done[1:]]  # the first one writes the bytecode
+    figures = in_fresh_processes(code)
     return {"CPU seconds": statistics.median(f[0] for f in figures), "MB resident": max(f[1] or 0.0 for f in figures)}
 
 
