@@ -121,7 +121,7 @@ def read_measurements(folder: Path, *, final: FinalTest | None = None) -> Measur
         UnknownName, InvalidArgument: its task does not exist, or is invalid.
     """
     configs = read_configs(folder)
-    return _of_configs(folder, configs, configs["config_id"][~is_final(configs, final)])
+    return _of_configs(folder, configs, configs["config_id"][is_final(configs, final)], is_in=False)
 
 
 def read_final_measurements(runs: Path, split_file: Path, *, what_for: Mapping[str, object]) -> Measurements:
@@ -145,15 +145,17 @@ def read_final_measurements(runs: Path, split_file: Path, *, what_for: Mapping[s
     if not len(np.intersect1d(members, read_runs(runs)["config_id"])):
         raise MissingData(f"{runs} has no run of the final test set; train its list with pipeline.collect first")
     count_read(split_file, what_for)
-    return _of_configs(runs, configs, members)
+    return _of_configs(runs, configs, members, is_in=True)
 
 
-def _of_configs(folder: Path, configs: Table, ids: NDArray[np.uint64]) -> Measurements:
+def _of_configs(folder: Path, configs: Table, ids: NDArray[np.generic], *, is_in: bool) -> Measurements:
+    """Return the measurements of some configs, or of all others."""
     protocol = read_protocol(folder)
     profile, runs = read_profile(folder), read_runs(folder)
     tables = (configs, runs, profile, visits_of_profile(read_visits(folder), profile))
+    kept = [np.isin(table["config_id"], ids) == is_in for table in tables]
     configs, runs, profile, visits = (
-        table if (is_in := np.isin(table["config_id"], ids)).all() else take(table, is_in) for table in tables
+        table if rows.all() else take(table, rows) for table, rows in zip(tables, kept, strict=True)
     )
     task = task_recorded_as(protocol.facts.get("task"))
     return Measurements(task=task, protocol=protocol.digest, configs=configs, runs=runs, profile=profile, visits=visits)
