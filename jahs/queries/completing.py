@@ -8,24 +8,22 @@ from __future__ import annotations
 import logging
 import math
 import os
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument
-from jahs.files.atomic import change_folder, out_of_space
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.queryable import Queryable
 from jahs.queries.references import build_references
 from jahs.queries.views import SIZES
-from jahs.release import Release, read_release
-from jahs.release.writing import fill_release
+from jahs.release import read_release
+from jahs.release.writing import extend_release
 from jahs.spaces.columns import Columns, rows
 from jahs.spaces.configs import Config
 
@@ -66,7 +64,7 @@ def add_front(
             raise InvalidArgument(f"{path}: it has no front: {err}; leave out --with-front") from err
         finally:
             pool.shutdown(cancel_futures=True)  # so that Ctrl-C waits only for what was begun
-    _add(release, {"reference_config": _good_config(bench)}, references=references.to_dict())
+    extend_release(path, {"reference_config": _good_config(bench)}, references=references.to_dict())
     report(f"{release.task.name}: front: written")
 
 
@@ -96,15 +94,3 @@ def _in_pieces(bench: Benchmark, pool: ThreadPoolExecutor, report: Callable[[int
 
     names = {"metrics": bench.metrics, "space": bench.space, "max_epoch": bench.max_epoch}
     return cast("Queryable", SimpleNamespace(**names, query_many=query_many))
-
-
-def _add(release: Release, facts: Mapping[str, Any], **parts: Any) -> None:  # Any: JSON
-    """Write facts and parts into a release: beside it, then in its place. Other files are linked where possible."""
-    with out_of_space(release.path), change_folder(release.path) as beside:
-        for name in release.manifest.files:
-            (beside / name).parent.mkdir(exist_ok=True)
-            try:
-                os.link(release.path / name, beside / name)
-            except OSError:  # a file system without links
-                shutil.copy2(release.path / name, beside / name)
-        fill_release(beside, manifest_facts={**release.facts, **facts, "task": release.manifest.task}, **parts)

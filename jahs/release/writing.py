@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,12 +13,13 @@ from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder, out_of_space
 from jahs.files.hashing import sha256_file
 from jahs.models.forest import Forest, save_forest, save_mapped_forest
-from jahs.release.manifest import MANIFEST, RELEASE_FORMAT, to_json
+from jahs.release.manifest import MANIFEST, RELEASE_FORMAT, Manifest, read_manifest, to_json
 from jahs.release.models import Models
+from jahs.release.refits import REFITS, Refits
 from jahs.release.table import RecordedTable, write_table_npz
 from jahs.tasks.definitions import task
 
-__all__ = ["clear_leftovers", "fill_release", "write_release"]
+__all__ = ["clear_leftovers", "extend_release", "fill_release", "write_release"]
 
 _OURS: Final = ("format", "files")
 
@@ -28,6 +30,8 @@ def write_release(
     manifest_facts: Mapping[str, Any],  # Any: JSON, here and below
     models: Models | None = None,
     forests: Sequence[Forest] = (),
+    refits: Refits | None = None,
+    refit_forests: Sequence[Forest] = (),
     noise: Mapping[str, Any] | None = None,
     table: RecordedTable | None = None,
     references: Mapping[str, Any] | None = None,
@@ -40,6 +44,8 @@ def write_release(
         manifest_facts: what it is: `task`, and version, source, protocol, seed, versions, commit, command.
         models: of every learned metric. A pack whose file does not end in .npz becomes a folder that is mapped.
         forests: those of each pack of `models`, in its order.
+        refits: models fitted again, and what is known about them.
+        refit_forests: those of each pack of `refits`, in its order.
         noise: `NoiseModel.to_dict()`.
         table: the recorded runs.
         references, quality: as JSON can hold them.
@@ -57,6 +63,8 @@ def write_release(
             manifest_facts=manifest_facts,
             models=models,
             forests=forests,
+            refits=refits,
+            refit_forests=refit_forests,
             noise=noise,
             table=table,
             references=references,
@@ -70,6 +78,8 @@ def fill_release(
     manifest_facts: Mapping[str, Any],  # Any: JSON, here and below
     models: Models | None = None,
     forests: Sequence[Forest] = (),
+    refits: Refits | None = None,
+    refit_forests: Sequence[Forest] = (),
     noise: Mapping[str, Any] | None = None,
     table: RecordedTable | None = None,
     references: Mapping[str, Any] | None = None,
@@ -81,24 +91,61 @@ def fill_release(
         InvalidArgument, UnknownName: as `write_release`.
     """
     _check(manifest_facts, models, forests)
+    if len(refit_forests) != (0 if refits is None else len(refits.packs)):
+        raise InvalidArgument(f"refit_forests: {len(refit_forests)}, not one for each pack of refits")
     parts: dict[str, Mapping[str, Any] | None] = {
         "models": None if models is None else {**models.to_dict(), "task": manifest_facts["task"]}
     }
     parts |= {"noise": noise, "references": references, "quality": quality}
     for name, content in parts.items():
         if content is not None:
-            (folder / f"{name}.json").write_bytes(_json(name, content))
+            _write(folder / f"{name}.json", _json(name, content))
     for pack, forest in zip(() if models is None else models.packs, forests, strict=True):
         (save_mapped_forest if pack.is_mapped else save_forest)(forest, folder / pack.file)
+    if refits is not None:
+        _write(folder / REFITS, _json("refits", {**refits.to_dict(), "task": manifest_facts["task"]}))
+        for part, forest in zip(refits.packs, refit_forests, strict=True):
+            save_forest(forest, folder / part.file)
     if table is not None:
         write_table_npz(folder / "table.npz", table)
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
     files = {
         n: {"sha256": sha256_file(folder / n), "size": (folder / n).stat().st_size} for n in names if n != MANIFEST
     }
-    (folder / MANIFEST).write_bytes(
-        _json("manifest_facts", {**manifest_facts, "format": RELEASE_FORMAT, "files": files})
-    )
+    _write(folder / MANIFEST, _json("manifest_facts", {**manifest_facts, "format": RELEASE_FORMAT, "files": files}))
+
+
+def extend_release(
+    path: Path,
+    facts: Mapping[str, Any],  # Any: JSON
+    *,
+    more_facts: Callable[[Manifest, Manifest], Mapping[str, Any]] | None = None,
+    **parts: Any,  # as `fill_release` takes them
+) -> None:
+    """Write facts and parts into a release: beside it, then in its place. Other files are linked where possible.
+
+    Args:
+        path: a release.
+        facts: added to those of its manifest.
+        more_facts: gives others from the manifest as it was and as it is with the new files.
+        parts: as in `fill_release`.
+
+    Raises:
+        JahsError: `path` is not a release, or as `fill_release`.
+        OutOfSpace: the disk is full; the release stays as it was.
+    """
+    manifest = read_manifest(path)
+    with out_of_space(path), change_folder(path) as beside:
+        for name in manifest.files:
+            (beside / name).parent.mkdir(exist_ok=True)
+            try:
+                os.link(path / name, beside / name)
+            except OSError:  # a file system without links
+                shutil.copy2(path / name, beside / name)
+        facts = {**manifest.facts, **facts, "task": manifest.task}
+        fill_release(beside, manifest_facts=facts, **parts)
+        if more_facts is not None:
+            fill_release(beside, manifest_facts={**facts, **more_facts(manifest, read_manifest(beside))})
 
 
 def clear_leftovers(path: Path) -> None:
@@ -132,6 +179,11 @@ def _check(facts: Mapping[str, Any], models: Models | None, forests: Sequence[Fo
     if faults:
         raise InvalidArgument("\n".join(faults))
     task(facts["task"])
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.unlink(missing_ok=True)  # it may be a link to the file of another release, which keeps its bytes
+    path.write_bytes(data)
 
 
 def _json(name: str, content: object) -> bytes:
