@@ -67,6 +67,7 @@ from surrogate.models.fitting import fit_each, read_params
 from surrogate.models.model import ForestSettings, Surrogate
 from surrogate.numbering import FIRST, number_facts, standing_release
 from surrogate.reference import reference_config
+from surrogate.refits import N_REFITS, refits_of
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command
 from workshop.folders import commit, package_versions
@@ -91,6 +92,7 @@ def make_release(
     fewest: int = FEWEST,
     seed: int = 0,
     curve_seeds: int = 5,
+    n_refits: int = N_REFITS,
     workers: int = 2,
 ) -> Facts:
     """Write a release and return its quality; everything is checked before the first model is fitted.
@@ -103,6 +105,7 @@ def make_release(
         fewest: training configs that every fidelity group needs.
         seed: of bootstraps, noise and reference points.
         curve_seeds: subsets of each size of the learning curve; 0: no curve.
+        n_refits: models of each accuracy that are fitted again to resampled configs; 0: none.
         workers: processes.
 
     Raises:
@@ -111,7 +114,7 @@ def make_release(
             large to be embedded.
     """
     check_workers(workers)
-    check_numbers(seed=seed, curve_seeds=curve_seeds)
+    check_numbers(seed=seed, curve_seeds=curve_seeds, n_refits=n_refits)
     settings, history = (
         ({}, {}) if params is None else (read_params(params), read_history(params.with_name("history.json")))
     )
@@ -141,11 +144,15 @@ def make_release(
         )
         own_settings = {metric: model.settings for metric, model in fitted.items()}
         noise, quality["noise"] = noise_of(measured, split, own_settings, seed=seed)
-        numbers = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds}
+        numbers = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds, "refits": n_refits}
         facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)
         models, forests = pack_models(refitted)
         table = _recorded_table(measured)
         fill_release(folder, manifest_facts=facts, models=models, forests=forests, noise=noise, table=table)
+        if n_refits:
+            how = {"seed": seed, "n_refits": n_refits, "workers": workers}
+            refits, refit_forests, quality["uncertainty"] = refits_of(parts, fitted, models, noise, **how)
+            fill_release(folder, manifest_facts=facts, refits=refits, refit_forests=refit_forests)
         _check_answers(folder, refitted, parts)
         references, quality["references"] = _references_of(folder, measured.task.name, seed=seed)
         fill_release(folder, manifest_facts=facts, references=references, quality=rounded(quality))
@@ -334,6 +341,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--curve-seeds", type=int, default=5, help="fits of each size of the learning curve (%(default)s)"
     )
+    parser.add_argument("--refits", type=int, default=N_REFITS, help="of each accuracy; 0: none (%(default)s)")
     add_fewest(parser)
     add_workers(parser, 2)
     given = parser.parse_args(argv)
@@ -346,6 +354,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             fewest=given.fewest,
             seed=given.seed,
             curve_seeds=given.curve_seeds,
+            n_refits=given.refits,
             workers=given.workers,
         )
         return {"configs": quality["data"]["configs"], "metrics": sorted(quality["metrics"])}

@@ -219,7 +219,11 @@ class Benchmark(Forms):
             names = tuple(name for name in self._names if name in refits.metrics)
         else:
             refits.check(names := self._read_metrics(metrics))
-        means = self._oracle.query_many(found, there, seed=None, metrics=names)
+        if len(found) == 1:
+            one = self._oracle.query(found[0].tolist(), there.item(), seed=None, metrics=names)
+            means = {name: np.array([value]) for name, value in one.items()}
+        else:
+            means = self._oracle.query_many(found, there, seed=None, metrics=names)
         spread = refits.query_many(found, there, metrics=names)
         X = np.empty((len(found), len(COLUMNS)), dtype=np.float32)
         X[:, :-1], X[:, -1] = found, there

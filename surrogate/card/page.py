@@ -35,6 +35,7 @@ Facts: TypeAlias = Mapping[str, Any]
 
 _ORDER: Final = ("valid_acc", "test_acc", "train_acc", "runtime", "latency")
 _PROVENANCE: Final = ("protocol", "measurements", "split", "seed", "commit", "command")
+_ORDERED: Final = 0.25
 _AROUND: Final = {"seed": "earlier trainings", "outcome": "prediction"}
 
 
@@ -287,6 +288,9 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
     yield _table(("metric", "test configs", "R2", "tau", "mean relative error", "largest relative error"), rows)
     yield "Noise between runs"
     yield from noise_blocks(quality["noise"])
+    if (uncertainty := quality.get("uncertainty")) is not None:  # an older release has none
+        yield "Error of the models"
+        yield from _uncertainty(uncertainty)
     references = quality["references"]
     yield "Pareto fronts and reference points"
     if "reason" in references:
@@ -363,6 +367,66 @@ def _coverage(part: str, found: Facts) -> list[str]:
     about = [found["metric"], _AROUND[found["kind"]], found["epochs"], part, str(found["n_configs"])]
     interval = f"{100 * found['low']:.0f} to {100 * found['high']:.0f} %"
     return [*about, f"{100 * found['share']:.1f} %", interval, _width(found["width"], found["metric"], 1)]
+
+
+def _uncertainty(found: Facts) -> Iterator[Block]:
+    """Yield the text and tables about refits, from what `surrogate.judging.uncertainty` found."""
+    yield Text(
+        f"Each accuracy has {found['n_refits']} refits: models fitted again to configs resampled with replacement, "
+        f"with {100 * found['share']:.0f} % of the trees. `bench.predict` takes the error of the model from the "
+        "standard deviation between them, times a scale that the validation configs chose, and adds the noise. The "
+        "figures are for test configs, with models and refits fitted to the training configs."
+    )
+    if "reason" in found:
+        yield Text(f"The intervals are not calibrated: {found['reason']}.")
+    judged = [(m, facts) for m, facts in found["metrics"].items() if facts["scores"] is not None]
+    judged.sort(key=lambda item: _ORDER.index(item[0]))
+    if not judged:
+        return
+    names = {"model": "model", "refit": "one refit, on average", "mean_of_refits": "mean of the refits"}
+    rows = [
+        [metric, shown, _score(facts["scores"][name]["tau"]), _amount(facts["scores"][name]["mae"], metric)]
+        for metric, facts in judged
+        for name, shown in names.items()
+    ]
+    yield _table(("metric, last epoch", "answers of", "tau", "MAE"), rows)
+    levels = sorted({one["level"] for _, facts in judged for one in facts["coverage"]})
+    heads = ["metric", "scale", "test rows", "configs", *(f"coverage of {100 * level:.0f} %" for level in levels)]
+    rows = []
+    for metric, facts in judged:
+        for cut in dict.fromkeys(one["cut"] for one in facts["coverage"]):
+            own = {one["level"]: one for one in facts["coverage"] if one["cut"] == cut}
+            shares = [_share(own[level]) for level in levels]
+            n_configs = str(own[levels[0]]["n_configs"])
+            rows.append([metric, f"{facts['scale']:.1f}", cut, n_configs, *shares, f"{own[0.9]['width']:.2f} points"])
+    yield _table([*heads, "median width of 90 %"], rows)
+    yield Text(
+        "Coverage is the share of test runs inside their interval, each config with equal weight, with its 90 % "
+        "interval. The best tenth is that by prediction."
+    )
+    rows = []
+    for metric, facts in judged:
+        for key, shown in (("by_model_sd", "model sd"), ("by_distance", "distance to the training configs")):
+            by, ends = facts[key], [_amount(facts[key]["mae"][i], metric) for i in (0, -1)]
+            rows.append([metric, shown, _score(by["tau"]), _score(by["tau_of_bins"]), *ends])
+    heads = ["metric, last epoch", "score", "tau with the absolute error", "tau between tenths"]
+    yield _table([*heads, "MAE of the lowest tenth", "MAE of the highest tenth"], rows)
+    taus = [facts["by_distance"]["tau_of_bins"] for _, facts in judged]
+    is_ordered = all(tau is not None and tau >= _ORDERED for tau in taus)
+    yield Text(
+        "The distance is the mean to the five nearest training configs, in the ranks of the model's features. It "
+        + ("orders" if is_ordered else "does not order")
+        + f" the absolute errors (tau between tenths of at least {_ORDERED} is required), "
+        + (
+            "as the model sd does."
+            if is_ordered
+            else "so `bench.predict` does not return it; the model sd is the score to use."
+        )
+    )
+
+
+def _share(one: Facts) -> str:
+    return f"{100 * one['share']:.0f} % ({100 * one['low']:.0f} to {100 * one['high']:.0f} %)"
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> Table:

@@ -160,6 +160,8 @@ def fit_surrogate(
     features: FeatureSet | None = None,
     transform: BoundedTransform | None = None,
     constraints: Mapping[str, int] | None = None,
+    weights: NDArray[np.float64] | None = None,
+    n_bins: int = 256,
 ) -> Surrogate:
     """Fit a model on rows, with one thread: the same rows and settings give the same bytes.
 
@@ -170,13 +172,20 @@ def fit_surrogate(
         settings: how the forest is grown.
         features, transform: instead of the metric's own.
         constraints: columns in which the answer may only rise (1) or fall (-1).
+        weights: how often each row counts, (n_rows,); None: once. Whatever they are, splits have the same thresholds.
+        n_bins: thresholds of a column, about.
     """
     import xgboost
 
     features = features or default_features(metric)
     transform = transform or fit_transform(metric, rows.y, slope=settings.slope)
     F = FeatureBuilder(features, of_task).build(rows.X)
-    data = xgboost.QuantileDMatrix(F, transform.forward(rows.y), nthread=1)
+    y = transform.forward(rows.y)
+    used = np.ones(len(y), np.bool_) if weights is None else weights > 0
+    data = xgboost.QuantileDMatrix(F, y, nthread=1, max_bin=n_bins)
+    if weights is not None:
+        more = {"weight": weights[used], "ref": data}
+        data = xgboost.QuantileDMatrix(F[used], y[used], nthread=1, max_bin=n_bins, **more)
     parameters: dict[str, object] = {
         "objective": "reg:squarederror",
         "tree_method": "hist",
@@ -188,6 +197,7 @@ def fit_surrogate(
         "colsample_bytree": settings.colsample_bytree,
         "colsample_bylevel": settings.colsample_bylevel,
         "learning_rate": settings.learning_rate,
+        "max_bin": n_bins,
     }
     if constraints:
         parameters["monotone_constraints"] = tuple(constraints.get(name, 0) for name in features.columns)
@@ -198,7 +208,7 @@ def fit_surrogate(
         features=features,
         transform=transform,
         settings=settings,
-        counts={"rows": len(rows), "configs": len(np.unique(rows.config_id))},
+        counts={"rows": int(used.sum()), "configs": len(np.unique(rows.config_id[used]))},
         booster=xgboost.train(parameters, data, settings.n_trees),
     )
 

@@ -226,8 +226,8 @@ class NoiseModel:
         centre, sigma, tail = self.on_line(name, y, X)
         g, share = draws()
         drawn = from_line(centre + sigma * (g * (1.0 + tail * g * g) * tail_scale(tail)))  # (n_blocks, n)
-        mean = (share * drawn).sum(axis=0)
-        return np.asarray(np.sqrt((share * (drawn - mean) ** 2).sum(axis=0)))
+        drawn -= np.add.reduce(share * drawn, axis=0)
+        return np.asarray(np.sqrt(np.add.reduce(share * drawn * drawn, axis=0)))
 
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
         """Return the model as JSON can hold it; floats keep every bit."""

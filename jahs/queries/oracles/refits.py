@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,18 @@ from jahs.errors import UnknownName
 from jahs.models.bounds import BoundedTransform
 from jahs.models.features import RowBuilder, joint_columns
 from jahs.models.forest import EngineKind, open_engine
-from jahs.queries.oracles.surrogate import inverse_of, invert_row
+from jahs.queries.oracles.surrogate import Inverse, inverse_of, invert_row
 from jahs.release.reading import Release
 
 __all__ = ["RefitsOracle"]
+
+
+class _Choice(NamedTuple):
+    """Which metrics a pack answers; for each of them and each refit the place of its forest and its transform."""
+
+    metrics: list[str]
+    places: tuple[int, ...]
+    inverses: list[Inverse]
 
 
 class RefitsOracle:
@@ -36,8 +45,7 @@ class RefitsOracle:
         self._transforms: Mapping[str, BoundedTransform | None] = {
             name: models.metrics[name].transform for name in self.metrics
         }
-        self._inverses = {name: inverse_of(transform) for name, transform in self._transforms.items()}
-        self._choices: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[list[str], tuple[int, ...]]] = {}
+        self._choices: dict[tuple[tuple[str, ...], tuple[str, ...]], _Choice] = {}
 
     def check(self, metrics: Sequence[str]) -> None:
         """Refuse metrics without refits.
@@ -54,13 +62,12 @@ class RefitsOracle:
         """Return the answers of all refits for many configs, (n, 14), each at its epoch, (n,): (n, n_refits) each."""
         found: dict[str, NDArray[np.float64]] = {}
         for names, rows, engine in self._packs:
-            wanted, places = self._choice(tuple(metrics), names)
+            wanted, places, inverses = self._choice(tuple(metrics), names)
             if not wanted:
                 continue
             if len(codes) == 1:  # without arrays, many times faster
                 row, epoch = codes[0].tolist(), epochs.item()
                 answers = engine.answer_row(rows.pack(row, epoch, rows.place(row)), forests=places)
-                inverses = [self._inverses[name] for name in wanted for _ in range(self.n_refits)]
                 values = np.array(invert_row(inverses, answers)).reshape(len(wanted), 1, self.n_refits)
                 found |= zip(wanted, values, strict=True)
                 continue
@@ -72,12 +79,13 @@ class RefitsOracle:
                 found[name] = own.astype(np.float64) if transform is None else transform.inverse(own)
         return found if len(metrics) == 1 else {name: found[name] for name in metrics}
 
-    def _choice(self, metrics: tuple[str, ...], names: tuple[str, ...]) -> tuple[list[str], tuple[int, ...]]:
-        """Return which of a pack's metrics are asked for, and the places of their forests; known ones are kept."""
+    def _choice(self, metrics: tuple[str, ...], names: tuple[str, ...]) -> _Choice:
+        """Return what a pack answers of these metrics; known choices are kept."""
         try:
             return self._choices[metrics, names]
         except KeyError:
             wanted = [name for name in metrics if name in names]
             places = tuple(k * len(names) + names.index(name) for name in wanted for k in range(self.n_refits))
-            self._choices[metrics, names] = wanted, places
-            return wanted, places
+            inverses = [inverse_of(self._transforms[name]) for name in wanted for _ in range(self.n_refits)]
+            self._choices[metrics, names] = found = _Choice(wanted, places, inverses)
+            return found
