@@ -204,7 +204,7 @@ def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str 
     heads = (
         "fitted to", "cut", "configs", "table entry", "surrogate", "ensemble", "table minus ensemble (90 % interval)",
     )  # fmt: skip
-    groups = {(one.n_fitted, one.is_seen): [] for one in found}
+    groups: dict[tuple[int, bool], list[Judged]] = {(one.n_fitted, one.is_seen): [] for one in found}
     for one in found:
         groups[one.n_fitted, one.is_seen].append(one)
     rows = []
