@@ -16,6 +16,7 @@ from jahs.models.forest import open_engine
 from jahs.release import read_release
 from jahs.tasks.metrics import ACCURACIES
 from surrogate import refits
+from surrogate.card.uncertainty import uncertainty_blocks
 from surrogate.data.measurements import digest_measurements, read_measurements
 from surrogate.data.rows import by_part, training_rows
 from surrogate.judging.uncertainty import LEVELS, choose_scale, covered, uncertain_of
@@ -24,6 +25,7 @@ from surrogate.models.refits import _forest, _size, fit_refits, refit_settings, 
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
+from workshop.pages.document import Table, Text
 
 MEASURED = measurements(10)
 SPLIT = split_of(MEASURED)
@@ -133,6 +135,10 @@ def test_refits_are_added_to_a_release_of_the_same_data_alone(
     found = now.quality["uncertainty"]
     assert (found["n_refits"], set(found["metrics"])) == (3, set(ACCURACIES))
     assert {(one["cut"], one["level"]) for one in found["metrics"]["valid_acc"]["coverage"]} >= {("last epoch", 0.9)}
+    blocks = list(uncertainty_blocks(found))
+    assert [len(block.rows) for block in blocks if isinstance(block, Table)][::2] == [9, 6]
+    assert isinstance(blocks[-1], Text)
+    assert "the absolute errors" in blocks[-1].text
     assert now.refits.scales == {metric: found["metrics"][metric]["scale"] for metric in ACCURACIES}
     prediction = jahs.Benchmark(TASK.name, release=folder).predict(jahs.space().default(), metrics=["valid_acc"])
     assert prediction.total_sd["valid_acc"] > prediction.noise_sd["valid_acc"] > 0
