@@ -20,8 +20,8 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import Metric
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
+from surrogate.models.folds import refits as leave_folds_out
 from surrogate.models.model import ForestSettings, Surrogate
-from surrogate.models.refits import refits as leave_folds_out
 
 __all__ = ["Refit", "recorded_measurements", "refits"]
 

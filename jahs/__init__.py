@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jahs.comparison.terms import terms
     from jahs.models.cost import cost
     from jahs.models.noise.model import NoiseModel
+    from jahs.queries.prediction import Prediction
     from jahs.queries.queryable import Queryable
     from jahs.queries.views.view import View
     from jahs.simulate import Proposal, Simulation, Trial
@@ -38,6 +39,7 @@ __all__ = [
     "Cell",
     "Config",
     "NoiseModel",
+    "Prediction",
     "Proposal",
     "Queryable",
     "Result",
@@ -83,6 +85,7 @@ _LAZY: Final = {
     "read_objectives": "jahs.tasks.objectives",
     "terms": "jahs.comparison.terms",
     "NoiseModel": "jahs.models.noise.model",
+    "Prediction": "jahs.queries.prediction",
     "Proposal": "jahs.simulate",
     "Queryable": "jahs.queries.queryable",
     "Simulation": "jahs.simulate",

@@ -32,8 +32,8 @@ from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, assemble, assemble_answered, by_part, join_rows
 from surrogate.judging.agreement import Scores, agreement, first_seed
 from surrogate.judging.predicted import FOLDED
+from surrogate.models.folds import held_out_rows
 from surrogate.models.model import ForestSettings, default_features, fit_surrogate
-from surrogate.models.refits import held_out_rows
 from workshop.command import run_command
 from workshop.folders import write_json
 from workshop.ranks import kendall_tau

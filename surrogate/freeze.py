@@ -30,9 +30,9 @@ from surrogate.data.measurements import Measurements, digest_measurements, read_
 from surrogate.data.rows import assemble, by_part, join_rows
 from surrogate.models.candidates import asking, best_found
 from surrogate.models.fitting import read_params
+from surrogate.models.folds import refits
 from surrogate.models.model import ForestSettings
 from surrogate.models.optima import MAIN
-from surrogate.models.refits import refits
 from surrogate.propose import lines_of
 from workshop.command import run_command
 from workshop.folders import write_text

@@ -2,12 +2,13 @@
 
 1.0.0  another protocol: answers do not compare with those before
 0.2.0  other answers: measurements, models, noise or reference points have changed
-0.1.1  the same answers, and something else in it has changed
+0.1.1  the same answers, and something else in it has changed; first refits, too, which nobody could ask before
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ FIRST: Final = "0.1.0"
 
 _NUMBER: Final = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 _SILENT: Final = frozenset({"quality.json"})  # no query reads it
+_REFITS: Final = re.compile(r"refits(-\d+\.npz|\.json)")
 _REFERENCE: Final = "reference_config"
 
 
@@ -39,7 +41,8 @@ def number_after(old: Manifest | None, new: Manifest) -> str:
     first, second, third = map(int, found.groups())
     if old.facts.get("protocol") != new.facts.get("protocol"):
         return f"{first + 1}.0.0"
-    if _files(old, besides=_SILENT) != _files(new, besides=_SILENT):
+    silent = {*_SILENT, *({} if any(map(_REFITS.fullmatch, old.files)) else filter(_REFITS.fullmatch, new.files))}
+    if _files(old, besides=silent) != _files(new, besides=silent):
         return f"{first}.{second + 1}.0"
     has_moved = _files(old) != _files(new) or old.facts.get(_REFERENCE) != new.facts.get(_REFERENCE)
     return f"{first}.{second}.{third + has_moved}"
@@ -58,5 +61,5 @@ def number_facts(old: Manifest | None, new: Manifest) -> dict[str, Any]:  # Any:
     return {"version": number, **({"same_answers": same} if same else {})}
 
 
-def _files(release: Manifest, besides: frozenset[str] = frozenset()) -> dict[str, tuple[int, str]]:
+def _files(release: Manifest, besides: Set[str] = frozenset()) -> dict[str, tuple[int, str]]:
     return {name: entry for name, entry in release.files.items() if name not in besides}

@@ -38,9 +38,9 @@ from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import assemble, by_part, join_rows
 from surrogate.models.candidates import asking, best_found, disagreed_on, poor
+from surrogate.models.folds import refits
 from surrogate.models.model import ForestSettings
 from surrogate.models.optima import MAIN, Ask
-from surrogate.models.refits import refits
 from workshop.command import run_command
 from workshop.folders import write_text
 from workshop.numbered import full_range

@@ -7,6 +7,8 @@ the second ones ship, and both scores are kept. A `history.json` beside the sett
 into the release's quality.json. The same measurements, split, settings, seed, commit and package versions give the same
 bytes, wherever the folders are, but for the release's number: it goes on from the release at RELEASE
 (`surrogate.numbering`). That one is replaced once the new one is whole and has answered the test part as its models do.
+
+Over 300 lines: it is one command, step by step in the order in which a release is made.
 """
 
 from __future__ import annotations
@@ -62,6 +64,7 @@ from surrogate.models.model import ForestSettings
 from surrogate.numbering import FIRST, number_facts, standing_release
 from surrogate.packing import check_answers, pack_models, recorded_table
 from surrogate.reference import reference_config
+from surrogate.refits import N_REFITS, refits_of
 from surrogate.timing import times_of
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command
@@ -88,6 +91,7 @@ def make_release(
     seed: int = 0,
     curve_seeds: int = 5,
     top_weight: float = 0.0,
+    n_refits: int = N_REFITS,
     workers: int = 2,
 ) -> Facts:
     """Write a release and return its quality; everything is checked before the first model is fitted.
@@ -101,6 +105,7 @@ def make_release(
         seed: of bootstraps, noise and reference points.
         curve_seeds: subsets of each size of the learning curve; 0: no curve.
         top_weight: of the fits of accuracies (`surrogate.models.model.top_weights`); 0: all rows weigh alike.
+        n_refits: models of each accuracy that are fitted again to resampled configs; 0: none.
         workers: processes.
 
     Raises:
@@ -109,7 +114,7 @@ def make_release(
             large to be embedded.
     """
     check_workers(workers)
-    check_numbers(seed=seed, curve_seeds=curve_seeds)
+    check_numbers(seed=seed, curve_seeds=curve_seeds, n_refits=n_refits)
     settings, history = (
         ({}, {}) if params is None else (read_params(params), read_history(params.with_name("history.json")))
     )
@@ -145,12 +150,16 @@ def make_release(
         )
         own_settings = {metric: model.settings for metric, model in fitted.items()}
         noise, quality["noise"] = noise_of(measured, split, own_settings, times=times, seed=seed)
-        numbers: dict[str, float] = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds}
+        numbers: dict[str, float] = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds, "refits": n_refits}
         numbers |= {"top_weight": top_weight} if top_weight else {}
         facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)
         models, forests = pack_models(refitted)
         table = recorded_table(measured)
         fill_release(folder, manifest_facts=facts, models=models, forests=forests, noise=noise, table=table)
+        if n_refits:
+            how = {"seed": seed, "n_refits": n_refits, "workers": workers}
+            refits, refit_forests, quality["uncertainty"] = refits_of(parts, fitted, models, noise, **how)
+            fill_release(folder, manifest_facts=facts, refits=refits, refit_forests=refit_forests)
         check_answers(folder, refitted, parts)
         references, quality["references"] = _references_of(folder, measured.task.name, seed=seed)
         fill_release(folder, manifest_facts=facts, references=references, quality=rounded(quality))
@@ -288,6 +297,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--curve-seeds", type=int, default=5, help="fits of each size of the learning curve (%(default)s)"
     )
     add_top_weight(parser)
+    parser.add_argument(
+        "--refits", type=int, default=N_REFITS, dest="n_refits", help="of each accuracy; 0: none (%(default)s)"
+    )
     add_fewest(parser)
     add_workers(parser, 2)
     given = vars(parser.parse_args(argv))

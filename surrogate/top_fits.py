@@ -31,9 +31,9 @@ from surrogate.data.rows import Rows, assemble, by_part, join_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.top import full_rows
 from surrogate.models.fitting import read_params
+from surrogate.models.folds import held_out_rows
 from surrogate.models.model import ForestSettings, default_features, fit_surrogate
 from surrogate.models.optima import MAIN
-from surrogate.models.refits import held_out_rows
 from workshop.command import run_command
 from workshop.folders import commit, write_text
 from workshop.ranks import kendall_tau

@@ -15,6 +15,7 @@ from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FeatureBuilder, FeatureSet, feature_set
 from jahs.models.forest import Forest
 from jahs.release import MetricModel, Models, Pack, RecordedTable, write_release
+from jahs.release.refits import RefitPack, Refits
 from jahs.tasks.definitions import TASKS
 from tests.building import make_configs, make_profile, make_runs
 
@@ -104,6 +105,7 @@ def make_release(
     references: Mapping[str, object] | None = None,
     quality: Mapping[str, object] | None = None,
     facts: Mapping[str, object] | None = None,
+    n_refits: int = 0,
     seed: int = 0,
 ) -> Path:
     """Write a release that answers `metrics`, and return its folder.
@@ -116,6 +118,7 @@ def make_release(
         mapped: whether forests are folders of arrays instead of npz.
         table, noise, references, quality: its other parts, if any.
         facts: of the manifest, besides the usual ones.
+        n_refits: of each accuracy.
         seed: which forests.
     """
     packs, forests, models = [], [], {}
@@ -139,6 +142,17 @@ def make_release(
             )
         packs.append(Pack(file=f"forests-{len(packs)}" + ("" if mapped else ".npz"), features=features))
         forests.append(forest)
+    refits = None
+    if n_refits:
+        names = tuple(m for m in metrics if m in ACCURACIES)
+        pack = RefitPack(file="refits-0.npz", pack=0, metrics=names)
+        refits = Refits(n_refits=n_refits, packs=(pack,), scales=dict.fromkeys(names, 2.0))
+        refit_forests = [
+            make_forest(
+                feature_set("accuracy"), task=task, n_forests=n_refits * len(names), n_trees=n_trees, depth=depth,
+                rise=3.0, seed=seed + 100,
+            )
+        ]  # fmt: skip
     write_release(
         path,
         manifest_facts={
@@ -153,6 +167,8 @@ def make_release(
             costs="exact", packs=tuple(packs), metrics={m: models[m] for m in metrics}, counts={"configs": 0}
         ),
         forests=forests,
+        refits=refits,
+        refit_forests=refit_forests if n_refits else (),
         noise=noise,
         table=table,
         references=references,

@@ -150,6 +150,8 @@ def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
     pinned = release_of(bench)
     if str(header.get("release")) not in pinned.answers_as:
         faults.append(f"release={header.get('release')!r}, but the pinned release is {pinned.sha256!r}")
+    if header.get("refit") != bench.refit:
+        faults.append(f"refit={header.get('refit')!r}, but what is compared here has refit={bench.refit!r}")
     if faults:
         raise ProtocolMismatch("\n".join(faults))
     try:

@@ -32,6 +32,7 @@ from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import At
 from jahs.queries.result import Result
 from jahs.release.find import full_path
+from jahs.schema import COLUMNS
 from jahs.spaces.columns import Configs, codes
 from jahs.spaces.configs import Config, config_codes
 from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
@@ -42,8 +43,11 @@ from jahs.tasks.metrics import Metric, read_metrics
 
 if TYPE_CHECKING:
     from jahs.queries.best import Best
+    from jahs.queries.oracles.refits import RefitsOracle
+    from jahs.queries.prediction import Prediction
     from jahs.queries.references import Front, References
     from jahs.queries.views import View
+    from jahs.release import Release
 
 __all__ = ["Benchmark"]
 
@@ -61,6 +65,7 @@ class Benchmark(Forms):
         metrics: what a query answers: unit, direction and bounds by name.
         max_epoch: the last epoch.
         release: the folder that answers, None for a live oracle.
+        refit: which refit of the models answers; None: the models themselves.
 
     Example:
         >>> bench = jahs.Benchmark(release=folder)  # doctest: +SKIP
@@ -80,6 +85,7 @@ class Benchmark(Forms):
         release: Path | str | None = None,
         engine: EngineKind = "auto",
         sha256: str | None = None,
+        refit: int | None = None,
     ) -> None:
         """Open a benchmark. Nothing is downloaded; files are read when they are first needed.
 
@@ -96,11 +102,14 @@ class Benchmark(Forms):
             release: the folder of a release, or one that holds it as `<task>/`; of recorded runs for kind="table".
             sha256: required digest of the release's manifest, which covers every byte of it; None: any release.
                 `jahs verify --json` prints it, and `jahs.release.EMBEDDED` has that of the package's own.
+            refit: which refit of the models answers, from 0; None: the models themselves. Metrics without refits answer
+                as those do.
             engine: "numpy" or "compiled" to insist; "auto" takes the compiled one if it can be had.
 
         Raises:
-            UnknownName: a task, kind or metric does not exist.
-            MissingData: there is no release, or a folder is not one or cannot be read; says where it was looked for.
+            UnknownName: a task, kind, metric or refit does not exist.
+            MissingData: there is no release, or a folder is not one or cannot be read; says where it was looked for. Or
+                it has no refits.
             CorruptFile, UnknownFormat: the release is damaged, or of another version.
             ProtocolMismatch: the release is of another task, or has another `sha256`.
             MissingDependency: the engine or the live oracle needs what is not installed.
@@ -112,11 +121,13 @@ class Benchmark(Forms):
             release=None if release is None else full_path(release),
             save_dir=None if save_dir is None else full_path(save_dir),
             sha256=sha256,
+            refit=refit,
         )
         self._opened: Opened = open_oracle(self._asked)
         self._oracle = self._opened.oracle
         self.task, self.kind, self.max_epoch = self._oracle.task, self._oracle.kind, self._oracle.max_epoch
         self.release: Path | None = self._opened.folder
+        self.refit = refit
         self.space = Space()
         self.fidelities = MappingProxyType({"epoch": tuple(range(1, self.max_epoch + 1))})
         known = self._oracle.metrics
@@ -190,6 +201,41 @@ class Benchmark(Forms):
     ) -> dict[str, NDArray[np.float64]]:
         return self._oracle.query_many(found, there, seed=seed, metrics=self._read_metrics(metrics))
 
+    def _predict(self, found: NDArray[np.float64], there: NDArray[Any], *, metrics: Sequence[str] | None) -> Prediction:
+        from jahs.queries.prediction import Prediction, Uncertain
+
+        release, refits = self._refits
+        if (noise := release.noise) is None:
+            raise MissingData(f"{self!r} has no noise.json, so the spread of trainings is not known; see bench.refit")
+        if metrics is None:
+            names = tuple(name for name in self._names if name in refits.metrics)
+        else:
+            refits.check(names := self._read_metrics(metrics))
+        if len(found) == 1:
+            one = self._oracle.query(found[0].tolist(), there.item(), seed=None, metrics=names)
+            means = {name: np.array([value]) for name, value in one.items()}
+        else:
+            means = self._oracle.query_many(found, there, seed=None, metrics=names)
+        spread = refits.query_many(found, there, metrics=names)
+        X = np.empty((len(found), len(COLUMNS)), dtype=np.float32)
+        X[:, :-1], X[:, -1] = found, there
+        parts = {
+            name: Uncertain(
+                metric=name, mean=means[name], refits=spread[name], scale=release.refits.scales[name], noise=noise, X=X
+            )
+            for name in names
+        }
+        return Prediction(parts, shape=(len(found),), rows=(there, ("epoch",), 1))
+
+    @cached_property
+    def _refits(self) -> tuple[Release, RefitsOracle]:
+        from jahs.queries.oracles.refits import RefitsOracle
+
+        release = self._opened.release
+        if self.kind != "surrogate" or release is None:
+            raise MissingData(f"{self!r} has no models whose error could be predicted; open kind='surrogate'")
+        return release, RefitsOracle(release, engine=self._asked.engine)
+
     def _read_metrics(self, metrics: Sequence[str] | None) -> tuple[str, ...]:
         return self._names if metrics is None else read_metrics(metrics, known=self._oracle.metrics)
 
@@ -235,7 +281,7 @@ class Benchmark(Forms):
             UnknownName: these metrics have no reference point, or a table does not answer them.
             MissingData: nothing is frozen, as for a live oracle, or a table has no config at the last epoch.
         """
-        if not isinstance(self._oracle, TableOracle):
+        if not isinstance(self._oracle, TableOracle) and self.refit is None:
             return self._references.front(metrics)
         from jahs.queries.best import recorded_in_full
         from jahs.queries.references import front_of
@@ -244,7 +290,8 @@ class Benchmark(Forms):
         chosen = read_objectives(metrics, known=self._oracle.metrics)
         names = [one.metric.name for one in chosen]
         corner = self.reference_point(names)
-        configs = recorded_in_full(self._oracle, names)
+        table = self._oracle if isinstance(self._oracle, TableOracle) else None
+        configs = self._references.configs if table is None else recorded_in_full(table, names)
         return front_of(configs, objective_matrix(self.query_many(configs, metrics=names), chosen), chosen, corner)
 
     def best(self, metric: str = "valid_acc", view: View | None = None) -> Best:

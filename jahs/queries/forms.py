@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
 from jahs.queries.answers import Answers
 from jahs.queries.queryable import At
 from jahs.spaces.columns import Configs
+from jahs.spaces.configs import as_mapping
 from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import show
 from jahs.spaces.sampling import Sampler
@@ -20,6 +21,9 @@ from jahs.spaces.seeds import Seeds, read_seeds
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import Metric
 from jahs.tasks.objectives import objective_matrix, read_objectives
+
+if TYPE_CHECKING:
+    from jahs.queries.prediction import Prediction
 
 __all__ = ["Forms"]
 
@@ -71,31 +75,45 @@ class Forms(Sampler):
         """
         found = self._read_configs(configs)
         seeds = read_seeds(seed, len(found))
-        if each_at is not None:
-            if at is not None:
-                raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")
-            if not is_list(each_at):
-                raise InvalidFidelity(f"each_at={show(each_at)} is not a list of fidelities")
-            there = self._read_fidelities(each_at, name="each_at")
-            if len(there) != len(found):
-                raise InvalidFidelity(f"each_at: {len(there)} fidelities for {len(found)} configs")
-            answered = Answers(self._answer(found, there, seed=seeds, metrics=metrics))
-            answered.rows = (there, self._fidelity_names, 1)
-            return answered
-        asked = at if is_list(at) else [self.full if at is None else at]
-        there = self._read_fidelities(asked, name="at")
-        n_each = len(there)
+        there, n_each, shape = self._read_at(at, each_at, len(found))
         repeated = np.repeat(seeds, n_each) if isinstance(seeds, np.ndarray) else seeds
-        spread = there[np.tile(np.arange(n_each), len(found))]
         try:
-            answers = self._answer(np.repeat(found, n_each, axis=0), spread, seed=repeated, metrics=metrics)
+            answers = self._answer(np.repeat(found, n_each, axis=0), there, seed=repeated, metrics=metrics)
         except NotRecorded as err:
             raise err.per_config(n_each) from None
-        if asked is at:
-            answers = {name: values.reshape(len(found), n_each) for name, values in answers.items()}
-        answered = Answers(answers)
-        answered.rows = (spread, self._fidelity_names, n_each)
+        answered = Answers({name: values.reshape(shape) for name, values in answers.items()})
+        answered.rows = (there, self._fidelity_names, n_each)
         return answered
+
+    def predict(
+        self,
+        configs: Mapping[str, object] | Configs,
+        *,
+        at: At | Sequence[At] | None = None,
+        each_at: Sequence[At] | NDArray[np.integer] | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> Prediction:
+        """Return answers with their uncertainty: the error of the model, and the noise between trainings.
+
+        Args:
+            configs: one config, or many as `query_many` takes them.
+            at, each_at: as in `query_many`.
+            metrics: some of those that have refits; None is all of them.
+
+        Raises:
+            InvalidConfig, InvalidFidelity: as `query_many`.
+            UnknownName: a metric does not exist, or has no refits.
+            MissingData: the release has no refits, or no noise.
+
+        Example:
+            >>> bench.predict(config, at=12).quantile(0.95)["valid_acc"]  # doctest: +SKIP
+            86.3
+        """
+        is_one = _is_one(configs)
+        found = self._read_configs(cast("Configs", [configs] if is_one else configs))
+        there, n_each, shape = self._read_at(at, each_at, len(found))
+        flat = self._predict(np.repeat(found, n_each, axis=0), there, metrics=metrics)
+        return flat.reshaped(shape[1:] if is_one else shape, (there, self._fidelity_names, n_each))
 
     def objectives(
         self, configs: Configs, *, at: At | None = None, metrics: Sequence[str] = ("valid_acc",)
@@ -105,6 +123,24 @@ class Forms(Sampler):
         objectives = read_objectives(metrics)
         names = [objective.metric.name for objective in objectives]
         return objective_matrix(self.query_many(configs, at=at, metrics=names), objectives)
+
+    def _read_at(
+        self, at: At | Sequence[At] | None, each_at: Sequence[At] | NDArray[np.integer] | None, n: int
+    ) -> tuple[NDArray[Any], int, tuple[int, ...]]:
+        """Return the fidelity of every answer for `n` configs, how many a config has, and the shape of a column."""
+        if each_at is not None:
+            if at is not None:
+                raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")
+            if not is_list(each_at):
+                raise InvalidFidelity(f"each_at={show(each_at)} is not a list of fidelities")
+            there = self._read_fidelities(each_at, name="each_at")
+            if len(there) != n:
+                raise InvalidFidelity(f"each_at: {len(there)} fidelities for {n} configs")
+            return there, 1, (n,)
+        asked = at if is_list(at) else [self.full if at is None else at]
+        there = self._read_fidelities(asked, name="at")
+        n_each = len(there)
+        return there[np.tile(np.arange(n_each), n)], n_each, (n, n_each) if asked is at else (n,)
 
     @abstractmethod
     def _read_configs(self, configs: Configs) -> NDArray[np.float64]:
@@ -124,3 +160,13 @@ class Forms(Sampler):
         metrics: Sequence[str] | None,
     ) -> dict[str, NDArray[np.float64]]:
         """Return the metrics of configs, each at its fidelity."""
+
+    @abstractmethod
+    def _predict(self, found: NDArray[np.float64], there: NDArray[Any], *, metrics: Sequence[str] | None) -> Prediction:
+        """Return the same with their uncertainty, in one row of answers."""
+
+
+def _is_one(configs: object) -> bool:
+    """Whether this is one config, not a mapping of columns or something with many."""
+    found = as_mapping(configs)
+    return isinstance(found, Mapping) and np.ndim(next(iter(found.values()), 0)) == 0

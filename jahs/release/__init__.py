@@ -3,6 +3,7 @@
     RELEASE/manifest.json     what it is, and size and sha256 of every other file
     RELEASE/models.json       per metric: which forest, which features, and what turns its answer into the metric
     RELEASE/forests-0.npz     forests that read the same features (or a folder of npy, mapped instead of read)
+    RELEASE/refits.json       optional: models fitted again to resampled configs; their forests are refits-0.npz
     RELEASE/noise.json        optional: the spread of the training noise
     RELEASE/table.npz         optional: the recorded runs
     RELEASE/references.json   optional: Pareto fronts and frozen reference points

@@ -14,6 +14,7 @@ from jahs.models.forest import Engine, EngineKind, Forest, map_forest, open_engi
 from jahs.models.forest.storage import parse_forest
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
 from jahs.release.models import Models
+from jahs.release.refits import REFITS, Refits
 from jahs.release.table import RecordedTable, parse_table_npz
 from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import show
@@ -130,6 +131,44 @@ class Release:
             found.append(forest)
         return tuple(found)
 
+    @cached_property
+    def refits(self) -> Refits:
+        """The models that were fitted again to resampled configs.
+
+        Raises:
+            MissingData: the release has none.
+        """
+        if not self.has(REFITS):
+            raise MissingData(
+                f"{self.path} has no refits ({REFITS}); `python -m surrogate.refits` adds them to a measured release"
+            )
+        refits = self.parse(REFITS, Refits.from_dict)
+        known = self.models.metrics
+        if faults := [
+            f"{name}: pack={pack.pack}, but models.json says {known[name].pack if name in known else 'nothing of it'}"
+            for pack in refits.packs
+            for name in pack.metrics
+            if name not in known or known[name].pack != pack.pack
+        ]:
+            raise CorruptFile("\n".join([f"{self.path / REFITS} does not fit models.json; restore both", *faults]))
+        return refits
+
+    @cached_property
+    def refit_forests(self) -> tuple[Forest, ...]:
+        """The forests of each pack of `refits`; forest k * n_metrics + i is refit k of the pack's metric i."""
+        found = []
+        for pack in self.refits.packs:
+            forest = parse_forest(self.path / pack.file, self.manifest.read(pack.file))
+            columns = self.models.packs[pack.pack].features.columns
+            n_wanted = self.refits.n_refits * len(pack.metrics)
+            if forest.n_features != len(columns) or forest.n_forests != n_wanted:
+                raise CorruptFile(
+                    f"{self.path / pack.file}: {forest.n_forests} forests over {forest.n_features} features, but "
+                    f"{REFITS} wants {n_wanted} over {len(columns)}; restore both"
+                )
+            found.append(forest)
+        return tuple(found)
+
     def _map(self, path: Path) -> mmap.mmap:
         return self.manifest.map(path.relative_to(self.path).as_posix())
 
@@ -198,13 +237,15 @@ class Release:
         self.check_contents()
 
     def check_contents(self) -> None:
-        """Check that models and noise have the manifest's task, and that the folder holds nothing else.
+        """Check that models and noise have the manifest's task, that refits fit, and that nothing else is there.
 
         Raises:
             CorruptFile: otherwise.
         """
         if self.has("models.json"):
             self.check_task()
+        if self.has(REFITS):
+            _ = self.refit_forests
         if strangers := self.manifest.strangers():
             raise CorruptFile(
                 f"{self.path}: {', '.join(strangers[:10])} not among the files of {MANIFEST}, or a link; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -13,9 +13,10 @@ from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder, out_of_space
 from jahs.files.hashing import sha256_file
 from jahs.models.forest import Forest, save_forest, save_mapped_forest
-from jahs.release.manifest import MANIFEST, RELEASE_FORMAT, to_json
+from jahs.release.manifest import MANIFEST, RELEASE_FORMAT, Manifest, read_manifest, to_json
 from jahs.release.models import Models
 from jahs.release.reading import Release
+from jahs.release.refits import REFITS, Refits
 from jahs.release.table import RecordedTable, write_table_npz
 from jahs.tasks.definitions import task
 
@@ -33,6 +34,8 @@ class Parts(TypedDict, total=False):
     Attributes:
         models: of every learned metric. A pack whose file does not end in .npz becomes a folder that is mapped.
         forests: those of each pack of `models`, in its order.
+        refits: models fitted again, and what is known about them.
+        refit_forests: those of each pack of `refits`, in its order.
         noise: `NoiseModel.to_dict()`.
         table: the recorded runs.
         references, quality: as JSON can hold them.
@@ -40,6 +43,8 @@ class Parts(TypedDict, total=False):
 
     models: Models
     forests: Sequence[Forest]
+    refits: Refits | None
+    refit_forests: Sequence[Forest]
     noise: Mapping[str, Any] | None  # Any: JSON, here and below
     table: RecordedTable | None
     references: Mapping[str, Any] | None
@@ -65,16 +70,28 @@ def write_release(path: Path, *, manifest_facts: Mapping[str, Any], **parts: Unp
         fill_release(beside, manifest_facts=manifest_facts, **parts)
 
 
-def extend_release(release: Release, facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
+def extend_release(
+    release: Release,
+    facts: Mapping[str, Any],
+    *,
+    more_facts: Callable[[Manifest, Manifest], Mapping[str, Any]] | None = None,
+    **parts: Unpack[Parts],
+) -> None:
     """Write facts and parts into a release that is whole: beside it, then in its place.
 
     Other files are linked where possible.
+
+    Args:
+        release: it is verified first, since the new manifest vouches for its files again.
+        facts: added to those of its manifest.
+        more_facts: gives others from the manifest as it was and as it is with the new files.
+        **parts: see `Parts`.
 
     Raises:
         MissingData, CorruptFile: the release is damaged.
         InvalidArgument, UnknownName, OutOfSpace: as `write_release`; the release stays as it was.
     """
-    release.verify()  # the new manifest vouches for its files again
+    release.verify()
     with out_of_space(release.path), change_folder(release.path) as beside:
         for name in release.manifest.files:
             (beside / name).parent.mkdir(exist_ok=True)
@@ -82,7 +99,10 @@ def extend_release(release: Release, facts: Mapping[str, Any], **parts: Unpack[P
                 os.link(release.path / name, beside / name)
             except OSError:  # a file system without links
                 shutil.copy2(release.path / name, beside / name)
-        fill_release(beside, manifest_facts={**release.facts, **facts, "task": release.manifest.task}, **parts)
+        facts = {**release.facts, **facts, "task": release.manifest.task}
+        fill_release(beside, manifest_facts=facts, **parts)
+        if more_facts is not None:
+            fill_release(beside, manifest_facts={**facts, **more_facts(release.manifest, read_manifest(beside))})
 
 
 def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
@@ -95,22 +115,27 @@ def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Un
         raise TypeError(f"{', '.join(sorted(unknown))}: a release has the parts {', '.join(Parts.__annotations__)}")
     models, forests = parts.get("models"), parts.get("forests", ())
     _check(manifest_facts, models, forests)
+    refits, refit_forests = parts.get("refits"), parts.get("refit_forests", ())
+    if len(refit_forests) != (0 if refits is None else len(refits.packs)):
+        raise InvalidArgument(f"refit_forests: {len(refit_forests)}, not one for each pack of refits")
     if models is not None:
-        (folder / "models.json").write_bytes(_json("models", {**models.to_dict(), "task": manifest_facts["task"]}))
+        _write(folder / "models.json", _json("models", {**models.to_dict(), "task": manifest_facts["task"]}))
     for name in ("noise", "references", "quality"):
         if (content := parts.get(name)) is not None:
-            (folder / f"{name}.json").write_bytes(_json(name, content))
+            _write(folder / f"{name}.json", _json(name, content))
     for pack, forest in zip(() if models is None else models.packs, forests, strict=True):
         (save_mapped_forest if pack.is_mapped else save_forest)(forest, folder / pack.file)
+    if refits is not None:
+        _write(folder / REFITS, _json("refits", {**refits.to_dict(), "task": manifest_facts["task"]}))
+        for part, forest in zip(refits.packs, refit_forests, strict=True):
+            save_forest(forest, folder / part.file)
     if (table := parts.get("table")) is not None:
         write_table_npz(folder / "table.npz", table)
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
     files = {
         n: {"sha256": sha256_file(folder / n), "size": (folder / n).stat().st_size} for n in names if n != MANIFEST
     }
-    (folder / MANIFEST).write_bytes(
-        _json("manifest_facts", {**manifest_facts, "format": RELEASE_FORMAT, "files": files})
-    )
+    _write(folder / MANIFEST, _json("manifest_facts", {**manifest_facts, "format": RELEASE_FORMAT, "files": files}))
 
 
 def clear_leftovers(path: Path) -> None:
@@ -144,6 +169,11 @@ def _check(facts: Mapping[str, Any], models: Models | None, forests: Sequence[Fo
     if faults:
         raise InvalidArgument("\n".join(faults))
     task(facts["task"])
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.unlink(missing_ok=True)  # it may be a link to the file of another release, which keeps its bytes
+    path.write_bytes(data)
 
 
 def _json(name: str, content: object) -> bytes:

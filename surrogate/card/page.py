@@ -6,7 +6,7 @@ Over 300 lines: it is one page from top to bottom, in the order in which a reade
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -18,8 +18,10 @@ from jahs.release import Release
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import caveats_of
 from jahs.tasks.metrics import METRICS
+from surrogate.card.cells import amount_text, score_text, table_of
 from surrogate.card.figures import figures_blocks
 from surrogate.card.plots import plots_of
+from surrogate.card.uncertainty import uncertainty_blocks
 from surrogate.judging.quality import FULL_SIZE, QUALITY_FORMAT
 from workshop.folders import write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
@@ -104,7 +106,7 @@ def _opening(quality: Facts) -> Iterator[str | Block]:
         "90 % interval of tau", "noise ceiling of tau", "tau within fidelity groups", "MAE, last epoch",
         "tau, shipped model",
     )  # fmt: skip
-    yield _table(heads, [_glance(metric, facts) for metric, facts in _of_metrics(quality)])
+    yield table_of(heads, [_glance(metric, facts) for metric, facts in _of_metrics(quality)])
     yield Text(
         "Tau is Kendall's rank correlation of predictions and measurements, for one run of each test config. Its noise "
         "ceiling is tau between two runs of the same config with different seeds; for latency, tau between two halves "
@@ -112,7 +114,7 @@ def _opening(quality: Facts) -> Iterator[str | Block]:
         "column is for the model that ships, on the same test configs."
     )
     yield f"Requirements at {FULL_SIZE:,} configs"
-    yield _table(
+    yield table_of(
         ("metric", "score", "test rows", "test configs", "value", "noise ceiling", "reached", "required", "verdict"),
         [_required(entry) for entry in quality["requirements"]],
     )
@@ -167,20 +169,20 @@ def _glance(metric: str, facts: Facts) -> list[str]:
         metric,
         n_training,
         str(test["n_configs"]),
-        _score(test["cuts"]["all"]["model"]["r2"]),
-        _score(last["model"]["r2"]),
-        _score(last["model"]["tau"]),
-        "–" if interval is None else f"{_score(interval[0])} to {_score(interval[1])}",
-        _score(last["ceiling"]["tau"]),
-        _score(test["tau_within_groups"]),
-        _amount(last["model"]["mae"], metric),
-        _score(shipped["model"]["tau"]),
+        score_text(test["cuts"]["all"]["model"]["r2"]),
+        score_text(last["model"]["r2"]),
+        score_text(last["model"]["tau"]),
+        "–" if interval is None else f"{score_text(interval[0])} to {score_text(interval[1])}",
+        score_text(last["ceiling"]["tau"]),
+        score_text(test["tau_within_groups"]),
+        amount_text(last["model"]["mae"], metric),
+        score_text(shipped["model"]["tau"]),
     ]
 
 
 def _required(entry: Facts) -> list[str]:
     score = "tau / noise ceiling" if entry["score"] == "tau" else "R2"
-    values = [_score(entry[key]) for key in ("value", "ceiling", "reached")]
+    values = [score_text(entry[key]) for key in ("value", "ceiling", "reached")]
     required = f"{entry['required']:.2f}"
     return [entry["metric"], score, entry["cut"], str(entry["n_configs"]), *values, required, _verdict(entry)]
 
@@ -227,12 +229,13 @@ def _made(facts: Facts) -> str:
 def _search(found: Facts) -> Text:
     chosen, largest = found["chosen"], max(found["sizes"], key=lambda size: size["n_nodes"])
     verdict = "beats" if found["beats_default"] else "does not beat"
+    taus = [score_text(tau) for tau in (found["default_tau"], largest["tau"])]
     return Text(
         f"Search for settings: {len(found['evaluations'])} evaluations on {found['n_valid_configs']} validation "
-        f"configs. The best {verdict} the default settings (tau {_score(found['default_tau'])}). Of forests with up to "
-        f"{largest['n_nodes']:,} nodes (tau {_score(largest['tau'])}), the smallest with practically the same score "
+        f"configs. The best {verdict} the default settings (tau {taus[0]}). Of forests with up to "
+        f"{largest['n_nodes']:,} nodes (tau {taus[1]}), the smallest with practically the same score "
         f"was chosen: {chosen['settings']['n_trees']} trees of depth {chosen['settings']['max_depth']}, tau "
-        f"{_score(chosen['tau'])}."
+        f"{score_text(chosen['tau'])}."
     )
 
 
@@ -240,8 +243,8 @@ def _curve(found: Facts) -> Text:
     sizes = sorted({point["n_configs"] for point in found["points"]})
     known = sorted(found["predictions"].items(), key=lambda item: (item[0] != "tau", item[0] != "r2"))
     lines = [
-        f"{name}: {_score(p['value'])} at {p['n_configs']:,} configs by a power law, {100 * p['level']:.0f} % interval "
-        f"{_score(p['low'])} to {_score(p['high'])}"
+        f"{name}: {score_text(p['value'])} at {p['n_configs']:,} configs by a power law, {100 * p['level']:.0f} % "
+        f"interval {score_text(p['low'])} to {score_text(p['high'])}"
         for name, p in known
     ]
     lines += [f"{name}: not extrapolated, {reason}" for name, reason in found["not_predicted"].items()]
@@ -265,10 +268,10 @@ def _cuts_table(metric: str, cuts: Facts, names: Iterable[str], title: str) -> T
     for name in names:
         model, top = cuts[name]["model"], cuts[name]["ceiling"]
         scores = [model["r2"], model["tau"], top["tau"], model["sparse_tau"], top["sparse_tau"]]
-        errors = [_amount(value, metric) for value in (model["rmse"], top["rmse"], model["mae"])]
-        bias = _amount(model["bias"], metric, is_signed=True)
-        rows.append([name, str(model["n"]), *map(_score, scores), *errors, bias, str(top["n"])])
-    return _table(heads, rows, title=title)
+        errors = [amount_text(value, metric) for value in (model["rmse"], top["rmse"], model["mae"])]
+        bias = amount_text(model["bias"], metric, is_signed=True)
+        rows.append([name, str(model["n"]), *map(score_text, scores), *errors, bias, str(top["n"])])
+    return table_of(heads, rows, title=title)
 
 
 def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
@@ -281,10 +284,13 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
     for metric, found in quality["compared"].items():
         error = found["relative_error"]
         shares = ["–", "–"] if error is None else [f"{100 * error[key]:.2f} %" for key in ("mean", "most")]
-        rows.append([metric, str(found["n"]), _score(found["r2"]), _score(found["tau"]), *shares])
-    yield _table(("metric", "test configs", "R2", "tau", "mean relative error", "largest relative error"), rows)
+        rows.append([metric, str(found["n"]), score_text(found["r2"]), score_text(found["tau"]), *shares])
+    yield table_of(("metric", "test configs", "R2", "tau", "mean relative error", "largest relative error"), rows)
     yield "Noise between runs"
     yield from noise_blocks(quality["noise"])
+    if (uncertainty := quality.get("uncertainty")) is not None:  # an older release has none
+        yield "Error of the models"
+        yield from uncertainty_blocks(uncertainty)
     references = quality["references"]
     yield "Pareto fronts and reference points"
     if "reason" in references:
@@ -302,9 +308,9 @@ def _data(data: Facts) -> Iterator[str | Block]:
     yield "Configs and machines"
     heads = ("N", "W", "Resolution", *SPLIT_PARTS)
     rows = [[f"{group[key]:g}" for key in heads] for group in data["groups"]]
-    yield _table(heads, rows, title="Configs in each fidelity group")
+    yield table_of(heads, rows, title="Configs in each fidelity group")
     rows = [[name, str(n)] for name, n in data["machines"].items()]
-    yield _table(("machine", "runs"), rows, title="Machines that trained")
+    yield table_of(("machine", "runs"), rows, title="Machines that trained")
     if (timed_on := data.get("timing_machine")) is not None:
         latencies = f", latencies on {data['profile_machine']}" if data["profile_machine"] else ""
         yield Text(
@@ -322,7 +328,7 @@ def _provenance(release: Release) -> Iterator[str | Block]:
     versions = ", ".join(f"{name} {version}" for name, version in sorted(facts.get("versions", {}).items()))
     named = {"version": "release", **{name: name for name in _PROVENANCE}}
     listed = [[shown, f"`{facts[name]}`"] for name, shown in named.items() if facts.get(name) is not None]
-    yield _table(("fact", "value"), [*listed, ["versions", versions]])
+    yield table_of(("fact", "value"), [*listed, ["versions", versions]])
 
 
 def noise_blocks(noise: Facts) -> Iterator[Block]:
@@ -344,17 +350,17 @@ def noise_blocks(noise: Facts) -> Iterator[Block]:
         "metric", "interval around", "epochs", "held out", "configs", "coverage of 90 %",
         "90 % interval of the coverage", "median width",
     )  # fmt: skip
-    yield _table(heads, [_coverage(part, found) for part in ("folds", "test") for found in noise[part]])
+    yield table_of(heads, [_coverage(part, found) for part in ("folds", "test") for found in noise[part]])
     two = (
         "metric, last epoch", "configs", "tau of two runs", "tau of two draws", "mean difference of two runs",
         "mean difference of two draws",
     )  # fmt: skip
     rows = []
     for found in noise["realism"]:
-        taus = [_score(found[key]) for key in ("measured_tau", "drawn_tau")]
+        taus = [score_text(found[key]) for key in ("measured_tau", "drawn_tau")]
         differences = [_width(found[key], found["metric"], 2) for key in ("measured_difference", "drawn_difference")]
         rows.append([found["metric"], str(found["n_configs"]), *taus, *differences])
-    yield _table(two, rows)
+    yield table_of(two, rows)
 
 
 def _coverage(part: str, found: Facts) -> list[str]:
@@ -363,22 +369,5 @@ def _coverage(part: str, found: Facts) -> list[str]:
     return [*about, f"{100 * found['share']:.1f} %", interval, _width(found["width"], found["metric"], 1)]
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> Table:
-    """Return a table; one with a title is folded up."""
-    n_labels = 2 if len(columns) == 2 else 1
-    cells = tuple(tuple(row) for row in rows)
-    return Table(caption=title, columns=tuple(columns), rows=cells, n_labels=n_labels, is_folded=bool(title))
-
-
 def _width(value: float, metric: str, digits: int) -> str:
     return f"{100 * value:.{digits}f} %" if metric == "runtime" else f"{value:.2f} points"
-
-
-def _score(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _amount(value: float | None, metric: str, *, is_signed: bool = False) -> str:
-    sign = "+" if is_signed else ""
-    unit = METRICS[metric].unit
-    return "–" if value is None else f"{value:{sign}.3g} {'points' if unit == '%' else unit}"

@@ -25,7 +25,7 @@ from surrogate.judging.predicted import NOISY, Predicted, outcome_deviations, re
 from surrogate.judging.spread_fit import Deviations, reach
 from workshop.ranks import kendall_tau
 
-__all__ = ["Coverage", "Held", "Realism", "coverage", "held", "realism", "summary"]
+__all__ = ["Coverage", "Held", "Realism", "coverage", "held", "realism", "share_interval", "summary"]
 
 _LEVEL: Final = 0.9
 _Floats = NDArray[np.float64]
@@ -167,7 +167,7 @@ def summary(parts: Sequence[Held]) -> list[Coverage]:
                     continue
                 _, place, counts = np.unique(ids[is_in], return_inverse=True, return_counts=True)
                 share = float(np.mean(np.bincount(place.reshape(-1), weights=is_inside[is_in]) / counts))
-                low, high = _share_interval(share, len(counts))
+                low, high = share_interval(share, len(counts))
                 found.append(
                     Coverage(
                         metric=metric,
@@ -184,7 +184,7 @@ def summary(parts: Sequence[Held]) -> list[Coverage]:
     return found
 
 
-def _share_interval(share: float, n: int) -> tuple[float, float]:
+def share_interval(share: float, n: int) -> tuple[float, float]:
     """Return Wilson's 90 % interval of a share of n."""
     z = quantile(0.95)
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)

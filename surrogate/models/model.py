@@ -177,6 +177,8 @@ def fit_surrogate(
     features: FeatureSet | None = None,
     transform: BoundedTransform | None = None,
     constraints: Mapping[str, int] | None = None,
+    weights: NDArray[np.float64] | None = None,
+    n_bins: int = 256,
     objective: str = "reg:squarederror",
 ) -> Surrogate:
     """Fit a model on rows, with one thread: the same rows and settings give the same bytes.
@@ -189,6 +191,8 @@ def fit_surrogate(
         times: of the metric's own features.
         features, transform: instead of the metric's own.
         constraints: columns in which the answer may only rise (1) or fall (-1).
+        weights: how often each row counts, (n_rows,); None: once. Whatever they are, splits have the same thresholds.
+        n_bins: thresholds of a column, about.
         objective: XGBoost's, on the transformed scale.
     """
     import xgboost
@@ -196,8 +200,13 @@ def fit_surrogate(
     features = features or default_features(metric, times)
     transform = transform or fit_transform(metric, rows.y, slope=settings.slope)
     F = FeatureBuilder(features, of_task).build(rows.X)
-    weights = top_weights(rows, settings.top_weight) if settings.top_weight else None
-    data = xgboost.QuantileDMatrix(F, transform.forward(rows.y), weight=weights, nthread=1)
+    y = transform.forward(rows.y)
+    top = top_weights(rows, settings.top_weight) if settings.top_weight else None
+    used = np.ones(len(y), np.bool_) if weights is None else weights > 0
+    data = xgboost.QuantileDMatrix(F, y, weight=top, nthread=1, max_bin=n_bins)
+    if weights is not None:
+        counted = (weights if top is None else weights * top)[used]
+        data = xgboost.QuantileDMatrix(F[used], y[used], weight=counted, nthread=1, max_bin=n_bins, ref=data)
     parameters: dict[str, object] = {
         "objective": objective,
         "tree_method": "hist",
@@ -209,6 +218,7 @@ def fit_surrogate(
         "colsample_bytree": settings.colsample_bytree,
         "colsample_bylevel": settings.colsample_bylevel,
         "learning_rate": settings.learning_rate,
+        "max_bin": n_bins,
     }
     if constraints:
         parameters["monotone_constraints"] = tuple(constraints.get(name, 0) for name in features.columns)
@@ -219,7 +229,7 @@ def fit_surrogate(
         features=features,
         transform=transform,
         settings=settings,
-        counts={"rows": len(rows), "configs": len(np.unique(rows.config_id))},
+        counts={"rows": int(used.sum()), "configs": len(np.unique(rows.config_id[used]))},
         booster=xgboost.train(parameters, data, settings.n_trees),
     )
 

@@ -1,55 +1,146 @@
-"""Fits that each leave one fold of the configs out: they show how far a prediction depends on the configs at hand."""
+"""Refits: the models of the accuracies, fitted again to resampled configs. Their spread shows the error of the model.
+
+Refit k draws as many configs as there are, with replacement, and counts each with all its epochs and seeds as often as
+it was drawn; all accuracies of refit k count the same configs. Settings are those of the tuned model, but for the size,
+since a release ships all refits in `MOST_BYTES`: leaves of at least 20 rows, 64 thresholds a column, the same for every
+refit, leaves of 7 significant bits, and, where that is still too large, fewer trees with larger steps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.files.tables import take
-from jahs.schema import CONFIG_KEYS
-from splits.folds import k_folds
-from splits.kinship import FIDELITY_KEYS, ConfigColumns
-from surrogate.data.measurements import Measurements
+from jahs.errors import InvalidArgument
+from jahs.models.forest import Forest, forest_from_xgboost, save_forest
+from jahs.release.models import Models
+from jahs.release.refits import RefitPack
+from jahs.tasks.definitions import Task
 from surrogate.data.rows import Rows
 from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
+from workshop.jobs import in_processes
 
-__all__ = ["held_out_rows", "refits", "without_sizes"]
+__all__ = ["MOST_BYTES", "N_REFITS", "fit_refits", "pack_refits", "refit_settings", "refit_share", "weights_of"]
+
+N_REFITS: Final = 8
+MOST_BYTES: Final = 2_000_000
+"""All forests of the refits of a task."""
+
+_FEWEST_IN_LEAF: Final = 20
+_N_BINS: Final = 64
+_BITS: Final = 6  # of the mantissa, besides its first
+_SHARES: Final = tuple(round(share / 20, 2) for share in range(20, 0, -1))
+_ROOM: Final = 0.98
 
 
-def refits(
-    metric: str, rows: Rows, measured: Measurements, *, n_folds: int, seed: int, settings: ForestSettings
-) -> Iterator[Surrogate]:
-    """Yield models of a metric that are each fitted without one fold of the configs of `rows`.
-
-    Raises:
-        InvalidArgument: see `splits.folds.k_folds`.
-    """
-    for is_out in held_out_rows(measured, rows, n_folds, seed=seed):
-        yield fit_surrogate(metric, rows.take(~is_out), measured.task, settings=settings)
+def weights_of(config_id: NDArray[np.uint64], *, refit: int, seed: int) -> NDArray[np.float64]:
+    """Return how often each row counts in a refit: as often as its config was drawn with replacement."""
+    ids, place = np.unique(config_id, return_inverse=True)
+    drawn = np.random.default_rng([seed, refit]).integers(len(ids), size=len(ids))
+    return np.bincount(drawn, minlength=len(ids)).astype(np.float64)[place.reshape(-1)]
 
 
-def held_out_rows(
-    measured: Measurements, rows: Rows, n_folds: int, *, seed: int, has_sizes: bool = True
-) -> Iterator[NDArray[np.bool_]]:
-    """Yield, for each fold of the configs of `rows`, which rows it holds out.
+def refit_settings(settings: ForestSettings, *, refit: int, share: float) -> ForestSettings:
+    """Return the settings of a refit, with a share of the trees of the model."""
+    return dataclasses.replace(
+        settings,
+        n_trees=max(round(share * settings.n_trees), 1),
+        learning_rate=min(settings.learning_rate / share, 1.0),
+        min_child_weight=max(settings.min_child_weight, _FEWEST_IN_LEAF),
+        seed=refit,
+    )
+
+
+def fit_refits(
+    training: Mapping[str, Rows],
+    of_task: Task,
+    settings: Mapping[str, ForestSettings],
+    *,
+    share: float,
+    seed: int,
+    n_refits: int = N_REFITS,
+    workers: int = 1,
+) -> dict[str, list[Surrogate]]:
+    """Return the refits of each metric; the number of workers does not change a byte.
 
     Args:
-        measured: whose configs.
-        rows: some of its rows.
-        n_folds, seed: of the folds.
-        has_sizes: False puts configs that differ in N, W and Resolution alone into one fold.
+        training: the rows of the accuracies; configs that one of them lacks are resampled as those of the others.
+        of_task: whose rows they are.
+        settings: of the tuned models; default ones where a metric has none.
+        share: of the model's trees.
+        seed: of the resampling.
+        n_refits: how many.
+        workers: processes.
+    """
+    calls = [
+        {
+            "metric": metric,
+            "rows": rows,
+            "of_task": of_task,
+            "settings": refit_settings(settings.get(metric, ForestSettings()), refit=k, share=share),
+            "weights": weights_of(rows.config_id, refit=k, seed=seed),
+            "n_bins": _N_BINS,
+        }
+        for metric, rows in training.items()
+        for k in range(n_refits)
+    ]
+    found = iter(in_processes(fit_surrogate, calls, workers=workers))
+    return {metric: [next(found) for _ in range(n_refits)] for metric in training}
+
+
+def refit_share(
+    training: Mapping[str, Rows],
+    of_task: Task,
+    settings: Mapping[str, ForestSettings],
+    *,
+    n_refits: int = N_REFITS,
+    most_bytes: int = MOST_BYTES,
+) -> float:
+    """Return the largest share of the trees with which all refits are small enough, as refit 0 has it.
 
     Raises:
-        InvalidArgument: see `splits.folds.k_folds`.
+        InvalidArgument: there is none.
     """
-    configs = take(measured.configs, np.isin(measured.configs["config_id"], rows.config_id))
-    columns = {key: configs[key] for key in (*CONFIG_KEYS, "config_id")}
-    for _, held_out in k_folds(columns if has_sizes else without_sizes(columns), n_folds, seed=seed):
-        yield np.isin(rows.config_id, configs["config_id"][held_out])
+    first = fit_refits(training, of_task, settings, share=1.0, seed=0, n_refits=1)
+    size = n_refits * sum(_size(_forest([models[0]])) for models in first.values())
+    for share in _SHARES:
+        if share * size <= _ROOM * most_bytes:
+            return share
+    raise InvalidArgument(f"{n_refits} refits have {size:,} bytes, of which {most_bytes:,} are allowed; make fewer")
 
 
-def without_sizes(configs: ConfigColumns) -> dict[str, NDArray[np.generic]]:
-    """Return the columns with one N, W and Resolution for all, so that configs that differ in them alone are kin."""
-    return {**configs, **{key: np.full_like(configs[key], configs[key][0]) for key in FIDELITY_KEYS}}
+def pack_refits(
+    fitted: Mapping[str, Sequence[Surrogate]], models: Models
+) -> tuple[tuple[RefitPack, ...], list[Forest]]:
+    """Return the packs of a release's refits and the forest of each; see `jahs.release.refits`."""
+    places = sorted({models.metrics[metric].pack for metric in fitted})
+    packs, forests = [], []
+    for i, place in enumerate(places):
+        metrics = tuple(
+            metric for metric in models.metrics if metric in fitted and models.metrics[metric].pack == place
+        )
+        packs.append(RefitPack(file=f"refits-{i}.npz", pack=place, metrics=metrics))
+        forests.append(_forest([one for several in zip(*(fitted[m] for m in metrics), strict=True) for one in several]))
+    return tuple(packs), forests
+
+
+def _forest(several: Sequence[Surrogate]) -> Forest:
+    """Return the forests of models with leaves of few significant bits, which compress well."""
+    forest = forest_from_xgboost([json.loads(one.booster.save_raw("json")) for one in several])
+    mantissa, exponent = np.frexp(forest.node_value)
+    scale = np.float32(2 ** (_BITS + 1))
+    return dataclasses.replace(forest, node_value=np.ldexp(np.rint(mantissa * scale) / scale, exponent))
+
+
+def _size(forest: Forest) -> int:
+    """Return the bytes that a forest has in a file."""
+    with TemporaryDirectory() as folder:
+        save_forest(forest, path := Path(folder) / "forest.npz")
+        return path.stat().st_size

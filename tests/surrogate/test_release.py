@@ -169,12 +169,15 @@ def test_a_config_that_is_only_profiled_helps_to_fit_latency_and_stays_out_of_th
         assert sum(facts["train_by_group"]) == facts["fitted_on"]["configs"] == n_training
 
 
-def test_noise_and_references_come_with_it(made: Path) -> None:
+def test_noise_references_and_refits_come_with_it(made: Path) -> None:
     found = read_release(made / "one")
     assert found.noise.task == TASK.name
     assert {share["metric"] for share in found.quality["noise"]["folds"]} >= {"valid_acc", "runtime"}
     assert ["valid_acc", "latency"] in [front["metrics"] for front in found.quality["references"]["fronts"]]
     assert found.manifest.read_json("references.json")["format"] == 1
+    assert found.refits.n_refits == found.quality["uncertainty"]["n_refits"] == 8
+    assert found.refits.metrics == ("train_acc", "valid_acc", "test_acc")
+    assert sum(size for name, (size, _) in found.manifest.files.items() if name.startswith("refits")) < 2_000_000
 
 
 def test_exact_costs_are_modelled_for_comparison_only(made: Path) -> None:

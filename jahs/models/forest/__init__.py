@@ -3,7 +3,7 @@
 from jahs.models.forest.engines import Engine, EngineKind, open_engine
 from jahs.models.forest.flat import Forest
 from jahs.models.forest.from_xgboost import forest_from_xgboost
-from jahs.models.forest.joining import join_forests
+from jahs.models.forest.joining import join_forests, take_forests
 from jahs.models.forest.storage import load_forest, map_forest, save_forest, save_mapped_forest
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "open_engine",
     "save_forest",
     "save_mapped_forest",
+    "take_forests",
 ]

@@ -1,4 +1,4 @@
-"""Several forests that read different columns as one forest over all of them: one call answers everything."""
+"""Several forests that read different columns as one forest over all of them, and some of several forests alone."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
-from jahs.models.forest.flat import Forest, Splits
+from jahs.models.forest.checks import check_forests
+from jahs.models.forest.flat import Forest, Int64s, Splits
 
-__all__ = ["join_forests"]
+__all__ = ["join_forests", "take_forests"]
 
 
 def join_forests(forests: Sequence[Forest], places: Sequence[Sequence[int]], *, n_features: int) -> Forest:
@@ -53,6 +55,38 @@ def join_forests(forests: Sequence[Forest], places: Sequence[Sequence[int]], *, 
         forest_start=_starts([np.diff(forest.forest_start) for forest in forests]),
         base_score=np.concatenate([forest.base_score for forest in forests]),
     )
+
+
+def take_forests(forest: Forest, chosen: Sequence[int]) -> Forest:
+    """Return some of the forests, in this order, with the splits that they ask; each sum keeps its bits.
+
+    Raises:
+        UnknownName: a forest does not exist.
+    """
+    check_forests(forest, chosen)
+    trees = _ranges(forest.forest_start, np.array(chosen, np.intp))
+    nodes = _ranges(forest.tree_start, trees)
+    old = forest.node_split[nodes]
+    is_asked = np.zeros(forest.n_splits + 1, np.bool_)
+    is_asked[old] = True
+    is_asked[-1] = False  # the split of a leaf, which is again the one behind all splits
+    renumbered = np.append(np.cumsum(is_asked[:-1]) - 1, is_asked.sum())
+    return Forest(
+        n_features=forest.n_features,
+        split_feature=forest.split_feature[is_asked[:-1]],
+        split_threshold=forest.split_threshold[is_asked[:-1]],
+        node_split=cast("Splits", renumbered[old].astype(forest.node_split.dtype)),
+        node_value=forest.node_value[nodes],
+        tree_start=_starts([np.diff(forest.tree_start)[trees]]),
+        forest_start=_starts([np.diff(forest.forest_start)[list(chosen)]]),
+        base_score=forest.base_score[list(chosen)],
+    )
+
+
+def _ranges(start: Int64s, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return every number from start[k] up to start[k + 1], for one k after another."""
+    parts = [np.arange(start[k], start[k + 1], dtype=np.intp) for k in chosen.tolist()]
+    return np.concatenate([np.empty(0, np.intp), *parts])
 
 
 def _starts(sizes: Sequence[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from jahs.models.noise.chance import normal_table
 from jahs.models.noise.spread import LEVELS, MOST, PER_LEVEL, from_line, tail_scale, to_line
 
-__all__ = ["N_SPREADS", "PER_SPREAD", "Pulls", "pull_of_rows", "pulls"]
+__all__ = ["N_SPREADS", "PER_SPREAD", "Pulls", "draws", "pull_of_rows", "pulls"]
 
 PER_SPREAD: Final = 8.0
 """Spreads of the grid in 1."""
@@ -37,7 +37,7 @@ Pulls: TypeAlias = list[float]
 @functools.cache
 def pulls(tail: float) -> Pulls:
     """Return c for noise with this tail. Only sums, products, quotients and roots: the same bits on any machine."""
-    g, share = _draws()
+    g, share = draws()
     h = g * (1.0 + tail * g * g) * tail_scale(tail)
     low = [level for level in LEVELS if 0 < level < 50]
     sigma = np.array([k / PER_SPREAD for k in range(1, N_SPREADS)] * len(low))
@@ -67,7 +67,8 @@ def pull_of_rows(table: Pulls, y: NDArray[np.float64], sigma: NDArray[np.float64
     return np.asarray(low + (high - low) * (knot - cell))
 
 
-def _draws() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+@functools.cache
+def draws() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return all normal numbers, in blocks that grow from both ends: their means and shares, (n_blocks, 1)."""
     table = normal_table().tolist()
     half = len(table) // 2

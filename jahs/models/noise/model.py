@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidFidelity, UnknownFormat
 from jahs.files.hashing import digest_facts
-from jahs.models.noise.centre import N_SPREADS, PER_SPREAD, pull_of_rows, pulls
+from jahs.models.noise.centre import N_SPREADS, PER_SPREAD, draws, pull_of_rows, pulls
 from jahs.models.noise.chance import PIECES, normal_list, normals, quantile, run_key, run_keys, word, words
 from jahs.models.noise.spread import (
     LEVELS,
@@ -212,6 +212,26 @@ class NoiseModel:
                 ends[name] = low, high
         return ends
 
+    def on_line(self, name: str, y: _Floats, X: NDArray[np.float32]) -> tuple[_Floats, _Floats, float]:
+        """Return where draws of an accuracy spread, on the line of `jahs.models.noise.spread`.
+
+        Returns:
+            Centres and standard deviations, (n,) each, and the tail.
+        """
+        spread = self.accuracies[name]["seed"]
+        if len(y) == 1:  # without arrays, many times faster
+            z, sigma = _centre_one(name, self._tables[name], y.item(), _place(X[0].tolist()))
+            return np.array([z]), np.array([sigma]), spread.tail
+        return *_centre(spread, _within(name, y), X), spread.tail
+
+    def deviation(self, name: str, y: _Floats, X: NDArray[np.float32]) -> _Floats:
+        """Return the standard deviation of the draws of an accuracy around these predictions, (n,)."""
+        centre, sigma, tail = self.on_line(name, y, X)
+        g, share = draws()
+        drawn = from_line(centre + sigma * (g * (1.0 + tail * g * g) * tail_scale(tail)))  # (n_blocks, n)
+        drawn -= np.add.reduce(share * drawn, axis=0)
+        return np.asarray(np.sqrt(np.add.reduce(share * drawn * drawn, axis=0)))
+
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
         """Return the model as JSON can hold it; floats keep every bit."""
         return {
@@ -295,11 +315,17 @@ class NoiseModel:
 
 def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is_mean: bool = True) -> _Floats:
     """Move predictions by standard normal numbers; they become the mean, or else the median."""
+    z, sigma = _centre(spread, y, X, is_mean=is_mean)
+    return from_line(z + sigma * (g * (1.0 + spread.tail * g * g) * tail_scale(spread.tail)))
+
+
+def _centre(spread: Spread, y: _Floats, X: NDArray[np.float32], *, is_mean: bool = True) -> tuple[_Floats, _Floats]:
+    """Return what draws spread around on the line, such that their mean (or else median) is y, and their spread."""
     sigma = spread.of_rows(y, X)
     z = to_line(y)
     if is_mean:
         z = z + pull_of_rows(pulls(spread.tail), y, sigma) * sigma * sigma * z / (1.0 + z * z)
-    return from_line(z + sigma * (g * (1.0 + spread.tail * g * g) * tail_scale(spread.tail)))
+    return z, sigma
 
 
 _Place: TypeAlias = tuple[int, tuple[float, float, float], int, float]
@@ -315,10 +341,17 @@ def _place(x: Sequence[float]) -> _Place:
 
 def _moved_one(name: str, tables: SpreadTables, y: float, place: _Place, g: float) -> float:
     """Return `_moved` of one prediction, the same bits."""
+    z, sigma = _centre_one(name, tables, y, place)
+    tail, scale = tables[4:]
+    return from_line_one(z + sigma * (g * (1.0 + tail * g * g) * scale))
+
+
+def _centre_one(name: str, tables: SpreadTables, y: float, place: _Place) -> tuple[float, float]:
+    """Return `_centre` of one prediction, the same bits."""
     if math.isnan(y):
         raise InvalidArgument(f"{name}: 1 of 1 predictions are NaN")
     y = 0.0 if y < 0.0 else 100.0 if y > 100.0 else y
-    levels, epochs, sizes, rates, tail, scale = tables
+    levels, epochs, sizes, rates, tail, _ = tables
     pull = pulls(tail)
     epoch, size, at, share = place
     knot = y * PER_LEVEL
@@ -331,8 +364,7 @@ def _moved_one(name: str, tables: SpreadTables, y: float, place: _Place, g: floa
     corner, on = cell * N_SPREADS + column, step - column
     low = pull[corner] + (pull[corner + 1] - pull[corner]) * on
     high = pull[corner + N_SPREADS] + (pull[corner + N_SPREADS + 1] - pull[corner + N_SPREADS]) * on
-    z = z + (low + (high - low) * (knot - cell)) * sigma * sigma * z / (1.0 + z * z)
-    return from_line_one(z + sigma * (g * (1.0 + tail * g * g) * scale))
+    return z + (low + (high - low) * (knot - cell)) * sigma * sigma * z / (1.0 + z * z), sigma
 
 
 def _factors(spread: TimeSpread, g: _Floats) -> _Floats:

@@ -19,7 +19,7 @@ from jahs.queries.oracles.surrogate import SurrogateOracle
 from jahs.queries.oracles.table import TableOracle
 from jahs.release import RecordedTable, Release, find_release, read_release
 from jahs.release.manifest import read_manifest
-from jahs.spaces.parameters import show
+from jahs.spaces.parameters import is_integer, show
 from jahs.tasks.definitions import task as task_called
 from jahs.tasks.own import task_recorded_as
 
@@ -41,6 +41,7 @@ class Asked:
         release: a folder in place of the usual ones.
         save_dir: a folder that is looked into before the usual ones.
         sha256: what `Opened.sha256` must be; None: anything.
+        refit: which refit of the models answers; None: the models themselves.
     """
 
     task: str
@@ -49,6 +50,7 @@ class Asked:
     release: Path | None
     save_dir: Path | None
     sha256: str | None = None
+    refit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,8 @@ def _open(asked: Asked) -> Opened:
         raise UnknownName(f"engine {show(asked.engine)} does not exist; there are {kinds}")
     if asked.sha256 is not None and not (isinstance(asked.sha256, str) and _SHA256.fullmatch(asked.sha256)):
         raise InvalidArgument(f"sha256={show(asked.sha256)} is not 64 hex digits; `jahs verify --json` prints them")
+    if asked.refit is not None and asked.kind != "surrogate":
+        raise InvalidArgument(f"refit={show(asked.refit)}: kind={asked.kind!r} has no models; leave refit out")
     if asked.kind == "live":
         for name, value in (("release", asked.release), ("sha256", asked.sha256)):
             if value is not None:
@@ -113,10 +117,29 @@ def _open(asked: Asked) -> Opened:
         oracle = TableOracle(release.table, release.task)
     else:
         release.check_task()
-        surrogate = SurrogateOracle(release, engine=asked.engine)
+        surrogate = SurrogateOracle(release, engine=asked.engine, refit=read_refit(asked.refit, release))
         oracle = RepairedOracle(surrogate) if surrogate.costs == "repaired" else surrogate
-        description = f"{description}, {surrogate.engine} engine"
+        which = "" if asked.refit is None else f", refit {asked.refit}"
+        description = f"{description}{which}, {surrogate.engine} engine"
     return Opened(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
+
+
+def read_refit(refit: object, release: Release) -> int | None:
+    """Return which refit of a release is meant, None if none is.
+
+    Raises:
+        MissingData: the release has no refits.
+        UnknownName: it has no such refit.
+        InvalidArgument: it is not an integer.
+    """
+    if refit is None:
+        return None
+    if not is_integer(refit):
+        raise InvalidArgument(f"refit={show(refit)} is not an integer; give the number of a refit, or None")
+    n = release.refits.n_refits
+    if not 0 <= refit < n:
+        raise UnknownName(f"refit={refit} does not exist; {release!r} has the refits 0 to {n - 1}")
+    return int(refit)
 
 
 def _find(asked: Asked) -> Path:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from jahs.errors import MissingData
 from jahs.models.bounds import BoundedTransform
-from jahs.models.features import RowBuilder, joint_columns, joint_times
-from jahs.models.forest import EngineKind, join_forests, open_engine
+from jahs.models.features import FeatureSet, RowBuilder, joint_columns, joint_times
+from jahs.models.forest import EngineKind, Forest, join_forests, open_engine, take_forests
 from jahs.models.forest.engines import Engine
 from jahs.queries.oracles.oracle import Codes, Kind, Numbers
 from jahs.release.models import Costs, MetricModel
@@ -108,8 +108,42 @@ class _Plan:
     is_in_order: bool
 
 
+class _Part(NamedTuple):
+    """Forests that read the same features, and which of them answers which metric."""
+
+    features: FeatureSet
+    forest: Forest
+    forest_of: dict[str, int]
+
+
+def _parts(release: Release, refit: int | None) -> list[_Part]:
+    """Return the forests that answer: those of the release, or of one of its refits where a metric has any."""
+    models = release.models
+    by_pack = [{n: m.forest for n, m in models.metrics.items() if m.pack == i} for i in range(len(models.packs))]
+    of_refit: dict[int, list[_Part]] = {}
+    if refit is not None:
+        for pack, forests in zip(release.refits.packs, release.refit_forests, strict=True):
+            own = [refit * len(pack.metrics) + i for i in range(len(pack.metrics))]
+            part = _Part(
+                features=models.packs[pack.pack].features,
+                forest=take_forests(forests, own),
+                forest_of={name: i for i, name in enumerate(pack.metrics)},
+            )
+            of_refit.setdefault(pack.pack, []).append(part)
+            for name in pack.metrics:
+                del by_pack[pack.pack][name]
+    found = []
+    for i, (pack_features, forest, forest_of) in enumerate(
+        zip((pack.features for pack in models.packs), release.forests, by_pack, strict=True)
+    ):
+        if forest_of or i not in of_refit:
+            found.append(_Part(pack_features, forest, forest_of))
+        found += of_refit.get(i, [])
+    return found
+
+
 class SurrogateOracle:
-    """Answers from the models of a release.
+    """Answers from the models of a release, or from one of its refits.
 
     Attributes:
         engine: "numpy" or "compiled", whichever was opened.
@@ -117,7 +151,7 @@ class SurrogateOracle:
 
     kind: Kind = "surrogate"
 
-    def __init__(self, release: Release, *, engine: EngineKind = "auto") -> None:
+    def __init__(self, release: Release, *, engine: EngineKind = "auto", refit: int | None = None) -> None:
         models = release.models
         self.task = release.task
         self.max_epoch = release.task.max_epoch
@@ -128,17 +162,21 @@ class SurrogateOracle:
         if models.costs == "exact":
             known |= {name: METRICS[name] for name in EXACT}
         self.metrics: Mapping[str, Metric] = MappingProxyType({name: known[name] for name in METRICS if name in known})
-        sets = [pack.features for pack in models.packs]
+        parts = _parts(release, refit)
+        sets = [part.features for part in parts]
         columns, places = joint_columns(sets)
         self._rows = RowBuilder(columns, release.task, joint_times(sets))
         self._engine: Engine | None = None
-        if release.forests:
-            is_one = len(release.forests) == 1  # stays where it is, mapped from its file perhaps
-            joint = release.forests[0] if is_one else join_forests(release.forests, places, n_features=len(columns))
+        if parts:
+            is_one = len(parts) == 1  # stays where it is, mapped from its file perhaps
+            forests = [part.forest for part in parts]
+            joint = forests[0] if is_one else join_forests(forests, places, n_features=len(columns))
             self._engine = open_engine(joint, engine)
         self.engine = "numpy" if self._engine is None else self._engine.name
-        first = np.cumsum([0, *(forest.n_forests for forest in release.forests)]).tolist()
-        self._forest_of = {name: first[model.pack] + model.forest for name, model in models.metrics.items()}
+        first = np.cumsum([0, *(part.forest.n_forests for part in parts)]).tolist()
+        self._forest_of = {
+            name: start + i for start, part in zip(first, parts, strict=False) for name, i in part.forest_of.items()
+        }
         self._n_forests: int = first[-1]
         self._plans: dict[tuple[str, ...], _Plan] = {}
 

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +26,15 @@ from jahs.queries.queryable import At, Queryable
 from jahs.queries.result import Result
 from jahs.queries.views.choices import REFERENCE, SIZES, legal_values, read_choices, read_size
 from jahs.schema import CONFIG_KEYS
-from jahs.spaces.columns import Configs, RowFaults, as_columns, codes, columns_of_codes
+from jahs.spaces.columns import Columns, Configs, RowFaults, as_columns, codes, columns_of_codes
 from jahs.spaces.configs import Config, as_mapping, check_many
 from jahs.spaces.fidelities import read_budget, read_epoch
 from jahs.spaces.parameters import PARAMETERS, Value, is_real, show
 from jahs.spaces.seeds import Seeds
 from jahs.spaces.space import Space
+
+if TYPE_CHECKING:
+    from jahs.queries.prediction import Prediction
 
 __all__ = ["View"]
 
@@ -226,11 +229,24 @@ class View(Forms):
     ) -> dict[str, npt.NDArray[np.float64]]:
         if self._is_unchecked:
             self._check(stacklevel=4)
+        columns, epochs = self._at(found, there)
+        return self.bench.query_many(columns, each_at=epochs, seed=seed, metrics=metrics)
+
+    def _predict(
+        self, found: npt.NDArray[np.float64], there: npt.NDArray[np.float64], *, metrics: Sequence[str] | None
+    ) -> Prediction:
+        if not isinstance(self.bench, Forms):
+            raise MissingData(f"{self.bench!r} has no models whose error could be predicted")
+        columns, epochs = self._at(found, there)
+        return self.bench.predict(columns, each_at=epochs, metrics=metrics)
+
+    def _at(
+        self, found: npt.NDArray[np.float64], there: npt.NDArray[np.float64]
+    ) -> tuple[Columns, npt.NDArray[np.int64]]:
+        """Return configs with the sizes of their fidelities, and their epochs."""
         found = found.copy()
         found[:, [CONFIG_KEYS.index(name) for name in self._fidelity_names[1:]]] = there[:, 1:]
-        return self.bench.query_many(
-            columns_of_codes(found), each_at=there[:, 0].astype(np.int64), seed=seed, metrics=metrics
-        )
+        return columns_of_codes(found), there[:, 0].astype(np.int64)
 
     def _read_configs(self, configs: Configs) -> npt.NDArray[np.float64]:
         """Return every config as codes, with the keys that the view fixes, none of them contradicted."""

@@ -1,0 +1,91 @@
+"""Answers of every refit of a release at once; `Benchmark(refit=k)` asks one of them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import UnknownName
+from jahs.models.bounds import BoundedTransform
+from jahs.models.features import RowBuilder, joint_columns
+from jahs.models.forest import EngineKind, open_engine
+from jahs.queries.oracles.surrogate import Inverse, inverse_of, invert_row
+from jahs.release.reading import Release
+
+__all__ = ["RefitsOracle"]
+
+
+class _Choice(NamedTuple):
+    """Which metrics a pack answers; for each of them and each refit the place of its forest and its transform."""
+
+    metrics: list[str]
+    places: tuple[int, ...]
+    inverses: list[Inverse]
+
+
+class RefitsOracle:
+    """Answers from all refits of a release.
+
+    Attributes:
+        metrics: those that have refits.
+        n_refits: of each.
+    """
+
+    def __init__(self, release: Release, *, engine: EngineKind = "auto") -> None:
+        models, refits = release.models, release.refits
+        self.metrics, self.n_refits = refits.metrics, refits.n_refits
+        self._task = release.task
+        self._packs = []
+        for pack, forests in zip(refits.packs, release.refit_forests, strict=True):
+            columns, _ = joint_columns([models.packs[pack.pack].features])
+            self._packs.append((pack.metrics, RowBuilder(columns, release.task), open_engine(forests, engine)))
+        self._transforms: Mapping[str, BoundedTransform | None] = {
+            name: models.metrics[name].transform for name in self.metrics
+        }
+        self._choices: dict[tuple[tuple[str, ...], tuple[str, ...]], _Choice] = {}
+
+    def check(self, metrics: Sequence[str]) -> None:
+        """Refuse metrics without refits.
+
+        Raises:
+            UnknownName: some have none.
+        """
+        if missing := [name for name in metrics if name not in self.metrics]:
+            raise UnknownName(f"{', '.join(missing)} has no refits; metrics with refits are {', '.join(self.metrics)}")
+
+    def query_many(
+        self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, metrics: Sequence[str]
+    ) -> dict[str, NDArray[np.float64]]:
+        """Return the answers of all refits for many configs, (n, 14), each at its epoch, (n,): (n, n_refits) each."""
+        found: dict[str, NDArray[np.float64]] = {}
+        for names, rows, engine in self._packs:
+            wanted, places, inverses = self._choice(tuple(metrics), names)
+            if not wanted:
+                continue
+            if len(codes) == 1:  # without arrays, many times faster
+                row, epoch = codes[0].tolist(), epochs.item()
+                answers = engine.answer_row(rows.pack(row, epoch, rows.place(row)), forests=places)
+                values = np.array(invert_row(inverses, answers)).reshape(len(wanted), 1, self.n_refits)
+                found |= zip(wanted, values, strict=True)
+                continue
+            X = np.column_stack([codes, epochs]).astype(np.float32)
+            answered = engine.predict(rows.build(X), forests=places)
+            for i, name in enumerate(wanted):
+                own = answered[:, i * self.n_refits : (i + 1) * self.n_refits]
+                transform = self._transforms[name]
+                found[name] = own.astype(np.float64) if transform is None else transform.inverse(own)
+        return found if len(metrics) == 1 else {name: found[name] for name in metrics}
+
+    def _choice(self, metrics: tuple[str, ...], names: tuple[str, ...]) -> _Choice:
+        """Return what a pack answers of these metrics; known choices are kept."""
+        try:
+            return self._choices[metrics, names]
+        except KeyError:
+            wanted = [name for name in metrics if name in names]
+            places = tuple(k * len(names) + names.index(name) for name in wanted for k in range(self.n_refits))
+            inverses = [inverse_of(self._transforms[name]) for name in wanted for _ in range(self.n_refits)]
+            self._choices[metrics, names] = found = _Choice(wanted, places, inverses)
+            return found

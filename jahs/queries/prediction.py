@@ -1,0 +1,211 @@
+"""What `bench.predict` returns: an answer, how far the model may be off, and how far one training may be from it.
+
+Two things are uncertain. Another sample of configs would have given other models: the refits show by how much (model).
+Another training of the same config would have given another accuracy: the noise model says by how much (noise). Both
+spread on the line of `jahs.models.noise.spread`, where accuracies have no bounds; the two are independent, so their
+variances add (total). The spread between refits is multiplied by a factor that validation configs chose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, get_args, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument, UnknownName
+from jahs.models.noise import NoiseModel
+from jahs.models.noise.chance import quantile
+from jahs.models.noise.spread import from_line, tail_scale, to_line
+from jahs.queries.answers import to_frame
+from jahs.spaces.parameters import is_number, show
+
+__all__ = ["Of", "Prediction", "Uncertain"]
+
+Of: TypeAlias = Literal["model", "noise", "total"]
+"""Whose uncertainty: of the model, of one training around the model's answer, or of one training."""
+
+_Floats = NDArray[np.float64]
+_Values: TypeAlias = dict[str, Any]  # Any: a float for one answer, an array for many
+
+
+@dataclass(eq=False, kw_only=True)  # not frozen: that costs more than the properties
+class Uncertain:
+    """Answers of one metric and what is uncertain about them.
+
+    Attributes:
+        mean: (n,) what a query without a seed answers.
+        refits: (n, n_refits) what the refits answer.
+        scale: by what the spread of the refits is multiplied.
+        noise: of the trainings.
+        X: (n, 15) encoded configs and epochs.
+        metric: name.
+    """
+
+    metric: str
+    mean: _Floats
+    refits: _Floats
+    scale: float
+    noise: NoiseModel
+    X: NDArray[np.float32]
+
+    @cached_property
+    def model_sd(self) -> _Floats:
+        """The scaled standard deviation between refits, (n,)."""
+        return self.scale * _deviation(self.refits)
+
+    @cached_property
+    def noise_sd(self) -> _Floats:
+        """The standard deviation between trainings, (n,)."""
+        return self.noise.deviation(self.metric, self.mean, self.X)
+
+    @property
+    def total_sd(self) -> _Floats:
+        """The standard deviation of both, (n,)."""
+        return np.hypot(self.model_sd, self.noise_sd)
+
+    def quantile(self, q: float, of: Of) -> _Floats:
+        """Return a quantile of one training's outcome, or of the model's error alone, (n,)."""
+        z, g = to_line(self.mean), quantile(q)
+        if of == "model":
+            return from_line(z + self._model_line * g)
+        centre, sigma, tail = self._noise_line
+        h = g * (1.0 + tail * g * g) * tail_scale(tail)
+        return from_line(centre + sigma * h if of == "noise" else z + np.hypot(sigma, self._model_line) * h)
+
+    @cached_property
+    def _noise_line(self) -> tuple[_Floats, _Floats, float]:
+        return self.noise.on_line(self.metric, self.mean, self.X)
+
+    @cached_property
+    def _model_line(self) -> _Floats:
+        return self.scale * _deviation(to_line(self.refits))
+
+
+class Prediction:
+    """Answers with their uncertainty: floats for one config at one fidelity, else arrays as `query_many` gives them.
+
+    Attributes:
+        metrics: what was asked, by name.
+        shape: of the arrays; () for one answer.
+
+    Example:
+        >>> bench.predict(config, at=12, metrics=["valid_acc"])  # doctest: +SKIP
+        <Prediction of 1 answer: valid_acc 84.1 ± 1.3 (model 1.1, noise 0.7)>
+    """
+
+    def __init__(
+        self, parts: Mapping[str, Uncertain], *, shape: tuple[int, ...], rows: tuple[NDArray[Any], tuple[str, ...], int]
+    ) -> None:
+        self._parts, self.metrics, self.shape, self._rows = dict(parts), tuple(parts), shape, rows
+
+    def __repr__(self) -> str:
+        n = int(np.prod(self.shape))
+        said = [
+            f"{name} {mean:.1f} ± {total:.1f} (model {model:.1f}, noise {noise:.1f})"
+            for name, (mean, model, noise, total) in (
+                (name, [float(np.mean(each)) for each in (own.mean, own.model_sd, own.noise_sd, own.total_sd)])
+                for name, own in self._parts.items()
+                if n
+            )
+        ]
+        return f"<Prediction of {n} answer{'' if n == 1 else 's'}{', on average' * (n > 1)}: {'; '.join(said)}>"
+
+    @property
+    def mean(self) -> _Values:
+        """What a query without a seed answers, by metric."""
+        return self._each(lambda own: own.mean)
+
+    @property
+    def model_sd(self) -> _Values:
+        """The standard deviation between refits, scaled as validation configs chose: how far the answer may be off."""
+        return self._each(lambda own: own.model_sd)
+
+    @property
+    def noise_sd(self) -> _Values:
+        """The standard deviation between trainings of the config, which draws with a seed have."""
+        return self._each(lambda own: own.noise_sd)
+
+    @property
+    def total_sd(self) -> _Values:
+        """The standard deviation of one training around the answer: model and noise."""
+        return self._each(lambda own: own.total_sd)
+
+    @property
+    def refits(self) -> _Values:
+        """What each refit answers: arrays with one more axis, the number of the refit."""
+        return self._each(lambda own: own.refits)
+
+    @overload
+    def quantile(self, q: float, *, of: Of = "total") -> _Values: ...
+    @overload
+    def quantile(self, q: Sequence[float], *, of: Of = "total") -> _Values: ...
+    def quantile(self, q: float | Sequence[float], *, of: Of = "total") -> _Values:
+        """Return quantiles by metric; several of them are one more axis.
+
+        Args:
+            q: above 0 and below 1, or a list of such numbers.
+            of: "total" is where one training ends, "noise" where it would if the answer were true, and "model" where
+                the mean of many trainings is.
+
+        Raises:
+            InvalidArgument: `q` is out of range.
+            UnknownName: `of` is something else.
+
+        Example:
+            >>> low, high = bench.predict(config).quantile([0.05, 0.95])["valid_acc"]  # doctest: +SKIP
+        """
+        if of not in get_args(Of):
+            raise UnknownName.of("uncertainty", str(of), get_args(Of))
+        wanted = np.asarray(q, dtype=object)
+        if faults := [show(one) for one in wanted.ravel() if not is_number(one) or not 0 < one < 1]:
+            raise InvalidArgument(f"q={', '.join(faults)} must be a number above 0 and below 1; the median is 0.5")
+        if wanted.ndim == 0:
+            return self._each(lambda own: own.quantile(float(wanted.item()), of))
+        levels = [float(one) for one in wanted.ravel()]
+        return self._each(
+            lambda own: (
+                np.stack([own.quantile(one, of) for one in levels], axis=-1) if levels else np.empty((len(own.mean), 0))
+            )
+        )
+
+    def to_pandas(self) -> Any:  # Any: pandas is not a dependency
+        """Return a DataFrame with one row per answer: config and fidelity, then of each metric mean and sds.
+
+        Raises:
+            MissingDependency: pandas is not installed.
+        """
+        at, names, n_each = self._rows
+        columns: dict[str, NDArray[Any]] = {"config": np.arange(len(at)) // n_each}
+        for name, values in zip(names, at.reshape(len(at), len(names)).T, strict=True):
+            columns[name] = values if name == "Resolution" else values.astype(np.int64)
+        for name, own in self._parts.items():
+            columns |= {
+                name: own.mean,
+                f"{name}_model_sd": own.model_sd,
+                f"{name}_noise_sd": own.noise_sd,
+                f"{name}_total_sd": own.total_sd,
+            }
+        return to_frame(columns)
+
+    def reshaped(self, shape: tuple[int, ...], rows: tuple[NDArray[Any], tuple[str, ...], int]) -> Prediction:
+        """Return the same answers in another shape, and of which fidelities they are."""
+        return Prediction(self._parts, shape=shape, rows=rows)
+
+    def _each(self, what: Callable[[Uncertain], _Floats]) -> _Values:
+        found: _Values = {}
+        for name, own in self._parts.items():
+            values = what(own)
+            shaped = values.reshape((*self.shape, *values.shape[1:]))
+            found[name] = shaped.item() if shaped.ndim == 0 else shaped
+        return found
+
+
+def _deviation(values: _Floats) -> _Floats:
+    """Return the standard deviation of each row, without the bias; a third of the time that numpy's takes for one."""
+    n = values.shape[-1]
+    centred = values - np.add.reduce(values, axis=-1, keepdims=True) / n
+    return np.asarray(np.sqrt(np.add.reduce(centred * centred, axis=-1) / (n - 1)))

@@ -1,0 +1,127 @@
+"""What `refits.json` says: models that were fitted again to resampled configs, whose differences are the model error.
+
+    RELEASE/refits.json     how many refits there are, of which metrics, and how their spread is scaled
+    RELEASE/refits-0.npz    their forests, in the format of forests-0.npz: all metrics of refit 0, then of refit 1, ...
+
+Transform, target and features of a refit are those of the metric in models.json.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from jahs.errors import InvalidArgument, UnknownFormat
+from jahs.spaces.parameters import show
+from jahs.tasks.metrics import ACCURACIES
+
+__all__ = ["REFITS", "REFITS_FORMAT", "RefitPack", "Refits"]
+
+REFITS_FORMAT: Final = 1
+"""Version of `Refits.to_dict`; a reader refuses any other."""
+
+REFITS: Final = "refits.json"
+_FEWEST: Final = 2
+_MOST: Final = 1000
+_LARGEST_SCALE: Final = 100.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefitPack:
+    """Refits of metrics that read the same features.
+
+    Attributes:
+        file: name of the npz.
+        pack: place of the pack in models.json whose features they read.
+        metrics: what they answer, in the order of their forests.
+    """
+
+    file: str
+    pack: int
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refits:
+    """The refits of a release.
+
+    Attributes:
+        n_refits: how many there are of each metric. Refit k of every metric was fitted to the same resampled configs.
+        packs: their files.
+        scales: by what the standard deviation between refits is multiplied to be the error of the model, by metric.
+        facts: how they were fitted; kept as written.
+    """
+
+    n_refits: int
+    packs: tuple[RefitPack, ...]
+    scales: Mapping[str, float]
+    facts: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
+
+    def __post_init__(self) -> None:
+        """Refuse refits that cannot be asked, every fault at once."""
+        faults = []
+        if type(self.n_refits) is not int or not _FEWEST <= self.n_refits <= _MOST:
+            faults.append(f"n_refits={show(self.n_refits)} is not an integer in {_FEWEST}..{_MOST}")
+        named = list(self.metrics)
+        if len(set(named)) != len(named) or not named:
+            faults.append(f"packs: the metrics {', '.join(named) or 'are none'}; each may be there once")
+        faults += [
+            f"packs: {show(name)} is not one of {', '.join(ACCURACIES)}" for name in named if name not in ACCURACIES
+        ]
+        for pack in self.packs:
+            if not isinstance(pack.file, str) or not pack.file.endswith(".npz"):
+                faults.append(f"packs: file={show(pack.file)} is not the name of an npz")
+            if type(pack.pack) is not int or pack.pack < 0:
+                faults.append(f"packs: pack={show(pack.pack)} is not an integer >= 0")
+        if set(self.scales) != set(named):
+            faults.append(f"scales are of {', '.join(map(str, self.scales))}, not of {', '.join(named)}")
+        faults += [
+            f"scales: {name}={show(scale)} is not a number in (0, {_LARGEST_SCALE:g}]"
+            for name, scale in self.scales.items()
+            if type(scale) is not float or not math.isfinite(scale) or not 0 < scale <= _LARGEST_SCALE
+        ]
+        if faults:
+            raise InvalidArgument("\n".join(faults))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that have refits."""
+        return tuple(name for pack in self.packs for name in pack.metrics)
+
+    def to_dict(self) -> dict[str, Any]:  # Any: JSON
+        """Return the refits as JSON can hold them."""
+        return {
+            "format": REFITS_FORMAT,
+            "n_refits": self.n_refits,
+            "packs": [{"file": p.file, "pack": p.pack, "metrics": list(p.metrics)} for p in self.packs],
+            "scales": dict(self.scales),
+            "facts": dict(self.facts),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Refits:  # Any: JSON
+        """Return the refits that `to_dict` described.
+
+        Raises:
+            UnknownFormat: another version's format.
+            InvalidArgument: something is missing, of a wrong type or out of range.
+        """
+        if type(found := state.get("format")) is not int or found != REFITS_FORMAT:
+            raise UnknownFormat(f"refits have format {found!r}; this version of jahs reads format {REFITS_FORMAT}")
+        try:
+            return cls(
+                n_refits=state["n_refits"],
+                packs=tuple(
+                    RefitPack(file=pack["file"], pack=pack["pack"], metrics=tuple(map(str, pack["metrics"])))
+                    for pack in state["packs"]
+                ),
+                scales=MappingProxyType(dict(state["scales"])),
+                facts=MappingProxyType(dict(state.get("facts", {}))),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as err:
+            if isinstance(err, InvalidArgument):
+                raise
+            raise InvalidArgument(f"not the refits of a release ({type(err).__name__}: {err})") from err

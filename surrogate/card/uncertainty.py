@@ -1,0 +1,97 @@
+"""What a card says about refits, from what `surrogate.judging.uncertainty` found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from surrogate.card.cells import amount_text, score_text, table_of
+from workshop.pages.document import Block, Table, Text
+
+__all__ = ["uncertainty_blocks"]
+
+Facts: TypeAlias = Mapping[str, Any]
+"""JSON."""
+
+_ORDER: Final = ("valid_acc", "test_acc", "train_acc")
+_ANSWERS: Final = {"model": "model", "refit": "one refit, on average", "mean_of_refits": "mean of the refits"}
+_BY: Final = {"by_model_sd": "model sd", "by_distance": "distance to the training configs"}
+_ORDERED: Final = 0.25
+
+
+def uncertainty_blocks(found: Facts) -> Iterator[Block]:
+    """Yield the text and tables about refits."""
+    yield Text(
+        f"Each accuracy has {found['n_refits']} refits: models fitted again to configs resampled with replacement, "
+        f"with {100 * found['share']:.0f} % of the trees. `bench.predict` takes the error of the model from the "
+        "standard deviation between them, times a scale that the validation configs chose, and adds the noise. The "
+        "figures are for test configs, with models and refits fitted to the training configs."
+    )
+    if "reason" in found:
+        yield Text(f"The intervals are not calibrated: {found['reason']}.")
+    judged = [(metric, found["metrics"][metric]) for metric in _ORDER if metric in found["metrics"]]
+    judged = [(metric, facts) for metric, facts in judged if facts["scores"] is not None]
+    if judged:
+        yield _scores(judged)
+        yield _coverage(judged)
+        yield Text(
+            "Coverage is the share of test runs inside their interval, each config with equal weight, with its 90 % "
+            "interval. The best tenth is that by prediction."
+        )
+        yield _errors(judged)
+        yield Text(_about_distance(judged))
+
+
+def _scores(judged: Sequence[tuple[str, Facts]]) -> Table:
+    rows = [
+        [metric, shown, score_text(facts["scores"][name]["tau"]), amount_text(facts["scores"][name]["mae"], metric)]
+        for metric, facts in judged
+        for name, shown in _ANSWERS.items()
+    ]
+    return table_of(("metric, last epoch", "answers of", "tau", "MAE"), rows)
+
+
+def _coverage(judged: Sequence[tuple[str, Facts]]) -> Table:
+    levels = sorted({one["level"] for _, facts in judged for one in facts["coverage"]})
+    coverages = [f"coverage of {100 * level:.0f} %" for level in levels]
+    rows = []
+    for metric, facts in judged:
+        for cut in dict.fromkeys(one["cut"] for one in facts["coverage"]):
+            own = {one["level"]: one for one in facts["coverage"] if one["cut"] == cut}
+            shares = [_share(own[level]) for level in levels]
+            about = [metric, f"{facts['scale']:.1f}", cut, str(own[0.9]["n_configs"])]
+            rows.append([*about, *shares, f"{own[0.9]['width']:.2f} points"])
+    return table_of(["metric", "scale", "test rows", "configs", *coverages, "median width of 90 %"], rows)
+
+
+def _errors(judged: Sequence[tuple[str, Facts]]) -> Table:
+    heads = (
+        "metric, last epoch", "score", "tau with the absolute error", "tau between tenths", "MAE of the lowest tenth",
+        "MAE of the highest tenth",
+    )  # fmt: skip
+    rows = []
+    for metric, facts in judged:
+        for key, shown in _BY.items():
+            by = facts[key]
+            ends = [amount_text(by["mae"][i], metric) for i in (0, -1)]
+            rows.append([metric, shown, score_text(by["tau"]), score_text(by["tau_of_bins"]), *ends])
+    return table_of(heads, rows)
+
+
+def _about_distance(judged: Sequence[tuple[str, Facts]]) -> str:
+    taus = [facts["by_distance"]["tau_of_bins"] for _, facts in judged]
+    is_ordered = all(tau is not None and tau >= _ORDERED for tau in taus)
+    verdict = "orders" if is_ordered else "does not order"
+    so = (
+        "as the model sd does"
+        if is_ordered
+        else "so `bench.predict` does not return it; the model sd is the score to use"
+    )
+    return (
+        "The distance is the mean to the five nearest training configs, in the ranks of the model's features. It "
+        f"{verdict} the absolute errors (tau between tenths of at least {_ORDERED} is required), {so}."
+    )
+
+
+def _share(one: Facts) -> str:
+    return f"{100 * one['share']:.0f} % ({100 * one['low']:.0f} to {100 * one['high']:.0f} %)"

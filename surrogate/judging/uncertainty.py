@@ -1,0 +1,154 @@
+"""Calibration of what `bench.predict` answers: coverage of its intervals on held-out configs, and the refits' scores.
+
+The models and refits that are judged were fitted to the training part. Validation configs choose, for each accuracy,
+by what the spread between refits is multiplied; test configs report. A config counts once, however many rows it has.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.models.features import FeatureBuilder
+from jahs.models.noise import NoiseModel
+from jahs.queries.prediction import Uncertain
+from jahs.queries.views import SIZES
+from jahs.schema import COLUMNS
+from surrogate.data.rows import Rows
+from surrogate.judging.agreement import first_seed, kendall_tau
+from surrogate.judging.coverage import share_interval
+from surrogate.models.model import Surrogate
+
+__all__ = ["LEVELS", "choose_scale", "covered", "distance_to_data", "uncertain_of", "uncertainty_facts"]
+
+LEVELS: Final = (0.5, 0.8, 0.9, 0.95)
+_SCALES: Final = tuple(round(0.1 * k, 1) for k in range(5, 51))
+_N_BINS: Final = 10
+_N_NEAREST: Final = 5
+
+Facts: TypeAlias = dict[str, Any]
+"""JSON."""
+
+
+def uncertain_of(
+    fitted: Surrogate, refits: Sequence[Surrogate], rows: Rows, noise: NoiseModel, *, scale: float = 1.0
+) -> Uncertain:
+    """Return what `bench.predict` would answer for these rows."""
+    return Uncertain(
+        metric=fitted.metric,
+        mean=fitted.predict(rows.X),
+        refits=np.stack([refit.predict(rows.X) for refit in refits], axis=1),
+        scale=scale,
+        noise=noise,
+        X=rows.X,
+    )
+
+
+def choose_scale(found: Uncertain, rows: Rows) -> float:
+    """Return the factor with which the intervals of `LEVELS` have coverages closest to them; 1 without rows."""
+    if not len(rows):
+        return 1.0
+
+    def miss(scale: float) -> float:
+        tried = dataclasses.replace(found, scale=scale)
+        return sum(abs(covered(tried, rows, level)[0] - level) for level in LEVELS)
+
+    return min(_SCALES, key=miss)
+
+
+def covered(
+    found: Uncertain, rows: Rows, level: float, is_in: NDArray[np.bool_] | None = None
+) -> tuple[float, int, float]:
+    """Return the share of rows inside their interval, of how many configs, and the median width of the intervals."""
+    low, high = (found.quantile(q, "total") for q in ((1 - level) / 2, (1 + level) / 2))
+    chosen = np.ones(len(rows), np.bool_) if is_in is None else is_in
+    is_inside = ((rows.y >= low) & (rows.y <= high))[chosen]
+    _, place, counts = np.unique(rows.config_id[chosen], return_inverse=True, return_counts=True)
+    share = float(np.mean(np.bincount(place.reshape(-1), weights=is_inside) / counts))
+    return share, len(counts), float(np.median((high - low)[chosen]))
+
+
+def uncertainty_facts(
+    fitted: Surrogate, refits: Sequence[Surrogate], parts: Mapping[str, Rows], noise: NoiseModel
+) -> Facts:
+    """Return the scale of one metric's refits, the coverage of the intervals, and how good single refits are."""
+    scale = choose_scale(uncertain_of(fitted, refits, parts["valid"], noise), parts["valid"])
+    test = parts["test"]
+    facts: Facts = {"scale": scale, "coverage": [], "scores": None, "by_model_sd": None, "by_distance": None}
+    if not len(test):
+        return facts
+    found = uncertain_of(fitted, refits, test, noise, scale=scale)
+    for cut, is_in in _cuts(test, found):
+        for level in LEVELS:
+            share, n, width = covered(found, test, level, is_in)
+            low, high = share_interval(share, n)
+            facts["coverage"].append(
+                {"cut": cut, "level": level, "n_configs": n, "share": share, "low": low, "high": high, "width": width}
+            )
+    facts["scores"] = _scores(found, test)
+    is_last = (test.epoch == test.epoch.max()) & first_seed(test)
+    error = np.abs(found.mean - test.y)[is_last]
+    facts["by_model_sd"] = _errors_by(found.model_sd[is_last], error)
+    facts["by_distance"] = _errors_by(distance_to_data(fitted, test.take(is_last), parts["train"]), error)
+    return facts
+
+
+def distance_to_data(fitted: Surrogate, rows: Rows, training: Rows) -> NDArray[np.float64]:
+    """Return how far each row is from the trained configs: the mean distance of the five nearest ones.
+
+    A distance is the sum over the model's features of the difference of their ranks among the training configs,
+    weighted by the square root of the gain of the feature's splits.
+    """
+    _, first = np.unique(training.config_id, return_index=True)
+    X = training.X[first]
+    X[:, -1] = training.epoch.max()
+    builder = FeatureBuilder(fitted.features, fitted.task)
+    known, asked = builder.build(X), builder.build(rows.X)
+    gain = fitted.booster.get_score(importance_type="total_gain")
+    total = np.zeros((len(asked), len(known)))
+    for j in range(known.shape[1]):
+        order = np.sort(known[:, j])
+        ranks = [np.searchsorted(order, F[:, j]) / len(order) for F in (asked, known)]
+        total += np.sqrt(gain.get(f"f{j}", 0.0)) * np.abs(ranks[0][:, None] - ranks[1])
+    return np.asarray(np.sort(total, axis=1)[:, :_N_NEAREST].mean(axis=1))
+
+
+def _cuts(rows: Rows, found: Uncertain) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield the rows that coverage is reported for; the best tenth by prediction, as measurements regress."""
+    is_last = rows.epoch == rows.epoch.max()
+    columns = [COLUMNS.index(key) for key in SIZES]
+    is_full = is_last & (rows.X[:, columns] == list(SIZES.values())).all(axis=1)
+    is_best = is_last & (found.mean >= np.quantile(found.mean[is_last], 0.9))
+    yield "all epochs", np.ones(len(rows), np.bool_)
+    yield "last epoch", is_last
+    if is_full.any():
+        yield "full size", is_full
+    yield "best tenth", is_best
+
+
+def _scores(found: Uncertain, rows: Rows) -> Facts:
+    """Return tau and MAE at the last epoch, first seeds: of the model, of single refits on average, of their mean."""
+    is_last = (rows.epoch == rows.epoch.max()) & first_seed(rows)
+    y = rows.y[is_last]
+
+    def score(predicted: NDArray[np.float64]) -> tuple[float, float]:
+        return kendall_tau(y, predicted[is_last]), float(np.abs(predicted[is_last] - y).mean())
+
+    of_one = np.mean([score(one) for one in found.refits.T], axis=0).tolist()
+    pairs = {"model": score(found.mean), "refit": of_one, "mean_of_refits": score(found.refits.mean(axis=1))}
+    return {name: {"tau": tau, "mae": mae} for name, (tau, mae) in pairs.items()}
+
+
+def _errors_by(score: NDArray[np.float64], error: NDArray[np.float64]) -> Facts:
+    """Return the mean absolute error by decile of a score, Kendall's tau of the deciles, and that of the rows."""
+    bins = [at for at in np.array_split(np.argsort(score, kind="stable"), _N_BINS) if len(at)]
+    means = [float(error[at].mean()) for at in bins]
+    return {
+        "tau": kendall_tau(score, error),
+        "tau_of_bins": kendall_tau(np.arange(len(means), dtype=np.float64), np.array(means)),
+        "mae": means,
+    }

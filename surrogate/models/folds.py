@@ -1,0 +1,55 @@
+"""Fits that each leave one fold of the configs out: they show how far a prediction depends on the configs at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.files.tables import take
+from jahs.schema import CONFIG_KEYS
+from splits.folds import k_folds
+from splits.kinship import FIDELITY_KEYS, ConfigColumns
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import Rows
+from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
+
+__all__ = ["held_out_rows", "refits", "without_sizes"]
+
+
+def refits(
+    metric: str, rows: Rows, measured: Measurements, *, n_folds: int, seed: int, settings: ForestSettings
+) -> Iterator[Surrogate]:
+    """Yield models of a metric that are each fitted without one fold of the configs of `rows`.
+
+    Raises:
+        InvalidArgument: see `splits.folds.k_folds`.
+    """
+    for is_out in held_out_rows(measured, rows, n_folds, seed=seed):
+        yield fit_surrogate(metric, rows.take(~is_out), measured.task, settings=settings)
+
+
+def held_out_rows(
+    measured: Measurements, rows: Rows, n_folds: int, *, seed: int, has_sizes: bool = True
+) -> Iterator[NDArray[np.bool_]]:
+    """Yield, for each fold of the configs of `rows`, which rows it holds out.
+
+    Args:
+        measured: whose configs.
+        rows: some of its rows.
+        n_folds, seed: of the folds.
+        has_sizes: False puts configs that differ in N, W and Resolution alone into one fold.
+
+    Raises:
+        InvalidArgument: see `splits.folds.k_folds`.
+    """
+    configs = take(measured.configs, np.isin(measured.configs["config_id"], rows.config_id))
+    columns = {key: configs[key] for key in (*CONFIG_KEYS, "config_id")}
+    for _, held_out in k_folds(columns if has_sizes else without_sizes(columns), n_folds, seed=seed):
+        yield np.isin(rows.config_id, configs["config_id"][held_out])
+
+
+def without_sizes(configs: ConfigColumns) -> dict[str, NDArray[np.generic]]:
+    """Return the columns with one N, W and Resolution for all, so that configs that differ in them alone are kin."""
+    return {**configs, **{key: np.full_like(configs[key], configs[key][0]) for key in FIDELITY_KEYS}}

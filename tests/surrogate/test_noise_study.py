@@ -1,0 +1,63 @@
+"""The study of noise: which training is the entry, and a page from a small folder of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jahs.errors import InvalidArgument
+from surrogate import noise_study
+from surrogate.data.rows import assemble
+from surrogate.noise_study import judge, repeated
+from tests.jahs.models.noise_models import noise_model
+from tests.releases import make_release
+from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
+from tests.surrogate.test_release import write_params
+
+MEASURED = measurements(10)
+
+
+def test_an_entry_is_compared_with_the_mean_of_the_others() -> None:
+    values = np.array([[80.0, 82.0, 84.0], [50.0, 50.0, 56.0]])
+    answers = np.array([82.0, 53.0])
+    found = judge(values, 0, answers, answers + 1, np.array([2.0, 2.0]), n_fitted=5, is_seen=False)
+    np.testing.assert_allclose(found.table, [3.0, 3.0])
+    np.testing.assert_allclose(found.surrogate, [1.0, 0.0])
+    np.testing.assert_allclose(found.ensemble, [0.0, 1.0])
+    assert found.is_better.tolist() == [True, False]
+    # N(82, 2) from N(83, 2): (shift / sd)^2 / 2
+    assert found.divergence[0] == pytest.approx(0.125)
+
+
+def test_a_config_counts_if_it_was_trained_three_times_to_the_end() -> None:
+    rows = assemble("valid_acc", MEASURED)
+    ids, values, asked = repeated(rows)
+    assert values.shape == (len(ids), 3)
+    np.testing.assert_array_equal(asked.config_id, ids)
+    for i, config_id in enumerate(ids.tolist()):
+        own = rows.take((rows.config_id == config_id) & (rows.epoch == TASK.max_epoch))
+        assert sorted(own.y.tolist()) == sorted(values[i].tolist())
+    with pytest.raises(InvalidArgument, match="configs have 3 trainings"):
+        repeated(rows.take(rows.seed == 0))
+
+
+def test_a_page_has_every_size_and_rotation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(noise_study, "_SIZES", (60, 10**6))
+    monkeypatch.setattr(noise_study, "N_REFITS", 2)
+    runs = write_folder(tmp_path / "runs", MEASURED)
+    noise = noise_model(TASK.name, max_epoch=TASK.max_epoch).to_dict()
+    release = make_release(tmp_path / "release", task=TASK.name, n_refits=2, noise=noise)
+    arguments = [str(runs), "--split", str(runs / "split.json"), "--release", str(release)]
+    arguments += ["--params", str(write_params(tmp_path / "tuned")), "--out", str(tmp_path / "page")]
+    assert split_of(MEASURED).task == TASK.name
+    assert noise_study.main(arguments) == 0
+    page = (tmp_path / "page" / "report.md").read_text(encoding="utf-8")
+    assert "60 configs, others" in page
+    assert page.count("these among them") == 2
+    assert page.count(", against the mean of ") == 3
+    assert "nan" not in page
+    capsys.readouterr()

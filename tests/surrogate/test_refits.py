@@ -1,0 +1,157 @@
+"""Refits: what is resampled, what fits into the bytes, and a release to which they are added answers as before."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jahs
+from jahs.errors import InvalidArgument
+from jahs.models.features import FeatureBuilder
+from jahs.models.forest import open_engine
+from jahs.release import read_release
+from jahs.tasks.metrics import ACCURACIES
+from surrogate import refits
+from surrogate.card.uncertainty import uncertainty_blocks
+from surrogate.data.measurements import digest_measurements, read_measurements
+from surrogate.data.rows import by_part, training_rows
+from surrogate.judging.uncertainty import LEVELS, choose_scale, covered, uncertain_of
+from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.refits import _forest, _size, fit_refits, refit_settings, refit_share, weights_of
+from tests.jahs.models.noise_models import noise_model
+from tests.releases import make_release
+from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
+from workshop.pages.document import Table, Text
+
+MEASURED = measurements(10)
+SPLIT = split_of(MEASURED)
+SETTINGS = ForestSettings(n_trees=20, max_depth=4, learning_rate=0.3)
+PARTS = training_rows(["valid_acc"], MEASURED, SPLIT, fewest=0)
+TRAIN = PARTS["valid_acc"]["train"]
+
+
+def test_a_config_counts_with_all_its_rows_as_often_as_it_was_drawn() -> None:
+    weights = [weights_of(TRAIN.config_id, refit=k, seed=0) for k in range(3)]
+    for of_rows in weights:
+        by_config = {i: set(of_rows[TRAIN.config_id == i].tolist()) for i in np.unique(TRAIN.config_id).tolist()}
+        assert all(len(values) == 1 for values in by_config.values())
+        assert sum(value for (value,) in by_config.values()) == TRAIN.n_configs
+        assert 0.5 < sum(value > 0 for (value,) in by_config.values()) / TRAIN.n_configs < 0.75
+    assert len({of_rows.tobytes() for of_rows in weights}) == 3
+    np.testing.assert_array_equal(weights[0], weights_of(TRAIN.config_id, refit=0, seed=0))
+
+
+def test_rows_that_count_once_give_the_model_itself_and_unused_ones_do_not_count() -> None:
+    plain = fit_surrogate("valid_acc", TRAIN, TASK, settings=SETTINGS)
+    same = fit_surrogate("valid_acc", TRAIN, TASK, settings=SETTINGS, weights=np.ones(len(TRAIN)))
+    np.testing.assert_array_equal(plain.predict(TRAIN.X), same.predict(TRAIN.X))
+    weights = weights_of(TRAIN.config_id, refit=0, seed=0)
+    changed = TRAIN.take(np.arange(len(TRAIN)))
+    changed.y[weights == 0] = 50.0
+    one, other = (
+        fit_surrogate("valid_acc", rows, TASK, settings=SETTINGS, weights=weights) for rows in (TRAIN, changed)
+    )
+    np.testing.assert_array_equal(one.predict(TRAIN.X), other.predict(TRAIN.X))
+    assert one.counts["configs"] < TRAIN.n_configs
+
+
+def test_refits_have_the_settings_of_the_model_but_for_the_size() -> None:
+    found = refit_settings(SETTINGS, refit=3, share=0.5)
+    assert asdict(found) == asdict(SETTINGS) | {
+        "n_trees": 10, "learning_rate": 0.6, "min_child_weight": 20, "seed": 3,
+    }  # fmt: skip
+
+
+def test_the_share_of_trees_is_the_largest_that_fits() -> None:
+    training, settings = {"valid_acc": TRAIN}, {"valid_acc": SETTINGS}
+    assert refit_share(training, TASK, settings, n_refits=8) == 1.0
+    (first,) = fit_refits(training, TASK, settings, share=1.0, seed=0, n_refits=1)["valid_acc"]
+    whole = 8 * _size(_forest([first]))
+    shares = [refit_share(training, TASK, settings, most_bytes=int(part * whole)) for part in (0.8, 0.5, 0.06)]
+    assert shares == [0.75, 0.45, 0.05]
+    with pytest.raises(InvalidArgument, match=r"8 refits have .* bytes, of which 100 are allowed"):
+        refit_share(training, TASK, settings, n_refits=8, most_bytes=100)
+
+
+def test_short_leaves_hardly_change_an_answer() -> None:
+    how = {"share": 1.0, "seed": 0, "n_refits": 2}
+    fitted = fit_refits({"valid_acc": TRAIN}, TASK, {"valid_acc": SETTINGS}, **how)["valid_acc"]
+    F = FeatureBuilder(fitted[0].features, TASK).build(TRAIN.X)
+    answers = open_engine(_forest(fitted), "numpy").predict(F)
+    for k, one in enumerate(fitted):
+        assert np.abs(one.transform.inverse(answers[:, k]) - one.predict(TRAIN.X)).max() < 0.5
+
+
+def test_validation_chooses_the_scale_that_covers() -> None:
+    fitted = fit_surrogate("valid_acc", TRAIN, TASK, settings=SETTINGS)
+    several = fit_refits({"valid_acc": TRAIN}, TASK, {"valid_acc": SETTINGS}, share=1.0, seed=0)["valid_acc"]
+    valid = by_part(PARTS["valid_acc"]["train"], SPLIT)["train"]  # any rows will do
+    found = uncertain_of(fitted, several, valid, noise_model(TASK.name, max_epoch=TASK.max_epoch))
+    rng = np.random.default_rng(0)
+    found.mean = np.clip(found.mean, 20, 80)
+    found.refits = found.mean[:, None] + rng.normal(0, 3, found.refits.shape)
+    deviation = rng.normal(0, 1, len(valid))
+    scales = []
+    for sd in (3, 14):
+        valid.y[:] = np.clip(found.mean + sd * deviation, 0, 100)
+        scales.append(choose_scale(found, valid))
+    assert scales[0] < scales[1]
+    assert scales[1] > 1
+    found = replace(found, scale=scales[1])
+    assert covered(found, valid, 0.9)[0] == pytest.approx(0.9, abs=0.05)
+    assert 0 <= covered(found, valid, LEVELS[0])[0] <= covered(found, valid, LEVELS[-1])[0] <= 1
+    assert choose_scale(found, valid.take(np.zeros(0, np.intp))) == 1.0
+
+
+def test_refits_are_added_to_a_release_of_the_same_data_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = write_folder(tmp_path / "runs", MEASURED)
+    made_from = {
+        "measurements": digest_measurements(read_measurements(runs)),
+        "split": SPLIT.digest,
+        "version": "0.3.1",
+        "seed": 0,
+    }
+    quality = {"metrics": {metric: {"settings": asdict(SETTINGS)} for metric in ACCURACIES}}
+    noise = noise_model(TASK.name, max_epoch=TASK.max_epoch).to_dict()
+    folder = make_release(tmp_path / "release", task=TASK.name, facts=made_from, quality=quality, noise=noise)
+    before = read_release(folder)
+    contents = {name: (folder / name).read_bytes() for name in before.manifest.files}
+    arguments = [str(runs), "--split", str(runs / "split.json"), "--release", str(folder), "--refits", "3"]
+    assert refits.main(arguments) == 0
+    now = read_release(folder)
+    now.verify()
+    said = json.loads(capsys.readouterr().out)
+    assert set(said["bytes"]) == {"refits.json", "refits-0.npz"}
+    assert (now.facts["version"], now.answers_as) == ("0.3.2", {now.sha256, before.sha256})
+    assert now.manifest.files.keys() - contents.keys() == {"refits.json", "refits-0.npz"}
+    for name, content in contents.items():
+        assert name == "quality.json" or (folder / name).read_bytes() == content, name
+    found = now.quality["uncertainty"]
+    assert (found["n_refits"], set(found["metrics"])) == (3, set(ACCURACIES))
+    assert {(one["cut"], one["level"]) for one in found["metrics"]["valid_acc"]["coverage"]} >= {("last epoch", 0.9)}
+    blocks = list(uncertainty_blocks(found))
+    assert [len(block.rows) for block in blocks if isinstance(block, Table)][::2] == [9, 6]
+    assert isinstance(blocks[-1], Text)
+    assert "the absolute errors" in blocks[-1].text
+    assert now.refits.scales == {metric: found["metrics"][metric]["scale"] for metric in ACCURACIES}
+    prediction = jahs.Benchmark(TASK.name, release=folder).predict(jahs.space().default(), metrics=["valid_acc"])
+    assert prediction.total_sd["valid_acc"] > prediction.noise_sd["valid_acc"] > 0
+    assert refits.main(arguments) == 0
+    assert read_release(folder).sha256 == now.sha256, "the same refits are the same release"
+    arguments[-1] = "2"
+    assert refits.main(arguments) == 0
+    other = read_release(folder)
+    assert (other.facts["version"], other.answers_as) == ("0.4.0", {other.sha256}), "other refits answer otherwise"
+    make_release(folder, task=TASK.name, facts={**made_from, "split": "0" * 16}, quality=quality)
+    capsys.readouterr()
+    assert refits.main(arguments) == 2
+    assert f"split must be '{'0' * 16}', got" in capsys.readouterr().err
+    make_release(folder, task=TASK.name, facts=made_from)
+    assert refits.main(arguments) == 2
+    assert "has no quality.json" in capsys.readouterr().err
