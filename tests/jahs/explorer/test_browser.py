@@ -162,7 +162,7 @@ def test_a_race_ends_with_a_result(opened):
             break
         opened.ask("new Promise((done) => setTimeout(done, 100))")
     assert text.startswith("Race 1, best validation accuracy found: random search ")
-    assert opened.ask("document.querySelectorAll('#race path').length") == 3
+    assert opened.ask("document.querySelectorAll('#race-picture path').length") == 3
     opened.send("Emulation.setEmulatedMedia", features=[])
 
 
