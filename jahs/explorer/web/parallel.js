@@ -2,7 +2,7 @@
 
 import { clearCanvas, color } from "./draw.js";
 
-const LINES = { height: 300, top: 46, bottom: 24, side: 40, least: 1000 };
+const LINES = { height: 300, top: 46, bottom: 24, side: 40, least: 900 };
 const REACH = 14; // pixels from an axis
 const LEAST_ALPHA = 0.03;
 
@@ -35,8 +35,9 @@ export class Parallel {
   draw(axes, others, selected) {
     this.axes = axes;
     const context = clearCanvas(this.under, this.width, LINES.height);
-    this.drawLines(context, others, "faint", 0.05);
-    this.drawLines(context, selected, "accent", Math.min(Math.max(40 / (selected.length || 1), LEAST_ALPHA), 0.7));
+    const alpha = (lines) => Math.min(Math.max(40 / lines.length, LEAST_ALPHA), 0.7);
+    this.drawLines(context, others, "faint", alpha(others) / 3);
+    this.drawLines(context, selected, "accent", alpha(selected));
     context.globalAlpha = 1;
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "center";
