@@ -4,6 +4,7 @@ import { clearCanvas, color } from "./draw.js";
 
 const LINES = { height: 300, top: 46, bottom: 24, side: 40, least: 900 };
 const REACH = 14; // pixels from an axis
+export const SPREAD = 0.04; // how far lines through one choice are spread, up and down
 const LEAST_ALPHA = 0.03;
 
 export class Parallel {
@@ -49,7 +50,7 @@ export class Parallel {
     context.strokeStyle = color(style);
     context.globalAlpha = alpha;
     for (const i of places) {
-      const aside = (((i * 7919) % 97) / 97 - 0.5) * 0.07;
+      const aside = (((i * 7919) % 97) / 97 - 0.5) * 2 * SPREAD;
       context.beginPath();
       this.axes.forEach((axis, k) => {
         const y = this.y(axis.places[i] + (axis.isChoice ? aside : 0));
