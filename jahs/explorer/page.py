@@ -133,10 +133,7 @@ def _facts(subject: Subject) -> dict[str, Any]:  # Any: JSON
         "models": None,
         "recorded": None,
         "reference_config": None if reference is None else dict(reference),
-        "metrics": {
-            name: {"unit": each.unit, "direction": each.direction, "about": each.description}
-            for name, each in METRICS.items()
-        },
+        "units": {name: each.unit for name, each in METRICS.items()},
         **space_facts(),
     }
 

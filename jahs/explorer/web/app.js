@@ -65,9 +65,10 @@ async function loadModels() {
   part("race-section").hidden = !has("valid_acc", "runtime");
   if (has("valid_acc")) state.neighbors = new Neighbors(part("neighbors"), space, choose);
   if (has("valid_acc", "runtime")) {
-    const race = { picture: part("race"), button: part("race-button"), status: part("race-status") };
-    state.race = new Race(race, state.model, space, maxEpoch);
-    watchWidth(part("race"), (width) => state.race.draw(width));
+    const names = ["picture", "legend", "button", "status"];
+    const parts = Object.fromEntries(names.map((name) => [name, part(`race-${name}`)]));
+    state.race = new Race(parts, state.model, space, maxEpoch);
+    watchWidth(parts.picture, (width) => state.race.draw(width));
   }
   window.jahs = { query };
   update();

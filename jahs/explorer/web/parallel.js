@@ -2,8 +2,9 @@
 
 import { clearCanvas, color } from "./draw.js";
 
-const LINES = { height: 300, top: 46, bottom: 24, side: 40, least: 1000 };
+const LINES = { height: 300, top: 46, bottom: 24, side: 40, least: 900 };
 const REACH = 14; // pixels from an axis
+export const SPREAD = 0.04; // how far lines through one choice are spread, up and down
 const LEAST_ALPHA = 0.03;
 
 export class Parallel {
@@ -35,8 +36,9 @@ export class Parallel {
   draw(axes, others, selected) {
     this.axes = axes;
     const context = clearCanvas(this.under, this.width, LINES.height);
-    this.drawLines(context, others, "faint", 0.05);
-    this.drawLines(context, selected, "accent", Math.min(Math.max(40 / (selected.length || 1), LEAST_ALPHA), 0.7));
+    const alpha = (lines) => Math.min(Math.max(40 / lines.length, LEAST_ALPHA), 0.7);
+    this.drawLines(context, others, "faint", alpha(others) / 3);
+    this.drawLines(context, selected, "accent", alpha(selected));
     context.globalAlpha = 1;
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "center";
@@ -48,7 +50,7 @@ export class Parallel {
     context.strokeStyle = color(style);
     context.globalAlpha = alpha;
     for (const i of places) {
-      const aside = (((i * 7919) % 97) / 97 - 0.5) * 0.07;
+      const aside = (((i * 7919) % 97) / 97 - 0.5) * 2 * SPREAD;
       context.beginPath();
       this.axes.forEach((axis, k) => {
         const y = this.y(axis.places[i] + (axis.isChoice ? aside : 0));

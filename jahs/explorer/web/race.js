@@ -1,6 +1,6 @@
 // Random search, successive halving and local search in simulated time, with the models' mean predictions.
 
-import { MARGIN, axes, escapeText, line, scale } from "./draw.js";
+import { MARGIN, axes, line, scale } from "./draw.js";
 import { seeded } from "./space.js";
 
 const RACE_HEIGHT = 320;
@@ -80,8 +80,8 @@ function startRacer(model, space, racer, seed, maxEpoch) {
 }
 
 export class Race {
-  constructor({ picture, button, status }, model, space, maxEpoch) {
-    Object.assign(this, { picture, button, status, model, space, maxEpoch });
+  constructor({ picture, legend, button, status }, model, space, maxEpoch) {
+    Object.assign(this, { picture, legend, button, status, model, space, maxEpoch });
     this.past = [];
     this.seed = 0;
     this.clock = 0;
@@ -139,7 +139,7 @@ export class Race {
     if (!(this.width = width)) return;
     const ends = [...this.past, ...(this.running || [])].flatMap(({ points }) => points.slice(-1).map(([, v]) => v));
     const most = Math.max(...ends, 0);
-    const x = scale([0, this.budget], [MARGIN.left, width - MARGIN.right - (width > 600 ? 120 : 0)]);
+    const x = scale([0, this.budget], [MARGIN.left, width - MARGIN.right]);
     const bottom = RACE_HEIGHT - MARGIN.bottom;
     const y = scale(ends.length ? [Math.max(most - 15, 0), most + 0.5] : [0, 100], [bottom, MARGIN.top]);
     const path = ({ points }, until) => {
@@ -149,20 +149,12 @@ export class Race {
     };
     const old = this.past.map((each) => `<path class="racer${each.i} past" d="${path(each, this.budget)}"/>`);
     const now = (this.running || []).map((each) => `<path class="racer${each.i}" d="${path(each, this.clock)}"/>`);
-    const names = width > 600 ? this.names(x, y) : [];
     const title = { xTitle: "simulated time (s)", yTitle: "best validation accuracy so far (%)" };
     this.picture.innerHTML = `<svg width="${width}" height="${RACE_HEIGHT}" role="img"
       aria-label="Best validation accuracy over simulated time of three optimisers">
-      ${axes({ width, height: RACE_HEIGHT, x, y, ...title })}${old.join("")}${now.join("")}${names.join("")}</svg>`;
-  }
-
-  // Return the names beside the ends of the curves, kept apart.
-  names(x, y) {
-    const labels = (this.running || []).filter(({ points }) => points.length)
-      .map(({ name, i, points }) => ({ name, i, at: y.at(points[points.length - 1][1]) + 4 }))
-      .sort((a, b) => a.at - b.at);
-    labels.forEach((label, k) => k && (label.at = Math.max(label.at, labels[k - 1].at + 15)));
-    return labels.map(({ name, i, at }) =>
-      `<text class="name racer-name${i}" x="${x.at(this.clock) + 6}" y="${at}">${escapeText(name)}</text>`);
+      ${axes({ width, height: RACE_HEIGHT, x, y, ...title })}${old.join("")}${now.join("")}</svg>`;
+    const best = ({ points }) => (points.length ? ` ${points[points.length - 1][1].toFixed(1)} %` : "");
+    const entry = (each) => `<span><i class="key racer${each.i}"></i>${each.name}${best(each)}</span>`;
+    this.legend.innerHTML = (this.running || []).map(entry).join("");
   }
 }

@@ -2,7 +2,7 @@
 
 import { domainOf, escapeText, scale } from "./draw.js";
 import { FilterForm } from "./filters.js";
-import { Parallel } from "./parallel.js";
+import { Parallel, SPREAD } from "./parallel.js";
 import { Scatter, frontOf } from "./scatter.js";
 import { showNumber } from "./space.js";
 
@@ -43,7 +43,7 @@ export class Recorded {
   }
 
   title(name) {
-    const { unit } = this.facts.metrics[name];
+    const unit = this.facts.units[name];
     return name.startsWith("n_") ? unit : `${name} (${unit})`;
   }
 
@@ -113,10 +113,12 @@ export class Recorded {
   }
 
   say() {
-    const { n_configs: n, n_shown: shown } = this.facts.recorded;
+    const { n_configs: n, n_shown: shown, n_trainings: trained, n_unfinished: lost } = this.facts.recorded;
     const [selected, some, all] = [this.selected.length, shown, n].map((each) => each.toLocaleString("en"));
     const of = shown < n ? `${some} shown configs (${all} are recorded)` : `${all} recorded configs`;
-    this.parts.status.textContent = `${selected} of ${of} selected; ${this.front.length} on the front.`;
+    const rest = lost ? `; ${lost.toLocaleString("en")} configs have none that reached the last epoch` : "";
+    this.parts.status.textContent = `${selected} of ${of} selected; ${this.front.length} on the front.
+      ${trained.toLocaleString("en")} trainings are recorded${rest}.`;
     const every = Math.max(1, Math.ceil(this.front.length / MOST_FRONT));
     const listed = this.front.filter((_, k) => (this.front.length - 1 - k) % every === 0);
     const row = (i) => {
@@ -162,7 +164,10 @@ export class Recorded {
   listen() {
     this.drag(this.parts.linesTop, (start, end) => {
       const axis = this.parallel.axisAt(start[0]);
-      if (axis) this.filter([[axis.id, [start[1], end[1]].map((y) => this.parallel.shareAt(y))]]);
+      if (!axis) return;
+      const [low, high] = [start[1], end[1]].map((y) => this.parallel.shareAt(y)).sort((a, b) => a - b);
+      const more = axis.isChoice ? SPREAD : 0;
+      this.filter([[axis.id, [low - more, high + more]]]);
     });
     const box = (start, end) => {
       const [cost, accuracy] = this.scatter.box(start, end);

@@ -66,9 +66,9 @@ def test_nothing_is_asked_for_and_nothing_is_complained_of(opened, page):
 
 
 def test_the_first_paint_takes_less_than_a_second(one, page):
-    # The best of a few, as the machine may be busy.
-    paints = []
-    for _ in range(4):
+    # One of a few, as the machine may be busy.
+    paints: list[float] = []
+    while len(paints) < 8 and min(paints, default=1000) >= 1000:
         one.open(page)
         paints.append(one.ask(PAINT))
     assert min(paints) < 1000, paints
@@ -147,6 +147,11 @@ def test_filters_select_and_brushes_are_filters(opened):
     assert not opened.ask(status).startswith("2,032")
     shown = "document.querySelector('#recorded-form [data-id=valid_acc][data-side=\"0\"]').value"
     assert float(opened.ask(shown)) > 0
+    opened.ask("document.getElementById('recorded-clear').click()")
+    lines = drag.replace("recorded-scatterTop", "recorded-linesTop")
+    opened.ask(f"{lines}(['pointerdown', 40, 52], ['pointermove', 41, 120], ['pointerup', 41, 120])")  # the first axis
+    wanted = (subject.table.configs["Activation"] == "Mish").sum()
+    assert opened.ask(status).startswith(f"{wanted:,} of 2,032")
     config = opened.ask(CONFIG)
     opened.ask("document.getElementById('recorded-clear').click()")
     opened.ask("new Promise(requestAnimationFrame)")
@@ -162,7 +167,7 @@ def test_a_race_ends_with_a_result(opened):
             break
         opened.ask("new Promise((done) => setTimeout(done, 100))")
     assert text.startswith("Race 1, best validation accuracy found: random search ")
-    assert opened.ask("document.querySelectorAll('#race path').length") == 3
+    assert opened.ask("document.querySelectorAll('#race-picture path').length") == 3
     opened.send("Emulation.setEmulatedMedia", features=[])
 
 

@@ -74,6 +74,16 @@ def test_a_page_asks_for_nothing(embedded):
     assert re.findall(r'(?:src|href)="([^"]*)"', source) == ["data:,", "#content"]
 
 
+def test_text_of_a_release_is_no_markup(tmp_path):
+    evil = "</script><script>alert(1)</script>"
+    found = subject(tmp_path, facts={"version": evil})
+    found = replace(found, task=replace(found.task, title=evil, caveat=f"{evil}. {evil}. {evil}"), without_models=evil)
+    text = make_page(found)
+    assert evil not in text
+    assert text.count("<script") == text.count("</script>") == 4
+    assert facts_of(text)["without_models"] == evil
+
+
 def test_the_caveat_of_a_task_comes_first_and_a_task_without_one_has_none(embedded, tmp_path):
     after = embedded.partition("</h1>")[2]
     assert re.sub(r"<[^>]+>", "", after).strip().startswith("Short training. A run of fashion_mnist_mini takes 384")
