@@ -1,10 +1,11 @@
-# Seven commands, on a machine with python3, its venv module and make:
+# Eight commands, on a machine with python3, its venv module and make:
 #
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
 #   make release  from data/TASK/runs to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
 #   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
 #   make landscape  what the searched space looks like: docs/studies/landscape (minutes)
+#   make proxies    what zero-cost proxies know: docs/studies/proxies (minutes)
 #   make attack   the hostile files of tests/adversarial with ever more seeds, for MINUTES=30
 #   make test-adapters   every adapter with its tool; sets up .venv-adapters, an environment for each (Python 3.11)
 #
@@ -31,7 +32,7 @@ TEST := .venv-test
 DEMO_READY := $(DEMO)/.ready-$(call digest,$(CORE_PINS))
 TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
 
-.PHONY: help demo test test-adapters attack release studies landscape format clean
+.PHONY: help demo test test-adapters attack release studies landscape proxies format clean
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -64,6 +65,9 @@ studies: $(TEST_READY)
 
 landscape: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.landscape --task $(TASK) --docs --out docs/studies/landscape
+
+proxies: $(TEST_READY)
+	@$(TEST)/bin/python -m experiments.proxies --docs --out docs/studies/proxies
 
 attack: $(TEST_READY)
 	JAHS_ATTACK_MINUTES=$(MINUTES) $(TEST)/bin/python -m pytest tests/adversarial --timeout=0 --numprocesses $(JOBS)

@@ -11,7 +11,6 @@ so far is compared each time, and the comparison is saved for the page (`experim
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from jahs.schema import CONFIG_KEYS, CONFIG_TABLE_COLUMNS, OPS, PROXIES, PROXY_T
 from jahs.spaces.cell.index import nb201_indices
 from jahs.spaces.columns import validate_columns
 from jahs.spaces.configs import config_id
-from jahs.tasks.definitions import TASKS, Task
+from pipeline.candidates import NASBENCH201
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.proxies import ProxySettings, proxy_folder
 from pipeline.runs import RunsFolder
@@ -39,12 +38,7 @@ from workshop.command import new_parser, run_command
 from workshop.jobs import Where
 from workshop.real_landscape import N_CELLS, cell_configs, read_cell_accuracies
 
-__all__ = ["TASK", "CellSettings", "choose_cells", "main", "score_cells", "summarise_cells"]
-
-TASK: Final[Task] = dataclasses.replace(
-    TASKS["cifar10_mini"], name="nasbench201", title="NAS-Bench-201 (CIFAR-10, 32 px)", side=32
-)
-"""The images that cells are scored on: those of the laptop task, at full size."""
+__all__ = ["CellSettings", "choose_cells", "main", "score_cells", "summarise_cells"]
 
 _EPOCH: Final = 200
 _TOP: Final = 0.01
@@ -108,11 +102,11 @@ def score_cells(settings: CellSettings) -> dict[str, Any]:  # Any: JSON
     accuracies = read_cell_accuracies(settings.accuracies)[_EPOCH]
     drawn, added = choose_cells(accuracies, settings.cells)
     folder = settings.out / "runs"
-    runs = RunsFolder.open_or_make(folder, facts=protocol_facts(TASK), digest=protocol_digest(TASK))
+    runs = RunsFolder.open_or_make(folder, facts=protocol_facts(NASBENCH201), digest=protocol_digest(NASBENCH201))
     table = _config_table(drawn, added)
     runs.add_configs(table)
     is_wanted = np.isin(read_configs(folder)["config_id"], table["config_id"])
-    n_added = proxy_folder(folder, TASK, chosen, is_wanted=is_wanted)
+    n_added = proxy_folder(folder, NASBENCH201, chosen, is_wanted=is_wanted)
     found = summarise_cells(folder, accuracies)
     with write_beside(settings.out / _SUMMARY) as beside:
         beside.write_text(sealed_text(found), encoding="utf-8")
@@ -132,7 +126,7 @@ def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, 
     scores = {name: seeds_of(scored, name, ids) for name in PROXIES}
     scores["ntk, least first"] = -scores["ntk"]
     return {
-        "title": TASK.title,
+        "title": NASBENCH201.title,
         "n_scored": len(ids),
         "n_sample": int(is_drawn.sum()),
         "n_top": int((published >= least).sum()),

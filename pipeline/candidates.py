@@ -14,7 +14,7 @@ from jahs.errors import UnknownName
 from jahs.tasks.definitions import TASKS, Task
 from jahs.tasks.own import register, task_recorded_as
 
-__all__ = ["CANDIDATES", "recorded_task", "trained_task"]
+__all__ = ["CANDIDATES", "NASBENCH201", "recorded_task", "trained_task"]
 
 _LONG: Final = dataclasses.replace(
     TASKS["cifar10_mini"], learning_rate_factor=1.0, learning_rate_power=1.0, random_crop=True
@@ -43,6 +43,13 @@ CANDIDATES: Final[Mapping[str, Task]] = MappingProxyType(
 )
 """Protocols that were tried; `cifar10_mini` is the one that was chosen."""
 
+NASBENCH201: Final = dataclasses.replace(
+    TASKS["cifar10_mini"], name="nasbench201", title="NAS-Bench-201 (CIFAR-10, 32 px)", side=32
+)
+"""What cells of NAS-Bench-201 are scored on, untrained: the images of the laptop task, at full size."""
+
+_UNRELEASED: Final[Mapping[str, Task]] = {**CANDIDATES, NASBENCH201.name: NASBENCH201}
+
 
 def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON
     """Return the task of a recorded protocol: a candidate, or any that jahs knows.
@@ -51,7 +58,7 @@ def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON
         UnknownName, InvalidArgument: it is neither, or an invalid one.
     """
     recorded = facts["task"]
-    return CANDIDATES[recorded["name"]] if recorded["name"] in CANDIDATES else task_recorded_as(recorded)
+    return _UNRELEASED[recorded["name"]] if recorded["name"] in _UNRELEASED else task_recorded_as(recorded)
 
 
 def trained_task(name: str) -> Task:
@@ -63,7 +70,7 @@ def trained_task(name: str) -> Task:
     """
     if isinstance(name, str) and name.endswith(".json"):
         return register(name)
-    known = {**TASKS, **CANDIDATES}
+    known = {**TASKS, **_UNRELEASED}
     if isinstance(name, str) and name in known:
         return known[name]
     raise UnknownName.of("task", name, known)

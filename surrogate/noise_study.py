@@ -1,12 +1,12 @@
 """Does the surrogate know the mean of a config better than one training of it? NAS-Bench-301's study of noise.
 
+Over 300 lines: it is one study, from the fits to the text of its page.
+
 python -m surrogate.noise_study RUNS --split SPLIT --params PARAMS --release RELEASE --out docs/studies/noise
 
 The configs with three trainings are judged at the last epoch. One of the three is a table's entry, the mean of the
 other two the truth; each of the three is the entry once. Beside the entry are the answers of a surrogate and of an
 ensemble of refits, fitted to more and more other configs, and at last to these configs, too, each with one training.
-
-Over 300 lines: it is one study, from the fits to the text of its page.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Fit, measure and write what answers for a task: the release folder that `jahs.Benchmark` opens.
 
+Over 300 lines: it is one command, step by step in the order in which a release is made.
+
 python -m surrogate.release RUNS --split SPLIT [--params TUNED/params.json] --out RELEASE
 
 Models are fitted on the training part and scored on the test part, then fitted again on training and validation part;
@@ -7,8 +9,6 @@ the second ones ship, and both scores are kept. A `history.json` beside the sett
 into the release's quality.json. The same measurements, split, settings, seed, commit and package versions give the same
 bytes, wherever the folders are, but for the release's number: it goes on from the release at RELEASE
 (`surrogate.numbering`). That one is replaced once the new one is whole and has answered the test part as its models do.
-
-Over 300 lines: it is one command, step by step in the order in which a release is made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The page of the zero-cost proxies: how they order configs, where the top weighs most, and what they are good for."""
+"""The page of the zero-cost proxies: how they order configs, where the top weighs most, and what they are good for.
+
+Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The page that compares two tasks."""
+"""The page that compares two tasks.
+
+Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
+"""
 
 from __future__ import annotations
 

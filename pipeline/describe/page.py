@@ -1,7 +1,4 @@
-"""What the page says: a document of tables and figures about a folder of runs.
-
-Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
-"""
+"""What the page says: a document of tables and figures about a folder of runs."""
 
 from __future__ import annotations
 

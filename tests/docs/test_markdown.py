@@ -127,7 +127,7 @@ def test_every_make_target_that_a_page_names_exists(file: str) -> None:
 
 @pytest.mark.parametrize("file", FILES)
 def test_every_module_that_a_page_says_to_run_exists(file: str) -> None:
-    named = re.findall(r"python3? -m ([a-z_.]+)", read(file))
+    named = re.findall(r"python3? -m ([a-z0-9_.]+)", read(file))
     ours = {name for name in named if name.split(".")[0] in WORKSHOPS | {"jahs"}}
     assert {name for name in ours if importlib.util.find_spec(name) is None} == set()
 

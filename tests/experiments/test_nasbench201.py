@@ -7,14 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from experiments import nasbench201
 from experiments.nasbench201 import choose_cells, main
 from jahs.errors import InvalidArgument
-from jahs.files.runs import read_configs, read_proxies
+from jahs.files.runs import read_configs, read_proxies, read_runs
 from jahs.files.sealed_json import read_sealed
 from jahs.schema import PROXIES
 from jahs.spaces.cell import Cell, nb201_indices
 from pipeline import proxies as proxies_module
+from pipeline.candidates import NASBENCH201
+from pipeline.verify import verify
 from pipeline.zero_cost import Scores
 from workshop.real_landscape import N_CELLS
 
@@ -69,6 +70,8 @@ def test_cells_are_scored_piece_by_piece_and_compared(table, tmp_path, monkeypat
     assert main([*command, "--cells", "30"]) == 0
     assert json.loads(capsys.readouterr().out)["cells_scored"] == 30
     assert len(read_proxies(out / "runs")["seed"]) == 60
+    assert len(read_runs(out / "runs")["seed"]) == 0
+    assert verify(out / "runs") == []
     assert main([*command, "--cells", "40"]) == 0
     found = read_sealed(out / "agreement.json")
     assert found["n_scored"] == len(read_configs(out / "runs")["config_id"]) > 40, "what was scored before stays"
@@ -87,8 +90,8 @@ def test_the_cells_networks_are_those_of_nas_bench_201():
     from workshop.real_landscape import cell_configs
 
     (config,) = cell_configs([0])
-    network = build_network(config, nasbench201.TASK)
+    network = build_network(config, NASBENCH201)
     assert network.stem.conv.weight.shape == (16, 3, 3, 3)
     assert sum(type(block).__name__ == "CellBlock" for block in network.body) == 15
     assert network.classify.weight.shape == (10, 64)
-    assert np.isclose(nasbench201.TASK.image_side(config["Resolution"]), 32)
+    assert np.isclose(NASBENCH201.image_side(config["Resolution"]), 32)

@@ -371,7 +371,7 @@ def test_a_release_is_extended_whole_or_not_at_all(copy):
     with pytest.raises(CorruptFile, match=r"forests-1\.npz"):
         extend_release(read_release(copy), {"seed": 9})
     assert read_release(copy).facts["seed"] == 8
-    with pytest.raises(TypeError, match="fronts: a release has the parts models, forests, noise"):
+    with pytest.raises(TypeError, match="fronts: a release has the parts models, forests, refits"):
         write_release(copy, manifest_facts={"task": "digits"}, fronts={})
 
 
