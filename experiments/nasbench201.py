@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.proxy_orders import seeds_of, summary
+from experiments.analysis.proxy_orders import seeds_of, summary, with_references
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import write_beside
 from jahs.files.runs import read_configs, read_proxies
@@ -123,8 +123,7 @@ def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, 
     published = np.array([accuracies[index] for index in indices.tolist()])
     is_drawn = configs["round"][place[first]] == 0
     least = sorted(accuracies.values(), reverse=True)[round(_TOP * N_CELLS) - 1]
-    scores = {name: seeds_of(scored, name, ids) for name in PROXIES}
-    scores["ntk, least first"] = -scores["ntk"]
+    scores = with_references({name: seeds_of(scored, name, ids) for name in PROXIES})
     return {
         "title": NASBENCH201.title,
         "n_scored": len(ids),

@@ -19,7 +19,7 @@ from workshop.overlap import benchmark_overlap, choose_p, webber_overlap
 from workshop.ranks import kendall_tau, spearman
 from workshop.real_landscape import known
 
-__all__ = ["MEASURES", "PAPER", "SHARES", "last_where_missing", "places", "seeds_of", "summary"]
+__all__ = ["MEASURES", "PAPER", "SHARES", "last_where_missing", "places", "seeds_of", "summary", "with_references"]
 
 _Floats = NDArray[np.float64]
 
@@ -62,6 +62,12 @@ def seeds_of(scored: Table, name: str, ids: NDArray[np.uint64]) -> _Floats:
     is_wanted = np.isin(scored["config_id"], ids)
     found[row[is_wanted], place[is_wanted]] = scored[name][is_wanted]
     return found
+
+
+def with_references(scores: Mapping[str, _Floats]) -> dict[str, _Floats]:
+    """Return scores by proxy, `ntk` the other way round, and a random order, whose overlaps are expectations."""
+    ntk = scores["ntk"]
+    return {**scores, "ntk, least first": -ntk, "random order": np.zeros((1, ntk.shape[1]))}
 
 
 def last_where_missing(scores: _Floats) -> _Floats:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import matplotlib as mpl
 import numpy as np
 
-from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing, summary
+from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing, summary, with_references
 from experiments.analysis.proxy_tasks import ScoredTask
 from experiments.analysis.proxy_uses import N_SCORED, SIZES, gains_of_features, halvings
 from jahs.tasks.definitions import caveats_of
@@ -22,6 +22,7 @@ from workshop.pages.document import Block, Document, Figure, Table, Text, sectio
 from workshop.pages.drawing import Estimate, draw_estimates
 from workshop.pages.style import style
 from workshop.ranks import kendall_tau, spearman
+from workshop.real_landscape import N_CELLS
 
 __all__ = ["proxies_document"]
 
@@ -102,7 +103,7 @@ def proxies_document(
 
 
 def _world(title: str, task: ScoredTask, mask: np.ndarray[Any, np.dtype[np.bool_]], n_resamples: int) -> _World:
-    scores = {**task.scores, "ntk, least first": -task.scores["ntk"], **task.baselines}
+    scores = {**with_references(task.scores), **task.baselines}
     found = summary(
         {name: values[:, mask] for name, values in scores.items()}, task.accuracy[mask, -1], n_resamples=n_resamples
     )
@@ -114,9 +115,7 @@ def _counts(tasks: Sequence[ScoredTask], cells: Mapping[str, Any] | None) -> Ite
     rows = []
     if cells is not None:
         missing = sum(cells["n_missing"].values())
-        rows.append(
-            (cells["title"], str(cells["n_scored"]), "1000 (asked by default)", str(cells["n_seeds"]), str(missing))
-        )
+        rows.append((cells["title"], str(cells["n_scored"]), f"{N_CELLS:,}", str(cells["n_seeds"]), str(missing)))
     for task in tasks:
         n_seeds = len(next(iter(task.scores.values())))
         missing = sum(int(np.isnan(values).sum()) for values in task.scores.values())
@@ -129,6 +128,8 @@ def _counts(tasks: Sequence[ScoredTask], cells: Mapping[str, Any] | None) -> Ite
 def _orders(worlds: Sequence[_World]) -> Iterator[str | Block]:
     """Say whether Spearman and overlap order the proxies alike."""
     yield "Do Spearman and rank-biased overlap agree on the best proxy?"
+    if worlds:
+        yield Text(_ABOUT)
     rows = []
     for world in worlds:
         names = [name for name in world.found if name in PAPER or name == "naswot"]
@@ -187,9 +188,8 @@ def _paper(cells: Mapping[str, Any] | None) -> Iterator[str | Block]:  # Any: JS
 
 
 def _agreement(world: _World) -> Iterator[str | Block]:
-    """Show every measure of every score on a data set."""
+    """Show every measure of every score on a data set; a random order has overlaps alone."""
     yield f"Agreement with accuracy: {world.title}"
-    yield Text(_ABOUT)
     order = sorted(world.found, key=lambda name: -np.nan_to_num(_value(world, name, "spearman"), nan=-9))
     estimates = [
         Estimate(title=name, value=_value(world, name, "spearman"), low=low, high=high)
@@ -209,7 +209,7 @@ def _agreement(world: _World) -> Iterator[str | Block]:
     yield _table(world, order, ranks, heads, "Rank correlations, over all configs and within the true top")
     overlaps = tuple(f"{form}_{share:g}" for form in ("webber", "benchmark") for share in SHARES)
     heads = tuple(f"{form}, top {100 * share:g} %" for form in ("Webber", "benchmark") for share in SHARES)
-    yield _table(world, order, overlaps, heads, "Rank-biased overlap; two random orders have about the top share")
+    yield _table(world, order, overlaps, heads, "Rank-biased overlap, of a random order too")
     taus = tuple(f"kendall_top_{share:g}" for share in SHARES)
     heads = tuple(f"tau, top {100 * share:g} %" for share in SHARES)
     yield _table(world, order, taus, heads, "Kendall's tau within the true top", is_folded=True)

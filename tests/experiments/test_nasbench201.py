@@ -1,12 +1,14 @@
 """Cells of NAS-Bench-201: a stratified sample and the best, scored piece by piece, compared with what was published."""
 
 import csv
+import functools
 import json
 import math
 
 import numpy as np
 import pytest
 
+from experiments.analysis.proxy_orders import summary
 from experiments.nasbench201 import choose_cells, main
 from jahs.errors import InvalidArgument
 from jahs.files.runs import read_configs, read_proxies, read_runs
@@ -63,6 +65,7 @@ def test_cells_are_scored_piece_by_piece_and_compared(table, tmp_path, monkeypat
         values = dict.fromkeys(PROXIES, accuracy + seed) | {"zen": math.nan}
         return Scores(values=values, reasons={"zen": "no path"}, cpu_s=dict.fromkeys(PROXIES, 0.5))
 
+    monkeypatch.setattr("experiments.nasbench201.summary", functools.partial(summary, n_resamples=2))
     monkeypatch.setattr(proxies_module, "score_config", score)
     monkeypatch.setattr(proxies_module, "load_images", lambda *_, resolutions, **__: dict.fromkeys(resolutions))
     out = tmp_path / "cells"

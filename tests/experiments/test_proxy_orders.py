@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from experiments.analysis.proxy_orders import MEASURES, PAPER, last_where_missing, places, seeds_of, summary
+from experiments.analysis.proxy_orders import (
+    MEASURES,
+    PAPER,
+    last_where_missing,
+    places,
+    seeds_of,
+    summary,
+    with_references,
+)
 from jahs.schema import PROXIES
 
 TRUTH = np.arange(200.0)
@@ -46,6 +54,16 @@ def test_seeds_have_a_mean_and_a_deviation_and_missing_scores_rank_last():
 def test_too_few_configs_have_no_measure():
     found = summary({"few": TRUTH[None, :4]}, TRUTH[:4])["few"]
     assert all(of[key] is None for of in found.values() for key in ("mean", "low", "high"))
+
+
+def test_a_random_order_has_the_expected_overlap_and_no_rho():
+    found = summary(with_references({"ntk": TRUTH[None]}), TRUTH, n_resamples=0)
+    assert found["ntk, least first"]["spearman"]["mean"] == pytest.approx(-1)
+    assert found["random order"]["spearman"]["mean"] is None
+    drawn = np.random.default_rng(0).random((100, len(TRUTH)))
+    expected = summary({"drawn": drawn}, TRUTH, n_resamples=0)["drawn"]
+    for measure in ("webber_0.1", "benchmark_0.1"):
+        assert found["random order"][measure]["mean"] == pytest.approx(expected[measure]["mean"], rel=0.15)
 
 
 def test_places_are_from_the_lowest_and_break_ties_at_random():
