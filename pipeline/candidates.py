@@ -48,8 +48,6 @@ NASBENCH201: Final = dataclasses.replace(
 )
 """What cells of NAS-Bench-201 are scored on, untrained: the images of the laptop task, at full size."""
 
-_UNRELEASED: Final[Mapping[str, Task]] = {**CANDIDATES, NASBENCH201.name: NASBENCH201}
-
 
 def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON
     """Return the task of a recorded protocol: a candidate, or any that jahs knows.
@@ -58,7 +56,7 @@ def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON
         UnknownName, InvalidArgument: it is neither, or an invalid one.
     """
     recorded = facts["task"]
-    return _UNRELEASED[recorded["name"]] if recorded["name"] in _UNRELEASED else task_recorded_as(recorded)
+    return _unreleased().get(recorded["name"]) or task_recorded_as(recorded)
 
 
 def trained_task(name: str) -> Task:
@@ -70,7 +68,11 @@ def trained_task(name: str) -> Task:
     """
     if isinstance(name, str) and name.endswith(".json"):
         return register(name)
-    known = {**TASKS, **_UNRELEASED}
+    known = {**TASKS, **_unreleased()}
     if isinstance(name, str) and name in known:
         return known[name]
     raise UnknownName.of("task", name, known)
+
+
+def _unreleased() -> dict[str, Task]:
+    return {**CANDIDATES, NASBENCH201.name: NASBENCH201}

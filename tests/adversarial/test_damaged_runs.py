@@ -19,6 +19,7 @@ from jahs.files.sealed_json import read_sealed
 from pipeline.inspect_runs import main
 from pipeline.verify import verify
 from splits.split import read_split
+from surrogate.judging.figure_file import read_figures
 from surrogate.models.fitting import read_params
 from surrogate.tune import read_history
 from tests.pipeline.test_runs import FACTS, run_rows
@@ -40,6 +41,7 @@ FOUND = {
     "history.json": read_history,
     "landscape.json": read_sealed,
     "agreement.json": read_sealed,
+    "figures.json": read_figures,
 }
 N_FLIPS = 10_000 if os.environ.get("JAHS_ATTACK_MINUTES") else 300
 N_VERIFIED = 6

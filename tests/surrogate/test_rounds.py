@@ -15,7 +15,7 @@ from surrogate import rounds as command
 from surrogate.data.measurements import Measurements
 from surrogate.judging.figure_file import write_figures
 from surrogate.judging.rounds import rounds_of
-from surrogate.release import release_answers
+from surrogate.packing import release_answers
 from tests.releases import make_release
 from tests.surrogate.landscape import PROTOCOL, TASK, measurements, split_of, write_folder
 from tests.surrogate.test_card_figures import FOUND
