@@ -13,6 +13,7 @@ __all__ = ["EMBEDDED"]
 
 EMBEDDED: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "cifar10_mini": "fa5e63e88d60dbbaaf69fa12d3b4ac1c252119a82186fafeec218661a19a8b0f",
         "fashion_mnist_mini": "4b9a41214c2160863945d0a6632c49bd2f6bb92e2df7961d360f6614586f0035",
     }
 )
