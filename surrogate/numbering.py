@@ -12,9 +12,12 @@ from collections.abc import Set
 from pathlib import Path
 from typing import Any, Final
 
+from jahs.errors import ProtocolMismatch
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
+from splits.split import Split
+from surrogate.data.measurements import Measurements, digest_measurements
 
-__all__ = ["FIRST", "number_after", "number_facts", "standing_release"]
+__all__ = ["FIRST", "number_after", "number_facts", "read_made_from", "standing_release"]
 
 FIRST: Final = "0.1.0"
 
@@ -31,6 +34,24 @@ def standing_release(out: Path) -> Manifest | None:
         CorruptFile, UnknownFormat, MissingData: it cannot be read, so its number is not known.
     """
     return read_manifest(out) if (out / MANIFEST).is_file() else None
+
+
+def read_made_from(release: Path, measured: Measurements, split: Split) -> Manifest:
+    """Return the manifest of a release that was made from these runs and this split.
+
+    Raises:
+        ProtocolMismatch: it was made from others.
+        CorruptFile, UnknownFormat, MissingData: it cannot be read.
+    """
+    manifest = read_manifest(release)
+    made_from = {"measurements": digest_measurements(measured), "split": split.digest}
+    if faults := [
+        f"{name} must be {manifest.facts.get(name)!r}, got {digest!r}"
+        for name, digest in made_from.items()
+        if manifest.facts.get(name) != digest
+    ]:
+        raise ProtocolMismatch("\n".join([f"{release} was made from other data; make it again", *faults]))
+    return manifest
 
 
 def number_after(old: Manifest | None, new: Manifest) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jahs.errors import MissingData, ProtocolMismatch
+from jahs.errors import MissingData
 from jahs.files.tables import take
 from jahs.queries.completing import good_config
 from jahs.release import read_release
@@ -25,9 +25,9 @@ from jahs.release.writing import extend_release
 from jahs.spaces.configs import Config
 from splits.split import Split
 from surrogate.command import runs_parser
-from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
+from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import assemble, by_part
-from surrogate.numbering import number_facts
+from surrogate.numbering import number_facts, read_made_from
 from workshop.command import run_command
 
 __all__ = ["add_reference", "main", "reference_config"]
@@ -59,14 +59,7 @@ def add_reference(measured: Measurements, split: Split, release: Path) -> Manife
         ProtocolMismatch: the release was made from other runs or another split.
         MissingData: no validation config was trained to the last epoch.
     """
-    old = read_manifest(release)
-    made_from = {"measurements": digest_measurements(measured), "split": split.digest}
-    if faults := [
-        f"{name} must be {old.facts.get(name)!r}, got {digest!r}"
-        for name, digest in made_from.items()
-        if old.facts.get(name) != digest
-    ]:
-        raise ProtocolMismatch("\n".join([f"{release} was made from other data; make it again", *faults]))
+    old = read_made_from(release, measured, split)
     if (config := reference_config(measured, split)) is None:
         raise MissingData(f"no validation config was trained to epoch {measured.task.max_epoch}; collect more runs")
     if old.facts.get("reference_config") == config:

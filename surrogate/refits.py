@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import MissingData, ProtocolMismatch
+from jahs.errors import MissingData
 from jahs.models.forest import Forest
 from jahs.models.noise import NoiseModel
 from jahs.release import read_release
@@ -28,14 +28,14 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.command import add_workers, runs_parser
-from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
+from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, join_rows, training_rows
 from surrogate.judging.quality import Facts, rounded
 from surrogate.judging.uncertainty import uncertainty_facts
 from surrogate.models.fitting import fit_each
 from surrogate.models.model import ForestSettings, Surrogate
 from surrogate.models.refits import N_REFITS, fit_refits, pack_refits, refit_settings, refit_share
-from surrogate.numbering import number_facts
+from surrogate.numbering import number_facts, read_made_from
 from workshop.command import run_command
 
 __all__ = ["N_REFITS", "add_refits", "main", "refits_of"]
@@ -107,14 +107,7 @@ def add_refits(
         ProtocolMismatch: the release was made from other runs or another split.
         MissingData: the release has no quality.json, or no model of an accuracy.
     """
-    old, found = read_manifest(release), read_release(release)
-    made_from = {"measurements": digest_measurements(measured), "split": split.digest}
-    if faults := [
-        f"{name} must be {old.facts.get(name)!r}, got {digest!r}"
-        for name, digest in made_from.items()
-        if old.facts.get(name) != digest
-    ]:
-        raise ProtocolMismatch("\n".join([f"{release} was made from other data; make it again", *faults]))
+    old, found = read_made_from(release, measured, split), read_release(release)
     metrics = [metric for metric in ACCURACIES if metric in found.models.metrics]
     if found.quality is None or not metrics:
         raise MissingData(f"{release} has no {'model of an accuracy' if found.quality else 'quality.json'}")
