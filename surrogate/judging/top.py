@@ -95,7 +95,7 @@ def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted:
     y, p = rows.y[is_first], predicted[is_first]
     n_best = len(y) // 10
     if n_best < FEWEST:
-        return dict.fromkeys(names, not_measured(f"{len(y)} configs at full size; {10 * FEWEST} are needed"))
+        return dict.fromkeys(names, not_measured(f"{len(y)} of {10 * FEWEST} configs needed at full size"))
     least = np.sort(p)[-n_best]
     sd, n_repeated = seed_sd(repeats.take(repeats_predicted >= least))
     if n_repeated < FEWEST or not sd:
@@ -124,7 +124,7 @@ def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> Measured:
     is_first = first_seed(rows)
     y, p = rows.y[is_first], predicted[is_first]
     if len(y) // 4 < FEWEST:
-        return not_measured(f"{len(y)} configs at full size; {4 * FEWEST} are needed")
+        return not_measured(f"{len(y)} of {4 * FEWEST} configs needed at full size")
     least = float(np.quantile(y, 0.75))
     is_top = y >= least
     y, p = y[is_top], p[is_top]

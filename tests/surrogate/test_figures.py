@@ -71,7 +71,7 @@ def test_the_final_test_set_is_read_only_when_it_is_asked_for_and_then_counted(
     assert (found["final"], found["n_reads"], n_reads(runs / "split.json")) == (None, 0, 0)
     assert found["final_counts"] == {"uniform": 20}
     assert found["ordinary"]["mae"]["value"] is None
-    assert "are needed" in found["ordinary"]["mae"]["missing"]
+    assert "needed" in found["ordinary"]["mae"]["missing"]
     assert found["search"]["missing"] == "no config that this release proposed is trained; propose and train `best`"
     assert 0 <= found["refits"]["overlap"]["value"] <= 1
     assert found["sizes"]["measured"]["value"] is None

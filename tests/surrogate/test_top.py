@@ -63,7 +63,7 @@ def test_the_best_tenth_is_judged_in_units_of_the_seeds() -> None:
     assert low < 2 < high < 3
 
 
-@pytest.mark.parametrize(("n", "missing"), [(59, "59 configs at full size; 60 are"), (60, "0 repeated configs among")])
+@pytest.mark.parametrize(("n", "missing"), [(59, "59 of 60 configs needed"), (60, "0 repeated configs among")])
 def test_too_few_configs_or_repeats_give_no_number(n: int, missing: str) -> None:
     rows = rows_of(np.linspace(50, 90, n))
     found = best_tenth(rows, rows.y, rows, rows.y)["mae"]
