@@ -172,7 +172,12 @@ def test_a_view_predicts_at_its_own_fidelities(bench):
     whole = {**view.space.default(), "N": 3}
     found = view.predict({key: whole[key] for key in view.space.searched}, at={"epoch": 4, "N": 3})
     assert found.mean == bench.predict(whole, at=4).mean
-    assert list(found.to_pandas().columns[:3]) == ["config", "epoch", "N"]
+
+
+def test_a_frame_of_predictions_names_the_fidelities_of_a_view(bench):
+    pytest.importorskip("pandas")
+    view = bench.view(fidelities=("epoch", "N"), fixed="default")
+    assert list(view.predict(view.space.sample(seed=0)).to_pandas().columns[:3]) == ["config", "epoch", "N"]
 
 
 def test_bad_questions_are_refused_by_name(bench):
