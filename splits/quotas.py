@@ -26,6 +26,7 @@ SHARES: Final = (14, 3, 3)
 _GROUPS_FIRST: Final = (10**8, 10**4, 1, 1)
 _THIRDS_FIRST: Final = (1, 10**4, 1, 1)
 _TOTALS_TOO: Final = (10, 100, 100, 1)
+_MOST_STARTS: Final = 8  # orders in which strata are tried, until the promises hold
 _MOST_ROUNDS: Final = 12  # 10**4 * 2**12 and deviations of 10**5 configs stay far within 64 bits
 
 
@@ -71,17 +72,38 @@ def fill_quotas(
     placed = [_largest_remainders(row, n) for row, n in zip(kept.tolist(), n_free.tolist(), strict=True)]
     counts = np.array(placed, dtype=np.int64).reshape(-1, len(SHARES))
     is_in = np.concatenate(margins.levels).astype(np.int64)
+    found, is_kept = _keep_promises(counts, kept, is_in, margins=margins, order=order)
+    for start in range(1, _MOST_STARTS):
+        if is_kept:
+            break
+        first = start * len(order) // _MOST_STARTS
+        turned = [*order[first:], *order[:first]]
+        other, is_kept = _keep_promises(counts, kept, is_in, margins=margins, order=turned)
+        if is_kept:
+            found, order = other, turned
+    n_held = len(margins.groups) + len(margins.thirds)
+    return _descend(found, kept, is_in, weights=_weights(_TOTALS_TOO, margins), order=order, n_held=n_held)
+
+
+def _keep_promises(
+    counts: NDArray[np.int64],
+    kept: NDArray[np.int64],
+    is_in: NDArray[np.int64],
+    *,
+    margins: Margins,
+    order: Sequence[int],
+) -> tuple[NDArray[np.int64], bool]:
+    """Return counts that balance groups, then thirds, and whether every third is within one config."""
     n_groups, n_held = len(margins.groups), len(margins.groups) + len(margins.thirds)
-    weights = _weights(_GROUPS_FIRST, margins)
-    counts = _descend(counts, kept, is_in, weights=weights, order=order, n_held=0)
+    counts = _descend(counts, kept, is_in, weights=_weights(_GROUPS_FIRST, margins), order=order, n_held=0)
     weights = _weights(_THIRDS_FIRST, margins)
     for _ in range(_MOST_ROUNDS):
         counts = _descend(counts, kept, is_in, weights=weights, order=order, n_held=n_groups)
         is_off = np.abs(deviations(is_in[n_groups:n_held] @ counts)).max(axis=1, initial=0) > WHOLE
         if not is_off.any():
-            break
+            return counts, True
         weights[n_groups:n_held][is_off] *= 2  # the least sum of squares may leave one third out of bounds
-    return _descend(counts, kept, is_in, weights=_weights(_TOTALS_TOO, margins), order=order, n_held=n_held)
+    return counts, False
 
 
 def _weights(of_levels: Sequence[int], margins: Margins) -> NDArray[np.int64]:

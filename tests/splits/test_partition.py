@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument, InvalidTable, Leakage, ProtocolMismatch
@@ -54,6 +54,7 @@ def test_the_split_of_a_seed_never_changes():
 
 
 @given(n_rows=st.integers(189, 420), every=st.integers(1, 12), seed=st.integers(0, 2**64 - 1))
+@example(n_rows=189, every=11, seed=792_101_791_307_104_128)  # strata in their first order do not keep the promise
 @settings(max_examples=15)
 def test_what_is_promised_holds(n_rows, every, seed):
     n_seeds = np.where(np.arange(n_rows) % every == 0, 3, 1)
