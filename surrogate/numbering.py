@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jahs.errors import ProtocolMismatch
+from jahs.release import Release, read_release
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
 from splits.split import Split
 from surrogate.data.measurements import Measurements, digest_measurements
@@ -36,22 +37,22 @@ def standing_release(out: Path) -> Manifest | None:
     return read_manifest(out) if (out / MANIFEST).is_file() else None
 
 
-def read_made_from(release: Path, measured: Measurements, split: Split) -> Manifest:
-    """Return the manifest of a release that was made from these runs and this split.
+def read_made_from(release: Path, measured: Measurements, split: Split) -> Release:
+    """Return a release that was made from these runs and this split.
 
     Raises:
         ProtocolMismatch: it was made from others.
         CorruptFile, UnknownFormat, MissingData: it cannot be read.
     """
-    manifest = read_manifest(release)
+    found = read_release(release)
     made_from = {"measurements": digest_measurements(measured), "split": split.digest}
     if faults := [
-        f"{name} must be {manifest.facts.get(name)!r}, got {digest!r}"
+        f"{name} must be {found.facts.get(name)!r}, got {digest!r}"
         for name, digest in made_from.items()
-        if manifest.facts.get(name) != digest
+        if found.facts.get(name) != digest
     ]:
         raise ProtocolMismatch("\n".join([f"{release} was made from other data; make it again", *faults]))
-    return manifest
+    return found
 
 
 def number_after(old: Manifest | None, new: Manifest) -> str:

@@ -19,7 +19,6 @@ import numpy as np
 from jahs.errors import MissingData
 from jahs.files.tables import take
 from jahs.queries.completing import good_config
-from jahs.release import read_release
 from jahs.release.manifest import Manifest, read_manifest
 from jahs.release.writing import extend_release
 from jahs.spaces.configs import Config
@@ -59,14 +58,15 @@ def add_reference(measured: Measurements, split: Split, release: Path) -> Manife
         ProtocolMismatch: the release was made from other runs or another split.
         MissingData: no validation config was trained to the last epoch.
     """
-    old = read_made_from(release, measured, split)
+    found = read_made_from(release, measured, split)
+    old = found.manifest
     if (config := reference_config(measured, split)) is None:
         raise MissingData(f"no validation config was trained to epoch {measured.task.max_epoch}; collect more runs")
     if old.facts.get("reference_config") == config:
         return old
     facts = {"reference_config": config}
     facts |= number_facts(old, replace(old, facts={**old.facts, **facts}))
-    extend_release(read_release(release), facts)
+    extend_release(found, facts)
     return read_manifest(release)
 
 

@@ -19,7 +19,6 @@ from typing import Any, Final
 from jahs.errors import MissingData
 from jahs.models.forest import Forest
 from jahs.models.noise import NoiseModel
-from jahs.release import read_release
 from jahs.release.manifest import Manifest, read_manifest
 from jahs.release.models import Models
 from jahs.release.refits import Refits
@@ -107,7 +106,7 @@ def add_refits(
         ProtocolMismatch: the release was made from other runs or another split.
         MissingData: the release has no quality.json, or no model of an accuracy.
     """
-    old, found = read_made_from(release, measured, split), read_release(release)
+    found = read_made_from(release, measured, split)
     metrics = [metric for metric in ACCURACIES if metric in found.models.metrics]
     if found.quality is None or not metrics:
         raise MissingData(f"{release} has no {'model of an accuracy' if found.quality else 'quality.json'}")
@@ -116,7 +115,7 @@ def add_refits(
     fitted = fit_each({m: of["train"] for m, of in parts.items()}, measured.task, settings, workers=workers)
     noise = None if found.noise is None else found.noise.to_dict()
     refits, forests, facts = refits_of(
-        parts, fitted, found.models, noise, seed=int(old.facts.get("seed", 0)), n_refits=n_refits, workers=workers
+        parts, fitted, found.models, noise, seed=int(found.facts.get("seed", 0)), n_refits=n_refits, workers=workers
     )
     quality = {**found.quality, "uncertainty": rounded(facts)}
     extend_release(found, {}, more_facts=_number_facts, refits=refits, refit_forests=forests, quality=quality)
