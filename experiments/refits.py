@@ -20,7 +20,7 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import Metric
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
-from surrogate.models.folds import refits as leave_folds_out
+from surrogate.models.folds import leave_folds_out
 from surrogate.models.model import ForestSettings, Surrogate
 
 __all__ = ["Refit", "recorded_measurements", "refits"]

@@ -30,7 +30,7 @@ from surrogate.data.measurements import Measurements, digest_measurements, read_
 from surrogate.data.rows import assemble, by_part, join_rows
 from surrogate.models.candidates import asking, best_found
 from surrogate.models.fitting import read_params
-from surrogate.models.folds import refits
+from surrogate.models.folds import leave_folds_out
 from surrogate.models.model import ForestSettings
 from surrogate.models.optima import MAIN
 from surrogate.propose import lines_of
@@ -86,7 +86,7 @@ def draw_final(
     """
     parts = by_part(assemble(MAIN, measured), split)
     fitted = list(
-        refits(
+        leave_folds_out(
             MAIN,
             join_rows([parts["train"], parts["valid"]]),
             measured,

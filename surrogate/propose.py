@@ -38,7 +38,7 @@ from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import assemble, by_part, join_rows
 from surrogate.models.candidates import asking, best_found, disagreed_on, poor
-from surrogate.models.folds import refits
+from surrogate.models.folds import leave_folds_out
 from surrogate.models.model import ForestSettings
 from surrogate.models.optima import MAIN, Ask
 from workshop.command import run_command
@@ -176,7 +176,7 @@ def _disagreement(
 ) -> _Proposed:
     assert release is not None
     parts = by_part(assemble(MAIN, measured), split)
-    fitted = refits(
+    fitted = leave_folds_out(
         MAIN,
         join_rows([parts["train"], parts["valid"]]),
         measured,

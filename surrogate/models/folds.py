@@ -15,10 +15,10 @@ from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows
 from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 
-__all__ = ["held_out_rows", "refits", "without_sizes"]
+__all__ = ["held_out_rows", "leave_folds_out", "without_sizes"]
 
 
-def refits(
+def leave_folds_out(
     metric: str, rows: Rows, measured: Measurements, *, n_folds: int, seed: int, settings: ForestSettings
 ) -> Iterator[Surrogate]:
     """Yield models of a metric that are each fitted without one fold of the configs of `rows`.
