@@ -74,9 +74,9 @@ def describe(measured: Measured) -> Document:
         return Document(
             title=f"What was measured: {measured.task.title}",
             caveats=caveats_of([measured.task]),
-            subtitle=f"{n_configs} of the joint space, {n_runs}. Each run records training, validation and test "
-            "accuracy and loss, and CPU time, after every epoch. Config number i is a pure function of i and belongs "
-            f"to fidelity group i mod {N_GROUPS}, so the groups grow alike. A release is fitted to what was recorded "
+            subtitle=f"{n_configs} of the joint space, {n_runs}. Each run records accuracy and loss on the training, "
+            "validation and test sets, and CPU time, after every epoch. Config number i is a pure function of i and "
+            f"belongs to fidelity group i mod {N_GROUPS}, so the groups grow alike. A release is fitted to what was recorded "
             "when it was made, which may be less; its quality card says how much.",
             sections=sections_of(chain.from_iterable(part(measured) for part in parts)),
             facts=(
