@@ -40,8 +40,9 @@ class RefitsOracle:
         self._task = release.task
         self._packs = []
         for pack, forests in zip(refits.packs, release.refit_forests, strict=True):
-            columns, _ = joint_columns([models.packs[pack.pack].features])
-            self._packs.append((pack.metrics, RowBuilder(columns, release.task), open_engine(forests, engine)))
+            features = models.packs[pack.pack].features
+            rows = RowBuilder(joint_columns([features])[0], release.task, features.times)
+            self._packs.append((pack.metrics, rows, open_engine(forests, engine)))
         self._transforms: Mapping[str, BoundedTransform | None] = {
             name: models.metrics[name].transform for name in self.metrics
         }
