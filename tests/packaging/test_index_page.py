@@ -25,3 +25,8 @@ def test_it_begins_as_the_readme_does() -> None:
     assert PAGE.split("\n\n")[:2] == readme.split("\n\n")[:2]
     assert caveat_text(TASKS["fashion_mnist_mini"].caveat or "") in PAGE.replace("\n", " ")
     assert PROJECT["keywords"]
+
+
+def test_its_sidebar_links_lead_to_pages_outside() -> None:
+    assert PROJECT["urls"]
+    assert all(target.startswith("https://") for target in PROJECT["urls"].values())

@@ -81,4 +81,8 @@ def test_what_adapters_are_tested_with_is_what_their_page_says() -> None:
     ],
 )
 def test_no_file_names_a_package_index(file: str) -> None:
-    assert not re.search(r"index-url|find-links|trusted-host|https?://", (ROOT / file).read_text(encoding="utf-8"))
+    text = (ROOT / file).read_text(encoding="utf-8")
+    if file == "pyproject.toml":
+        for url in tomllib.loads(text)["project"]["urls"].values():  # pages to read, where nothing is installed from
+            text = text.replace(url, "")
+    assert not re.search(r"index-url|find-links|trusted-host|https?://", text)
