@@ -140,7 +140,7 @@ def _answers(
     )[metric]
     scale = release.refits.scales.get(metric, 1.0)
     uncertain = uncertain_of(fitted, refits, asked, release.noise, scale=scale)
-    return uncertain.mean, uncertain.refits.mean(axis=1), uncertain.total_sd
+    return uncertain.mean[0], uncertain.refits[0].mean(axis=1), uncertain.total_sd[0]
 
 
 def judge(

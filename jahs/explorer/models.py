@@ -19,7 +19,7 @@ from jahs.models.features.signal import SIGNAL_FEATURES, signal_features
 from jahs.models.features.work import SIZE_KEYS, SIZES
 from jahs.models.forest import Forest
 from jahs.models.noise.chance import quantile
-from jahs.models.noise.spread import LEVELS, RATES, tail_scale
+from jahs.models.noise.spread import LEVELS, RATES, with_tail
 from jahs.release import Release
 from jahs.schema import COLUMNS, OPS
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, IDENTITY
@@ -113,8 +113,5 @@ def _band(release: Release) -> dict[str, Any] | None:  # Any: JSON
         "level": LEVEL,
         "levels": LEVELS,
         "rates": RATES,
-        "metrics": {
-            name: {**asdict(spread), "shift": g * (1.0 + spread.tail * g * g) * tail_scale(spread.tail)}
-            for name, spread in spreads.items()
-        },
+        "metrics": {name: {**asdict(spread), "shift": with_tail(g, spread.tail)} for name, spread in spreads.items()},
     }

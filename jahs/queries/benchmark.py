@@ -213,19 +213,21 @@ class Benchmark(Forms):
             refits.check(names := self._read_metrics(metrics))
         if len(found) == 1:
             one = self._oracle.query(found[0].tolist(), there.item(), seed=None, metrics=names)
-            means = {name: np.array([value]) for name, value in one.items()}
+            mean = np.array([[one[name]] for name in names])
         else:
-            means = self._oracle.query_many(found, there, seed=None, metrics=names)
-        spread = refits.query_many(found, there, metrics=names)
+            many = self._oracle.query_many(found, there, seed=None, metrics=names)
+            mean = np.array([many[name] for name in names])
         X = np.empty((len(found), len(COLUMNS)), dtype=np.float32)
         X[:, :-1], X[:, -1] = found, there
-        parts = {
-            name: Uncertain(
-                metric=name, mean=means[name], refits=spread[name], scale=release.refits.scales[name], noise=noise, X=X
-            )
-            for name in names
-        }
-        return Prediction(parts, shape=(len(found),), rows=(there, ("epoch",), 1))
+        uncertain = Uncertain(
+            metrics=names,
+            mean=mean,
+            refits=refits.query_many(found, there, metrics=names),
+            scale=np.array([[release.refits.scales[name]] for name in names]),
+            noise=noise,
+            X=X,
+        )
+        return Prediction(uncertain, shape=(len(found),), rows=(there, ("epoch",), 1))
 
     @cached_property
     def _refits(self) -> tuple[Release, RefitsOracle]:

@@ -112,7 +112,7 @@ class Forms(Sampler):
         is_one = _is_one(configs)
         found = self._read_configs(cast("Configs", [configs] if is_one else configs))
         there, n_each, shape = self._read_at(at, each_at, len(found))
-        flat = self._predict(np.repeat(found, n_each, axis=0), there, metrics=metrics)
+        flat = self._predict(found if n_each == 1 else np.repeat(found, n_each, axis=0), there, metrics=metrics)
         return flat.reshaped(shape[1:] if is_one else shape, (there, self._fidelity_names, n_each))
 
     def objectives(
@@ -140,7 +140,7 @@ class Forms(Sampler):
         asked = at if is_list(at) else [self.full if at is None else at]
         there = self._read_fidelities(asked, name="at")
         n_each = len(there)
-        return there[np.tile(np.arange(n_each), n)], n_each, (n, n_each) if asked is at else (n,)
+        return there if n == 1 else there[np.tile(np.arange(n_each), n)], n_each, (n, n_each) if asked is at else (n,)
 
     @abstractmethod
     def _read_configs(self, configs: Configs) -> NDArray[np.float64]:

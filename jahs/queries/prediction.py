@@ -8,7 +8,7 @@ variances add (total). The spread between refits is multiplied by a factor that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args, overload
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.models.noise import NoiseModel
 from jahs.models.noise.chance import quantile
-from jahs.models.noise.spread import from_line, tail_scale, to_line
+from jahs.models.noise.spread import from_line, to_line, with_tail
 from jahs.queries.answers import to_frame
 from jahs.spaces.parameters import is_number, show
 
@@ -34,51 +34,51 @@ _Values: TypeAlias = dict[str, Any]  # Any: a float for one answer, an array for
 
 @dataclass(eq=False, kw_only=True)  # not frozen: that costs more than the properties
 class Uncertain:
-    """Answers of one metric and what is uncertain about them.
+    """Answers and what is uncertain about them: arrays with a row per metric and a column per answer.
 
     Attributes:
-        mean: (n,) what a query without a seed answers.
-        refits: (n, n_refits) what the refits answer.
-        scale: by what the spread of the refits is multiplied.
+        metrics: names.
+        mean: (n_metrics, n) what a query without a seed answers.
+        refits: (n_metrics, n, n_refits) what the refits answer.
+        scale: (n_metrics, 1) by what the spread of the refits is multiplied.
         noise: of the trainings.
         X: (n, 15) encoded configs and epochs.
-        metric: name.
     """
 
-    metric: str
+    metrics: tuple[str, ...]
     mean: _Floats
     refits: _Floats
-    scale: float
+    scale: _Floats
     noise: NoiseModel
     X: NDArray[np.float32]
 
     @cached_property
     def model_sd(self) -> _Floats:
-        """The scaled standard deviation between refits, (n,)."""
+        """The scaled standard deviation between refits."""
         return self.scale * _deviation(self.refits)
 
     @cached_property
     def noise_sd(self) -> _Floats:
-        """The standard deviation between trainings, (n,)."""
-        return self.noise.deviation(self.metric, self.mean, self.X)
+        """The standard deviation between trainings."""
+        return self.noise.deviations(self.metrics, self.mean, self.X)
 
     @property
     def total_sd(self) -> _Floats:
-        """The standard deviation of both, (n,)."""
+        """The standard deviation of both."""
         return np.hypot(self.model_sd, self.noise_sd)
 
     def quantile(self, q: float, of: Of) -> _Floats:
-        """Return a quantile of one training's outcome, or of the model's error alone, (n,)."""
+        """Return a quantile of one training's outcome, or of the model's error alone."""
         z, g = to_line(self.mean), quantile(q)
         if of == "model":
             return from_line(z + self._model_line * g)
         centre, sigma, tail = self._noise_line
-        h = g * (1.0 + tail * g * g) * tail_scale(tail)
+        h = with_tail(np.array(g), tail)
         return from_line(centre + sigma * h if of == "noise" else z + np.hypot(sigma, self._model_line) * h)
 
     @cached_property
-    def _noise_line(self) -> tuple[_Floats, _Floats, float]:
-        return self.noise.on_line(self.metric, self.mean, self.X)
+    def _noise_line(self) -> tuple[_Floats, _Floats, _Floats]:
+        return self.noise.on_line(self.metrics, self.mean, self.X)
 
     @cached_property
     def _model_line(self) -> _Floats:
@@ -98,46 +98,45 @@ class Prediction:
     """
 
     def __init__(
-        self, parts: Mapping[str, Uncertain], *, shape: tuple[int, ...], rows: tuple[NDArray[Any], tuple[str, ...], int]
+        self, found: Uncertain, *, shape: tuple[int, ...], rows: tuple[NDArray[Any], tuple[str, ...], int]
     ) -> None:
-        self._parts, self.metrics, self.shape, self._rows = dict(parts), tuple(parts), shape, rows
+        self._found, self.metrics, self.shape, self._rows = found, found.metrics, shape, rows
 
     def __repr__(self) -> str:
         n = int(np.prod(self.shape))
+        own = self._found
+        parts = np.stack([own.mean, own.total_sd, own.model_sd, own.noise_sd], axis=1)  # (n_metrics, 4, n)
+        means = parts.mean(axis=2).tolist() if n else []
         said = [
             f"{name} {mean:.1f} ± {total:.1f} (model {model:.1f}, noise {noise:.1f})"
-            for name, (mean, model, noise, total) in (
-                (name, [float(np.mean(each)) for each in (own.mean, own.model_sd, own.noise_sd, own.total_sd)])
-                for name, own in self._parts.items()
-                if n
-            )
+            for name, (mean, total, model, noise) in zip(self.metrics, means, strict=bool(n))
         ]
         return f"<Prediction of {n} answer{'' if n == 1 else 's'}{', on average' * (n > 1)}: {'; '.join(said)}>"
 
     @property
     def mean(self) -> _Values:
         """What a query without a seed answers, by metric."""
-        return self._each(lambda own: own.mean)
+        return self._by_name(self._found.mean)
 
     @property
     def model_sd(self) -> _Values:
         """The standard deviation between refits, scaled as validation configs chose: how far the answer may be off."""
-        return self._each(lambda own: own.model_sd)
+        return self._by_name(self._found.model_sd)
 
     @property
     def noise_sd(self) -> _Values:
         """The standard deviation between trainings of the config, which draws with a seed have."""
-        return self._each(lambda own: own.noise_sd)
+        return self._by_name(self._found.noise_sd)
 
     @property
     def total_sd(self) -> _Values:
         """The standard deviation of one training around the answer: model and noise."""
-        return self._each(lambda own: own.total_sd)
+        return self._by_name(self._found.total_sd)
 
     @property
     def refits(self) -> _Values:
         """What each refit answers: arrays with one more axis, the number of the refit."""
-        return self._each(lambda own: own.refits)
+        return self._by_name(self._found.refits)
 
     @overload
     def quantile(self, q: float, *, of: Of = "total") -> _Values: ...
@@ -164,13 +163,9 @@ class Prediction:
         if faults := [show(one) for one in wanted.ravel() if not is_number(one) or not 0 < one < 1]:
             raise InvalidArgument(f"q={', '.join(faults)} must be a number above 0 and below 1; the median is 0.5")
         if wanted.ndim == 0:
-            return self._each(lambda own: own.quantile(float(wanted.item()), of))
-        levels = [float(one) for one in wanted.ravel()]
-        return self._each(
-            lambda own: (
-                np.stack([own.quantile(one, of) for one in levels], axis=-1) if levels else np.empty((len(own.mean), 0))
-            )
-        )
+            return self._by_name(self._found.quantile(float(wanted.item()), of))
+        found = [self._found.quantile(float(one), of) for one in wanted.ravel()]
+        return self._by_name(np.stack(found, axis=-1) if found else np.empty((*self._found.mean.shape, 0)))
 
     def to_pandas(self) -> Any:  # Any: pandas is not a dependency
         """Return a DataFrame with one row per answer: config and fidelity, then of each metric mean and sds.
@@ -182,26 +177,25 @@ class Prediction:
         columns: dict[str, NDArray[Any]] = {"config": np.arange(len(at)) // n_each}
         for name, values in zip(names, at.reshape(len(at), len(names)).T, strict=True):
             columns[name] = values if name == "Resolution" else values.astype(np.int64)
-        for name, own in self._parts.items():
+        own = self._found
+        for i, name in enumerate(self.metrics):
             columns |= {
-                name: own.mean,
-                f"{name}_model_sd": own.model_sd,
-                f"{name}_noise_sd": own.noise_sd,
-                f"{name}_total_sd": own.total_sd,
+                name: own.mean[i],
+                f"{name}_model_sd": own.model_sd[i],
+                f"{name}_noise_sd": own.noise_sd[i],
+                f"{name}_total_sd": own.total_sd[i],
             }
         return to_frame(columns)
 
     def reshaped(self, shape: tuple[int, ...], rows: tuple[NDArray[Any], tuple[str, ...], int]) -> Prediction:
         """Return the same answers in another shape, and of which fidelities they are."""
-        return Prediction(self._parts, shape=shape, rows=rows)
+        return Prediction(self._found, shape=shape, rows=rows)
 
-    def _each(self, what: Callable[[Uncertain], _Floats]) -> _Values:
-        found: _Values = {}
-        for name, own in self._parts.items():
-            values = what(own)
-            shaped = values.reshape((*self.shape, *values.shape[1:]))
-            found[name] = shaped.item() if shaped.ndim == 0 else shaped
-        return found
+    def _by_name(self, values: _Floats) -> _Values:
+        if not self.shape and values.ndim == 2:
+            return dict(zip(self.metrics, values[:, 0].tolist(), strict=True))
+        shaped = values.reshape((len(self.metrics), *self.shape, *values.shape[2:]))
+        return dict(zip(self.metrics, shaped, strict=True))
 
 
 def _deviation(values: _Floats) -> _Floats:

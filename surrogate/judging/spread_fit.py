@@ -30,7 +30,7 @@ from jahs.models.noise.spread import (
     Correlation,
     Spread,
     TimeSpread,
-    tail_scale,
+    with_tail,
 )
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.metrics import ACCURACIES
@@ -143,8 +143,7 @@ def fit_correlation(found: Mapping[str, Deviations], spreads: Mapping[str, Sprea
 
 def reach(spread: Spread | TimeSpread, level: float) -> float:
     """Return the half-width, in standard deviations, of the interval with probability `level`."""
-    g = quantile((1 + level) / 2)
-    return g * (1 + spread.tail * g * g) * tail_scale(spread.tail)
+    return with_tail(quantile((1 + level) / 2), spread.tail)
 
 
 def _fit_curves(found: Mapping[str, Deviations], max_epoch: int) -> dict[str, Spread]:
@@ -246,7 +245,7 @@ def _shape(u: _Floats, weights: _Floats, n_configs: int) -> tuple[float, float]:
     points = np.log([_point(u, weights, share) for share in _SHARES])
     g = np.array([quantile((1 + share) / 2) for share in _SHARES])
     tails = np.linspace(0.0, 0.5, 101)[:, None]
-    logs = points - np.log(g * (1 + tails * g * g) / np.sqrt(1 + 6 * tails + 15 * tails * tails))  # (n_tails, n_shares)
+    logs = points - np.log(with_tail(g, tails))  # (n_tails, n_shares)
     tail = float(tails[np.argmin(logs.var(axis=1)), 0])
     tail = (n_configs * tail + _TAIL_WORTH * _TAIL_PRIOR) / (n_configs + _TAIL_WORTH)
     return _scale(u, weights, tail), tail
@@ -255,7 +254,7 @@ def _shape(u: _Floats, weights: _Floats, n_configs: int) -> tuple[float, float]:
 def _scale(u: _Floats, weights: _Floats, tail: float) -> float:
     """Return the standard deviation that fits the outer quantiles of `u`, above all that of 90 %."""
     logs = [
-        math.log(_point(u, weights, share) / (g * (1 + tail * g * g) * tail_scale(tail)))
+        math.log(_point(u, weights, share) / with_tail(g, tail))
         for share in _OUTER
         for g in [quantile((1 + share) / 2)]
     ]
@@ -310,7 +309,7 @@ def _correlations(
         deviations, spread = found[name], spreads[name]
         chosen = deviations.take(np.isin(deviations.X[:, -1], epochs))
         u = chosen.size / spread.of_rows(chosen.predicted, chosen.X)
-        normal = np.interp(u, grid * (1 + spread.tail * grid * grid) * tail_scale(spread.tail), grid)
+        normal = np.interp(u, with_tail(grid, spread.tail), grid)
         g[np.searchsorted(units, chosen.unit), j, np.searchsorted(epochs, chosen.X[:, -1])] = normal
     flat = g.reshape(len(units), -1)
     is_there = np.isfinite(flat)

@@ -37,12 +37,12 @@ Facts: TypeAlias = dict[str, Any]
 def uncertain_of(
     fitted: Surrogate, refits: Sequence[Surrogate], rows: Rows, noise: NoiseModel, *, scale: float = 1.0
 ) -> Uncertain:
-    """Return what `bench.predict` would answer for these rows."""
+    """Return what `bench.predict` would answer for these rows, with one metric."""
     return Uncertain(
-        metric=fitted.metric,
-        mean=fitted.predict(rows.X),
-        refits=np.stack([refit.predict(rows.X) for refit in refits], axis=1),
-        scale=scale,
+        metrics=(fitted.metric,),
+        mean=fitted.predict(rows.X)[None],
+        refits=np.stack([refit.predict(rows.X) for refit in refits], axis=1)[None],
+        scale=np.array([[scale]]),
         noise=noise,
         X=rows.X,
     )
@@ -54,7 +54,7 @@ def choose_scale(found: Uncertain, rows: Rows) -> float:
         return 1.0
 
     def miss(scale: float) -> float:
-        tried = dataclasses.replace(found, scale=scale)
+        tried = dataclasses.replace(found, scale=np.array([[scale]]))
         return sum(abs(covered(tried, rows, level)[0] - level) for level in LEVELS)
 
     return min(_SCALES, key=miss)
@@ -64,7 +64,7 @@ def covered(
     found: Uncertain, rows: Rows, level: float, is_in: NDArray[np.bool_] | None = None
 ) -> tuple[float, int, float]:
     """Return the share of rows inside their interval, of how many configs, and the median width of the intervals."""
-    low, high = (found.quantile(q, "total") for q in ((1 - level) / 2, (1 + level) / 2))
+    low, high = (found.quantile(q, "total")[0] for q in ((1 - level) / 2, (1 + level) / 2))
     chosen = np.ones(len(rows), np.bool_) if is_in is None else is_in
     is_inside = ((rows.y >= low) & (rows.y <= high))[chosen]
     _, place, counts = np.unique(rows.config_id[chosen], return_inverse=True, return_counts=True)
@@ -91,8 +91,8 @@ def uncertainty_facts(
             )
     facts["scores"] = _scores(found, test)
     is_last = (test.epoch == test.epoch.max()) & first_seed(test)
-    error = np.abs(found.mean - test.y)[is_last]
-    facts["by_model_sd"] = _errors_by(found.model_sd[is_last], error)
+    error = np.abs(found.mean[0] - test.y)[is_last]
+    facts["by_model_sd"] = _errors_by(found.model_sd[0, is_last], error)
     facts["by_distance"] = _errors_by(distance_to_data(fitted, test.take(is_last), parts["train"]), error)
     return facts
 
@@ -122,7 +122,7 @@ def _cuts(rows: Rows, found: Uncertain) -> Iterator[tuple[str, NDArray[np.bool_]
     is_last = rows.epoch == rows.epoch.max()
     columns = [COLUMNS.index(key) for key in SIZES]
     is_full = is_last & (rows.X[:, columns] == list(SIZES.values())).all(axis=1)
-    is_best = is_last & (found.mean >= np.quantile(found.mean[is_last], 0.9))
+    is_best = is_last & (found.mean[0] >= np.quantile(found.mean[0, is_last], 0.9))
     yield "all epochs", np.ones(len(rows), np.bool_)
     yield "last epoch", is_last
     if is_full.any():
@@ -138,8 +138,8 @@ def _scores(found: Uncertain, rows: Rows) -> Facts:
     def score(predicted: NDArray[np.float64]) -> tuple[float, float]:
         return kendall_tau(y, predicted[is_last]), float(np.abs(predicted[is_last] - y).mean())
 
-    of_one = np.mean([score(one) for one in found.refits.T], axis=0).tolist()
-    pairs = {"model": score(found.mean), "refit": of_one, "mean_of_refits": score(found.refits.mean(axis=1))}
+    of_one = np.mean([score(one) for one in found.refits[0].T], axis=0).tolist()
+    pairs = {"model": score(found.mean[0]), "refit": of_one, "mean_of_refits": score(found.refits[0].mean(axis=1))}
     return {name: {"tau": tau, "mae": mae} for name, (tau, mae) in pairs.items()}
 
 

@@ -93,15 +93,15 @@ def test_validation_chooses_the_scale_that_covers() -> None:
     found = uncertain_of(fitted, several, valid, noise_model(TASK.name, max_epoch=TASK.max_epoch))
     rng = np.random.default_rng(0)
     found.mean = np.clip(found.mean, 20, 80)
-    found.refits = found.mean[:, None] + rng.normal(0, 3, found.refits.shape)
+    found.refits = found.mean[..., None] + rng.normal(0, 3, found.refits.shape)
     deviation = rng.normal(0, 1, len(valid))
     scales = []
     for sd in (3, 14):
-        valid.y[:] = np.clip(found.mean + sd * deviation, 0, 100)
+        valid.y[:] = np.clip(found.mean[0] + sd * deviation, 0, 100)
         scales.append(choose_scale(found, valid))
     assert scales[0] < scales[1]
     assert scales[1] > 1
-    found = replace(found, scale=scales[1])
+    found = replace(found, scale=np.array([[scales[1]]]))
     assert covered(found, valid, 0.9)[0] == pytest.approx(0.9, abs=0.05)
     assert 0 <= covered(found, valid, LEVELS[0])[0] <= covered(found, valid, LEVELS[-1])[0] <= 1
     assert choose_scale(found, valid.take(np.zeros(0, np.intp))) == 1.0

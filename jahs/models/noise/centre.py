@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.models.noise.chance import normal_table
-from jahs.models.noise.spread import LEVELS, MOST, PER_LEVEL, from_line, tail_scale, to_line
+from jahs.models.noise.spread import LEVELS, MOST, PER_LEVEL, from_line, to_line, with_tail
 
 __all__ = ["N_SPREADS", "PER_SPREAD", "Pulls", "draws", "pull_of_rows", "pulls"]
 
@@ -38,7 +38,7 @@ Pulls: TypeAlias = list[float]
 def pulls(tail: float) -> Pulls:
     """Return c for noise with this tail. Only sums, products, quotients and roots: the same bits on any machine."""
     g, share = draws()
-    h = g * (1.0 + tail * g * g) * tail_scale(tail)
+    h = with_tail(g, tail)
     low = [level for level in LEVELS if 0 < level < 50]
     sigma = np.array([k / PER_SPREAD for k in range(1, N_SPREADS)] * len(low))
     y = np.repeat(np.array(low, dtype=np.float64), N_SPREADS - 1)

@@ -17,6 +17,7 @@ training around the prediction, so it holds the surrogate's own error, too; `int
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -45,9 +46,9 @@ from jahs.models.noise.spread import (
     from_line_one,
     part_state,
     read_part,
-    tail_scale,
     to_line,
     to_line_one,
+    with_tail,
 )
 from jahs.spaces.seeds import read_seeds
 from jahs.tasks.metrics import ACCURACIES
@@ -58,6 +59,7 @@ NOISE_FORMAT: Final = 1
 _MOST_EPOCHS: Final = 10_000
 _EPOCH_WORDS: Final = 16  # words before this one belong to the whole training
 _FEW: Final = 24  # rows, up to which one by one is faster
+_ROWS: Final = 512  # whose draws fit a cache
 # Which of an epoch's weights are an accuracy's slow, common and new part; which piece of its word is the new part.
 _ROLES: Final = {"train_acc": (0, None, 1, 1), "valid_acc": (2, 3, 4, 2), "test_acc": (2, 3, 4, 3)}
 _N, _W, _RESOLUTION = SIZE_COLUMNS
@@ -212,25 +214,44 @@ class NoiseModel:
                 ends[name] = low, high
         return ends
 
-    def on_line(self, name: str, y: _Floats, X: NDArray[np.float32]) -> tuple[_Floats, _Floats, float]:
-        """Return where draws of an accuracy spread, on the line of `jahs.models.noise.spread`.
+    def on_line(self, names: Sequence[str], y: _Floats, X: NDArray[np.float32]) -> tuple[_Floats, _Floats, _Floats]:
+        """Return where draws of accuracies spread, on the line of `jahs.models.noise.spread`.
+
+        Args:
+            names: of the accuracies.
+            y: predictions, (n_names, n).
+            X: encoded configs and epochs, (n, 15).
 
         Returns:
-            Centres and standard deviations, (n,) each, and the tail.
+            Centres and standard deviations, (n_names, n) each, and tails, (n_names, 1).
         """
-        spread = self.accuracies[name]["seed"]
-        if len(y) == 1:  # without arrays, many times faster
-            z, sigma = _centre_one(name, self._tables[name], y.item(), _place(X[0].tolist()))
-            return np.array([z]), np.array([sigma]), spread.tail
-        return *_centre(spread, _within(name, y), X), spread.tail
+        if len(X) == 1:  # without arrays, many times faster
+            place = _place(X[0].tolist())
+            found = np.array(
+                [
+                    _centre_one(name, self._tables[name], one, place)
+                    for name, one in zip(names, y[:, 0].tolist(), strict=True)
+                ]
+            ).reshape(len(names), 2, 1)
+        else:
+            pairs = [
+                _centre(self.accuracies[name]["seed"], _within(name, many), X)
+                for name, many in zip(names, y, strict=True)
+            ]
+            found = np.array(pairs).reshape(len(names), 2, len(X))
+        tails = np.array([[self._tables[name][4]] for name in names])
+        return found[:, 0], found[:, 1], tails
 
-    def deviation(self, name: str, y: _Floats, X: NDArray[np.float32]) -> _Floats:
-        """Return the standard deviation of the draws of an accuracy around these predictions, (n,)."""
-        centre, sigma, tail = self.on_line(name, y, X)
-        g, share = draws()
-        drawn = from_line(centre + sigma * (g * (1.0 + tail * g * g) * tail_scale(tail)))  # (n_blocks, n)
-        drawn -= np.add.reduce(share * drawn, axis=0)
-        return np.asarray(np.sqrt(np.add.reduce(share * drawn * drawn, axis=0)))
+    def deviations(self, names: Sequence[str], y: _Floats, X: NDArray[np.float32]) -> _Floats:
+        """Return the standard deviations of the draws of accuracies around these predictions, (n_names, n)."""
+        centre, sigma, _ = self.on_line(names, y, X)
+        h, share = _draws_with(tuple(self._tables[name][4] for name in names))
+        found = np.empty_like(centre)
+        for at in range(0, len(X), _ROWS):  # all at once would take 54 numbers a row
+            drawn = from_line(centre[:, at : at + _ROWS] + sigma[:, at : at + _ROWS] * h)  # (n_blocks, n_names, n)
+            drawn -= np.add.reduce(share * drawn, axis=0)
+            found[:, at : at + _ROWS] = np.sqrt(np.add.reduce(share * drawn * drawn, axis=0))
+        return found
 
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
         """Return the model as JSON can hold it; floats keep every bit."""
@@ -316,7 +337,7 @@ class NoiseModel:
 def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is_mean: bool = True) -> _Floats:
     """Move predictions by standard normal numbers; they become the mean, or else the median."""
     z, sigma = _centre(spread, y, X, is_mean=is_mean)
-    return from_line(z + sigma * (g * (1.0 + spread.tail * g * g) * tail_scale(spread.tail)))
+    return from_line(z + sigma * with_tail(g, spread.tail))
 
 
 def _centre(spread: Spread, y: _Floats, X: NDArray[np.float32], *, is_mean: bool = True) -> tuple[_Floats, _Floats]:
@@ -326,6 +347,13 @@ def _centre(spread: Spread, y: _Floats, X: NDArray[np.float32], *, is_mean: bool
     if is_mean:
         z = z + pull_of_rows(pulls(spread.tail), y, sigma) * sigma * sigma * z / (1.0 + z * z)
     return z, sigma
+
+
+@functools.cache
+def _draws_with(tails: tuple[float, ...]) -> tuple[_Floats, _Floats]:
+    """Return all draws with each of these tails, (n_blocks, n_tails, 1), and the shares of the blocks."""
+    g, share = (each[..., None] for each in draws())
+    return with_tail(g, np.array(tails)[:, None]), share
 
 
 _Place: TypeAlias = tuple[int, tuple[float, float, float], int, float]
@@ -369,14 +397,14 @@ def _centre_one(name: str, tables: SpreadTables, y: float, place: _Place) -> tup
 
 def _factors(spread: TimeSpread, g: _Floats) -> _Floats:
     """Factors of times, positive and with mean 1."""
-    a = 0.5 * spread.spread * (g * (1.0 + spread.tail * g * g) * tail_scale(spread.tail))
+    a = 0.5 * spread.spread * with_tail(g, spread.tail)
     root = np.sqrt(1.0 + a * a) + a
     return np.asarray(root * root / (1.0 + 0.5 * spread.spread * spread.spread))
 
 
 def _factor(spread: TimeSpread, g: float, *, is_mean: bool = True) -> float:
     """Return one of `_factors`, or one of those with median 1."""
-    a = 0.5 * spread.spread * (g * (1.0 + spread.tail * g * g) * tail_scale(spread.tail))
+    a = 0.5 * spread.spread * with_tail(g, spread.tail)
     root = math.sqrt(1.0 + a * a) + a
     return root * root / (1.0 + 0.5 * spread.spread * spread.spread) if is_mean else root * root
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import product
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ __all__ = [
     "tail_scale",
     "to_line",
     "to_line_one",
+    "with_tail",
 ]
 
 LEVELS: Final = tuple(range(0, 101, 5))
@@ -240,9 +241,19 @@ class Correlation:
         return found  # type: ignore[return-value]  # five of them
 
 
-def tail_scale(tail: float) -> float:
+@overload
+def with_tail(g: float, tail: float) -> float: ...
+@overload
+def with_tail(g: _Floats, tail: float | _Floats) -> _Floats: ...
+def with_tail(g: Any, tail: Any) -> Any:  # Any: see the overloads
+    """Return standard normal numbers with a tail, of unit variance again."""
+    return g * (1.0 + tail * g * g) * tail_scale(tail)
+
+
+def tail_scale(tail: Any) -> Any:  # Any: a float, or an array
     """Return what gives g (1 + tail g^2) unit variance: the normal's fourth and sixth moments are 3 and 15."""
-    return 1.0 / math.sqrt(1.0 + 6.0 * tail + 15.0 * tail * tail)
+    root = np.sqrt if isinstance(tail, np.ndarray) else math.sqrt
+    return 1.0 / root(1.0 + 6.0 * tail + 15.0 * tail * tail)
 
 
 _Part = TypeVar("_Part", Spread, TimeSpread, Correlation)

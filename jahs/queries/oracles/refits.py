@@ -21,7 +21,7 @@ __all__ = ["RefitsOracle"]
 class _Choice(NamedTuple):
     """Which metrics a pack answers; for each of them and each refit the place of its forest and its transform."""
 
-    metrics: list[str]
+    metrics: tuple[str, ...]
     places: tuple[int, ...]
     inverses: list[Inverse]
 
@@ -58,18 +58,20 @@ class RefitsOracle:
             raise UnknownName(f"{', '.join(missing)} has no refits; metrics with refits are {', '.join(self.metrics)}")
 
     def query_many(
-        self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, metrics: Sequence[str]
-    ) -> dict[str, NDArray[np.float64]]:
-        """Return the answers of all refits for many configs, (n, 14), each at its epoch, (n,): (n, n_refits) each."""
+        self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, metrics: tuple[str, ...]
+    ) -> NDArray[np.float64]:
+        """Return the answers of all refits for many configs, (n, 14), each at its epoch: (n_metrics, n, n_refits)."""
         found: dict[str, NDArray[np.float64]] = {}
         for names, rows, engine in self._packs:
-            wanted, places, inverses = self._choice(tuple(metrics), names)
+            wanted, places, inverses = self._choice(metrics, names)
             if not wanted:
                 continue
             if len(codes) == 1:  # without arrays, many times faster
                 row, epoch = codes[0].tolist(), epochs.item()
                 answers = engine.answer_row(rows.pack(row, epoch, rows.place(row)), forests=places)
                 values = np.array(invert_row(inverses, answers)).reshape(len(wanted), 1, self.n_refits)
+                if wanted == metrics:
+                    return values
                 found |= zip(wanted, values, strict=True)
                 continue
             X = np.column_stack([codes, epochs]).astype(np.float32)
@@ -78,14 +80,14 @@ class RefitsOracle:
                 own = answered[:, i * self.n_refits : (i + 1) * self.n_refits]
                 transform = self._transforms[name]
                 found[name] = own.astype(np.float64) if transform is None else transform.inverse(own)
-        return found if len(metrics) == 1 else {name: found[name] for name in metrics}
+        return np.array([found[name] for name in metrics])
 
     def _choice(self, metrics: tuple[str, ...], names: tuple[str, ...]) -> _Choice:
         """Return what a pack answers of these metrics; known choices are kept."""
         try:
             return self._choices[metrics, names]
         except KeyError:
-            wanted = [name for name in metrics if name in names]
+            wanted = tuple(name for name in metrics if name in names)
             places = tuple(k * len(names) + names.index(name) for name in wanted for k in range(self.n_refits))
             inverses = [inverse_of(self._transforms[name]) for name in wanted for _ in range(self.n_refits)]
             self._choices[metrics, names] = found = _Choice(wanted, places, inverses)
