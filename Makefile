@@ -54,11 +54,11 @@ release: $(TEST_READY)
 	    --recorded data/$(TASK)/search --searches build/searches --out jahs/releases/$(TASK) \
 	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --top-weight $(TOP_WEIGHT) --workers $(JOBS)
 
-# A study's logs are of one release, so each release has a folder of its own; finished runs in it are not run again.
+# A study's logs are of the embedded releases, so others have a folder of their own; finished runs are not run again.
 studies: $(TEST_READY)
 	@$(TEST)/bin/python -m pip install -qq --no-deps -r .ci/constraints-adapters-optuna.txt
 	@set -e; for study in $(STUDIES); do \
-	    logs=build/studies/$$(cksum < jahs/releases/$(TASK)/manifest.json | cut -d' ' -f1)/$$study; \
+	    logs=build/studies/$$(cat jahs/releases/*/manifest.json | cksum | cut -d' ' -f1)/$$study; \
 	    $(TEST)/bin/python -m experiments.run $$study --workers $(JOBS) --out $$logs; \
 	    $(TEST)/bin/python -m experiments.report $$logs --workers $(JOBS) --docs --out docs/studies/$$study; \
 	done

@@ -2,6 +2,7 @@
 
     DIR/study.json                       declaration, sha256 of the releases, budget of each task, all commands
     DIR/<task>/<arm>/seed-0000.jsonl     one trial log each (`jahs.simulate`), complete or absent
+    DIR/<task>/<arm>/refit-0/seed-0000.jsonl    the same, answered by a refit of the release
     DIR/report/                          the page of `python -m experiments.report DIR`
 
 Tasks, arms and seeds may be added later; nothing that affects a repetition may change.
@@ -47,6 +48,7 @@ class TaskFacts:
         version, source: version and source of the release.
         mean_runtime_s: mean runtime of a full evaluation over random configs, the unit of time.
         budget_s: simulated seconds of one repetition.
+        n_refits: of the release.
     """
 
     release: str
@@ -54,6 +56,7 @@ class TaskFacts:
     source: str
     mean_runtime_s: float
     budget_s: float
+    n_refits: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,11 @@ class StudyFolder:
     arms: tuple[str, ...]
     n_seeds: int
     made_with: tuple[Mapping[str, Any], ...]  # Any: JSON
+
+    def repetitions(self) -> list[Repetition]:
+        """Return every repetition that was selected, finished or not."""
+        n_refits = {name: facts.n_refits for name, facts in self.tasks.items()}
+        return [*self.study.repetitions(tasks=[*self.tasks], arms=self.arms, n_seeds=self.n_seeds, n_refits=n_refits)]
 
 
 def open_or_make(
@@ -101,7 +109,8 @@ def open_or_make(
     if (path / _FILE).exists():
         old = read_folder(path)
         _check_same(old, study, tasks)
-        asked = study.repetitions(tasks=[*tasks], arms=arms, n_seeds=n_seeds)
+        n_refits = {name: facts.n_refits for name, facts in tasks.items()}
+        asked = study.repetitions(tasks=[*tasks], arms=arms, n_seeds=n_seeds, n_refits=n_refits)
         is_new = made_with not in old.made_with and not all(is_finished(path, repetition) for repetition in asked)
         made = [*old.made_with, *([made_with] if is_new else [])]
         wanted |= set(old.arms)

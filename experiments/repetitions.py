@@ -62,14 +62,14 @@ def run_repetition(job: RepetitionJob) -> Outcome:
     except (JahsError, OSError) as err:  # a full disk may show only at the rename
         return Outcome(repetition=own, line=f"{own.path} failed", fault=str(err))
     seconds = time.process_time() - started
-    return Outcome(repetition=own, line=f"{own.arm} seed={own.seed} trials={n_trials} {seconds:.2f}s")
+    return Outcome(repetition=own, line=f"{own.path.removesuffix('.jsonl')} trials={n_trials} {seconds:.2f}s")
 
 
 def _open(job: RepetitionJob) -> Queryable:
     """Return the benchmark that answers the job's arm."""
     own = job.repetition
     if job.arm.world == "release":
-        return open_benchmark(own.task, job.release)
+        return open_benchmark(own.task, job.release, refit=own.refit)
     return open_world(worlds_path(job.out, own.task), own.task, job.arm.world)
 
 

@@ -16,7 +16,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Literal
@@ -30,6 +30,8 @@ from experiments.worlds import build_worlds, worlds_path, write_worlds
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError, MissingData, MissingDependency, UnknownName
 from jahs.release import read_release
+from jahs.release.manifest import MANIFEST
+from jahs.release.refits import REFITS
 from workshop.command import new_parser, run_command
 from workshop.folders import commit, package_versions
 from workshop.jobs import Where, add_where, run_jobs
@@ -54,6 +56,7 @@ class StudySettings:
         arms: patterns of arm names; empty: all.
         family: only arms of this family.
         release: folder of a release, or of one per task; None: found by `jahs`.
+        noise: "mean" or "seeded", see `Study`; None: the study's.
         backend: "loky" for this machine, "dask" for a cluster that shares the folder.
         scheduler: address of a Dask scheduler.
     """
@@ -66,6 +69,7 @@ class StudySettings:
     arms: tuple[str, ...] = ()
     family: Literal["model-free", "model-based"] | None = None
     release: Path | None = None
+    noise: Literal["mean", "seeded"] | None = None
     backend: Literal["loky", "dask"] = "loky"
     scheduler: str | None = None
 
@@ -81,7 +85,8 @@ class StudySettings:
             faults.append(f"seeds={self.seeds} must be at least 1")
         if faults:
             raise InvalidArgument("\n".join(faults))
-        return find_study(self.study)
+        study = find_study(self.study)
+        return study if self.noise is None else replace(study, noise=self.noise)
 
     def choose(self, study: Study) -> tuple[Arm, ...]:
         """Return the selected arms, in the order of the study.
@@ -122,7 +127,7 @@ def run(settings: StudySettings) -> int:
     """
     study = settings.check()
     arms = settings.choose(study)
-    tasks = {name: _task_facts(study, name, settings.release) for name in settings.task or study.tasks}
+    tasks = {name: _task_facts(study, name, settings.release) for name in _tasks(settings, study)}
     folder = open_or_make(
         settings.out,
         study,
@@ -146,6 +151,13 @@ def run(settings: StudySettings) -> int:
     return len(jobs)
 
 
+def _tasks(settings: StudySettings, study: Study) -> tuple[str, ...]:
+    """Return the selected tasks: that of a single release, or else the study's, unless they are named."""
+    if not settings.task and settings.release is not None and (settings.release / MANIFEST).is_file():
+        return (read_release(settings.release).task.name,)
+    return settings.task or study.tasks
+
+
 def _lacking(optimizer: str) -> list[str]:
     """Return the requirements of an optimiser that are not installed."""
     lacking = []
@@ -161,7 +173,9 @@ def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
     bench = open_benchmark(task, release)
     found = release_of(bench)
     if study.noise == "seeded" and not found.has("noise.json"):
-        raise MissingData(f"{task}: {study.name} draws training noise, but {bench.release} has no noise.json")
+        raise MissingData(
+            f"{task}: {study.name} draws training noise, but {bench.release} has no noise.json; --noise mean needs none"
+        )
     unit = mean_runtime(bench)
     return TaskFacts(
         release=found.sha256,
@@ -169,6 +183,7 @@ def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
         source=str(found.facts.get("source")),
         mean_runtime_s=unit,
         budget_s=unit * study.n_evaluations,
+        n_refits=found.refits.n_refits if found.has(REFITS) else 0,
     )
 
 
@@ -188,7 +203,10 @@ def _jobs(
     """Yield every unfinished repetition."""
     digests = {arm.name: study.digest_of(arm.name) for arm in arms}
     for repetition in study.repetitions(
-        tasks=[*tasks], arms=[arm.name for arm in arms], n_seeds=settings.seeds or study.n_seeds
+        tasks=[*tasks],
+        arms=[arm.name for arm in arms],
+        n_seeds=settings.seeds or study.n_seeds,
+        n_refits={name: facts.n_refits for name, facts in tasks.items()},
     ):
         if not is_finished(folder.path, repetition):
             yield RepetitionJob(
@@ -247,6 +265,7 @@ def _command(settings: StudySettings) -> list[str]:
     flags += ["--seeds", str(settings.seeds)] if settings.seeds else []
     for name, values in (("--task", settings.task), ("--arms", settings.arms)):
         flags += [part for value in values for part in (name, value)]
+    flags += ["--noise", settings.noise] if settings.noise else []
     return flags + (["--family", settings.family] if settings.family else [])
 
 
@@ -261,10 +280,13 @@ def _parse(arguments: Sequence[str]) -> StudySettings:
     parser.add_argument("--out", type=Path, required=True, help="folder of the study, made if it does not exist")
     parser.add_argument("--seeds", type=int, help="number of seeds: 0, 1, 2 and so on (default: the study's)")
     add_where(parser)
-    parser.add_argument("--task", action="append", default=[], help="a task; repeatable (default: the study's)")
+    parser.add_argument(
+        "--task", action="append", default=[], help="a task; repeatable (default: the release's, or the study's)"
+    )
     parser.add_argument("--arms", action="append", default=[], help="pattern of arm names; repeatable (default: all)")
     parser.add_argument("--family", choices=("model-free", "model-based"), help="only arms of this family")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    parser.add_argument("--noise", choices=("mean", "seeded"), help="means, or training noise (default: the study's)")
     given = vars(parser.parse_args(arguments))
     return StudySettings(**{**given, "task": tuple(given["task"]), "arms": tuple(given["arms"])})
 

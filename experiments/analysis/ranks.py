@@ -20,12 +20,21 @@ _FEWEST_BLOCKS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A two-sided Wilcoxon signed-rank test of two arms, and its p-value after Holm's correction."""
+    """A two-sided Wilcoxon signed-rank test of two arms, and how large their difference is.
+
+    Attributes:
+        one, other: numbers of the arms.
+        p, p_holm: the p-value, and after Holm's correction.
+        difference: median over blocks of one minus other.
+        superiority: share of blocks in which one is better; ties count half.
+    """
 
     one: int
     other: int
     p: float
     p_holm: float
+    difference: float
+    superiority: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,6 +47,7 @@ class Comparison:
         cliques: maximal groups of two or more arms, adjacent in rank, without a significant pair; best first.
         alpha: significance level.
         n_blocks: number of paired blocks, (task, seed).
+        p_friedman: p-value of Friedman's test that no arm differs; NaN for two arms.
     """
 
     mean_ranks: Floats
@@ -45,6 +55,7 @@ class Comparison:
     cliques: tuple[tuple[int, ...], ...]
     alpha: float
     n_blocks: int
+    p_friedman: float
 
 
 def ranks(values: Floats) -> Floats:
@@ -95,7 +106,14 @@ def compare(values: Floats, *, alpha: float = 0.05) -> Comparison:
     numbers = list(combinations(range(n_arms), 2))
     p_values = np.array([wilcoxon_p(filled[i], filled[j]) for i, j in numbers])
     pairs = tuple(
-        Pair(one=i, other=j, p=float(p), p_holm=float(corrected))
+        Pair(
+            one=i,
+            other=j,
+            p=float(p),
+            p_holm=float(corrected),
+            difference=float(np.median(filled[i] - filled[j])),
+            superiority=float((np.sign(filled[j] - filled[i]) / 2 + 0.5).mean()),
+        )
         for (i, j), p, corrected in zip(numbers, p_values, holm(p_values), strict=True)
     )
     return Comparison(
@@ -104,7 +122,16 @@ def compare(values: Floats, *, alpha: float = 0.05) -> Comparison:
         cliques=_cliques(of_arm, {(pair.one, pair.other) for pair in pairs if pair.p_holm < alpha}),
         alpha=alpha,
         n_blocks=n_blocks,
+        p_friedman=_friedman_p(filled),
     )
+
+
+def _friedman_p(values: Floats) -> float:
+    if len(values) < 3:
+        return float("nan")
+    if not np.ptp(values, axis=0).any():
+        return 1.0
+    return float(stats.friedmanchisquare(*values).pvalue)
 
 
 def rank_agreement(

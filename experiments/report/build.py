@@ -15,6 +15,7 @@ from experiments.report.baselines import baselines_sections
 from experiments.report.fidelity import fidelity_sections
 from experiments.report.joint import joint_sections
 from experiments.report.multiobjective import multiobjective_sections
+from experiments.report.refits import refits_section
 from experiments.report.results import Results, read_results
 from experiments.report.standings import leaderboard_section
 from experiments.report.truth import truth_sections
@@ -50,7 +51,8 @@ def build_document(results: Results) -> Document:
         # Trade-offs have no single winner, and worlds cannot be queried again from the release.
         is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
         standings = (leaderboard_section(results),) if is_ranked else ()
-        sections = (*chapters, *standings, _settings_section(results))
+        refits = tuple(filter(None, [refits_section(results)]))
+        sections = (*chapters, *refits, *standings, _settings_section(results))
     counts = [len(found) for found in results.by_arm.values()]
     seeds = f"{max(counts)} seeds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} seeds"
     titles = ", ".join(TASKS[task].title for task in results.tasks)
@@ -227,7 +229,9 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         ("simulated workers", str(results.study.workers)),
         (
             "training noise",
-            "none: means over trainings" if results.study.noise == "mean" else "drawn with the seed of each run",
+            "none: means over trainings"
+            if results.study.noise == "mean"
+            else "drawn with the seed of each run; pages report the means of the chosen configs",
         ),
         ("budget", f"{results.study.n_evaluations} mean full evaluations"),
         *_numbered("versions", [_versions_text(each.get("versions") or {}) for each in made]),

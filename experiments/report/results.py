@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from experiments.folder import StudyFolder, TaskFacts, read_folder
 from experiments.studies.study import Arm, Repetition, Study
-from jahs.comparison.benches import release_of
+from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats, trial_log
 from jahs.comparison.steps import Steps, incumbents
 from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
@@ -29,10 +32,12 @@ class RepetitionResult:
 
     Attributes:
         repetition: its repetition.
-        incumbents: the incumbent's validation error over time.
+        incumbents: the incumbent's mean validation error over time. With training noise it may rise.
         configs: the config of each incumbent.
+        observed: the last incumbent's validation error in its log, with its training noise; NaN without one.
         full_times: ends of the trials at the highest fidelity, (n,).
-        full_metrics: the requested metrics of these trials, to be minimised.
+        full_configs: their configs, if metrics were requested.
+        full_metrics: the requested metrics of these trials, to be minimised, as means.
         n_trials: number of trials.
         settings: the optimiser's settings except its seed.
     """
@@ -40,7 +45,9 @@ class RepetitionResult:
     repetition: Repetition
     incumbents: Steps
     configs: tuple[Config, ...]
+    observed: float
     full_times: Floats
+    full_configs: tuple[Config, ...]
     full_metrics: Mapping[str, Floats]
     n_trials: int
     settings: Mapping[str, Any]  # Any: JSON
@@ -55,6 +62,7 @@ class Results:
         study: its declaration.
         tasks, arms: those with at least one result, in order.
         by_arm: results by task and arm, in order of seeds.
+        on_refits: the same on the release's refits, in order of refits and seeds.
         bench: benchmarks by task, for test accuracies and reference points.
     """
 
@@ -63,6 +71,7 @@ class Results:
     tasks: tuple[str, ...]
     arms: tuple[Arm, ...]
     by_arm: Mapping[tuple[str, str], tuple[RepetitionResult, ...]]
+    on_refits: Mapping[tuple[str, str], tuple[RepetitionResult, ...]]
     bench: Mapping[str, Benchmark]
 
     def arms_of(self, chapter: str, task: str | None = None) -> tuple[Arm, ...]:
@@ -106,8 +115,7 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
             raise ProtocolMismatch(
                 f"{task}: the logs used release {facts.release[:16]}, this one is {found.sha256[:16]}"
             )
-    wanted = study.repetitions(tasks=[*folder.tasks], arms=folder.arms, n_seeds=folder.n_seeds)
-    repetitions = [repetition for repetition in wanted if (path / repetition.path).exists()]
+    repetitions = [repetition for repetition in folder.repetitions() if (path / repetition.path).exists()]
     if not repetitions:
         raise MissingData(f"{path} has no finished repetition; python -m experiments.run continues it")
     metrics = tuple(dict.fromkeys(name for names in study.combinations for name in names))
@@ -124,17 +132,55 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     ]
     read = in_processes(read_repetition, calls, workers=workers if len(calls) > _FEW else 1)
     _check_settings(read)
-    by_key: dict[tuple[str, str], list[RepetitionResult]] = {}
-    for result in read:
-        by_key.setdefault((result.repetition.task, result.repetition.arm), []).append(result)
+    if study.noise == "seeded":
+        read = _by_mean(read, bench)
+    by_arm, on_refits = (_by_arm(read, is_refit=is_refit) for is_refit in (False, True))
     return Results(
         folder=folder,
         study=study,
-        tasks=tuple(task for task in folder.tasks if any(key[0] == task for key in by_key)),
-        arms=tuple(arm for arm in study.arms if any(key[1] == arm.name for key in by_key)),
-        by_arm={key: tuple(sorted(results, key=lambda r: r.repetition.seed)) for key, results in by_key.items()},
+        tasks=tuple(task for task in folder.tasks if any(key[0] == task for key in by_arm)),
+        arms=tuple(arm for arm in study.arms if any(key[1] == arm.name for key in by_arm)),
+        by_arm=by_arm,
+        on_refits=on_refits,
         bench=bench,
     )
+
+
+def _by_arm(read: Sequence[RepetitionResult], *, is_refit: bool) -> dict[tuple[str, str], tuple[RepetitionResult, ...]]:
+    found: dict[tuple[str, str], list[RepetitionResult]] = {}
+    for result in sorted(read, key=lambda r: (r.repetition.refit or 0, r.repetition.seed)):
+        if (result.repetition.refit is not None) == is_refit:
+            found.setdefault((result.repetition.task, result.repetition.arm), []).append(result)
+    return {key: tuple(results) for key, results in found.items()}
+
+
+def _by_mean(read: Sequence[RepetitionResult], bench: Mapping[str, Benchmark]) -> list[RepetitionResult]:
+    """Return results with the means of their configs in place of draws, by the release or the refit that answered."""
+    parts: dict[tuple[str, int | None], list[int]] = {}
+    for number, result in enumerate(read):
+        parts.setdefault((result.repetition.task, result.repetition.refit), []).append(number)
+    found = list(read)
+    for (task, refit), numbers in parts.items():
+        own = bench[task] if refit is None else open_benchmark(task, bench[task].release, refit=refit)
+        results = [read[number] for number in numbers]
+        errors = _means(own, [result.configs for result in results], ["valid_acc"])["valid_acc"]
+        names = sorted({name for result in results for name in result.full_metrics})
+        metrics = _means(own, [result.full_configs for result in results], names)
+        for i, number in enumerate(numbers):
+            steps = Steps(times=results[i].incumbents.times, values=errors[i])
+            of_full = {name: metrics[name][i] for name in results[i].full_metrics}
+            found[number] = replace(results[i], incumbents=steps, full_metrics=of_full)
+    return found
+
+
+def _means(bench: Benchmark, configs: Sequence[Sequence[Config]], names: Sequence[str]) -> dict[str, list[Floats]]:
+    """Return metrics at the last epoch, to be minimised, of each sequence of configs."""
+    every = [config for several in configs for config in several]
+    ends = np.cumsum([len(several) for several in configs])[:-1]
+    if not every or not names:
+        return {name: [np.empty(0) for _ in configs] for name in names}
+    values = bench.objectives(every, metrics=names)
+    return {name: np.split(column, ends) for name, column in zip(names, values.T, strict=True)}
 
 
 def read_repetition(
@@ -147,11 +193,12 @@ def read_repetition(
     """
     source = path / repetition.path
     log = read_log(source)
-    said = {key: log.header.get(key) for key in ("task", "arm", "seed", "release", "arm_digest")}
+    said = {key: log.header.get(key) for key in ("task", "arm", "seed", "refit", "release", "arm_digest")}
     expected = {
         "task": repetition.task,
         "arm": repetition.arm,
         "seed": repetition.seed,
+        "refit": repetition.refit,
         "release": facts.release,
         "arm_digest": digest,
     }
@@ -166,7 +213,11 @@ def read_repetition(
         repetition=repetition,
         incumbents=best.steps.scaled(unit),
         configs=tuple(found.trials[row].config for row in best.rows.tolist()),
+        observed=float(best.steps.values[-1]) if len(best.rows) else math.nan,
         full_times=found.end[found.is_full] / unit,
+        full_configs=tuple(found.trials[row].config for row in np.flatnonzero(found.is_full).tolist())
+        if metrics
+        else (),
         full_metrics={name: found.minimised(name)[found.is_full] for name in metrics if name in found.metrics},
         n_trials=len(found),
         settings={k: v for k, v in settings.items() if k != "seed"} if isinstance(settings, Mapping) else {},

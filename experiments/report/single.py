@@ -28,6 +28,7 @@ __all__ = [
     "no_common_seed",
     "number_text",
     "overview",
+    "p_text",
     "speedup_text",
     "test_errors",
     "time_figure",
@@ -99,7 +100,8 @@ def difference_figure(arms: Sequence[Arm], values: Floats, *, what: str, name: s
         name=name,
         caption=f"Critical differences of the final {what}. Arms joined by a bar do not differ significantly "
         f"({significant} of {len(found.pairs)} pairs do; Wilcoxon's signed-rank test on {found.n_blocks} paired seeds, "
-        f"Holm's correction over all pairs, α = {found.alpha:g}).",
+        f"Holm's correction over all pairs, α = {found.alpha:g}). Friedman's test of all arms: "
+        f"p = {p_text(found.p_friedman)}.",
         alt="Mean ranks: " + ", ".join(f"{arms[i].title} {found.mean_ranks[i]:.2f}" for i in order),
         drawing=draw_comparison(found, [arm.title for arm in arms], numbers=range(len(arms))),
     )
@@ -119,6 +121,11 @@ def test_errors(results: Results, task: str, arm: Arm, seeds: Sequence[int]) -> 
 def number_text(value: float, digits: int = 2) -> str:
     """Return a number for a table, or a dash for NaN and infinities."""
     return "–" if not np.isfinite(value) else f"{value:.{digits}f}"
+
+
+def p_text(value: float) -> str:
+    """Return a p-value for a table."""
+    return "–" if np.isnan(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def estimate_text(found: Summary, digits: int = 2) -> str:
@@ -153,8 +160,8 @@ def _error_figures(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: st
             found,
             grid,
             name=f"{key}-mean",
-            caption=f"Best validation error so far: mean over {n_seeds} seeds and standard error. A curve starts when "
-            "every seed has a result.",
+            caption=f"Mean validation error of the incumbent: mean over {n_seeds} seeds and standard error. A curve "
+            "starts when every seed has a result.",
             alt=f"Mean validation error over simulated time: {titles}.",
             y_limits=error_limits(np.stack([edge for s in found for edge in (s.mean - s.se, s.mean)])),
         ),
@@ -163,7 +170,7 @@ def _error_figures(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: st
             found,
             grid,
             name=f"{key}-median",
-            caption=f"Best validation error so far: median over {n_seeds} seeds and quartiles.",
+            caption=f"Mean validation error of the incumbent: median over {n_seeds} seeds and quartiles.",
             alt=f"Median validation error over simulated time: {titles}.",
             y_limits=error_limits(np.stack([edge for s in found for edge in (s.q25, s.q75)])),
             is_median=True,
@@ -188,9 +195,15 @@ def _rank_figure(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str)
 def _comparison(arms: Sequence[Arm], final: Floats, *, key: str) -> list[Block]:
     table = Table(
         caption="Wilcoxon's signed-rank test of the final validation error, for all pairs of arms",
-        columns=("arm", "other arm", "p-value", "p-value (Holm)"),
+        columns=(
+            *("arm", "other arm", "median difference (points)", "better in a share of seeds"),
+            *("p-value", "p-value (Holm)"),
+        ),
         rows=tuple(
-            (arms[pair.one].title, arms[pair.other].title, f"{pair.p:.2g}", f"{pair.p_holm:.2g}")
+            (
+                *(arms[pair.one].title, arms[pair.other].title, f"{pair.difference:+.2f}", f"{pair.superiority:.2f}"),
+                *(p_text(pair.p), p_text(pair.p_holm)),
+            )
             for pair in compare(final).pairs
         ),
         n_labels=2,

@@ -52,9 +52,10 @@ def _row(results: Results, task: str, arm: Arm) -> tuple[float, tuple[str, ...]]
     if not found:
         return None
     seeds = [result.repetition.seed for result in found]
-    said = np.array([result.incumbents.values[-1] for result in found])
+    said = np.array([result.observed for result in found])
     _check(said, _asked(results.bench[task], found, is_noisy=results.study.noise == "seeded"), task, arm, seeds)
-    valid, test = summarize(said), summarize(test_errors(results, task, arm, seeds))
+    valid = summarize(np.array([result.incumbents.values[-1] for result in found]))
+    test = summarize(test_errors(results, task, arm, seeds))
     texts = (
         f"{arm.chapter}: {arm.title}" if arm.chapter else arm.title,
         arm.optimizer,

@@ -33,8 +33,8 @@ BASELINES: Final = Study(
         "mean test accuracy minus its own. Optimisers never see a test accuracy. Every rollout draws its own training "
         "noise."
     ),
-    n_seeds=500,
-    noise="seeded",
+    n_seeds=100,
+    n_refit_seeds=10,
     arms=(
         *(arm_of(optimizer, chapter="optimisers") for optimizer in _OPTIMIZERS),
         *(

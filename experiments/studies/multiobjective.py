@@ -28,6 +28,8 @@ MULTIOBJECTIVE: Final = Study(
         "determine most of the cost."
     ),
     combinations=COMBINATIONS,
+    n_seeds=10,
+    n_refit_seeds=0,
     arms=tuple(
         arm_of(
             optimizer, names[1].replace("_", "-"), view=ViewChoice(search="sizes"), objectives=names, chapter=names[1]

@@ -43,16 +43,22 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repetition:
-    """One arm on one task with one seed: one trial log."""
+    """One arm on one task with one seed: one trial log.
+
+    Attributes:
+        refit: the number of the refit that answers; None: the release itself.
+    """
 
     task: str
     arm: str
     seed: int
+    refit: int | None = None
 
     @property
     def path(self) -> str:
         """The path of its log in the study's folder."""
-        return f"{self.task}/{self.arm}/seed-{self.seed:04d}.jsonl"
+        of_refit = "" if self.refit is None else f"refit-{self.refit}/"
+        return f"{self.task}/{self.arm}/{of_refit}seed-{self.seed:04d}.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +72,7 @@ class Study:
         arms: the curves.
         tasks: the default tasks.
         n_seeds: the default number of seeds, which are 0, 1, 2 and so on.
+        n_refit_seeds: how many of these seeds also run on every refit of the release.
         n_evaluations: the budget in mean full evaluations.
         workers: simulated workers.
         noise: "mean": answers are means over trainings; "seeded": they contain training noise of the repetition's seed.
@@ -77,11 +84,12 @@ class Study:
     question: str
     protocol: str
     arms: tuple[Arm, ...]
-    tasks: tuple[str, ...] = ("fashion_mnist_mini",)
+    tasks: tuple[str, ...] = ("fashion_mnist_mini", "cifar10_mini")
     n_seeds: int = 30
+    n_refit_seeds: int = 4
     n_evaluations: int = 100
     workers: int = 1
-    noise: Literal["mean", "seeded"] = "mean"
+    noise: Literal["mean", "seeded"] = "seeded"
     combinations: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
@@ -106,12 +114,25 @@ class Study:
                 return arm
         raise UnknownName.of("arm", name, [arm.name for arm in self.arms])
 
-    def repetitions(self, *, tasks: Sequence[str], arms: Sequence[str], n_seeds: int) -> Iterator[Repetition]:
-        """Yield every repetition, seed by seed, so that an unfinished study compares all arms."""
+    def repetitions(
+        self, *, tasks: Sequence[str], arms: Sequence[str], n_seeds: int, n_refits: Mapping[str, int]
+    ) -> Iterator[Repetition]:
+        """Yield every repetition, seed by seed, so that an unfinished study compares all arms; those on refits last.
+
+        Args:
+            tasks, arms: their names.
+            n_seeds: seeds of each arm on the release itself.
+            n_refits: of the release of each task.
+        """
         for seed in range(n_seeds):
             for task in tasks:
                 for arm in arms:
                     yield Repetition(task=task, arm=arm, seed=seed)
+        for seed in range(min(n_seeds, self.n_refit_seeds)):
+            for task in tasks:
+                for refit in range(n_refits.get(task, 0)):
+                    for arm in arms:
+                        yield Repetition(task=task, arm=arm, seed=seed, refit=refit)
 
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
         """Return the declaration as JSON."""

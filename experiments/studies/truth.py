@@ -24,6 +24,8 @@ TRUTH: Final = Study(
         "one world, the answers are the recorded values. In the other, they are predictions for held-out configs: the "
         "configs are divided into folds, and a surrogate fitted on the other folds predicts each fold."
     ),
+    noise="mean",  # both worlds answer with means
+    n_refit_seeds=0,  # its worlds have surrogates of their own
     n_evaluations=20,  # a hundred would visit most recorded configs
     arms=tuple(
         arm_of(

@@ -18,10 +18,12 @@ N_RANDOM: Final = 10_000
 """Random configs whose mean runtime is the unit of time, as in JAHS-Bench-201's Table 8."""
 
 
-@functools.lru_cache(maxsize=8)
-def open_benchmark(task: str, release: Path | None, engine: EngineKind = "auto") -> Benchmark:
+@functools.lru_cache(maxsize=24)
+def open_benchmark(
+    task: str, release: Path | None, engine: EngineKind = "auto", *, refit: int | None = None
+) -> Benchmark:
     """Return the benchmark of a task; it is opened once per process."""
-    return Benchmark(task, release=release, engine=engine)
+    return Benchmark(task, release=release, engine=engine, refit=refit)
 
 
 def release_of(bench: Benchmark) -> Release:

@@ -33,14 +33,14 @@ class Rules:
 
     view: ViewChoice = field(default_factory=ViewChoice)
     objectives: tuple[str, ...] = ("valid_acc",)
-    noise: Literal["mean", "seeded"] = "mean"
+    noise: Literal["mean", "seeded"] = "seeded"
     n_evaluations: int = 100
     workers: int = 1
 
 
 STUDIES: Final[Mapping[str, Rules]] = MappingProxyType(
     {
-        "baselines": Rules(noise="seeded"),
+        "baselines": Rules(),
         "joint": Rules(),
         "fidelity": Rules(view=ViewChoice(fidelities=("epoch", "N", "W", "Resolution"))),
         "multiobjective": Rules(view=ViewChoice(search="sizes"), objectives=("valid_acc", "latency")),

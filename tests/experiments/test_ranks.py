@@ -92,3 +92,20 @@ def test_worlds_that_are_the_same_agree_in_every_resample_of_the_same_seeds():
     found = rank_agreement(world, world.copy(), has_same_seeds=True, n_resamples=100)
     assert (found.low, found.value, found.high) == (1, 1, 1)
     assert rank_agreement(world, world.copy(), has_same_seeds=False, n_resamples=100).low < 1
+
+
+def test_a_pair_says_how_large_its_difference_is():
+    one = np.array([1.0, 2.0, 3.0, 4.0])
+    (pair,) = compare(np.stack([one, one + np.array([0.5, -0.5, 2.0, 0.0])])).pairs
+    assert pair.difference == -0.25
+    assert pair.superiority == (1 + 0 + 1 + 0.5) / 4
+
+
+def test_friedman_finds_an_arm_that_is_always_best_and_nothing_among_equals():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(4, 30))
+    assert compare(values).p_friedman > 0.01
+    values[0] -= 10
+    assert compare(values).p_friedman < 1e-6
+    assert compare(np.ones((3, 5))).p_friedman == 1.0
+    assert np.isnan(compare(values[:2]).p_friedman)

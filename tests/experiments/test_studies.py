@@ -97,7 +97,7 @@ def test_a_digest_stands_for_what_decides_about_a_cell_and_for_nothing_else():
     for same in ({"title": "x"}, {"n_seeds": 3}, {"tasks": ("digits",)}, {"arms": study.arms[:1]}, {"arms": renamed}):
         assert replace(study, **same).digest_of(arm.name) == digest
     other_view = (replace(arm, view=ViewChoice(search="sizes")),)
-    for other in ({"n_evaluations": 3}, {"workers": 2}, {"noise": "seeded"}, {"arms": other_view}):
+    for other in ({"n_evaluations": 3}, {"workers": 2}, {"noise": "mean"}, {"arms": other_view}):
         assert replace(study, **other).digest_of(arm.name) != digest
     assert len({study.digest_of(each.name) for each in study.arms}) == len(study.arms)
 
@@ -112,11 +112,16 @@ def test_a_name_is_one_arm():
         find_study("joints")
 
 
-def test_repetitions_come_seed_after_seed():
-    repetitions = list(STUDIES["joint"].repetitions(tasks=["digits"], arms=["a", "b"], n_seeds=2))
+def test_repetitions_come_seed_after_seed_and_those_on_refits_last():
+    study = replace(STUDIES["joint"], n_refit_seeds=1)
+    repetitions = study.repetitions(tasks=["digits"], arms=["a", "b"], n_seeds=2, n_refits={"digits": 2})
     assert [repetition.path for repetition in repetitions] == [
         "digits/a/seed-0000.jsonl",
         "digits/b/seed-0000.jsonl",
         "digits/a/seed-0001.jsonl",
         "digits/b/seed-0001.jsonl",
+        "digits/a/refit-0/seed-0000.jsonl",
+        "digits/b/refit-0/seed-0000.jsonl",
+        "digits/a/refit-1/seed-0000.jsonl",
+        "digits/b/refit-1/seed-0000.jsonl",
     ]

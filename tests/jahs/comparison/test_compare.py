@@ -19,6 +19,7 @@ from jahs.comparison.terms import STUDIES, terms
 from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch, UnknownName
 from jahs.optimizers import make
 from jahs.simulate import Simulation, Trial, read_log
+from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -210,7 +211,8 @@ def test_bad_input_is_one_clear_error_before_anything_is_written(quick, mine, tm
 
 def test_logs_of_another_release_or_code_are_not_continued(quick, mine, tmp_path):
     quick(f"{mine}:Mine", seeds=1)
-    other = make_release(tmp_path / "other", task="fashion_mnist_mini", n_trees=5)
+    noise = noise_model("fashion_mnist_mini").to_dict()
+    other = make_release(tmp_path / "other", task="fashion_mnist_mini", n_trees=5, noise=noise)
     with pytest.raises(ProtocolMismatch, match=r"release='.*', not '.*choose another folder"):
         quick(f"{mine}:Mine", seeds=1, release=other, study="joint")
     with pytest.raises(ProtocolMismatch, match=r"has no valid log; .*but the pinned release is"):

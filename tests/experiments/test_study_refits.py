@@ -1,0 +1,108 @@
+"""Studies on the refits of a release: who answers, what is reported, and how variances are attributed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import experiments.studies
+import jahs
+from experiments.report.__main__ import main as report
+from experiments.report.refits import variance_shares
+from experiments.report.results import read_results
+from experiments.run import main
+from jahs.errors import CorruptFile
+from jahs.simulate import read_log
+from tests.experiments.conftest import TASK
+from tests.jahs.models.noise_models import noise_model
+from tests.releases import make_release
+
+N_REFITS = 2
+SEEDS = 6
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    noise = noise_model(TASK).to_dict()
+    folder = tmp_path_factory.mktemp("with-refits") / TASK
+    return make_release(folder, task=TASK, n_trees=10, depth=3, noise=noise, n_refits=N_REFITS)
+
+
+@pytest.fixture(scope="module")
+def study(release, tmp_path_factory):
+    """Six seeds of two arms, four of them on both refits as well."""
+    out = tmp_path_factory.mktemp("study") / "baselines"
+    short = {name: dataclasses.replace(each, n_evaluations=5) for name, each in experiments.studies.STUDIES.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments.studies, "STUDIES", short)
+        arms = ["--arms", "random_search", "--arms", "evolution"]
+        given = [*arms, "--seeds", str(SEEDS), "--workers", "1", "--release", str(release), "--out", str(out)]
+        assert main(["baselines", *given]) == 0
+    return out
+
+
+def test_a_repetition_on_a_refit_is_answered_by_it(study, release):
+    paths = sorted(path.relative_to(study).as_posix() for path in study.rglob("refit-*/*.jsonl"))
+    assert len(paths) == 2 * N_REFITS * 4
+    for refit in range(N_REFITS):
+        log = read_log(study / TASK / "random_search" / f"refit-{refit}" / "seed-0003.jsonl")
+        assert log.header["refit"] == refit
+        bench = jahs.Benchmark(TASK, release=release, refit=refit)
+        trial = log.trials[0]
+        assert bench.query(trial.config, seed=3).valid_acc == trial.metrics["valid_acc"]
+        assert jahs.Benchmark(TASK, release=release).query(trial.config, seed=3).valid_acc != trial.metrics["valid_acc"]
+
+
+def test_incumbents_are_chosen_by_draws_and_reported_by_means(study, release):
+    bench = {TASK: jahs.Benchmark(TASK, release=release)}
+    results = read_results(study, bench=bench)
+    for (task, _), found in [*results.by_arm.items(), *results.on_refits.items()]:
+        assert {each.repetition.refit for each in found} in ({None}, set(range(N_REFITS)))
+        for each in found:
+            own = jahs.Benchmark(task, release=release, refit=each.repetition.refit)
+            answered = own.query_many(list(each.configs), metrics=["valid_acc"])["valid_acc"]
+            np.testing.assert_allclose(each.incumbents.values, 100 - answered)
+            drawn = own.query(each.configs[-1], seed=each.repetition.seed).valid_acc
+            assert each.observed == pytest.approx(100 - drawn)
+
+
+def test_the_page_says_what_holds_on_refits(study, release):
+    assert report([str(study), "--release", str(release), "--workers", "1"]) == 0
+    tables = json.loads((study / "report" / "tables.json").read_text(encoding="utf-8"))["tables"]
+    (table,) = [table for table in tables if table["section"] == "Does it hold on refits?"]
+    (row,) = table["rows"]
+    cells = dict(zip(table["columns"], row, strict=True))
+    assert cells["refits × seeds"] == f"{N_REFITS} × 4"
+    assert cells["significant pairs"].endswith("of 1")
+    assert int(cells["hold on refits"]) <= int(cells["significant pairs"].split()[0])
+    assert float(cells["variance between refits (%)"]) + float(cells["between seeds (%)"]) == pytest.approx(100, abs=1)
+
+
+def test_a_log_of_another_refit_is_refused(study, release, tmp_path):
+    arm = study / TASK / "random_search"
+    log = arm / "refit-0" / "seed-0000.jsonl"
+    kept = log.read_bytes()
+    log.write_bytes((arm / "refit-1" / "seed-0000.jsonl").read_bytes())
+    try:
+        with pytest.raises(CorruptFile, match="refit=1 instead of 0"):
+            read_results(study, bench={TASK: jahs.Benchmark(TASK, release=release)})
+    finally:
+        log.write_bytes(kept)
+
+
+@pytest.mark.parametrize(("between", "within"), [(0.0, 1.0), (2.0, 1.0), (1.0, 0.0)])
+def test_shares_of_variance_are_those_that_made_the_values(between, within):
+    rng = np.random.default_rng(0)
+    shares = [
+        variance_shares(between * rng.normal(size=(40, 1)) + within * rng.normal(size=(40, 8))) for _ in range(50)
+    ]
+    expected = between**2 / (between**2 + within**2)
+    assert np.mean(shares, axis=0) == pytest.approx([expected, 1 - expected], abs=0.03)
+
+
+def test_values_that_do_not_vary_have_no_shares():
+    assert np.isnan(variance_shares(np.ones((3, 3)))).all()
+    assert np.isnan(variance_shares(np.ones((1, 3)))).all()
