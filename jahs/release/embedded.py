@@ -13,7 +13,7 @@ __all__ = ["EMBEDDED"]
 
 EMBEDDED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "cifar10_mini": "fa5e63e88d60dbbaaf69fa12d3b4ac1c252119a82186fafeec218661a19a8b0f",
+        "cifar10_mini": "435c10dd92f6d725be145e7eca99f62c2d502fe32b03254823396a52756013c8",
         "fashion_mnist_mini": "4b9a41214c2160863945d0a6632c49bd2f6bb92e2df7961d360f6614586f0035",
     }
 )
