@@ -87,6 +87,14 @@ docs: $(DOCS_READY)
 	    --doctree-dir build/site-doctrees --fresh-env . build/site
 	$(DOCS)/bin/python -m pytest .ci/test_site.py .ci/test_data.py
 
+# The time of the commit is that of every file, so the same commit gives the same bytes. The wheel is built from the sdist.
+dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+dist: $(TEST_READY)
+	@rm -rf dist
+	@$(call install,$(CORE_PINS)) $(TEST)/bin/python -m build --outdir dist .
+	$(TEST)/bin/python -m pytest .ci/test_wheel.py
+	@cd dist && sha256sum jahs-* | tee SHA256SUMS
+
 attack: $(TEST_READY)
 	JAHS_ATTACK_MINUTES=$(MINUTES) $(TEST)/bin/python -m pytest tests/adversarial --timeout=0 --numprocesses $(JOBS)
 
