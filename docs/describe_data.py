@@ -120,6 +120,7 @@ def record_set(path: Path, name: str) -> dict[str, Any]:
 def croissant(task: str) -> dict[str, Any]:
     """Return a task's metadata."""
     manifest = json.loads((ROOT / "jahs" / "releases" / task / "manifest.json").read_text(encoding="utf-8"))
+    released = re.search(r"^date-released: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     title, caveat = TASKS[task].title, TASKS[task].caveat or ""
     tables = [path for path in files_of(task) if path.suffix == ".parquet"]
     shards = [path for path in tables if path.stem.startswith("runs-")]
@@ -147,6 +148,7 @@ def croissant(task: str) -> dict[str, Any]:
         "version": manifest["version"],
         "citeAs": f"The JAHS authors. JAHS: joint architecture and hyperparameter search on a laptop. Release: {task}, "
         f"{manifest['version']}.",
+        **({"datePublished": released[1]} if released else {}),
         "isLiveDataset": True,
         "keywords": ["AutoML", "neural architecture search", "hyperparameter optimization", "learning curves"],
         **RESPONSIBLE,
