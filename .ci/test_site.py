@@ -56,6 +56,7 @@ def test_every_page_of_the_documentation_is_built() -> None:
 def test_a_page_has_the_version_and_no_dead_link_and_loads_nothing_from_elsewhere(page: Path) -> None:
     assert f"JAHS {jahs.__version__}" in read(page)
     assert dead_links(page) == []
+    assert str(ROOT) not in read(page)
     loaded = re.findall(
         r"<(?:img|script|iframe|link rel=\"(?:stylesheet|preload)\")[^>]*(?:src|href)=\"(https?:[^\"]*)", read(page)
     )

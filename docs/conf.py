@@ -16,6 +16,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 # Kernels of notebooks find this checkout and the commands of this environment.
 os.environ["PYTHONPATH"] = str(ROOT)
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # Optuna's bars need no widgets
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 import jahs  # noqa: E402
@@ -55,6 +56,7 @@ nb_execution_in_temp = True
 nb_execution_raise_on_error = nb_execution_show_tb = True
 nb_execution_timeout = 120
 nb_merge_streams = True
+nb_output_stderr = "remove-warn"  # and a warning ends the build
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"JAHS {version}"  # on every page

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from jahs.files.runs import last_rows, read_runs, run_shards
+from jahs.release import EMBEDDED
 from jahs.tasks.definitions import TASKS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,12 +34,6 @@ FORMATS = {
     ".npz": "application/zip",
 }
 TYPES = {"int": "sc:Integer", "uint": "sc:Integer", "float": "sc:Float", "string": "sc:Text", "bool": "sc:Boolean"}
-
-# Licence and terms of the images, from which the measurements were made and of which none is here.
-IMAGES = {
-    "cifar10_mini": "CIFAR-10 (Krizhevsky, 2009), published without a licence; its author asks to be cited",
-    "fashion_mnist_mini": "Fashion-MNIST (Xiao, Rasul, Vollgraf, 2017), MIT licence",
-}
 
 # The context that Croissant 1.0 prescribes.
 TERMS = """citeAs column equivalentProperty extract field fileObject fileProperty fileSet format includes isLiveDataset
@@ -87,8 +83,8 @@ def files_of(task: str) -> list[Path]:
 
 
 def tasks() -> list[str]:
-    """Return the tasks that are recorded here."""
-    return sorted(path.parent.name for path in DATA.glob("*/runs"))
+    """Return the tasks that are recorded here and have an embedded release."""
+    return sorted(task for task in EMBEDDED if (DATA / task / "runs").is_dir())
 
 
 def meanings() -> dict[str, dict[str, tuple[str, str]]]:
@@ -105,9 +101,8 @@ def meanings() -> dict[str, dict[str, tuple[str, str]]]:
     return found
 
 
-def record_set(path: Path, name: str) -> dict[str, Any]:
-    """Return the record set of a Parquet file, each column a field with its meaning."""
-    columns = meanings()[re.sub(r"-\d+$", "", path.stem)]
+def record_set(path: Path, name: str, columns: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    """Return the record set of a Parquet file, each column a field with its type and meaning."""
     fields = []
     for column in pq.read_schema(path).names:
         kind, meaning = columns[column]
@@ -123,7 +118,7 @@ def croissant(task: str) -> dict[str, Any]:
     released = re.search(r"^date-released: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     title, caveat = TASKS[task].title, TASKS[task].caveat or ""
     tables = [path for path in files_of(task) if path.suffix == ".parquet"]
-    shards = [path for path in tables if path.stem.startswith("runs-")]
+    shards, columns = run_shards(DATA / task / "runs"), meanings()
     distribution = [
         {
             "@type": "cr:FileObject",
@@ -153,30 +148,28 @@ def croissant(task: str) -> dict[str, Any]:
         "keywords": ["AutoML", "neural architecture search", "hyperparameter optimization", "learning curves"],
         **RESPONSIBLE,
         "rai:dataLimitations": f"{RESPONSIBLE['rai:dataLimitations']} {caveat}".strip(),
-        "rai:personalSensitiveInformation": f"None: no image is included. The images were {IMAGES[task]}.",
+        "rai:personalSensitiveInformation": f"None: no image is included. Their source: {TASKS[task].citation}",
         "distribution": distribution,
-        "recordSet": [record_set(path, "runs" if shards == [path] else path.stem) for path in tables],
+        "recordSet": [
+            record_set(
+                path, "runs" if shards == [path] else path.stem, columns["runs" if path in shards else path.stem]
+            )
+            for path in tables
+        ],
     }
 
 
 def costs(task: str) -> dict[str, Any]:
-    """Return a task's counts and the CPU seconds of its trainings, by processor."""
-    columns = ["config_id", "seed", "runtime", "machine", "status"]
-    parts = [pq.read_table(path, columns=columns) for path in sorted((DATA / task / "runs").glob("runs-*.parquet"))]
-    frames = [{name: part[name].to_numpy(zero_copy_only=False) for name in columns} for part in parts]
-    joined = {name: np.concatenate([frame[name] for frame in frames]) for name in columns}
-    # A run's time is that of its last epoch, its largest.
-    _, run = np.unique(np.stack([joined["config_id"], joined["seed"].astype(np.uint64)]), axis=1, return_inverse=True)
-    first = np.unique(run, return_index=True)[1]
-    seconds = np.zeros(len(first))
-    np.maximum.at(seconds, run, np.nan_to_num(joined["runtime"]))
-    machines = joined["machine"][first]
+    """Return a task's counts and the core-hours of its trainings, by processor."""
+    runs = read_runs(DATA / task / "runs")
+    last = last_rows(runs)
+    hours = np.nan_to_num(last["runtime"].astype(np.float64)) / 3600
     return {
-        "configs": len(np.unique(joined["config_id"])),
-        "trainings": len(first),
-        "epochs": len(run),
-        "diverged trainings": int(np.count_nonzero(joined["status"][first] == "diverged")),
-        "core-hours": {str(m): float(seconds[machines == m].sum()) / 3600 for m in np.unique(machines)},
+        "configs": len(np.unique(last["config_id"])),
+        "trainings": len(last["seed"]),
+        "epochs": len(runs["seed"]),
+        "diverged trainings": int(np.count_nonzero(last["status"] == "diverged")),
+        "core-hours": {str(m): float(hours[last["machine"] == m].sum()) for m in np.unique(last["machine"])},
         "megabytes": sum(path.stat().st_size for path in files_of(task)) / 1e6,
     }
 
