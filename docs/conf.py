@@ -66,7 +66,7 @@ html_copy_source = html_show_sourcelink = False
 html_theme_options = {
     "footer_end": [],
     "footer_start": ["copyright"],
-    "header_links_before_dropdown": len(SECTIONS),
+    "header_links_before_dropdown": 6,  # the others are below "More"
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "show_toc_level": 2,
