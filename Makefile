@@ -1,4 +1,4 @@
-# Eight commands, on a machine with python3, its venv module and make:
+# Eleven commands, on a machine with python3, its venv module and make:
 #
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
@@ -6,6 +6,9 @@
 #   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
 #   make landscape  what the searched space looks like: docs/studies/landscape (minutes)
 #   make proxies    what zero-cost proxies know: docs/studies/proxies (minutes)
+#   make docs     the site of the documentation: build/site/index.html; sets up .venv-docs (Python 3.11 or newer)
+#   make datasheet   describes the recorded data for others: checksums, Croissant, counts and cost (seconds)
+#   make dist     the packages to publish, checked in empty environments: dist
 #   make attack   the hostile files of tests/adversarial with ever more seeds, for MINUTES=30
 #   make test-adapters   every adapter with its tool; sets up .venv-adapters, an environment for each (Python 3.11)
 #
@@ -25,14 +28,17 @@ export OMP_NUM_THREADS = 1
 
 CORE_PINS := .ci/constraints-core.txt
 TEST_PINS := .ci/constraints-core.txt .ci/constraints-workshops.txt
+DOCS_PINS := $(TEST_PINS) .ci/constraints-docs.txt
 digest = $(shell { cat pyproject.toml $(1); grep __version__ jahs/__init__.py; pwd; $(PYTHON) -VV; } 2>&1 | cksum | tr ' ' '-')
 
 DEMO := .venv
 TEST := .venv-test
+DOCS := .venv-docs
 DEMO_READY := $(DEMO)/.ready-$(call digest,$(CORE_PINS))
 TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
+DOCS_READY := $(DOCS)/.ready-$(call digest,$(DOCS_PINS))
 
-.PHONY: help demo test test-adapters attack release studies landscape proxies format clean
+.PHONY: help demo test test-adapters docs datasheet dist attack release studies landscape proxies format clean
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -53,6 +59,11 @@ release: $(TEST_READY)
 	$(TEST)/bin/python -m surrogate.renew data/$(TASK)/runs --split data/$(TASK)/split.json \
 	    --recorded data/$(TASK)/search --searches build/searches --out jahs/releases/$(TASK) \
 	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --top-weight $(TOP_WEIGHT) --workers $(JOBS)
+	$(TEST)/bin/python docs/describe_data.py
+
+# Its files follow from data/ and the embedded releases: to be made again after every change of these.
+datasheet: $(TEST_READY)
+	@$(TEST)/bin/python docs/describe_data.py
 
 # A study's logs are of the embedded releases, so others have a folder of their own; finished runs are not run again.
 studies: $(TEST_READY)
@@ -69,6 +80,21 @@ landscape: $(TEST_READY)
 proxies: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.proxies --docs --out docs/studies/proxies
 
+# Warnings are errors, among them links and anchors that lead nowhere; a notebook that raises ends the build.
+docs: $(DOCS_READY)
+	@rm -rf build/site
+	$(DOCS)/bin/python -m sphinx --quiet --fail-on-warning --keep-going --jobs $(JOBS) --conf-dir docs \
+	    --doctree-dir build/site-doctrees --fresh-env . build/site
+	$(DOCS)/bin/python -m pytest .ci/test_site.py .ci/test_data.py
+
+# The time of the commit is that of every file, so the same commit gives the same bytes. The wheel is built from the sdist.
+dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+dist: $(TEST_READY)
+	@rm -rf dist
+	@$(call install,$(CORE_PINS)) $(TEST)/bin/python -m build --outdir dist .
+	$(TEST)/bin/python -m pytest .ci/test_wheel.py
+	@cd dist && sha256sum jahs-* | tee SHA256SUMS
+
 attack: $(TEST_READY)
 	JAHS_ATTACK_MINUTES=$(MINUTES) $(TEST)/bin/python -m pytest tests/adversarial --timeout=0 --numprocesses $(JOBS)
 
@@ -80,7 +106,7 @@ format: $(TEST_READY)
 	$(TEST)/bin/ruff check --fix .
 
 clean:
-	rm -rf $(DEMO) $(TEST) .venv-adapters build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(DEMO) $(TEST) $(DOCS) .venv-adapters build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # Each fault is one line that says what to do. Argument: the oldest minor version of Python 3 that will do.
 define check_python
@@ -105,3 +131,10 @@ $(TEST_READY):
 	@$(PYTHON) -m venv $(TEST)
 	@$(call install,$(TEST_PINS)) $(TEST)/bin/python -m pip install -qq --editable '.[fast,plot,workshops,dev]'
 	@rm -f $(TEST)/.ready-* && touch $@
+
+$(DOCS_READY):
+	$(call check_python,11)
+	@echo "setting up $(DOCS) for the documentation, once" >&2
+	@$(PYTHON) -m venv $(DOCS)
+	@$(call install,$(DOCS_PINS)) $(DOCS)/bin/python -m pip install -qq --editable '.[fast,docs]'
+	@rm -f $(DOCS)/.ready-* && touch $@

@@ -1,6 +1,6 @@
-"""The wheel as a user gets it: built here, installed into an empty environment, used from somebody else's folder.
+"""The packages as a user gets them: installed into empty environments, used from somebody else's folder.
 
-Apart from the other tests because it installs from a package registry: `.ci/run` calls it.
+Apart from the other tests because it installs from a package registry: `make dist` builds the packages and calls it.
 """
 
 from __future__ import annotations
@@ -9,14 +9,26 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from email.parser import Parser
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from jahs.release import EMBEDDED
+
 ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / ".ci" / "constraints-core.txt"
+DIST = ROOT / "dist"
+
+# Interpreter, package and numpy: the wheel on every Python found, with the oldest numpy on the oldest; the sdist on the
+# newest. numpy 1.26 has no wheels for Python 3.13.
+PYTHONS = subprocess.run([ROOT / ".ci" / "pythons"], capture_output=True, text=True, check=True).stdout.split()
+ENVIRONMENTS = [(python, "wheel", "pinned") for python in PYTHONS]
+ENVIRONMENTS += [(python, "wheel", "1.26.0") for python in PYTHONS[:1] if not python.endswith(("3.13", "3.14"))]
+ENVIRONMENTS += [(PYTHONS[-1], "sdist", "pinned")]
 
 # A user's own folder may hold anything, under names that our workshops have too.
 USER_SCRIPT = """
@@ -49,14 +61,15 @@ def installed(python: Path, cwd: Path) -> set[str]:
     return {row["name"] for row in json.loads(run(python, "-m", "pip", "list", "--format=json", cwd=cwd))}
 
 
+def packages(folder: Path) -> dict[str, Path]:
+    """Return the wheel and the sdist in a folder."""
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    dist = tmp_path_factory.mktemp("dist")
-    pins = {"PIP_CONSTRAINT": str(PINS), "PIP_BUILD_CONSTRAINT": str(PINS)}
-    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(dist), str(ROOT)]
-    subprocess.run(build, env={**os.environ, **pins}, check=True, capture_output=True)
-    (built,) = dist.glob("*.whl")
-    return built
+def wheel() -> Path:
+    return packages(DIST)["wheel"]
 
 
 @pytest.fixture(scope="session")
@@ -70,15 +83,39 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def environment(wheel: Path, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
-    """Install the wheel into an empty environment; return its interpreter and the names that were pulled in."""
+@pytest.fixture(scope="session", params=ENVIRONMENTS, ids=lambda param: "-".join((Path(param[0]).name, *param[1:])))
+def environment(
+    request: pytest.FixtureRequest, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, set[str]]:
+    """Install a package into an empty environment; return its interpreter and the names that were pulled in."""
+    interpreter, package, numpy = request.param
     venv = tmp_path_factory.mktemp("venv")
-    run(sys.executable, "-m", "venv", venv, cwd=folder)
+    run(interpreter, "-m", "venv", venv, cwd=folder)
     python = venv / "bin" / "python"
     before = installed(python, folder)
-    run(python, "-m", "pip", "install", "-qq", "-c", PINS, wheel, cwd=folder)
+    pins = venv / "pins.txt"
+    lines = [line for line in PINS.read_text().splitlines() if numpy == "pinned" or not line.startswith("numpy==")]
+    pins.write_text("\n".join([*lines, *([] if numpy == "pinned" else [f"numpy=={numpy}"])]))
+    run(python, "-m", "pip", "install", "-qq", "-c", pins, packages(DIST)[package], cwd=folder)
     return python, installed(python, folder) - before
+
+
+def test_a_second_build_gives_the_same_bytes(tmp_path: Path) -> None:
+    pins = {"PIP_CONSTRAINT": str(PINS), "PIP_BUILD_CONSTRAINT": str(PINS)}
+    build = [sys.executable, "-m", "build", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, env={**os.environ, **pins}, umask=0o077, check=True, capture_output=True)
+    first, second = (
+        {path.name: sha256(path.read_bytes()).hexdigest() for path in packages(place).values()}
+        for place in (DIST, tmp_path)
+    )
+    assert first == second
+
+
+def test_the_packages_hold_both_licences(wheel: Path) -> None:
+    held = {name.partition(".dist-info/")[2] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {"licenses/LICENSE", "licenses/data/LICENSE"} <= held
+    with tarfile.open(packages(DIST)["sdist"]) as sdist:
+        assert {"LICENSE", "data/LICENSE"} <= {name.partition("/")[2] for name in sdist.getnames()}
 
 
 def test_the_wheel_holds_jahs_and_nothing_else(wheel: Path) -> None:
@@ -118,6 +155,12 @@ def test_the_command_works_beside_modules_named_like_our_workshops(
     assert "Op1" in run(command, "demo", cwd=folder)
 
 
+def test_every_embedded_release_is_as_it_was_published(environment: tuple[Path, set[str]], folder: Path) -> None:
+    for task in EMBEDDED:
+        assert EMBEDDED[task] in run(environment[0].with_name("jahs"), "verify", task, "--json", cwd=folder)
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS[-1:], indirect=True)
 def test_anybody_compares_an_optimiser_with_the_baselines(environment: tuple[Path, set[str]], folder: Path) -> None:
     (folder / "mine.py").write_text(
         "import jahs\n\ndef walk(trials):\n"

@@ -54,11 +54,16 @@ _MOST_LISTED: Final = 5
 
 
 class JahsError(Exception):
-    """Root of every error that JAHS raises on purpose."""
+    """Root of every error that JAHS raises on purpose.
+
+    Catch it to catch them all. Read the message: it says what was wrong, where, what is allowed and what to do.
+    """
 
 
 class InvalidConfig(JahsError, ValueError):
     """A config has one or more faults.
+
+    Correct every key that the message names; `jahs.space()` lists the values of each, `sample` draws valid configs.
 
     Attributes:
         faults: one line per fault, each beginning with the key it is about.
@@ -74,15 +79,24 @@ class InvalidConfig(JahsError, ValueError):
 
 
 class InvalidFidelity(JahsError, ValueError):
-    """An epoch, N, W or Resolution that cannot be queried."""
+    """An epoch, N, W or Resolution that cannot be queried.
+
+    Query one that the message allows; `bench.fidelity` rounds a fractional budget to an epoch.
+    """
 
 
 class InvalidArgument(JahsError, ValueError):
-    """An argument is out of its range or of the wrong type."""
+    """An argument is out of its range or of the wrong type.
+
+    Pass a value that the message allows.
+    """
 
 
 class UnknownName(JahsError, ValueError):
-    """A name that does not exist; the message lists those that do."""
+    """A name of a task, metric, parameter, optimiser or file that does not exist.
+
+    Choose one of the names that the message lists. Import or register a task first.
+    """
 
     @classmethod
     def of(cls, what: str, given: object, valid: Iterable[str]) -> UnknownName:
@@ -94,19 +108,30 @@ class UnknownName(JahsError, ValueError):
 
 
 class ProtocolMismatch(JahsError, ValueError):
-    """Measurements of different protocols must not be mixed."""
+    """Measurements of different protocols must not be mixed.
+
+    Keep them in separate folders, or measure again under the protocol that the message names.
+    """
 
 
 class InvalidTable(JahsError, ValueError):
-    """A table lacks columns, repeats rows or holds values out of range."""
+    """A table lacks columns, repeats rows or holds values out of range.
+
+    Correct the columns or rows that the message names; the page of file formats specifies every table.
+    """
 
 
 class Leakage(JahsError, ValueError):
-    """A config is in more than one part of a split."""
+    """A config is in more than one part of a split.
+
+    Make the split again with `python -m splits.make`. Discard scores that were computed on this one.
+    """
 
 
 class NotRecorded(JahsError, LookupError):
     """The recorded table has no such run.
+
+    Query a recorded config: `bench.sample` draws them, and the message names the nearest. A surrogate answers for all.
 
     Attributes:
         faults: what is missing of a batch, by the position of the config.
@@ -136,36 +161,63 @@ class NotRecorded(JahsError, LookupError):
 
 
 class CorruptFile(JahsError, ValueError):
-    """A file's bytes are not what its manifest or its format says."""
+    """A file's bytes are not what its manifest or its format says.
+
+    Fetch or make the file again. Do not edit files of a release or of a folder of runs.
+    """
 
 
 class UnknownFormat(JahsError, ValueError):
-    """A file of a format version that this code does not read."""
+    """A file of a format version that this code does not read.
+
+    Use the version of JAHS that wrote the file, or make the file again with this one.
+    """
 
 
 class UnsafeFile(JahsError, ValueError):
-    """A pickle or archive that asks for more than data."""
+    """A pickle or archive that asks for more than data.
+
+    Do not open the file with anything else. Fetch it again from its authors; if it still fails, report it.
+    """
 
 
 class DownloadFailed(JahsError, OSError):
-    """A download could not be completed or verified."""
+    """A download could not be completed or verified.
+
+    Run the same command again: it continues where it stopped. A wrong digest needs another source.
+    """
 
 
 class OutOfSpace(JahsError, OSError):
-    """Too little disk for what was asked."""
+    """Too little disk for what was asked.
+
+    Free the space that the message names, or choose another folder. The same command then continues.
+    """
 
 
 class OptimizerFailed(JahsError, RuntimeError):
-    """An optimiser raised or broke a simulation's rules; the message names it and the trial."""
+    """An optimiser raised or broke a simulation's rules.
+
+    Correct the optimiser: the message names it and the trial. The same run then resumes from its log.
+    """
 
 
 class MissingData(JahsError, OSError):
-    """Images or a release are not where they were looked for."""
+    """Images or a release are not where they were looked for.
+
+    Run the command that the message gives, or name the folder that has them.
+    """
 
 
 class MissingDependency(JahsError, ImportError):
-    """An optional package is needed; the message says what to install."""
+    """An optional package is needed.
+
+    Install what the message names.
+    """
 
 
 class PoorView(UserWarning):
-    """The best of 1,000 random configs of a view is below the median of the whole space."""
+    """The best of 1,000 random configs of a view is below the median of the whole space.
+
+    Fix other values: leave `fixed` out to get those of `bench.reference_config`.
+    """

@@ -1,9 +1,11 @@
 """ConfigSpace 1: the space as a `ConfigurationSpace`, which SMAC and DEHB take, too.
 
-from jahs.adapters import configspace
+    from jahs.adapters import configspace
 
-configs = configspace.make_space(bench.space, seed=0).sample_configuration(10)
-bench.query(configspace.to_config(configs[0], bench.space))
+    configs = configspace.make_space(bench.space, seed=0).sample_configuration(10)
+    bench.query(configspace.to_config(configs[0], bench.space))
+
+It has the keys that have a choice; `to_config` adds the others.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Task:
     Attributes:
         name: identifier, as queries name it.
         title: name for people.
-        data_set: which images (`pipeline.data` knows how to find them); "own_" and a digest for a user's own.
+        data_set: which images (`pipeline.data` knows how to find them); `own_` and a digest for a user's own.
         side: image side at Resolution 1.0; the network halves it twice.
         n_channels, n_classes: of the images.
         n_train, n_valid, n_test: split sizes, disjoint.

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (
     ".",
     *sorted({path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}),
+    "data",
     "jahs",
     "workshop",
     "pipeline",
@@ -31,7 +32,8 @@ FOLDERS = (
 )
 FILES = [path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.md"))]
 
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A cell of a notebook is no Python block: the site runs it, when it is built.
+FENCE = re.compile(r"^```(\w*|\{code-cell\} python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?:\]\(|src=\"|srcset=\"|href=\")([^)\s\"]+)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 WORKSHOPS = {"workshop", "pipeline", "splits", "surrogate", "experiments"}

@@ -1,10 +1,12 @@
-"""The picture of the space is what its script draws from the definition of the space, and is well-formed."""
+"""The committed drawings are what their scripts draw; that of the space is well-formed."""
 
 from __future__ import annotations
 
 import runpy
 import xml.etree.ElementTree as ET
 from pathlib import Path
+
+import pytest
 
 from jahs.spaces.configs import PARAMETERS
 
@@ -15,6 +17,12 @@ SVG = FOLDER / "space.svg"
 def test_the_picture_is_what_its_script_draws() -> None:
     draw = runpy.run_path(str(FOLDER / "draw_space.py"))["draw"]
     assert SVG.read_text(encoding="utf-8") == draw()
+
+
+@pytest.mark.parametrize("name", ["own-data-flow", "archives-flow"])
+def test_a_flow_is_what_its_script_draws(name: str) -> None:
+    draw = runpy.run_path(str(FOLDER / "draw_flows.py"))["draw"]
+    assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == draw(name)
 
 
 def test_the_picture_names_every_parameter_that_is_searched() -> None:

@@ -4,12 +4,15 @@ import builtins
 import inspect
 import pickle
 import re
+import runpy
+from pathlib import Path
 
 import pytest
 
 from jahs import errors
 from jahs.errors import InvalidConfig, JahsError, UnknownName
 
+ROOT = Path(__file__).resolve().parents[2]
 DRAWN = dict(re.findall(r"[├└]── (\w+) +\((\w+)\)", errors.__doc__))
 DEFINED = {name: cls for name, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, BaseException)}
 
@@ -27,6 +30,21 @@ def test_an_error_prints_its_message_plainly_and_is_pickled(name):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert str(again) == "N is wrong"
+
+
+@pytest.mark.parametrize("name", sorted(DEFINED))
+def test_an_error_says_what_it_means_and_then_what_to_do(name):
+    meaning, remedy, *_ = inspect.getdoc(DEFINED[name]).split("\n\n")
+    assert meaning.endswith(".")
+    assert re.match(r"[A-Z][a-z]+ [\w`]", remedy), remedy  # an imperative, not a section
+    assert remedy.endswith(".")
+
+
+def test_the_page_of_errors_is_what_its_script_writes():
+    page = ROOT / "docs" / "errors.md"
+    written = runpy.run_path(str(ROOT / "docs" / "write_errors.py"))["page"]()
+    assert page.read_text(encoding="utf-8") == written
+    assert re.findall(r"^## (\w+)$", written, re.MULTILINE) == [name for name in vars(errors) if name in errors.__all__]
 
 
 def test_the_faults_of_a_config_are_its_lines():

@@ -1,4 +1,4 @@
-"""The pins: every declared dependency has exactly one, none names a place, and the two files do not overlap."""
+"""The pins: every declared dependency has exactly one, none names a place, and the three files do not overlap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from jahs.adapters import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ("constraints-core.txt", "constraints-workshops.txt")
+FILES = ("constraints-core.txt", "constraints-workshops.txt", "constraints-docs.txt")
 ADAPTER_FILES = tuple(f"constraints-adapters-{tool}.txt" for tool in TOOLS if tool != "neps")
 
 
