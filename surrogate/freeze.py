@@ -164,13 +164,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--evaluations", type=int, default=5000, help="of each search (%(default)s); TPE: a tenth")
     parser.add_argument("--seed", type=int, default=0, help="of folds and searches (%(default)s)")
     given = vars(parser.parse_args(argv))
-    files = {name: given.pop(name) for name in ("runs", "split", "out", "params")}
-
-    def work() -> str:
-        settings = FreezeSettings(**given)
-        return freeze(settings, files["runs"], files["split"], files["out"], params=files["params"])
-
-    return run_command("surrogate.freeze", work)
+    files, params = [given.pop(name) for name in ("runs", "split", "out")], given.pop("params")
+    return run_command("surrogate.freeze", lambda: freeze(FreezeSettings(**given), *files, params=params))
 
 
 if __name__ == "__main__":

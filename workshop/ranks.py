@@ -57,10 +57,7 @@ def kendall_tau_within(a: ArrayLike, b: ArrayLike, groups: ArrayLike, *, fewest:
 
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float:
-    """Return Spearman's rank correlation of paired values, ties sharing their mean place; NaN as `kendall_tau`.
-
-    Raises:
-        InvalidArgument: they are no numbers, or not of the same length.
+    """Return Spearman's rank correlation of paired values; NaN and errors as `kendall_tau`.
 
     Example:
         >>> round(spearman([1, 2, 3, 4], [1, 3, 2, 4]), 3)

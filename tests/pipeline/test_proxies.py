@@ -24,7 +24,7 @@ from pipeline.proxies import ProxySettings, main, proxy_folder, score_config
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
 from pipeline.zero_cost import Scores
-from tests.pipeline.unwritable import ADVICE, unwritable
+from tests.pipeline.unwritable import ADVICE, fails_in_one_line_and_goes_on
 from workshop.jobs import Where
 
 SHRUNK = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=280, n_test=100, max_epoch=2, index_digest=None)
@@ -186,9 +186,5 @@ def test_scores_that_cannot_be_written_are_one_line(folder, task, monkeypatch, c
     monkeypatch.setattr(proxies_module, "trained_task", lambda name: task)
     monkeypatch.setattr(proxies_module, "score_config", lambda *_, **__: scores())
     command = ["--task", "digits", "--runs", str(folder), "--workers", "1"]
-    with unwritable(folder, number):
-        assert main(command) == 2
-    (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("pipeline.proxies: ")]
-    assert ADVICE[number] in said
-    assert main(command) == 0
+    fails_in_one_line_and_goes_on(main, command, folder, number, lambda: capsys.readouterr().err)
     assert len(read_proxies(folder)["seed"]) == 15

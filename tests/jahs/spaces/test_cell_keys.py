@@ -30,7 +30,6 @@ def test_there_are_5189_canonical_keys_and_the_classes_are_theirs():
         ((0, 1, 0, 1, 0, 1), "out=2*x"),
         ((1, 1, 1, 1, 3, 1), "out=constant"),
         ((1, 1, 1, 2, 3, 4), "out=constant"),
-        ((1, 1, 1, 2, 3, 3), "out=constant"),
         ((1, 1, 0, 2, 3, 2), "out=border_map+x"),
         ((1, 0, 1, 3, 1, 2), "a=conv3x3(constant+x) out=a"),
         ((4, 1, 1, 4, 1, 4), "out=pool(pool(pool(x)))"),
