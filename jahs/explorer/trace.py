@@ -37,7 +37,7 @@ class _Term(NDArrayOperatorsMixin):
         sides = [side.text if isinstance(side, _Term) else repr(float(side)) for side in (left, right)]  # type: ignore[arg-type]  # a number
         return self._trace.define(f"{sides[0]} {sign} {sides[1]}")
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *sides: object, **named: object) -> _Term:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *sides: object, **named: object) -> object:
         """Write down an operation, which the mixin hands over as a ufunc of numpy and its two sides."""
         if ufunc not in _SIGNS or method != "__call__" or named:
             return NotImplemented
