@@ -27,8 +27,8 @@ from workshop.folders import commit, package_versions
 
 __all__ = ["LandscapeSettings", "draw_landscape", "main"]
 
-_log = logging.getLogger(__name__)
 _N_REFITTED: Final = 2048
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,8 +157,8 @@ def freeze(settings: FreezeSettings, runs: Path, split_file: Path, out: Path, *,
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
     parser = runs_parser("freeze", __doc__, example="runs/ --split split.json --out final.jsonl")
-    parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
     parser.add_argument("--out", type=Path, required=True, help="the list to train")
+    parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
     parser.add_argument("--n", type=int, default=60, help="uniform configs, and as many proposed ones (%(default)s)")
     parser.add_argument("--folds", type=int, default=4, help="refits that are searched (%(default)s)")
     parser.add_argument("--evaluations", type=int, default=5000, help="of each search (%(default)s); TPE: a tenth")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from surrogate import packing, release
 from surrogate.data.measurements import Measurements, read_measurements, read_with_split
 from surrogate.data.rows import assemble, by_part
 from surrogate.judging import noise
+from surrogate.judging.quality import Facts
 from surrogate.packing import release_answers
 from surrogate.release import make_release
 from surrogate.timing import times_of
@@ -84,6 +86,11 @@ def made(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fitting noise takes longer than everything else."""
     monkeypatch.setattr(release, "noise_of", lambda *_, seed, **_times: (None, {"reason": f"left out, seed {seed}"}))
+
+
+def make_plain(runs: Path, out: Path, **more: Any) -> Facts:
+    """Make a release without a learning curve and without refits."""
+    return make_release(*read_with_split(runs, runs / "split.json"), out, curve_seeds=0, n_refits=0, workers=1, **more)
 
 
 def arguments(runs: Path, out: Path) -> list[str]:
@@ -175,15 +182,7 @@ def test_a_config_that_is_only_profiled_helps_to_fit_latency_and_stays_out_of_th
         runs / "split.json", replace(split, config_ids=split.config_ids[is_trained], parts=split.parts[is_trained])
     )
     params = write_params(tmp_path / "tuned")
-    quality = make_release(
-        *read_with_split(runs, runs / "split.json"),
-        tmp_path / "one",
-        params=params,
-        fewest=2,
-        curve_seeds=0,
-        n_refits=0,
-        workers=1,
-    )
+    quality = make_plain(runs, tmp_path / "one", params=params, fewest=2)
     table = read_release(tmp_path / "one").table
     assert not np.isin(waiting, table.configs["config_id"]).any()
     assert set(table.profile["config_id"]) == set(table.configs["config_id"]) == set(table.runs["config_id"])
@@ -216,14 +215,8 @@ def test_few_configs_without_a_profile_make_a_release_that_says_so(tmp_path: Pat
     measured = some_configs(MEASURED, 20)  # one in each group at most, all of them for training
     measured = replace(measured, profile=take(measured.profile, np.zeros(len(measured.profile["latency"]), bool)))
     runs = write_folder(tmp_path / "runs", measured)
-    quality = make_release(
-        *read_with_split(runs, runs / "split.json"),
-        tmp_path / "release",
-        params=write_params(tmp_path / "t"),
-        fewest=0,
-        n_refits=0,
-        workers=1,
-    )
+    options = {"params": write_params(tmp_path / "t"), "fewest": 0, "n_refits": 0, "workers": 1}
+    quality = make_release(*read_with_split(runs, runs / "split.json"), tmp_path / "release", **options)
     found = read_release(tmp_path / "release")
     assert "there is no profile yet" in quality["missing"]["latency"]
     assert "latency" not in found.models.metrics
@@ -372,14 +365,7 @@ def test_timed_configs_that_are_all_held_out_make_a_release_without_runtimes(tmp
     measured.runs["machine"] = np.where(is_held_out, "a processor", "another processor")
     runs, params = write_folder(tmp_path / "runs", measured), tmp_path / "params.json"
     params.write_text(json.dumps({"format": 1, "metrics": {**SETTINGS, "latency": SETTINGS["runtime"]}}))
-    quality = make_release(
-        *read_with_split(runs, runs / "split.json"),
-        tmp_path / "one",
-        params=params,
-        curve_seeds=0,
-        n_refits=0,
-        workers=1,
-    )
+    quality = make_plain(runs, tmp_path / "one", params=params)
     assert quality["missing"] == {"runtime": "0 training configs were timed on a processor"}
     assert "runtime" not in read_release(tmp_path / "one").models.metrics
 
