@@ -17,7 +17,6 @@ import pytest
 import pipeline.collect
 from jahs.files.runs import read_configs, read_runs, run_shards
 from jahs.spaces.configs import config_id
-from jahs.tasks.definitions import KNOWN
 from pipeline.collect import Settings, collect, main
 from pipeline.sampling import run_seeds, sample_config
 from pipeline.verify import verify
@@ -46,12 +45,6 @@ def start(out, *more):
     )
     STARTED.append(running)
     return running
-
-
-@pytest.fixture(scope="module", autouse=True)
-def the_short_task_is_forgotten():
-    yield
-    KNOWN.pop("digits_short", None)
 
 
 @pytest.fixture(autouse=True)
