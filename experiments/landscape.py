@@ -3,7 +3,7 @@
     python -m experiments.landscape --task fashion_mnist_mini --out out/landscape
 
 The landscape is that of a release's surrogates. The page states their quality, and its intervals include the
-variation of surrogates fitted to nine tenths of the recorded configs.
+variation between the release's refits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Final
 
 import jahs
 from experiments.analysis.landscape_measures import Landscape, measure_landscape, with_errors_of_fit
-from experiments.refits import refits
 from experiments.report.build import check_target, write_document, written
 from experiments.report.landscape_page import landscape_document
 from jahs.comparison.benches import open_benchmark, release_of
@@ -28,9 +27,8 @@ from workshop.folders import commit, package_versions
 
 __all__ = ["LandscapeSettings", "draw_landscape", "main"]
 
-_log = logging.getLogger(__name__)
-_N_FOLDS: Final = 10
 _N_REFITTED: Final = 2048
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,17 +81,17 @@ def draw_landscape(settings: LandscapeSettings) -> Path:
 
 
 def _refitted(bench: jahs.Benchmark, settings: LandscapeSettings) -> Iterator[Landscape]:
-    """Yield landscapes of surrogates that each leave out a tenth of the recorded configs; none for exact metrics."""
-    if bench.metrics[settings.metric].kind == "exact":
-        return
+    """Yield the landscape of each refit of the release; none for a metric without refits."""
+    release = release_of(bench)
     try:
-        models = list(refits(bench, settings.metric, n_folds=_N_FOLDS, seed=settings.seed))
+        refits = release.refits
     except MissingData as err:
         _log.info("intervals do not include the error of the fit: %s", err)
         return
-    for i, model in enumerate(models, start=1):
+    for k in range(refits.n_refits if settings.metric in refits.metrics else 0):
+        model = jahs.Benchmark(settings.task, release=release.path, refit=k)
         yield measure_landscape(model, settings.metric, n=min(settings.n, _N_REFITTED), seed=settings.seed)
-        _log.info("%d/%d surrogates without a tenth of the configs", i, len(models))
+        _log.info("%d/%d refits", k + 1, refits.n_refits)
 
 
 def _quality(bench: jahs.Benchmark, metric: str) -> Iterator[str]:
@@ -121,8 +119,8 @@ def _fit(bench: jahs.Benchmark, metric: str, n_refitted: int) -> Iterator[str]:
     """Describe the intervals."""
     if n_refitted:
         yield (
-            "The 95 % intervals cover the random draw of configs and, by a jackknife over tenths of the recorded "
-            "configs, the choice of trainings that the surrogate was fitted to."
+            f"The 95 % intervals cover the random draw of configs and, by {n_refitted} refits to resampled configs, "
+            "the choice of trainings that the surrogate was fitted to."
         )
     elif bench.metrics[metric].kind != "exact":
         yield "The 95 % intervals cover the random draw of configs, but not the choice of trainings that were fitted."

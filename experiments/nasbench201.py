@@ -30,10 +30,10 @@ from jahs.schema import CONFIG_KEYS, CONFIG_TABLE_COLUMNS, OPS, PROXIES, PROXY_T
 from jahs.spaces.cell.index import nb201_indices
 from jahs.spaces.columns import validate_columns
 from jahs.spaces.configs import config_id
-from pipeline.candidates import NASBENCH201
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.proxies import ProxySettings, proxy_folder
 from pipeline.runs import RunsFolder
+from pipeline.tasks import NASBENCH201
 from workshop.command import new_parser, run_command
 from workshop.jobs import Where
 from workshop.real_landscape import N_CELLS, cell_configs, read_cell_accuracies

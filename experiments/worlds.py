@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.refits import recorded_measurements
 from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.files.atomic import write_beside
 from jahs.files.runs import is_timed
@@ -173,7 +172,7 @@ def build_worlds(
     Raises:
         MissingData: too few configs have a finished run with a runtime.
     """
-    measured = recorded_measurements(recorded, of_task)
+    measured = _measurements_of(recorded, of_task)
     ids, table = _recorded_means(measured, of_task.max_epoch)
     if len(ids) < _FEWEST:
         raise MissingData(
@@ -235,6 +234,13 @@ def worlds_path(study: Path, task_name: str) -> Path:
 def open_world(path: Path, task_name: str, name: WorldName) -> Queryable:
     """Return a world; it is read once per process."""
     return cast("Queryable", World(read_worlds(path, task_name), name))  # simulations use `query_many` alone
+
+
+def _measurements_of(recorded: RecordedTable, of_task: Task) -> Measurements:
+    """Return the recorded runs of a release as measurements to fit."""
+    configs = take(recorded.configs, np.argsort(recorded.configs["config_id"], kind="stable"))
+    protocol = str(recorded.runs["protocol"][0]) if len(recorded.runs["protocol"]) else ""
+    return Measurements(task=of_task, protocol=protocol, configs=configs, runs=recorded.runs, profile=recorded.profile)
 
 
 def _recorded_means(measured: Measurements, max_epoch: int) -> tuple[NDArray[np.uint64], dict[str, Floats]]:

@@ -28,7 +28,6 @@ __all__ = [
     "RUNS_FORMAT",
     "RUN_COLUMNS",
     "RUN_KEY",
-    "RUN_STATUSES",
     "SOURCES",
     "SOURCE_COLUMNS",
     "SOURCE_DEFAULTS",
@@ -108,9 +107,6 @@ SOURCE_DEFAULTS: Final = MappingProxyType({"source": "uniform", "round": 0, "rel
 CONFIG_TABLE_COLUMNS: Final = MappingProxyType({**CONFIG_COLUMNS, **SOURCE_COLUMNS})
 """The config table of a folder of runs; a release keeps `CONFIG_COLUMNS` alone."""
 
-RUN_STATUSES: Final = ("finished", "diverged")
-"""How a run ended: at the task's last epoch, or at the first NaN or infinity."""
-
 RUN_COLUMNS: Final = MappingProxyType(
     {
         "config_id": "uint64",
@@ -123,7 +119,7 @@ RUN_COLUMNS: Final = MappingProxyType(
         "valid_loss": "float32",
         "test_loss": "float32",
         "runtime": "float32",  # NaN where trained on an accelerator
-        "status": "string",  # of the whole run; the last row of a diverged run is the epoch in which it diverged
+        "status": "string",  # finished or diverged, in every row; the last row is the epoch in which it diverged
         "device": "string",  # "cpu" or the accelerator's name
         "machine": "string",  # processor model
         "torch_version": "string",

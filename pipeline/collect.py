@@ -29,12 +29,12 @@ from jahs.errors import InvalidArgument
 from jahs.schema import SOURCES
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import Task
-from pipeline.candidates import trained_task
 from pipeline.data import load_images
 from pipeline.proposals import Proposals, read_proposals
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import Named, RunsFolder, check_free_space
 from pipeline.sampling import config_table, run_seeds, sample_config
+from pipeline.tasks import trained_task
 from pipeline.worker import NamedRun, collect_run
 from workshop.command import new_parser, run_command
 from workshop.jobs import Where, add_where, run_jobs

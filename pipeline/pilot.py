@@ -1,21 +1,16 @@
-"""Try a candidate protocol of a laptop task before anything is collected: does it rank configs as the real task does?
+"""Compare recorded runs of a laptop task with the real landscape: do they rank configs as the real task does?
 
-    python -m pipeline.pilot batch-64 --landscape releases/cifar10 --out out/batch-64 --data-dir DATA
-    python -m pipeline.pilot batch-64 --landscape releases/cifar10 --out out/batch-64 --cells accuracies.csv
     python -m pipeline.pilot --runs data/TASK/runs --landscape releases/cifar10 --save
 
-The first collects uniform configs of all fidelity groups under the candidate into a folder of runs, the first of them
-with two seeds, and compares their last validation accuracy with the real landscape. `--cells` also trains
-NAS-Bench-201 cells at full size with default hyperparameters. The third reports on a folder that is there already, on
-the configs from number `--start` on if that is given, and saves the report beside it for `pipeline.describe`.
-A pilot that was stopped continues where it was. What is not known or not defined is null.
+It reports on the uniform configs of a folder, on those from number `--start` on if that is given, and saves the report
+beside it for `pipeline.describe`. To try a protocol before anything is collected, write it into a task file and collect
+some uniform configs: `python -m pipeline.collect --task FILE.json --start 1107000 --stop 1107081 --pairs 30`. What is
+not known or not defined is null.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -33,30 +28,16 @@ from jahs.files.runs import is_timed, last_rows, read_configs, read_profile, rea
 from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import Table, take
 from jahs.queries.benchmark import Benchmark
-from jahs.schema import CONFIG_KEYS, OPS
+from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
-from pipeline.candidates import CANDIDATES
-from pipeline.collect import Settings, collect
-from pipeline.sampling import N_GROUPS
 from workshop.command import new_parser, run_command
 from workshop.folders import write_text
 from workshop.ranks import kendall_tau
-from workshop.real_landscape import (
-    N_CELLS,
-    cell_configs,
-    check_path,
-    compare_cells,
-    compare_with_landscape,
-    known,
-    read_cell_accuracies,
-)
+from workshop.real_landscape import check_path, compare_with_landscape, known
 
-__all__ = ["GATE", "Measured", "main", "read_measured", "report", "seed_agreement", "write_cells"]
+__all__ = ["GATE", "Measured", "main", "read_measured", "report", "seed_agreement"]
 
-START: Final = 41_000 * N_GROUPS  # far beyond what is ever collected
 _SEEDS: Final = (0, 1)
-_CELL_KEY: Final = 201
-_CELLS: Final = "cells"  # the source of NAS-Bench-201 cells
 _N_RESAMPLES: Final = 2000
 
 GATE: Final = MappingProxyType({"rho": 0.85, "resolution": 0.5, "seed_tau": 0.82, "core_seconds": 60.0})
@@ -154,58 +135,29 @@ def seed_agreement(measured: Measured) -> dict[str, float | None]:
     }
 
 
-def write_cells(path: Path, n: int) -> None:
-    """Write a list of `n` uniform cells, without repetition, at full size with default hyperparameters."""
-    words = np.random.Philox(key=_CELL_KEY).random_raw(4 * n + 16) % np.uint64(N_CELLS)
-    configs = cell_configs([int(index) for index in dict.fromkeys(words.tolist())][:n])
-    path.write_text("".join(f"{json.dumps(config)}\n" for config in configs), encoding="utf-8")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     parser = new_parser(
         "pipeline.pilot",
-        "Try a candidate protocol, or recorded runs, against the real landscape.",
-        example="batch-64 --landscape releases/cifar10 --out out/batch-64",
+        "Compare recorded runs with the real landscape.",
+        example="--runs data/cifar10_mini/runs --landscape releases/cifar10",
         more="`jahs import` makes the landscape of JAHS-Bench-201's surrogates.",
     )
-    parser.add_argument("candidate", nargs="?", choices=("cifar10_mini", *CANDIDATES))
-    parser.add_argument("--runs", type=Path, metavar="FOLDER", help="report on recorded runs; train nothing")
+    parser.add_argument("--runs", type=Path, metavar="FOLDER", required=True, help="the recorded runs")
     parser.add_argument("--landscape", type=Path, required=True, help="imported release of JAHS-Bench-201's cifar10")
-    parser.add_argument("--out", type=Path, help="folder of the candidate's runs")
-    parser.add_argument("--data-dir", type=Path, help="folder of the original images")
-    parser.add_argument("--configs", type=int, metavar="N", help=f"uniform configs (default: {3 * N_GROUPS})")
-    parser.add_argument("--repeats", type=int, default=30, help="of them with two seeds (default: %(default)s)")
-    parser.add_argument("--cells", type=Path, metavar="CSV", help="NAS-Bench-201's accuracies; trains cells as well")
-    parser.add_argument("--n-cells", type=int, default=60, help="how many, with --cells (default: %(default)s)")
-    parser.add_argument("--start", type=int, help=f"number of the first config (default: {START}; with --runs, all)")
-    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
-    parser.add_argument("--save", action="store_true", help="with --runs, save the report beside FOLDER")
+    parser.add_argument("--start", type=int, help="number of the first config (default: all configs)")
+    parser.add_argument("--configs", type=int, metavar="N", help="how many from --start on (default: all)")
+    parser.add_argument("--save", action="store_true", help="save the report beside FOLDER")
     args = parser.parse_args(argv)
-    if (args.runs is None) == (args.candidate is None) or (args.candidate is not None and args.out is None):
-        parser.error("give a candidate with --out, or --runs")
-    if args.candidate is not None and args.save:
-        parser.error("--save goes with --runs")
-    return run_command("pipeline.pilot", lambda: _answer(args), stopped="every finished training is kept")
+    return run_command("pipeline.pilot", lambda: _answer(args))
 
 
 def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
-    """Check everything that can be checked before hours are spent, then train and report."""
     landscape = Benchmark("cifar10", release=args.landscape)
-    published = None if args.cells is None else read_cell_accuracies(args.cells)
-    if args.candidate is not None:
-        _collect(args, has_cells=published is not None)
-    measured = read_measured(args.out if args.runs is None else args.runs)
-    if args.runs is not None and args.start is not None:
+    measured = read_measured(args.runs)
+    if args.start is not None:
         measured = measured.only(_has_number(measured, args))
     facts = report(measured, landscape)
-    is_cell = (measured.configs["source"] == _CELLS) & measured.is_finished
-    if published is not None and is_cell.any():
-        cells = measured.only(is_cell)
-        facts["cells"] = compare_cells(
-            np.stack([cells.configs[key] for key in OPS], axis=1), cells.valid_acc, published
-        )
-        facts["cells"]["mean_cpu_time_s"] = known(float(np.mean(cells.cpu_time_s)))
     if args.save:
         named = {"landscape": sha256_file(args.landscape / "manifest.json"), "protocol": measured.protocol}
         write_text(check_path(args.runs), sealed_text({**facts, **named}))
@@ -220,18 +172,6 @@ def _has_number(measured: Measured, args: argparse.Namespace) -> NDArray[np.bool
     if not (number[found] >= 0).any():
         raise InvalidArgument(f"{args.runs} has no config with a number in {args.start}..{stop}")
     return np.asarray(found)
-
-
-def _collect(args: argparse.Namespace, *, has_cells: bool) -> None:
-    """Train what the pilot lacks."""
-    settings = Settings(task=args.candidate, out=args.out, data_dir=args.data_dir, workers=args.workers)
-    start = START if args.start is None else args.start
-    stop = start + (3 * N_GROUPS if args.configs is None else args.configs)
-    collect(dataclasses.replace(settings, start=start, stop=stop, pairs=args.repeats))
-    if has_cells:
-        listed = args.out / "cells.jsonl"
-        write_cells(listed, args.n_cells)
-        collect(dataclasses.replace(settings, configs=listed, source=_CELLS))
 
 
 def _gate(facts: Mapping[str, Any]) -> dict[str, bool | None]:  # Any: JSON

@@ -31,11 +31,11 @@ from jahs.schema import CONFIG_KEYS, VISIT_COLUMNS
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
 from jahs.tasks.definitions import Task
-from pipeline.candidates import trained_task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
+from pipeline.tasks import trained_task
 from pipeline.train import LATENCY_BATCH, Training, one_core
 from pipeline.visits import LOCK, add_new, write_profile, write_visits
 from workshop.command import run_command

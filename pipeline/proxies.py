@@ -30,11 +30,11 @@ from jahs.schema import CONFIG_KEYS, PROXIES, PROXIES_FORMAT, PROXY_COLUMNS, PRO
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config, config_id
 from jahs.tasks.definitions import Task
-from pipeline.candidates import trained_task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
+from pipeline.tasks import trained_task
 from pipeline.train import Training, check_seed, one_core
 from pipeline.zero_cost import Probe, Scores, score_all
 from workshop.command import run_command

@@ -27,9 +27,9 @@ from jahs.schema import CONFIG_KEYS, RUN_COLUMNS, SOURCES
 from jahs.spaces.columns import config_ids
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
-from pipeline.candidates import recorded_task
 from pipeline.protocol import protocol_digest
 from pipeline.sampling import config_table
+from pipeline.tasks import recorded_task
 
 __all__ = ["each_run", "folder_task", "profiled_by", "verify"]
 

@@ -1,4 +1,4 @@
-"""Other ways to divide rows: by held-out group, by held-out fidelity value, into k folds, and nested subsets.
+"""Other ways to divide rows: into k folds, and nested subsets.
 
 Each takes a table of rows with the 14 keys and `config_id` (`ConfigColumns`; a config may have many rows) and yields
 row numbers only. All rows of a config, and of its kin, are in one part. Row order decides nothing but the numbers.
@@ -12,35 +12,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument, UnknownName
-from splits.kinship import FIDELITY_KEYS, ConfigColumns, fidelity_groups, kin, seeded_ranks
+from jahs.errors import InvalidArgument
+from splits.kinship import ConfigColumns, fidelity_groups, kin, seeded_ranks
 from splits.partition import check_seed
 
-__all__ = ["Rows", "k_folds", "learning_curve_subsets", "leave_one_group_out", "leave_one_value_out"]
+__all__ = ["Rows", "k_folds", "learning_curve_subsets"]
 
 Rows: TypeAlias = NDArray[np.intp]
 """Row numbers in increasing order."""
-
-
-def leave_one_group_out(table: ConfigColumns) -> Iterator[tuple[Rows, Rows]]:
-    """Yield (rows to fit on, rows held out) for every fidelity group that occurs, in order of N, W and Resolution.
-
-    Raises:
-        InvalidArgument: there is one group only, or none.
-    """
-    return _leave_out(fidelity_groups(table)[0], "fidelity group")
-
-
-def leave_one_value_out(table: ConfigColumns, key: str) -> Iterator[tuple[Rows, Rows]]:
-    """Yield (rows to fit on, rows held out) for every value of N, W or Resolution that occurs, in order.
-
-    Raises:
-        UnknownName: `key` is not a fidelity.
-        InvalidArgument: there is one value only, or none.
-    """
-    if key not in FIDELITY_KEYS:
-        raise UnknownName.of("key", key, FIDELITY_KEYS)
-    return _leave_out(np.unique(table[key], return_inverse=True)[1].reshape(-1), f"value of {key}")
 
 
 def k_folds(table: ConfigColumns, n_folds: int, *, seed: int) -> Iterator[tuple[Rows, Rows]]:
@@ -89,13 +68,6 @@ def learning_curve_subsets(table: ConfigColumns, sizes: Sequence[int], *, seed: 
     place = np.empty(len(first), dtype=np.int64)
     place[np.lexsort((np.arange(len(first)), turn))] = np.arange(len(first))
     return (np.flatnonzero(place[label] < size) for size in sizes)
-
-
-def _leave_out(label: NDArray[np.integer], what: str) -> Iterator[tuple[Rows, Rows]]:
-    labels = np.unique(label).tolist()
-    if len(labels) < 2:
-        raise InvalidArgument(f"the table has {len(labels)} {what}; leaving one out needs two")
-    return ((np.flatnonzero(label != i), np.flatnonzero(label == i)) for i in labels)
 
 
 def _by_rank(

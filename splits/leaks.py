@@ -9,12 +9,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import Leakage
 from jahs.schema import SPLIT_PARTS
 from splits.kinship import ConfigColumns, kin, same_config
 from splits.recorded import hex_id
 
-__all__ = ["LEAKS", "Leak", "find_leaks", "leak_lines", "refuse_leaks"]
+__all__ = ["LEAKS", "Leak", "find_leaks", "leak_lines"]
 
 LEAKS: Final = (
     "one config in several parts (its rows, epochs or seeds are torn apart)",
@@ -73,16 +72,6 @@ def leak_lines(leaks: list[Leak]) -> list[str]:
         for kind in LEAKS
         if counts[kind]
     ]
-
-
-def refuse_leaks(table: ConfigColumns, parts: NDArray[np.integer]) -> None:
-    """Refuse a table whose parts leak.
-
-    Raises:
-        Leakage: the same network is in several parts.
-    """
-    if leaks := find_leaks(table, parts):
-        raise Leakage("\n".join(leak_lines(leaks)))
 
 
 def _torn(labels: NDArray[np.integer], parts: NDArray[np.integer]) -> NDArray[np.integer]:

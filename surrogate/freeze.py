@@ -157,20 +157,15 @@ def freeze(settings: FreezeSettings, runs: Path, split_file: Path, out: Path, *,
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
     parser = runs_parser("freeze", __doc__, example="runs/ --split split.json --out final.jsonl")
-    parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
     parser.add_argument("--out", type=Path, required=True, help="the list to train")
+    parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
     parser.add_argument("--n", type=int, default=60, help="uniform configs, and as many proposed ones (%(default)s)")
     parser.add_argument("--folds", type=int, default=4, help="refits that are searched (%(default)s)")
     parser.add_argument("--evaluations", type=int, default=5000, help="of each search (%(default)s); TPE: a tenth")
     parser.add_argument("--seed", type=int, default=0, help="of folds and searches (%(default)s)")
     given = vars(parser.parse_args(argv))
-    files = {name: given.pop(name) for name in ("runs", "split", "out", "params")}
-
-    def work() -> str:
-        settings = FreezeSettings(**given)
-        return freeze(settings, files["runs"], files["split"], files["out"], params=files["params"])
-
-    return run_command("surrogate.freeze", work)
+    files, params = [given.pop(name) for name in ("runs", "split", "out")], given.pop("params")
+    return run_command("surrogate.freeze", lambda: freeze(FreezeSettings(**given), *files, params=params))
 
 
 if __name__ == "__main__":

@@ -63,10 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "surrogate.landscape_check",
         "Compare a release with JAHS-Bench-201's CIFAR-10.",
         example="fashion_mnist_mini --landscape releases/cifar10",
-        more="`jahs import` makes the landscape of JAHS-Bench-201's surrogates.",
     )
     parser.add_argument("release", metavar="TASK_OR_RELEASE", help="a task, or a release's folder")
-    parser.add_argument("--landscape", type=Path, required=True, help="imported release of JAHS-Bench-201's cifar10")
+    parser.add_argument("--landscape", type=Path, required=True, help="JAHS-Bench-201's cifar10, from `jahs import`")
     parser.add_argument("--configs", type=int, default=3000, help="uniform configs (default: %(default)s)")
     parser.add_argument("--cells", type=Path, metavar="CSV", help="NAS-Bench-201's accuracies; compares cells as well")
     parser.add_argument("--n-cells", type=int, default=1000, help="how many, with --cells (default: %(default)s)")

@@ -76,12 +76,12 @@ class ProposeSettings:
     """
 
     source: str
-    n: int = 100
-    round: int = 0
-    seed: int = 0
-    start: int = 0
-    evaluations: int = 10_000
-    folds: int = 8
+    n: int
+    round: int
+    seed: int
+    start: int
+    evaluations: int
+    folds: int
 
     def __post_init__(self) -> None:
         """Refuse values out of range, every fault at once."""

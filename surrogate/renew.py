@@ -73,12 +73,12 @@ class RenewSettings:
     searches: Path
     out: Path
     card: Path
-    evaluations: int = 20
-    trees: int = 500
-    fewest: int = 0
-    seed: int = 0
-    top_weight: float = 0.0
-    workers: int = 2
+    evaluations: int
+    trees: int
+    fewest: int
+    seed: int
+    top_weight: float
+    workers: int
 
 
 def renew(settings: RenewSettings) -> Facts:

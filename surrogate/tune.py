@@ -3,8 +3,8 @@
 python -m surrogate.tune RUNS --split SPLIT --out DIR [--metrics ...] [--evaluations 20] [--workers 4]
 
 DIR holds a folder for each metric (see `surrogate.models.search`), `history.json` with every evaluation, and
-`params.json` with the settings of the smallest good forests, which `surrogate.fit --params` reads. Metrics that were
-searched there before, in the same measurements and split, stay in both.
+`params.json` with the settings of the smallest good forests, which `surrogate.release --params` reads. Metrics that
+were searched there before, in the same measurements and split, stay in both.
 """
 
 from __future__ import annotations

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 _ANY_PACE = [HealthCheck.too_slow]  # a machine may be busy
-settings.register_profile("default", max_examples=50, deadline=None, suppress_health_check=_ANY_PACE)
+settings.register_profile("default", max_examples=20, deadline=None, suppress_health_check=_ANY_PACE)
 settings.register_profile("explore", settings.get_profile("default"), max_examples=1000)
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True)  # a commit passes always, or never
+settings.register_profile(
+    "ci", settings.get_profile("default"), max_examples=50, derandomize=True
+)  # a commit passes always, or never
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 pytest.register_assert_rewrite("tests.contracts")

@@ -1,4 +1,4 @@
-"""Folders of results, with a manifest: built beside their place and renamed when they are whole."""
+"""Files of results, whole or not at all, and the versions and commit that made them."""
 
 from __future__ import annotations
 
@@ -6,58 +6,24 @@ import json
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Final
 
 from jahs.errors import InvalidArgument
-from jahs.files.atomic import change_folder, write_beside
-from jahs.files.hashing import sha256_file
+from jahs.files.atomic import write_beside
 
 __all__ = [
-    "MANIFEST_FORMAT",
     "commit",
-    "new_folder",
     "package_versions",
     "write_json",
-    "write_manifest",
     "write_text",
     "writing",
 ]
 
-MANIFEST_FORMAT: Final = 1
 _PACKAGES: Final = ("jahs", "numpy", "scikit-learn", "scipy", "xgboost")
-
-
-@contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """Yield a folder beside `out` to write to; on success it becomes `out`, on any error it is removed.
-
-    Raises:
-        InvalidArgument: `out` is there and not an empty folder, or nothing can be written beside it.
-    """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InvalidArgument(f"{out} is there already; give a new folder, or remove it")
-    with ExitStack() as stack:
-        with writing(out):
-            out.absolute().parent.mkdir(parents=True, exist_ok=True)
-            beside = stack.enter_context(change_folder(out.absolute()))
-        yield beside
-
-
-def write_manifest(folder: Path, *, facts: Mapping[str, object], command: Sequence[str]) -> None:
-    """Write `manifest.json`: the facts, the digest of every file, what it was made with, and no time."""
-    content = {
-        **facts,
-        "format": MANIFEST_FORMAT,
-        "sha256": {path.name: sha256_file(path) for path in sorted(folder.iterdir()) if path.name != "manifest.json"},
-        "versions": package_versions(),
-        "commit": commit(),
-        "command": list(command),
-    }
-    (folder / "manifest.json").write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:

@@ -191,11 +191,11 @@ def measure_landscape(bench: Answers, metric: str, *, n: int, seed: int) -> Land
 
 
 def with_errors_of_fit(found: Landscape, refitted: Sequence[Landscape]) -> Landscape:
-    """Widen every interval by the jackknife standard error over the configs that the surrogate was fitted to.
+    """Widen every interval by the standard error over the configs that the surrogate was fitted to.
 
     Args:
         found: the landscape of a surrogate fitted to all configs.
-        refitted: landscapes of surrogates that each leave out one of several parts of equal size.
+        refitted: landscapes of its refits to resampled configs, whose standard deviation is that error.
     """
     variances = []
     for i, variance in enumerate(found.variances):
@@ -214,7 +214,7 @@ def with_errors_of_fit(found: Landscape, refitted: Sequence[Landscape]) -> Lands
 
 
 def _widened(found: Any, refitted: Sequence[Any]) -> Any:  # Any: an interval, or sequences or mappings of such
-    """Return every interval, widened by the jackknife error of the same interval in `refitted`."""
+    """Return every interval, widened by the standard deviation of the same interval in `refitted`."""
     if isinstance(found, Interval):
         return _wider(found, [other.value for other in refitted])
     if isinstance(found, Mapping):
@@ -225,10 +225,9 @@ def _widened(found: Any, refitted: Sequence[Any]) -> Any:  # Any: an interval, o
 
 
 def _wider(interval: Interval, refitted: Sequence[float]) -> Interval:
-    n = len(refitted)
-    if n < 2:
+    if len(refitted) < 2:
         return interval
-    error = _Z * math.sqrt((n - 1) * float(np.var(refitted)))
+    error = _Z * float(np.std(refitted, ddof=1))
     return Interval(
         value=interval.value,
         low=interval.value - math.hypot(interval.value - interval.low, error),

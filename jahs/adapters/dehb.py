@@ -26,10 +26,7 @@ __all__ = ["from_config", "make_arguments", "make_objective", "make_space", "to_
 def make_arguments(
     bench: Queryable,
     metric: str = "valid_acc",
-    *,
-    constraints: Mapping[str, float] | None = None,
-    worst: Mapping[str, float] | None = None,
-    seed: int | None = None,
+    **named: Any,  # Any: those of `make_objective`
 ) -> dict[str, Any]:
     """Return `DEHB`'s arguments `f`, `cs`, `dimensions`, `min_fidelity` and `max_fidelity`; see `make_objective`.
 
@@ -38,7 +35,7 @@ def make_arguments(
         InvalidArgument, UnknownName: the arguments have faults.
     """
     return {
-        "f": make_objective(bench, metric, constraints=constraints, worst=worst, seed=seed),
+        "f": make_objective(bench, metric, **named),
         "cs": make_space(bench.space),
         "dimensions": len(shown_parameters(bench.space)),
         "min_fidelity": 1,

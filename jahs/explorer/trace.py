@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
 from jahs.models.features import Column, FeatureSet, TimeCoefficients, joint_columns
 from jahs.models.features.cells import CELL_FEATURES
 from jahs.models.features.formulas import FORMULAS, parameters_of
@@ -23,9 +26,10 @@ OF_CLASS: Final = "_of_class"
 
 _FACTS: Final = frozenset((*SIGNAL_FEATURES, *(name for names in CELL_FEATURES.values() for name in names)))
 _EXACT, _TIMES = WORK[:2], WORK[2:]
+_SIGNS: Final = {np.add: "+", np.subtract: "-", np.multiply: "*", np.true_divide: "/", np.equal: "==="}
 
 
-class _Term:
+class _Term(NDArrayOperatorsMixin):
     def __init__(self, text: str, trace: Trace) -> None:
         self.text, self._trace = text, trace
 
@@ -33,34 +37,12 @@ class _Term:
         sides = [side.text if isinstance(side, _Term) else repr(float(side)) for side in (left, right)]  # type: ignore[arg-type]  # a number
         return self._trace.define(f"{sides[0]} {sign} {sides[1]}")
 
-    def __add__(self, other: object) -> _Term:
-        return self._with("+", self, other)
-
-    def __radd__(self, other: object) -> _Term:
-        return self._with("+", other, self)
-
-    def __sub__(self, other: object) -> _Term:
-        return self._with("-", self, other)
-
-    def __rsub__(self, other: object) -> _Term:
-        return self._with("-", other, self)
-
-    def __mul__(self, other: object) -> _Term:
-        return self._with("*", self, other)
-
-    def __rmul__(self, other: object) -> _Term:
-        return self._with("*", other, self)
-
-    def __truediv__(self, other: object) -> _Term:
-        return self._with("/", self, other)
-
-    def __rtruediv__(self, other: object) -> _Term:
-        return self._with("/", other, self)
-
-    def __eq__(self, other: object) -> _Term:  # type: ignore[override]  # as arrays compare
-        return self._with("===", self, other)._as_number()
-
-    __hash__ = object.__hash__
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *sides: object, **named: object) -> object:
+        """Write down an operation, which the mixin hands over as a ufunc of numpy and its two sides."""
+        if ufunc not in _SIGNS or method != "__call__" or named:
+            return NotImplemented
+        found = self._with(_SIGNS[ufunc], *sides)
+        return found._as_number() if ufunc is np.equal else found
 
     def _as_number(self) -> _Term:
         return self._trace.define(f"{self.text} ? 1 : 0")

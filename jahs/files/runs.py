@@ -63,6 +63,7 @@ __all__ = [
     "read_committed",
     "read_configs",
     "read_profile",
+    "read_profile_visits",
     "read_protocol",
     "read_proxies",
     "read_runs",
@@ -216,6 +217,12 @@ def read_configs(path: Path) -> Table:
 def read_profile(path: Path) -> Table:
     """Return the quiet profile of a folder, maybe without rows; ProtocolMismatch if its protocol differs."""
     return _read_if_there(path, "profile.parquet", PROFILE_COLUMNS)
+
+
+def read_profile_visits(path: Path) -> tuple[Table, Table]:
+    """Return the quiet profile of a folder and the visits that it is made of; see `read_profile` and `read_visits`."""
+    profile = read_profile(path)
+    return profile, visits_of_profile(read_visits(path), profile)
 
 
 def visits_path(path: Path) -> Path:

@@ -26,7 +26,7 @@ from jahs.models.forest import EngineKind
 from jahs.queries.answers import Answers
 from jahs.queries.citation import citation
 from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
-from jahs.queries.forms import Forms
+from jahs.queries.forms import Epochs, Forms
 from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
 from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import At
@@ -158,29 +158,9 @@ class Benchmark(Forms):
             raise InvalidArgument(f"n={show(n)} is not an integer >= 0")
         return self._oracle.sample(int(n), seed=read_optional_seed(seed))
 
-    def query(
-        self,
-        config: Mapping[str, object],
-        *,
-        at: At | None = None,
-        seed: int | None = None,
-        metrics: Sequence[str] | None = None,
+    def _query(
+        self, config: Mapping[str, object], at: At | None, seed: int | None, metrics: Sequence[str] | None
     ) -> Result:
-        """Return the metrics of one config at one epoch.
-
-        Args:
-            config: all 14 keys, as a mapping or a pandas Series; of a ConfigSpace `Configuration`, those with more than
-                one value.
-            at: an epoch in 1..max_epoch, or {"epoch": ...}; None is the last.
-            seed: which draw of the training noise; None is the mean. Draws do not cover the error of the model.
-            metrics: some of `metrics`, our names or the published ones; None is all.
-
-        Raises:
-            InvalidConfig: one line for every fault, each beginning with its key.
-            InvalidFidelity: the epoch is not an integer in range.
-            UnknownName: a metric that this benchmark does not answer.
-            NotRecorded: a table has no such run, or a live training diverged before.
-        """
         found = config_codes(config)
         if type(at) is not int or not 1 <= at <= self.max_epoch:
             at = self.max_epoch if at is None else read_epoch(at, self.max_epoch)
@@ -241,37 +221,21 @@ class Benchmark(Forms):
     def _read_metrics(self, metrics: Sequence[str] | None) -> tuple[str, ...]:
         return self._names if metrics is None else read_metrics(metrics, known=self._oracle.metrics)
 
-    def trajectory(
-        self,
-        config: Mapping[str, object],
-        *,
-        frm: int = 1,
-        to: int | None = None,
-        step: int = 1,
-        seed: int | None = None,
-        metrics: Sequence[str] | None = None,
+    def _trajectory(
+        self, config: Mapping[str, object], epochs: Epochs, seed: int | None, metrics: Sequence[str] | None
     ) -> Answers:
-        """Return the metrics of one training, epoch by epoch, with the column "epoch"; `to_pandas` makes it a table.
-
-        Args:
-            config: all 14 keys.
-            frm, to, step: the epochs: from `frm` to `to` (None is the last), both included, every `step`-th.
-            seed, metrics: as in `query`.
-
-        Raises:
-            InvalidConfig, InvalidFidelity, UnknownName, NotRecorded: as `query`.
-        """
+        frm, to, step = epochs
         found = config_codes(config)
         first = read_epoch(frm, self.max_epoch, name="frm")
         last = self.max_epoch if to is None else read_epoch(to, self.max_epoch, name="to")
         by = read_epoch(step, self.max_epoch, name="step")
         if first > last:
             raise InvalidFidelity(f"frm={first} is after to={last}")
-        epochs = np.arange(first, last + 1, by)
+        asked = np.arange(first, last + 1, by)
         answers = self._oracle.trajectory(
-            found, epochs, seed=read_optional_seed(seed), metrics=self._read_metrics(metrics)
+            found, asked, seed=read_optional_seed(seed), metrics=self._read_metrics(metrics)
         )
-        return Answers({"epoch": epochs, **answers})
+        return Answers({"epoch": asked, **answers})
 
     def front(self, metrics: Iterable[str]) -> Front:
         """Return the best known trade-offs of these metrics; see `jahs.queries.references.Front`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
 from jahs.queries.answers import Answers
 from jahs.queries.queryable import At
+from jahs.queries.result import Result
 from jahs.spaces.columns import Configs
 from jahs.spaces.configs import as_mapping
 from jahs.spaces.fidelities import is_list
@@ -25,7 +26,10 @@ from jahs.tasks.objectives import objective_matrix, read_objectives
 if TYPE_CHECKING:
     from jahs.queries.prediction import Prediction
 
-__all__ = ["Forms"]
+__all__ = ["Epochs", "Forms"]
+
+Epochs: TypeAlias = tuple[int, At | None, int]
+"""First epoch, last fidelity and step of a trajectory."""
 
 
 class Forms(Sampler):
@@ -49,6 +53,56 @@ class Forms(Sampler):
     def full(self) -> Mapping[str, float]:
         """The highest fidelity."""
         return {name: values[-1] for name, values in self.fidelities.items()}
+
+    def query(
+        self,
+        config: Mapping[str, object],
+        *,
+        at: At | None = None,
+        seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> Result:
+        """Return the metrics of one config at one fidelity.
+
+        Args:
+            config: all 14 keys, as a mapping or a pandas Series; of a ConfigSpace `Configuration`, those with more than
+                one value. Keys that a view fixes, or has as fidelities, may be left out.
+            at: an epoch in 1..max_epoch, or a mapping with some of the fidelities; what is not given is full.
+            seed: which draw of the training noise; None is the mean. Draws do not cover the error of the model.
+            metrics: some of `metrics`, our names or the published ones; None is all.
+
+        Raises:
+            InvalidConfig: one line for every fault, each beginning with its key.
+            InvalidFidelity: the epoch is not an integer in range, or something is no fidelity here.
+            UnknownName: a metric that this benchmark does not answer.
+            NotRecorded: a table has no such run, or a live training diverged before.
+        """
+        return self._query(config, at, seed, metrics)
+
+    def trajectory(
+        self,
+        config: Mapping[str, object],
+        *,
+        frm: int = 1,
+        to: At | None = None,
+        step: int = 1,
+        seed: int | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> Answers:
+        """Return the metrics of one training, epoch by epoch, with the column "epoch"; `to_pandas` makes it a table.
+
+        A training passes through its epochs whether they are fidelities or not, so any view has trajectories.
+
+        Args:
+            config: as in `query`.
+            frm, to, step: the epochs: from `frm` to `to` (None is the last), both included, every `step`-th. N, W and
+                Resolution in `to` hold throughout.
+            seed, metrics: as in `query`.
+
+        Raises:
+            InvalidConfig, InvalidFidelity, UnknownName, NotRecorded: as `query`.
+        """
+        return self._trajectory(config, (frm, to, step), seed, metrics)
 
     def query_many(
         self,
@@ -141,6 +195,18 @@ class Forms(Sampler):
         there = self._read_fidelities(asked, name="at")
         n_each = len(there)
         return there if n == 1 else there[np.tile(np.arange(n_each), n)], n_each, (n, n_each) if asked is at else (n,)
+
+    @abstractmethod
+    def _query(
+        self, config: Mapping[str, object], at: At | None, seed: int | None, metrics: Sequence[str] | None
+    ) -> Result:
+        """Return the result of `query`."""
+
+    @abstractmethod
+    def _trajectory(
+        self, config: Mapping[str, object], epochs: Epochs, seed: int | None, metrics: Sequence[str] | None
+    ) -> Answers:
+        """Return the answers of `trajectory`."""
 
     @abstractmethod
     def _read_configs(self, configs: Configs) -> NDArray[np.float64]:

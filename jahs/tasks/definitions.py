@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from jahs.errors import InvalidArgument, UnknownName
 
@@ -124,31 +124,35 @@ _SHORT_TRAINING = (
     "(3,000 uniform configs, 1,000 cells, seed 0; CIFAR10 is the authors' pre-release surrogate), except the "
     "agreement of the two real tasks and the comparison of optimizers."
 )
+
+
+def _task(name: str, title: str, of: tuple[int, int, int], counts: tuple[int, int, int], **more: Any) -> Task:
+    """Return a task on images of (side, channels, classes), with (train, valid, test) of them."""
+    side, n_channels, n_classes = of
+    n_train, n_valid, n_test = counts
+    given = {"data_set": name, "max_epoch": 200, **more}  # 200 epochs are those of JAHS-Bench-201
+    return Task(
+        name=name, title=title, side=side, n_channels=n_channels, n_classes=n_classes,
+        n_train=n_train, n_valid=n_valid, n_test=n_test, **given,
+    )  # fmt: skip
+
+
 _ALL = (
-    Task(
-        name="digits",
-        title="Digits (16 px)",
-        data_set="digits",
-        side=16,
-        n_channels=1,
-        n_classes=10,
-        n_train=1024,
-        n_valid=256,
-        n_test=256,
+    _task(
+        "digits",
+        "Digits (16 px)",
+        (16, 1, 10),
+        (1024, 256, 256),
         max_epoch=12,
         index_digest="4e1f81e15601f151",
         citation="Alpaydin, Kaynak (1998). Optical Recognition of Handwritten Digits. UCI Machine Learning Repository.",
     ),
-    Task(
-        name="fashion_mnist_mini",
-        title="Fashion-MNIST (16 px)",
+    _task(
+        "fashion_mnist_mini",
+        "Fashion-MNIST (16 px)",
+        (16, 1, 10),
+        (8192, 3072, 2048),
         data_set="fashion_mnist",
-        side=16,
-        n_channels=1,
-        n_classes=10,
-        n_train=8192,
-        n_valid=3072,
-        n_test=2048,
         max_epoch=12,
         operators=1,
         index_digest="24c9a820911c7860",
@@ -156,16 +160,12 @@ _ALL = (
         citation=_FASHION,
         caveat=_SHORT_TRAINING,
     ),
-    Task(
-        name="cifar10_mini",
-        title="CIFAR-10 (16 px)",
+    _task(
+        "cifar10_mini",
+        "CIFAR-10 (16 px)",
+        (16, 3, 10),
+        (6400, 3200, 1600),
         data_set="cifar10_first",
-        side=16,
-        n_channels=3,
-        n_classes=10,
-        n_train=6400,
-        n_valid=3200,
-        n_test=1600,
         max_epoch=27,
         batch_size=64,
         learning_rate_factor=0.25,
@@ -174,17 +174,11 @@ _ALL = (
         index_digest="dd5c2e343b667e61",
         citation=_CIFAR,
     ),
-    Task(
-        name="cifar10",
-        title="CIFAR-10",
-        data_set="cifar10",
-        side=32,
-        n_channels=3,
-        n_classes=10,
-        n_train=25_000,
-        n_valid=25_000,
-        n_test=10_000,
-        max_epoch=200,
+    _task(
+        "cifar10",
+        "CIFAR-10",
+        (32, 3, 10),
+        (25_000, 25_000, 10_000),
         crop="large",
         has_own_test=True,
         max_translation=10,
@@ -192,31 +186,19 @@ _ALL = (
         std=(0.2470, 0.2435, 0.2616),
         citation=_CIFAR,
     ),
-    Task(
-        name="colorectal_histology",
-        title="Colorectal Histology",
-        data_set="colorectal_histology",
-        side=32,
-        n_channels=3,
-        n_classes=8,
-        n_train=4_008,
-        n_valid=496,  # ours: as many per class as for testing
-        n_test=496,
-        max_epoch=200,
+    _task(
+        "colorectal_histology",
+        "Colorectal Histology",
+        (32, 3, 8),
+        (4_008, 496, 496),  # the validation size is ours: as many per class as for testing
         max_translation=10,
         citation="Kather et al. (2016). Multi-class texture analysis in colorectal cancer histology. Sci. Rep. 6.",
     ),
-    Task(
-        name="fashion_mnist",
-        title="Fashion-MNIST",
-        data_set="fashion_mnist",
-        side=32,
-        n_channels=1,
-        n_classes=10,
-        n_train=56_000,
-        n_valid=7_000,  # ours: as many per class as for testing
-        n_test=7_000,
-        max_epoch=200,
+    _task(
+        "fashion_mnist",
+        "Fashion-MNIST",
+        (32, 1, 10),
+        (56_000, 7_000, 7_000),  # the validation size is ours: as many per class as for testing
         pad=2,
         max_translation=10,
         citation=_FASHION,

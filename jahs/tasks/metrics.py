@@ -62,6 +62,18 @@ def _loss(part: str) -> Metric:
     )
 
 
+def _cost(name: str, unit: str, published_name: str, description: str) -> Metric:
+    return Metric(
+        name=name,
+        unit=unit,
+        kind="exact",
+        by_epoch=False,
+        published_name=published_name,
+        published_scale=1e-6,
+        description=description,
+    )
+
+
 _ALL = (
     _accuracy(
         "train", "Top-1 accuracy over the epoch's training batches as they were trained on, augmentation included."
@@ -81,23 +93,17 @@ _ALL = (
         published_name="runtime",
         description="Cumulative CPU seconds of one core from the first to the queried epoch, training plus evaluation.",
     ),
-    Metric(
-        name="n_params",
-        unit="parameters",
-        kind="exact",
-        by_epoch=False,
-        published_name="size_MB",
-        published_scale=1e-6,
-        description="Trainable parameters. The published size_MB is this number in millions, not megabytes.",
+    _cost(
+        "n_params",
+        "parameters",
+        "size_MB",
+        "Trainable parameters. The published size_MB is this number in millions, not megabytes.",
     ),
-    Metric(
-        name="n_macs",
-        unit="multiply-adds",
-        kind="exact",
-        by_epoch=False,
-        published_name="FLOPS",
-        published_scale=1e-6,
-        description="Multiply-adds of convolutions and the linear layer for one image, forward. "
+    _cost(
+        "n_macs",
+        "multiply-adds",
+        "FLOPS",
+        "Multiply-adds of convolutions and the linear layer for one image, forward. "
         "The published FLOPS is this number in millions, not a rate.",
     ),
     _loss("train"),

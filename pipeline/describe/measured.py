@@ -18,12 +18,10 @@ from jahs.files.runs import (
     is_timed,
     last_rows,
     read_configs,
-    read_profile,
+    read_profile_visits,
     read_protocol,
     read_runs,
-    read_visits,
     timing_machine,
-    visits_of_profile,
 )
 from jahs.files.tables import Table, sort_by, take
 from jahs.models.cost import n_macs
@@ -134,7 +132,7 @@ def read_measured(path: Path) -> Measured:
         raise InvalidTable(f"{path}: finished runs differ in their number of epochs; python -m pipeline.collect verify")
     trained = take(configs, np.isin(configs["config_id"], runs["config_id"]))
     group_of_any = dict(zip(trained["config_id"].tolist(), group_positions(trained).tolist(), strict=True))
-    profile = read_profile(path)
+    profile, visits = read_profile_visits(path)
     used = take(configs, np.isin(configs["config_id"], ids))
     return Measured(
         task=chosen,
@@ -143,7 +141,7 @@ def read_measured(path: Path) -> Measured:
         last=last,
         machine=timing_machine(runs, profile),
         profile=profile,
-        visits=visits_of_profile(read_visits(path), profile),
+        visits=visits,
         configs=used,
         group=group_positions(used),
         macs=np.asarray(n_macs(encode({key: used[key] for key in CONFIG_KEYS}, 1), chosen), dtype=np.float64),

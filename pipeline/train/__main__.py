@@ -14,8 +14,8 @@ from jahs.errors import InvalidArgument
 from jahs.files.strict_json import parse_json
 from jahs.spaces.configs import Config, config_id, validate
 from jahs.spaces.space import space
-from pipeline.candidates import trained_task
 from pipeline.data import load_images
+from pipeline.tasks import trained_task
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.command import new_parser, run_command
 from workshop.progress import Progress

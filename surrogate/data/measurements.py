@@ -21,12 +21,10 @@ from jahs.files.hashing import digest_bytes
 from jahs.files.runs import (
     is_timed,
     read_configs,
-    read_profile,
+    read_profile_visits,
     read_protocol,
     read_runs,
-    read_visits,
     timing_machine,
-    visits_of_profile,
 )
 from jahs.files.tables import Table, empty_table, sort_by, take
 from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, RUN_KEY, VISIT_COLUMNS, VISIT_KEY
@@ -151,8 +149,7 @@ def read_final_measurements(runs: Path, split_file: Path, *, what_for: Mapping[s
 def _of_configs(folder: Path, configs: Table, ids: NDArray[np.generic], *, is_in: bool) -> Measurements:
     """Return the measurements of some configs, or of all others."""
     protocol = read_protocol(folder)
-    profile, runs = read_profile(folder), read_runs(folder)
-    tables = (configs, runs, profile, visits_of_profile(read_visits(folder), profile))
+    tables = (configs, read_runs(folder), *read_profile_visits(folder))
     kept = [np.isin(table["config_id"], ids) == is_in for table in tables]
     configs, runs, profile, visits = (
         table if rows.all() else take(table, rows) for table, rows in zip(tables, kept, strict=True)

@@ -32,6 +32,8 @@ __all__ = [
     "top_quarter",
 ]
 
+_Floats = NDArray[np.float64]
+
 FEWEST: Final = 6
 """Configs that a mean, a correlation or a standard deviation needs."""
 
@@ -40,7 +42,6 @@ _LEVEL: Final = 0.9
 _Z: Final = 1.645
 _FULL: Final = len(GROUP_VALUES) - 1
 _METRIC: Final = "valid_acc"
-_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,4 @@
-"""One fitted model for one metric of one task: settings, fit, predictions, and its two files.
-
-    FOLDER/<metric>.ubj    the forest, in XGBoost's own binary form
-    FOLDER/<metric>.json   what else an answer needs: features, transform, target; and how it was fitted
+"""One fitted model for one metric of one task: settings, fit and predictions.
 
 `runtime` is learned as CPU seconds per epoch and multiplied by the epoch, so it strictly increases. Metrics other than
 accuracies are bounded by half the smallest and twice the largest training value: they stay positive, and an unseen
@@ -10,22 +7,17 @@ network may be faster or slower than all measured ones.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
-from jahs.files.atomic import write_beside
-from jahs.files.strict_json import parse_json
+from jahs.errors import InvalidArgument
 from jahs.models.bounds import BoundedTransform
 from jahs.models.features import (
     DEFAULT_TIMES,
-    FEATURES_VERSION,
     FeatureBuilder,
     FeatureSet,
     TimeCoefficients,
@@ -33,22 +25,17 @@ from jahs.models.features import (
 )
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
-from jahs.tasks.own import recorded_as, task_recorded_as
 from surrogate.data.rows import Rows
 
 __all__ = [
-    "MODEL_FORMAT",
     "ForestSettings",
     "Surrogate",
     "default_features",
     "fit_surrogate",
     "fit_transform",
-    "read_surrogate",
     "top_weights",
-    "write_surrogate",
 ]
 
-MODEL_FORMAT: Final = 1
 _HEADROOM: Final = 2.0
 _MOST_WEIGHT: Final = 100.0
 _TOP_POWER: Final = 4
@@ -242,58 +229,3 @@ def top_weights(rows: Rows, weight: float) -> NDArray[np.float64]:
         y, ordered = rows.y[is_in], np.sort(rows.y[is_in])
         q[is_in] = (np.searchsorted(ordered, y) + np.searchsorted(ordered, y, side="right")) / (2 * len(y))
     return 1 + weight * q**_TOP_POWER
-
-
-def write_surrogate(folder: Path, fitted: Surrogate) -> None:
-    """Write the two files of a model, each whole or not at all."""
-    facts = {
-        "format": MODEL_FORMAT,
-        "metric": fitted.metric,
-        "task": recorded_as(fitted.task),
-        "target": fitted.target,
-        "features": {**fitted.features.to_dict(), "version": FEATURES_VERSION},
-        "transform": fitted.transform.to_dict(),
-        "settings": asdict(fitted.settings),
-        "counts": fitted.counts,
-    }
-    with write_beside(folder / f"{fitted.metric}.ubj") as beside:
-        beside.write_bytes(bytes(fitted.booster.save_raw("ubj")))
-    with write_beside(folder / f"{fitted.metric}.json") as beside:
-        beside.write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def read_surrogate(folder: Path, metric: str) -> Surrogate:
-    """Read a model back.
-
-    Raises:
-        MissingData: the folder has no such model.
-        CorruptFile, UnknownFormat: its files cannot be read, or were written by another version.
-    """
-    import xgboost
-
-    paths = folder / f"{metric}.json", folder / f"{metric}.ubj"
-    for path in paths:
-        if not path.is_file():
-            raise MissingData(f"{path} does not exist; python -m surrogate.fit writes it")
-    try:
-        facts = parse_json(paths[0].read_bytes())
-        versions = facts["format"], facts["features"]["version"]
-        if versions != (MODEL_FORMAT, FEATURES_VERSION):
-            raise UnknownFormat(
-                f"{paths[0]}: format {versions[0]!r} with features {versions[1]!r}; this version reads format "
-                f"{MODEL_FORMAT} with features {FEATURES_VERSION}"
-            )
-        booster = xgboost.Booster({"nthread": 1})
-        booster.load_model(bytearray(paths[1].read_bytes()))
-        return Surrogate(
-            metric=facts["metric"],
-            task=task_recorded_as(facts["task"]),
-            target=facts["target"],
-            features=FeatureSet.from_dict(facts["features"]),
-            transform=BoundedTransform.from_dict(facts["transform"]),
-            settings=ForestSettings.from_dict(facts["settings"]),
-            counts=facts["counts"],
-            booster=booster,
-        )
-    except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError, xgboost.core.XGBoostError) as err:
-        raise CorruptFile(f"{paths[0]} or {paths[1].name} cannot be read: {err}") from err

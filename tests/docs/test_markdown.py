@@ -143,7 +143,8 @@ def test_every_jahs_command_that_a_page_shows_works(
     if "mine.py" in shell:  # the optimiser of the guide
         Path("mine.py").write_text(python_blocks(read("docs/guides/write-an-optimizer.md"))[0][0])
     for line in re.findall(r"^jahs .*$", shell, re.MULTILINE):
-        assert main(shlex.split(line, comments=True)[1:]) == 0
+        shorter = re.sub(r"--seeds \d+", "--seeds 2", line)
+        assert main(shlex.split(shorter, comments=True)[1:]) == 0
         assert capsys.readouterr().out
 
 

@@ -153,7 +153,7 @@ def test_intervals_grow_by_what_other_fits_say():
     wide = with_errors_of_fit(one, [one, other])
     own, wider = (found.variances[0].shares["value"]["fidelities"] for found in (one, wide))
     share = other.variances[0].shares["value"]["fidelities"].value
-    error = 1.96 * abs(share - own.value) / 2  # a jackknife of two
+    error = 1.96 * abs(share - own.value) / np.sqrt(2)  # the standard deviation of two
     assert wider.value == own.value
     same = with_errors_of_fit(one, [one, one]).variances[0].shares["value"]["fidelities"]
     assert (same.low, same.high) == pytest.approx((own.low, own.high))

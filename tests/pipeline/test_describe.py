@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from jahs.files.runs import last_rows, read_profile, read_runs, visits_path
 from jahs.files.tables import read_table, sort_by, take, write_table
@@ -23,6 +24,7 @@ from jahs.schema import (
     SOURCE_DEFAULTS,
     VISIT_COLUMNS,
 )
+from pipeline.describe import plots
 from pipeline.describe.__main__ import main, write_page
 from pipeline.describe.agreement import epoch_agreement, value_agreement
 from pipeline.describe.measured import Measured, read_measured, seed_noise
@@ -60,6 +62,13 @@ def out(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.fixture
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty figures, for tests that read the text alone."""
+    for name in plots.__all__:
+        monkeypatch.setattr(plots, name, lambda *_: Figure())
+
+
 def page_of(out: Path) -> str:
     return (out / "digits.md").read_text(encoding="utf-8")
 
@@ -84,6 +93,7 @@ def test_the_page_says_how_much_was_measured(out: Path, runs: Path) -> None:
     assert len(re.findall(r"^\| [135] \| (?:4|8|16) \| [\d.]+ \| 8 \|", page, re.MULTILINE)) == 27
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_times_of_another_processor_are_counted_and_not_compared(runs: Path, tmp_path: Path) -> None:
     """Every second seed ran elsewhere, a hundred times as long: it costs, and moves neither groups nor noise."""
     for name in ("here", "there"):
@@ -100,6 +110,7 @@ def test_times_of_another_processor_are_counted_and_not_compared(runs: Path, tmp
     assert "\n| another | cpu | 0 | 22 | " in to_markdown(describe(there))
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_one_processor_is_meant_everywhere(runs: Path, tmp_path: Path) -> None:
     """The one of most measured epochs, also where another one has more runs, which diverged in their first epoch."""
     folder = tmp_path / "runs"
@@ -177,6 +188,7 @@ def test_one_run_makes_a_page_that_says_what_is_missing_and_old_plots_go(tmp_pat
     assert all(path.is_file() for path in paths)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_halves_of_the_visits_show_how_far_times_can_be_trusted(tmp_path: Path) -> None:
     folder = make_runs_folder(tmp_path / "runs", 3, repeat_every=1)
     profile = read_profile(folder)
@@ -203,6 +215,7 @@ def test_a_folder_in_which_nothing_finished_is_refused(tmp_path: Path) -> None:
     assert main([str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_place_that_cannot_be_written_is_refused(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert main([str(runs), "--out", str(tmp_path / "file")]) == 2
@@ -263,6 +276,7 @@ def test_a_first_seed_that_diverged_is_replaced_by_the_next(tmp_path: Path) -> N
     assert np.array_equal(found.curves["valid_acc"][0], second.astype(np.float64))
 
 
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize("caveat", ["Short training.", None])
 def test_the_caveat_of_a_task_is_the_first_paragraph(measured: Measured, caveat: str | None) -> None:
     page = to_markdown(describe(replace(measured, task=replace(measured.task, caveat=caveat))))
@@ -271,6 +285,7 @@ def test_the_caveat_of_a_task_is_the_first_paragraph(measured: Measured, caveat:
     assert ("Caveat" in page) == (caveat is not None)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_saved_comparison_with_the_real_landscape_is_on_the_page(measured: Measured) -> None:
     epoch = {"rho": 0.9, "rho_low": 0.8, "rho_high": 0.95, "tau": 0.7, "tau_within_groups": None, "rho_full_size": 0.6}
     check = {

@@ -12,11 +12,11 @@ from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, Pr
 from jahs.tasks.definitions import BUILT_IN, KNOWN, TASKS
 from jahs.tasks.own import register
 from pipeline import own_images
-from pipeline.candidates import recorded_task, trained_task
 from pipeline.data import load_images
 from pipeline.define import TaskChoice, define
 from pipeline.own_images import data_set_of, read_own_images
 from pipeline.protocol import protocol_digest, protocol_facts
+from pipeline.tasks import recorded_task, trained_task
 from tests.pipeline.image_files import idx_bytes, write_fashion, write_tiles
 
 

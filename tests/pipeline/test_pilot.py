@@ -1,6 +1,5 @@
-"""A pilot: agreement with the real landscape is measured, and what was trained is not trained again."""
+"""A pilot: agreement with the real landscape, between seeds, and what a protocol must reach."""
 
-import dataclasses
 import json
 import math
 
@@ -11,19 +10,26 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMisma
 from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
-from pipeline import candidates, pilot
-from pipeline.candidates import CANDIDATES, trained_task
+from pipeline import pilot
 from pipeline.collect import Settings, collect
-from pipeline.pilot import read_measured, report, seed_agreement, write_cells
-from pipeline.protocol import protocol_digest
+from pipeline.pilot import read_measured, report, seed_agreement
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
+from pipeline.tasks import trained_task
 from tests.fake_benchmark import FakeBenchmark
+from workshop import real_landscape
 from workshop.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies, read_check
 
 LANDSCAPE = FakeBenchmark(max_epoch=200)
 COLUMNS = space().sample_columns(300, seed=3)
 REAL = LANDSCAPE.query_many(COLUMNS, at=200)["valid_acc"]
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Fewer resamples: the laws do not need them."""
+    monkeypatch.setattr(real_landscape, "_N_RESAMPLES", 100)
+    monkeypatch.setattr(pilot, "_N_RESAMPLES", 100)
 
 
 def folder_of(path, accuracies, *, machines=None, statuses=None):
@@ -162,79 +168,32 @@ def test_the_gate_says_which_conditions_hold(tmp_path):
     assert (worst["rho at epoch 200"], worst["Resolution effect"], worst["tau between seeds"]) == (False, False, False)
 
 
-# --------------------------------------------------------------------------------------------------- candidates
-
-
-def test_every_candidate_is_a_protocol_of_its_own_and_none_is_a_task():
-    digests = {name: protocol_digest(found) for name, found in CANDIDATES.items()}
-    assert len({*digests.values(), protocol_digest(TASKS["cifar10_mini"])}) == len(CANDIDATES) + 1
-    assert not set(CANDIDATES) & set(TASKS)
-    assert all(found.data_set == TASKS["cifar10_mini"].data_set for found in CANDIDATES.values())
-
-
-def test_the_collector_knows_candidates_and_tasks():
-    assert trained_task("batch-64") is CANDIDATES["batch-64"]
-    assert trained_task("digits") is TASKS["digits"]
-    with pytest.raises(UnknownName, match=r"batch-46.*did you mean 'batch-64'"):
-        trained_task("batch-46")
-
-
-def test_cells_are_at_full_size_with_default_rates_and_always_the_same(tmp_path):
-    write_cells(tmp_path / "a", 60)
-    write_cells(tmp_path / "b", 60)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    configs = [json.loads(line) for line in (tmp_path / "a").read_text().splitlines()]
-    assert len({json.dumps(config) for config in configs}) == 60
-    assert {(c["N"], c["W"], c["Resolution"], c["LearningRate"], c["WeightDecay"]) for c in configs} == {
-        (5, 16, 1.0, 0.1, 5e-4)
-    }
-
-
-@pytest.mark.slow
-def test_a_pilot_trains_what_it_lacks_and_reports(tmp_path, capsys, monkeypatch):
-    tiny = dataclasses.replace(
-        TASKS["digits"], name="tiny", n_train=64, n_valid=32, n_test=32, max_epoch=1, index_digest=None
-    )
-    from pipeline.data import draw_split
-    from pipeline.sources import read_pool
-
-    tiny = dataclasses.replace(tiny, index_digest=draw_split(read_pool("digits"), tiny).digest)
-    monkeypatch.setattr(candidates, "CANDIDATES", {"tiny": tiny})
-    monkeypatch.setattr(pilot, "CANDIDATES", {"tiny": tiny})
+def test_a_folder_is_reported_on_and_the_report_saved(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(pilot, "Benchmark", lambda *args, **kwargs: LANDSCAPE)
-    out = tmp_path / "runs"
-    arguments = ["tiny", "--landscape", "release", "--out", str(out), "--workers", "1", "--start", "27"]
-    assert pilot.main([*arguments, "--configs", "4", "--repeats", "2"]) == 0
-    facts = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert (facts["n_configs"], facts["seeds"]["n_configs"]) == (4, 3)
-    assert len(read_measured(out).seed) == 8, "number 30 has the three seeds of every tenth number"
-    before = {path: path.stat().st_mtime_ns for path in (out / "new").iterdir()}
-    assert pilot.main([*arguments, "--configs", "4", "--repeats", "2"]) == 0
-    assert {path: path.stat().st_mtime_ns for path in (out / "new").iterdir()} == before
-    capsys.readouterr()
-    assert pilot.main(["--runs", str(out), "--landscape", "release"]) == 0
-    assert json.loads(capsys.readouterr().out) == facts
-    asked = ["--runs", str(out), "--landscape", str(tmp_path), "--start", "28", "--configs", "3"]
     (tmp_path / "manifest.json").write_text("{}")
-    assert pilot.main([*asked, "--save"]) == 0
+    runs = tmp_path / "runs"
+    measured = folder_of(runs, [[10, 11], [20, 21], [30, 31], [40, 41]])
+    asked = ["--runs", str(runs), "--landscape", str(tmp_path)]
+    assert pilot.main(asked) == 0
+    facts = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert (facts["n_configs"], facts["seeds"]["n_configs"]) == (4, 4)
+    assert pilot.main([*asked, "--start", "1", "--configs", "3", "--save"]) == 0
     saved = json.loads(capsys.readouterr().out)
     assert saved["n_configs"] == 3
-    assert read_check(out, protocol=read_measured(out).protocol).items() >= saved.items()
-    with pytest.raises(ProtocolMismatch, match=r"landscape\.json is about protocol .*, the runs have 00; save it anew"):
-        read_check(out, protocol="00")
-    assert pilot.main([*asked[:4], "--start", "90"]) == 2
+    assert read_check(runs, protocol=measured.protocol).items() >= saved.items()
+    with pytest.raises(ProtocolMismatch, match=r"landscape\.json is about protocol d, the runs have 00; save it anew"):
+        read_check(runs, protocol="00")
+    assert pilot.main([*asked, "--start", "90"]) == 2
     assert "has no config with a number in 90.." in capsys.readouterr().err
+
+
+def test_the_collector_knows_tasks_by_name():
+    assert trained_task("digits") is TASKS["digits"]
+    with pytest.raises(UnknownName, match=r"digts.*did you mean 'digits'"):
+        trained_task("digts")
 
 
 def test_a_range_of_numbers_is_collected_and_an_empty_one_refused(tmp_path):
     with pytest.raises(InvalidArgument, match="start=5 and stop=5 name no configs"):
         collect(Settings(task="digits", out=tmp_path / "runs", start=5, stop=5))
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.parametrize("arguments", [[], ["batch-64"], ["batch-64", "--out", "x", "--runs", "y"]])
-def test_neither_or_both_of_candidate_and_runs_is_a_mistake(arguments, capsys):
-    with pytest.raises(SystemExit) as caught:
-        pilot.main([*arguments, "--landscape", "release"])
-    assert caught.value.code == 2
-    assert "give a candidate with --out, or --runs" in capsys.readouterr().err

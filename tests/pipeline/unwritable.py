@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,3 +24,18 @@ def unwritable(folder: Path, number: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "open", refuse)
         yield
+
+
+def fails_in_one_line_and_goes_on(
+    main: Callable[[Sequence[str]], int],
+    command: Sequence[str],
+    folder: Path,
+    number: int,
+    read_errors: Callable[[], str],
+) -> None:
+    """A command that cannot write ends with one line of advice, and succeeds once it can."""
+    with unwritable(folder, number):
+        assert main(command) == 2
+    (said,) = [line for line in read_errors().splitlines() if line.startswith("pipeline.")]
+    assert ADVICE[number] in said
+    assert main(command) == 0

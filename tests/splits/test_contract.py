@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jahs.schema import SPLIT_PARTS
-from splits.folds import k_folds, leave_one_group_out, leave_one_value_out
+from splits.folds import k_folds
 from splits.partition import partition
 from splits.recorded import Recorded
 from tests.contracts.split import SplitContract
@@ -32,15 +32,3 @@ class TestKFolds(SplitContract):
     @pytest.fixture(params=[2, 5])
     def divide(self, request):
         return lambda table: list(k_folds(table, request.param, seed=3))
-
-
-class TestLeaveOneGroupOut(SplitContract):
-    @pytest.fixture
-    def divide(self):
-        return lambda table: list(leave_one_group_out(table))
-
-
-class TestLeaveOneValueOut(SplitContract):
-    @pytest.fixture(params=["N", "W", "Resolution"])
-    def divide(self, request):
-        return lambda table: list(leave_one_value_out(table, request.param))

@@ -1,4 +1,4 @@
-"""Folds, held-out groups and values, and nested subsets: what each promises beyond the contract."""
+"""Folds and nested subsets: what each promises beyond the contract."""
 
 from itertools import pairwise
 
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jahs.errors import InvalidArgument, UnknownName
-from splits.folds import k_folds, learning_curve_subsets, leave_one_group_out, leave_one_value_out
+from jahs.errors import InvalidArgument
+from splits.folds import k_folds, learning_curve_subsets
 from splits.kinship import fidelity_groups
 from tests.building import make_configs
 from tests.hostile import SEEDS
@@ -19,30 +19,6 @@ GROUP = fidelity_groups(TABLE)[0]
 
 def group_sizes(rows):
     return np.bincount(GROUP[rows], minlength=27)
-
-
-def test_each_group_is_held_out_alone():
-    held = [np.unique(GROUP[out]).tolist() for _, out in leave_one_group_out(TABLE)]
-    assert held == [[i] for i in range(27)]
-
-
-@pytest.mark.parametrize(("key", "values"), [("N", [1, 3, 5]), ("W", [4, 8, 16]), ("Resolution", [0.25, 0.5, 1.0])])
-def test_each_value_is_held_out_alone(key, values):
-    held = [np.unique(TABLE[key][out]).tolist() for _, out in leave_one_value_out(TABLE, key)]
-    assert held == [[value] for value in values]
-
-
-def test_what_is_no_fidelity_cannot_be_held_out():
-    with pytest.raises(UnknownName, match="key='epoch' does not exist"):
-        leave_one_value_out(TABLE, "epoch")
-
-
-def test_leaving_the_only_group_out_is_refused():
-    one = {name: values[GROUP == 0] for name, values in TABLE.items()}
-    with pytest.raises(InvalidArgument, match="the table has 1 fidelity group; leaving one out needs two"):
-        leave_one_group_out(one)
-    with pytest.raises(InvalidArgument, match="the table has 1 value of W"):
-        leave_one_value_out(one, "W")
 
 
 @given(n_folds=st.integers(2, 14), seed=st.integers(0, 2**64 - 1))

@@ -22,6 +22,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer resamples: what is shown does not depend on them."""
+    monkeypatch.setattr("workshop.real_landscape._N_RESAMPLES", 100)
+
+
 def test_a_landscape_agrees_with_itself(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     real = str(folder / "cifar10")
     assert main([real, "--landscape", real, "--configs", "60", "--json"]) == 0

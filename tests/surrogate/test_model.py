@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import jahs
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
-from jahs.models.features import FEATURE_SETS, FEATURES_VERSION
+from jahs.errors import InvalidArgument
+from jahs.models.features import FEATURE_SETS
 from jahs.spaces.cell import canonical_keys
 from jahs.tasks.metrics import LEARNED
 from surrogate.data.rows import assemble, by_part
 from surrogate.judging.agreement import kendall_tau
-from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate, read_surrogate, write_surrogate
+from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 from tests.surrogate.landscape import TASK, measurements, split_of
 
 MEASURED = measurements()
@@ -75,33 +73,6 @@ def test_the_same_rows_and_settings_give_the_same_bytes() -> None:
     other = fit_surrogate("valid_acc", rows, TASK, settings=replace(settings, seed=8))
     assert first.booster.save_raw("ubj") == again.booster.save_raw("ubj")
     assert first.booster.save_raw("ubj") != other.booster.save_raw("ubj")
-
-
-@pytest.mark.parametrize("metric", ["valid_acc", "runtime"])
-def test_a_model_comes_back_from_its_files(metric: str, tmp_path: Path) -> None:
-    write_surrogate(tmp_path, fitted(metric))
-    back = read_surrogate(tmp_path, metric)
-    assert (back.predict(X) == fitted(metric).predict(X)).all()
-    assert (back.settings, back.features, back.counts) == (SETTINGS, fitted(metric).features, fitted(metric).counts)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{metric}.json", f"{metric}.ubj"]
-
-
-def test_a_model_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(MissingData, match=r"valid_acc.json does not exist; python -m surrogate.fit"):
-        read_surrogate(tmp_path, "valid_acc")
-    write_surrogate(tmp_path, fitted("valid_acc"))
-    path = tmp_path / "valid_acc.json"
-    facts = json.loads(path.read_text())
-    path.write_text(json.dumps({**facts, "format": 99}))
-    with pytest.raises(UnknownFormat, match=f"format 99 with features {FEATURES_VERSION}; this version reads format 1"):
-        read_surrogate(tmp_path, "valid_acc")
-    path.write_text(json.dumps(facts)[:40])
-    with pytest.raises(CorruptFile, match=r"valid_acc.json .*cannot be read"):
-        read_surrogate(tmp_path, "valid_acc")
-    write_surrogate(tmp_path, fitted("valid_acc"))
-    (tmp_path / "valid_acc.ubj").write_bytes((tmp_path / "valid_acc.ubj").read_bytes()[:1000])
-    with pytest.raises(CorruptFile, match=r"valid_acc.ubj cannot be read"):
-        read_surrogate(tmp_path, "valid_acc")
 
 
 def test_fewer_trees_are_the_first_trees() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +14,11 @@ from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import ACCURACIES
-from surrogate import noise
 from surrogate.data.rows import Rows
 from surrogate.judging.coverage import coverage, realism
 from surrogate.judging.noise import cross_validated_coverage, fit_noise
 from surrogate.judging.predicted import NOISY, Predicted
 from tests.jahs.models.noise_models import noise_model
-from tests.surrogate.landscape import measurements, write_folder
 
 TASK = TASKS["fashion_mnist_mini"]
 TRUTH = noise_model()
@@ -140,34 +137,3 @@ def test_few_timed_repeats_take_no_noise_from_accuracies(n_timed: int) -> None:
     assert 0 < found.runtime["seed"].spread < 0.2
     assert found.counts["repeated_configs"] == 40
     assert found.counts["timed_repeated_configs"] <= n_timed
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = write_folder(tmp_path_factory.mktemp("data") / "runs", measurements(10))
-    params = {metric: {"n_trees": 20, "max_depth": 4} for metric in NOISY}
-    (path / "params.json").write_text(json.dumps({"format": 1, "metrics": params}))
-    return path
-
-
-def arguments(folder: Path, *more: str) -> list[str]:
-    return [str(folder), "--split", str(folder / "split.json"), "--params", str(folder / "params.json"), *more]
-
-
-def test_the_command_prints_coverage_and_writes_the_model(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert noise.main(arguments(folder, "--folds", "3", "--out", str(tmp_path / "noise.json"))) == 0
-    printed = capsys.readouterr().out
-    assert "| valid_acc | earlier trainings | last | " in printed
-    assert "| runtime | prediction | last | " in printed
-    model = NoiseModel.from_dict(json.loads((tmp_path / "noise.json").read_text()))
-    assert model.task == "digits"
-    assert noise.main(arguments(folder, "--folds", "3", "--part", "test", "--json")) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {c["kind"] for c in found["coverage"]} == {"seed", "outcome"}
-
-
-def test_more_folds_than_configs_end_with_a_message(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert noise.main(arguments(folder, "--folds", "9999")) == 2
-    assert "surrogate.noise: n_folds=9999 must be an integer in 2.." in capsys.readouterr().err

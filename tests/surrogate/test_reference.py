@@ -15,10 +15,9 @@ from jahs.files.tables import take
 from jahs.release import read_release
 from jahs.schema import CONFIG_KEYS
 from surrogate import reference
-from surrogate.data.measurements import digest_measurements, read_measurements
 from surrogate.reference import reference_config
 from tests.releases import make_release
-from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
+from tests.surrogate.landscape import TASK, made_from, measurements, split_of, write_folder
 
 MEASURED = measurements(10)
 SPLIT = split_of(MEASURED)
@@ -47,12 +46,8 @@ def test_a_reference_is_added_to_a_release_of_the_same_data_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = write_folder(tmp_path / "runs", MEASURED)
-    made_from = {
-        "measurements": digest_measurements(read_measurements(runs)),
-        "split": SPLIT.digest,
-        "version": "0.3.0",
-    }
-    folder = make_release(tmp_path / "release", task=TASK.name, facts=made_from)
+    facts = made_from(runs, version="0.3.0")
+    folder = make_release(tmp_path / "release", task=TASK.name, facts=facts)
     before = read_release(folder)
     arguments = [str(runs), "--split", str(runs / "split.json"), "--release", str(folder)]
     assert reference.main(arguments) == 0
@@ -64,7 +59,7 @@ def test_a_reference_is_added_to_a_release_of_the_same_data_alone(
     assert reference.main(arguments) == 0
     assert read_release(folder).sha256 == now.sha256
     shutil.rmtree(folder)
-    other = make_release(folder, task=TASK.name, facts={**made_from, "split": "0" * 16})
+    other = make_release(folder, task=TASK.name, facts={**facts, "split": "0" * 16})
     assert reference.main(arguments) == 2
     assert f"split must be '{'0' * 16}', got" in capsys.readouterr().err
     assert read_release(other).facts["version"] == "0.3.0"

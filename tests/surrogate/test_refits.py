@@ -17,14 +17,13 @@ from jahs.release import read_release
 from jahs.tasks.metrics import ACCURACIES
 from surrogate import refits
 from surrogate.card.uncertainty import uncertainty_blocks
-from surrogate.data.measurements import digest_measurements, read_measurements
 from surrogate.data.rows import by_part, training_rows
 from surrogate.judging.uncertainty import LEVELS, choose_scale, covered, uncertain_of
 from surrogate.models.model import ForestSettings, fit_surrogate
 from surrogate.models.refits import _forest, _size, fit_refits, refit_settings, refit_share, weights_of
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
-from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
+from tests.surrogate.landscape import TASK, made_from, measurements, split_of, write_folder
 from workshop.pages.document import Table, Text
 
 MEASURED = measurements(10)
@@ -111,15 +110,10 @@ def test_refits_are_added_to_a_release_of_the_same_data_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = write_folder(tmp_path / "runs", MEASURED)
-    made_from = {
-        "measurements": digest_measurements(read_measurements(runs)),
-        "split": SPLIT.digest,
-        "version": "0.3.1",
-        "seed": 0,
-    }
+    facts = made_from(runs, version="0.3.1", seed=0)
     quality = {"metrics": {metric: {"settings": asdict(SETTINGS)} for metric in ACCURACIES}}
     noise = noise_model(TASK.name, max_epoch=TASK.max_epoch).to_dict()
-    folder = make_release(tmp_path / "release", task=TASK.name, facts=made_from, quality=quality, noise=noise)
+    folder = make_release(tmp_path / "release", task=TASK.name, facts=facts, quality=quality, noise=noise)
     before = read_release(folder)
     contents = {name: (folder / name).read_bytes() for name in before.manifest.files}
     arguments = [str(runs), "--split", str(runs / "split.json"), "--release", str(folder), "--refits", "3"]
@@ -148,10 +142,10 @@ def test_refits_are_added_to_a_release_of_the_same_data_alone(
     assert refits.main(arguments) == 0
     other = read_release(folder)
     assert (other.facts["version"], other.answers_as) == ("0.4.0", {other.sha256}), "other refits answer otherwise"
-    make_release(folder, task=TASK.name, facts={**made_from, "split": "0" * 16}, quality=quality)
+    make_release(folder, task=TASK.name, facts={**facts, "split": "0" * 16}, quality=quality)
     capsys.readouterr()
     assert refits.main(arguments) == 2
     assert f"split must be '{'0' * 16}', got" in capsys.readouterr().err
-    make_release(folder, task=TASK.name, facts=made_from)
+    make_release(folder, task=TASK.name, facts=facts)
     assert refits.main(arguments) == 2
     assert "has no quality.json" in capsys.readouterr().err

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +24,8 @@ from splits.split import write_split
 from surrogate import packing, release
 from surrogate.data.measurements import Measurements, read_measurements, read_with_split
 from surrogate.data.rows import assemble, by_part
+from surrogate.judging import noise
+from surrogate.judging.quality import Facts
 from surrogate.packing import release_answers
 from surrogate.release import make_release
 from surrogate.timing import times_of
@@ -29,7 +34,7 @@ from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
 
 MEASURED = measurements(10)
 SETTINGS = {metric: {"n_trees": 12, "max_depth": 3} for metric in ("train_acc", "valid_acc", "test_acc", "runtime")}
-OPTIONS = ["--workers", "1", "--curve-seeds", "1"]
+OPTIONS = ["--workers", "1", "--curve-seeds", "1", "--refits", "2"]
 
 
 def write_params(folder: Path, measured: Measurements = MEASURED) -> Path:
@@ -60,6 +65,15 @@ def some_configs(measured: Measurements, n: int) -> Measurements:
     )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _quick() -> Iterator[None]:
+    """Fewer configs to look for references among, and fewer folds to fit the noise to."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(release, "_N_REFERENCE_CONFIGS", 500)
+        patch.setattr(noise, "_MOST_FOLDS", 3)
+        yield
+
+
 @pytest.fixture(scope="module")
 def made(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
@@ -74,6 +88,11 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "noise_of", lambda *_, seed, **_times: (None, {"reason": f"left out, seed {seed}"}))
 
 
+def make_plain(runs: Path, out: Path, **more: Any) -> Facts:
+    """Make a release without a learning curve and without refits."""
+    return make_release(*read_with_split(runs, runs / "split.json"), out, curve_seeds=0, n_refits=0, workers=1, **more)
+
+
 def arguments(runs: Path, out: Path) -> list[str]:
     return [str(runs), "--split", str(runs / "split.json"), "--out", str(out)]
 
@@ -82,7 +101,14 @@ def test_the_same_input_gives_the_same_bytes_wherever_the_folders_are(made: Path
     (tmp_path / "below").mkdir()
     runs = write_folder(tmp_path / "below" / "elsewhere", MEASURED)
     params = write_params(tmp_path / "found", read_measurements(runs))
-    make_release(*read_with_split(runs, runs / "split.json"), tmp_path / "two", params=params, curve_seeds=1, workers=1)
+    make_release(
+        *read_with_split(runs, runs / "split.json"),
+        tmp_path / "two",
+        params=params,
+        curve_seeds=1,
+        n_refits=2,
+        workers=1,
+    )
     names = sorted(path.name for path in (made / "one").iterdir())
     assert {"manifest.json", "models.json", "forests-0.npz", "quality.json", "table.npz"} <= set(names)
     assert names == sorted(path.name for path in (tmp_path / "two").iterdir())
@@ -156,9 +182,7 @@ def test_a_config_that_is_only_profiled_helps_to_fit_latency_and_stays_out_of_th
         runs / "split.json", replace(split, config_ids=split.config_ids[is_trained], parts=split.parts[is_trained])
     )
     params = write_params(tmp_path / "tuned")
-    quality = make_release(
-        *read_with_split(runs, runs / "split.json"), tmp_path / "one", params=params, fewest=2, curve_seeds=0, workers=1
-    )
+    quality = make_plain(runs, tmp_path / "one", params=params, fewest=2)
     table = read_release(tmp_path / "one").table
     assert not np.isin(waiting, table.configs["config_id"]).any()
     assert set(table.profile["config_id"]) == set(table.configs["config_id"]) == set(table.runs["config_id"])
@@ -175,7 +199,7 @@ def test_noise_references_and_refits_come_with_it(made: Path) -> None:
     assert {share["metric"] for share in found.quality["noise"]["folds"]} >= {"valid_acc", "runtime"}
     assert ["valid_acc", "latency"] in [front["metrics"] for front in found.quality["references"]["fronts"]]
     assert found.manifest.read_json("references.json")["format"] == 1
-    assert found.refits.n_refits == found.quality["uncertainty"]["n_refits"] == 8
+    assert found.refits.n_refits == found.quality["uncertainty"]["n_refits"] == 2
     assert found.refits.metrics == ("train_acc", "valid_acc", "test_acc")
     assert sum(size for name, (size, _) in found.manifest.files.items() if name.startswith("refits")) < 2_000_000
 
@@ -191,13 +215,8 @@ def test_few_configs_without_a_profile_make_a_release_that_says_so(tmp_path: Pat
     measured = some_configs(MEASURED, 20)  # one in each group at most, all of them for training
     measured = replace(measured, profile=take(measured.profile, np.zeros(len(measured.profile["latency"]), bool)))
     runs = write_folder(tmp_path / "runs", measured)
-    quality = make_release(
-        *read_with_split(runs, runs / "split.json"),
-        tmp_path / "release",
-        params=write_params(tmp_path / "t"),
-        fewest=0,
-        workers=1,
-    )
+    options = {"params": write_params(tmp_path / "t"), "fewest": 0, "n_refits": 0, "workers": 1}
+    quality = make_release(*read_with_split(runs, runs / "split.json"), tmp_path / "release", **options)
     found = read_release(tmp_path / "release")
     assert "there is no profile yet" in quality["missing"]["latency"]
     assert "latency" not in found.models.metrics
@@ -299,7 +318,8 @@ def test_a_release_stays_as_it_is_if_the_new_one_is_too_large_or_answers_otherwi
     runs: Path, made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {path.name: path.read_bytes() for path in (made / "one").iterdir()}
-    options = ["--workers", "1", "--curve-seeds", "0", "--params", str(made / "tuned" / "params.json"), "--seed", "1"]
+    numbers = {"--workers": "1", "--curve-seeds": "0", "--refits": "0", "--seed": "1"}
+    options = [*chain(*numbers.items()), "--params", str(made / "tuned" / "params.json")]
     monkeypatch.setattr(release, "MOST_BYTES", 1000)
     assert release.main([*arguments(runs, made / "one"), *options]) == 2
     assert "more than 1,000; tune with fewer --trees" in capsys.readouterr().err
@@ -345,9 +365,7 @@ def test_timed_configs_that_are_all_held_out_make_a_release_without_runtimes(tmp
     measured.runs["machine"] = np.where(is_held_out, "a processor", "another processor")
     runs, params = write_folder(tmp_path / "runs", measured), tmp_path / "params.json"
     params.write_text(json.dumps({"format": 1, "metrics": {**SETTINGS, "latency": SETTINGS["runtime"]}}))
-    quality = make_release(
-        *read_with_split(runs, runs / "split.json"), tmp_path / "one", params=params, curve_seeds=0, workers=1
-    )
+    quality = make_plain(runs, tmp_path / "one", params=params)
     assert quality["missing"] == {"runtime": "0 training configs were timed on a processor"}
     assert "runtime" not in read_release(tmp_path / "one").models.metrics
 

@@ -26,8 +26,9 @@ MEASURED = measurements(4)
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "_N_REFERENCE_CONFIGS", 500)
     monkeypatch.setattr(release, "noise_of", lambda *_, seed, **_times: (None, {"reason": f"left out, seed {seed}"}))
-    monkeypatch.setattr(renew, "make_release", partial(make_release, curve_seeds=0))
+    monkeypatch.setattr(renew, "make_release", partial(make_release, curve_seeds=0, n_refits=0))
 
 
 def write_runs(folder: Path, measured: Measurements) -> Path:

@@ -13,9 +13,16 @@ import jahs
 from jahs.errors import InvalidArgument
 from jahs.spaces.columns import Columns
 from jahs.tasks.definitions import TASKS
+from workshop import real_landscape
 from workshop.real_landscape import compare_with_landscape
 
 CONFIGS = jahs.space().sample_columns(2000, seed=0)
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer resamples: the laws do not need them."""
+    monkeypatch.setattr(real_landscape, "_N_RESAMPLES", 100)
 
 
 def by_rate(columns: Columns) -> np.ndarray:

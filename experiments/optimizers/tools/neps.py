@@ -16,7 +16,6 @@ from jahs.spaces.configs import Config
 
 __all__ = ["Neps", "NepsSettings"]
 
-_ALGORITHMS = ("random_search", "hyperband", "priorband", "pibo")
 _WITH_PRIORS = ("priorband", "pibo")
 
 

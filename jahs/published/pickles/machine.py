@@ -32,7 +32,6 @@ from jahs.published.pickles.source import Source
 __all__ = ["follow"]
 
 _WRAPPER: Final = "joblib.numpy_pickle.NumpyArrayWrapper"
-_PARTIAL: Final = "functools.partial"
 _NEWEST_PROTOCOL: Final = 5
 _LONGEST_INTEGER: Final = 16  # bytes
 _CONTAINER: Final = 4  # steps that an empty container counts as

@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidFidelity, MissingData, PoorView
-from jahs.queries.forms import Forms
+from jahs.queries.answers import Answers
+from jahs.queries.forms import Epochs, Forms
 from jahs.queries.queryable import At, Queryable
 from jahs.queries.result import Result
 from jahs.queries.views.choices import REFERENCE, SIZES, legal_values, read_choices, read_size
@@ -160,50 +161,26 @@ class View(Forms):
             there[name] = values[max(at, 0)]
         return there
 
-    def query(
-        self,
-        config: Mapping[str, object],
-        *,
-        at: At | None = None,
-        seed: int | None = None,
-        metrics: Sequence[str] | None = None,
+    def _query(
+        self, config: Mapping[str, object], at: At | None, seed: int | None, metrics: Sequence[str] | None
     ) -> Result:
-        """Return the metrics of one config at one fidelity.
-
-        Args:
-            config: the searched keys; the others may be left out, or must have the view's values.
-            at: an epoch, or a mapping with some of the view's fidelities; what is not said is full.
-            seed, metrics: as in `jahs.Benchmark.query`.
-
-        Raises:
-            InvalidConfig, InvalidFidelity, UnknownName: every fault at once.
-        """
         if self._is_unchecked:
-            self._check()
+            self._check(stacklevel=4)
         there = self._read(at)
         result = self.bench.query(self._whole(config, there), at=int(there["epoch"]), seed=seed, metrics=metrics)
         return replace(result, fidelity=there)
 
-    def trajectory(
-        self,
-        config: Mapping[str, object],
-        *,
-        frm: int = 1,
-        to: At | None = None,
-        step: int = 1,
-        seed: int | None = None,
-        metrics: Sequence[str] | None = None,
-    ) -> dict[str, npt.NDArray[Any]]:
-        """Return the metrics of one config, epoch by epoch, up to `to`, whose N, W and Resolution hold throughout.
-
-        A training passes through its epochs whether they are fidelities or not, so any view has trajectories.
-        """
+    def _trajectory(
+        self, config: Mapping[str, object], epochs: Epochs, seed: int | None, metrics: Sequence[str] | None
+    ) -> Answers:
+        frm, to, step = epochs
         if self._is_unchecked:
-            self._check()
+            self._check(stacklevel=4)
         given = _mapping(to)
         last = read_epoch(given.pop("epoch"), self.max_epoch, name="to") if "epoch" in given else self.max_epoch
         whole = self._whole(config, self._read(given))
-        return self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)
+        answers = self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)
+        return Answers(answers)
 
     @property
     def _own(self) -> str:

@@ -1,6 +1,6 @@
 """The NAS-Bench-201 cell: a value, its names, when two cells are the same, its paths, and its drawings."""
 
-from jahs.spaces.cell.classes import canonical_cell, canonical_keys, representatives
+from jahs.spaces.cell.classes import canonical_keys, representatives
 from jahs.spaces.cell.index import nb201_indices, ops_at
 from jahs.spaces.cell.keys import canonical, nb201_key
 from jahs.spaces.cell.operations import EDGES, N_CELLS, OPERATIONS, all_ops
@@ -17,7 +17,6 @@ __all__ = [
     "Path",
     "all_ops",
     "canonical",
-    "canonical_cell",
     "canonical_keys",
     "effective_depth",
     "nb201_indices",

@@ -18,7 +18,7 @@ from jahs.spaces.cell.keys import canonical
 from jahs.spaces.cell.operations import all_ops, cell_numbers
 from jahs.spaces.cell.value import Cell
 
-__all__ = ["TABLE", "canonical_cell", "canonical_keys", "find_classes", "representatives"]
+__all__ = ["TABLE", "canonical_keys", "find_classes", "representatives"]
 
 TABLE: Final = Path(__file__).with_name("classes.npz")
 """The class of each cell number, (15625,) uint16."""
@@ -37,16 +37,6 @@ def canonical_keys(ops: ArrayLike) -> NDArray[np.int64]:
 def representatives() -> NDArray[np.int64]:
     """Return the smallest cell of each class in the order of Op1 .. Op6, (n_classes, 6); row i is of class i."""
     return all_ops()[_classes()[1]]
-
-
-def canonical_cell(cell: Cell) -> Cell:
-    """Return the cell that represents all cells that compute what this one computes.
-
-    Example:
-        >>> canonical_cell(Cell((2, 1, 1, 1, 1, 2)))  # Op1 leads nowhere; Op6 is a convolution of nothing
-        Cell(ops=(0, 1, 1, 1, 1, 2))
-    """
-    return Cell(tuple(representatives()[canonical_keys([cell.ops])[0]].tolist()))
 
 
 @cache

@@ -33,11 +33,7 @@ __all__ = [
     "operation_faults",
 ]
 
-IDENTITY: Final = 0
-ZERO: Final = 1
-CONV3X3: Final = 2
-CONV1X1: Final = 3
-POOL: Final = 4
+IDENTITY, ZERO, CONV3X3, CONV1X1, POOL = range(5)
 
 OPERATIONS: Final = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")
 """NAS-Bench-201's name of each code. JAHS-Bench-201 calls them Identity, Zero, ConvBN3x3, ConvBN1x1, AvgPool1x1."""

@@ -100,7 +100,7 @@ def test_a_shortcut_beside_a_convolution_outweighs_it_more_from_cell_to_cell() -
     assert all(two < one for one, two in zip(beside, twice, strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(ops=st.tuples(*[st.integers(0, 4)] * 6), n_cells=st.sampled_from(DEPTHS))
 def test_it_is_what_a_walk_along_every_way_gives(ops: tuple[int, ...], n_cells: int) -> None:
     assert found(ops, n_cells) == pytest.approx(through_network(ops, n_cells), rel=1e-12, abs=1e-12)

@@ -262,7 +262,7 @@ def test_a_long_word_does_not_make_every_word_as_long(tmp_path):
         write_table_npz(path, RecordedTable(configs=table.configs, runs=runs, profile=table.profile))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_that_the_manifest_vouches_for_is_an_error_of_ours_and_nothing_else(whole, tmp_path, data):
     """A forged release: bytes are changed and the digests made to fit. It may be read, but never breaks the reader."""

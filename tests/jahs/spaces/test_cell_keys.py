@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument
-from jahs.spaces.cell import Cell, all_ops, canonical, canonical_cell, canonical_keys, nb201_key, representatives
+from jahs.spaces.cell import Cell, all_ops, canonical, canonical_keys, nb201_key, representatives
 
 CELLS = [Cell(tuple(ops)) for ops in all_ops().tolist()]
 cells = st.sampled_from(CELLS)
@@ -30,7 +30,6 @@ def test_there_are_5189_canonical_keys_and_the_classes_are_theirs():
         ((0, 1, 0, 1, 0, 1), "out=2*x"),
         ((1, 1, 1, 1, 3, 1), "out=constant"),
         ((1, 1, 1, 2, 3, 4), "out=constant"),
-        ((1, 1, 1, 2, 3, 3), "out=constant"),
         ((1, 1, 0, 2, 3, 2), "out=border_map+x"),
         ((1, 0, 1, 3, 1, 2), "a=conv3x3(constant+x) out=a"),
         ((4, 1, 1, 4, 1, 4), "out=pool(pool(pool(x)))"),
@@ -61,10 +60,9 @@ def test_cells_are_the_same_if_they_compute_the_same(one, other, is_same):
 
 @given(cells)
 def test_a_class_is_represented_by_its_smallest_cell(cell):
-    chosen = canonical_cell(cell)
+    chosen = Cell(tuple(representatives()[canonical_keys([cell.ops])[0]].tolist()))
     assert chosen <= cell
     assert canonical(chosen) == canonical(cell)
-    assert canonical_cell(chosen) == chosen
 
 
 def test_classes_are_numbered_by_their_representatives():

@@ -37,7 +37,7 @@ def engine_and_rows(kind, n_rows, *, seed, trees):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 @given(seed=st.integers(0, 2**32), n_rows=st.integers(0, 40), max_depth=st.integers(0, 6))
 def test_answers_are_those_of_the_definition(kind, seed, n_rows, max_depth):
     rng = np.random.default_rng(seed)
@@ -49,7 +49,7 @@ def test_answers_are_those_of_the_definition(kind, seed, n_rows, max_depth):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 @given(seed=st.integers(0, 2**32), n_rows=st.integers(0, 60))
 def test_a_walk_answers_as_row_by_row(kind, seed, n_rows):
     rng = np.random.default_rng(seed)

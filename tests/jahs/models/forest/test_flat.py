@@ -97,7 +97,7 @@ def test_a_tree_that_would_descend_for_ever_is_refused_quickly():
         stump_and_leaf(**changes)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 @given(st.integers(0, 2**32), st.data())
 def test_damaged_arrays_are_refused_or_still_a_forest(seed, data):
     """Whatever passes the check is answered within bounds, alike by both engines."""

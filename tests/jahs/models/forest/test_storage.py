@@ -146,7 +146,11 @@ def test_a_changed_byte_of_the_archives_directory_is_refused_or_changes_nothing(
             assert all(np.array_equal(getattr(again, name), getattr(forest, name)) for name in ARRAYS)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=3 * settings.default.max_examples,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(data=st.data())
 def test_a_changed_byte_is_noticed_or_changes_nothing(data, forest, tmp_path):
     path = tmp_path / "forest.npz"

@@ -1,0 +1,43 @@
+"""Which task a name, a task file or a recorded protocol means."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jahs.errors import UnknownName
+from jahs.tasks.definitions import TASKS, Task
+from jahs.tasks.own import register, task_recorded_as
+
+__all__ = ["NASBENCH201", "recorded_task", "trained_task"]
+
+NASBENCH201: Final = dataclasses.replace(
+    TASKS["cifar10_mini"], name="nasbench201", title="NAS-Bench-201 (CIFAR-10, 32 px)", side=32
+)
+"""What cells of NAS-Bench-201 are scored on, untrained: the images of the laptop task, at full size."""
+
+
+def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON
+    """Return the task of a recorded protocol.
+
+    Raises:
+        UnknownName, InvalidArgument: there is none, or it is invalid.
+    """
+    recorded = facts["task"]
+    return NASBENCH201 if recorded["name"] == NASBENCH201.name else task_recorded_as(recorded)
+
+
+def trained_task(name: str) -> Task:
+    """Return the task called `name`, or the one of a task file, whose name ends in .json.
+
+    Raises:
+        UnknownName: there is none; lists those that there are.
+        JahsError: of a task file, see `jahs.tasks.register`.
+    """
+    if isinstance(name, str) and name.endswith(".json"):
+        return register(name)
+    known = {**TASKS, NASBENCH201.name: NASBENCH201}
+    if isinstance(name, str) and name in known:
+        return known[name]
+    raise UnknownName.of("task", name, known)

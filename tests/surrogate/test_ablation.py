@@ -1,0 +1,60 @@
+"""Ablations of the models, and the arguments that the commands share: one clear line for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from surrogate import ablation, release, tune
+from tests.surrogate.landscape import measurements
+
+MEASURED = measurements(10)
+
+
+def arguments(runs: Path, out: Path) -> list[str]:
+    return [str(runs), "--split", str(runs / "split.json"), "--out", str(out)]
+
+
+def test_too_few_configs_in_a_group_are_refused(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for main in (release.main, tune.main):
+        assert main([*arguments(runs, tmp_path / "out"), "--fewest", "8"]) == 2
+        assert "27 of 27 fidelity groups have fewer than 8 training configs: N=1 W=4" in capsys.readouterr().err
+        assert not list(tmp_path.iterdir())
+
+
+def test_unknown_metrics_optimizers_settings_and_numbers_are_refused(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    params = tmp_path / "params.json"
+    params.write_text(json.dumps({"format": 1, "metrics": {"valid_acc": {"max_depth": 99}, "speed": {}}}))
+    out = tmp_path / "out"
+    for main, extra, message in (
+        (tune.main, ["--metrics", "valid-acc"], "metric='valid-acc' does not exist (did you mean 'valid_acc'?)"),
+        (release.main, ["--params", str(params)], "max_depth=99 must be an integer in 1..15"),
+        (release.main, ["--params", str(params)], "'speed' is not a learned metric"),
+        (release.main, ["--params", str(tmp_path / "none.json")], "none.json does not exist"),
+        (tune.main, ["--optimizer", "pico"], "optimizer='pico' does not exist (did you mean 'pibo'?)"),
+        (tune.main, ["--trees", "0"], "n_trees=0 must be an integer in 1..10000"),
+        (tune.main, ["--workers", "0", "--evaluations", "-1"], "at least 1\nsurrogate.tune: workers=0 must be"),
+    ):  # fmt: skip
+        assert main([*arguments(runs, out), *extra]) == 2
+        assert message in capsys.readouterr().err
+        assert not out.exists()
+
+
+def test_the_ablation_shows_every_choice_beside_the_shipped_one(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "ablation.json"
+    options = ["--metrics", "valid_acc", "runtime", "--repeats", "1", "--trees", "15", "--learning-rate", "0.3"]
+    assert ablation.main([*arguments(runs, out), *options]) == 0
+    printed = capsys.readouterr().out
+    found = {o["variant"]: o for o in json.loads(out.read_text())["metrics"]["valid_acc"]}
+    assert found["shipped"]["difference"] == 0
+    assert {"published", "accuracy_as_is", "paths, no signal", "bounds as observed"} < found.keys()
+    assert {"without signal", "without epochs", "with paths"} < found.keys()
+    assert found["published"]["n_columns"] == 41
+    assert "| published | 41 |" in printed
+    assert "rising with the epoch: R2" in printed

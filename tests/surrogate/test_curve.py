@@ -1,0 +1,50 @@
+"""Learning curves: fits to more and more configs, extrapolated by a power law."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jahs.errors import InvalidArgument
+from surrogate.data.rows import assemble, by_part
+from surrogate.judging.curve import Point, curve, extrapolate, predictions
+from surrogate.models.model import ForestSettings
+from tests.surrogate.landscape import measurements, split_of
+
+MEASURED = measurements(10)
+PARTS = by_part(assemble("valid_acc", MEASURED), split_of(MEASURED))
+
+
+def points_of(sizes: list[int], *, n_seeds: int, n_trees: int) -> list[Point]:
+    settings = ForestSettings(n_trees=n_trees, learning_rate=0.1)
+    return curve("valid_acc", MEASURED, PARTS, sizes, seeds=range(n_seeds), settings=settings)
+
+
+def test_the_curve_predicts_a_size_that_was_not_fitted() -> None:
+    points = points_of([27, 54, 81, 108, 162], n_seeds=2, n_trees=30)
+    assert [point.n_configs for point in points] == [27, 54, 81, 108, 162] * 2
+    found, reasons = predictions(points, 1400)
+    assert found["tau"].low < found["tau"].value < found["tau"].high < 1
+    assert max(point.tau for point in points) < found["tau"].high
+    assert "tau" not in reasons
+
+
+def test_a_power_law_is_found_again_and_its_interval_holds_the_truth() -> None:
+    sizes, seeds = (100, 200, 400, 800, 1400), range(5)
+    rng = np.random.default_rng(0)
+    points = [
+        Point(n_configs=n, seed=s, tau=1 - 2 * n**-0.3 * float(np.exp(rng.normal(0, 0.02))), r2=0.9)
+        for n in sizes
+        for s in seeds
+    ]
+    found = extrapolate(points, 5000)
+    assert found.exponent == pytest.approx(-0.3, abs=0.03)
+    assert found.low < 1 - 2 * 5000**-0.3 < found.high
+    assert found.high - found.low < 0.05
+
+
+def test_too_few_sizes_and_too_large_ones_are_refused() -> None:
+    _, reasons = predictions(points_of([27, 54, 81], n_seeds=1, n_trees=5), 1400)
+    assert "3 sizes; a curve and its spread need at least 4" in reasons["tau"]
+    with pytest.raises(InvalidArgument, match=r"sizes \[5000\] must be integers in 1..189"):
+        points_of([27, 5000], n_seeds=1, n_trees=5)
