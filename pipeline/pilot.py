@@ -1,16 +1,21 @@
 """Compare recorded runs of a laptop task with the real landscape: do they rank configs as the real task does?
 
     python -m pipeline.pilot --runs data/TASK/runs --landscape releases/cifar10 --save
+    python -m pipeline.pilot --runs data/TASK/runs --landscape releases/cifar10 --cells CSV --write-cells cells.jsonl
 
 It reports on the uniform configs of a folder, on those from number `--start` on if that is given, and saves the report
 beside it for `pipeline.describe`. To try a protocol before anything is collected, write it into a task file and collect
 some uniform configs: `python -m pipeline.collect --task FILE.json --start 1107000 --stop 1107081 --pairs 30`. What is
 not known or not defined is null.
+
+`--cells` compares runs of the source `cells` with NAS-Bench-201's accuracies, CSV. `--write-cells` writes the list that
+`python -m pipeline.collect --configs cells.jsonl --source cells` trains: full size, default hyperparameters.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,17 +33,27 @@ from jahs.files.runs import is_timed, last_rows, read_configs, read_profile, rea
 from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import Table, take
 from jahs.queries.benchmark import Benchmark
-from jahs.schema import CONFIG_KEYS
+from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.columns import Columns
 from workshop.command import new_parser, run_command
 from workshop.folders import write_text
 from workshop.ranks import kendall_tau
-from workshop.real_landscape import check_path, compare_with_landscape, known
+from workshop.real_landscape import (
+    N_CELLS,
+    cell_configs,
+    check_path,
+    compare_cells,
+    compare_with_landscape,
+    known,
+    read_cell_accuracies,
+)
 
-__all__ = ["GATE", "Measured", "main", "read_measured", "report", "seed_agreement"]
+__all__ = ["GATE", "Measured", "main", "read_measured", "report", "seed_agreement", "write_cells"]
 
 _SEEDS: Final = (0, 1)
 _N_RESAMPLES: Final = 2000
+_CELLS: Final = "cells"  # the source of NAS-Bench-201 cells
+_CELL_KEY: Final = 201
 
 GATE: Final = MappingProxyType({"rho": 0.85, "resolution": 0.5, "seed_tau": 0.82, "core_seconds": 60.0})
 """What a protocol must reach: rho at epoch 200, the share of the real Resolution effect, tau of seeds, mean cost."""
@@ -95,6 +110,13 @@ def read_measured(path: Path) -> Measured:
     )
 
 
+def write_cells(path: Path, n: int) -> None:
+    """Write a list of `n` uniform cells, without repetition, at full size with default hyperparameters."""
+    words = np.random.Philox(key=_CELL_KEY).random_raw(4 * n + 16) % np.uint64(N_CELLS)
+    configs = cell_configs([int(index) for index in dict.fromkeys(words.tolist())][:n])
+    write_text(path, "".join(f"{json.dumps(config)}\n" for config in configs))
+
+
 def report(measured: Measured, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
     """Return agreement with the real landscape (one training of each uniform config), between seeds, cost, the gate."""
     uniform = measured.only(measured.configs["source"] == "uniform")
@@ -147,6 +169,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--landscape", type=Path, required=True, help="imported release of JAHS-Bench-201's cifar10")
     parser.add_argument("--start", type=int, help="number of the first config (default: all configs)")
     parser.add_argument("--configs", type=int, metavar="N", help="how many from --start on (default: all)")
+    parser.add_argument("--cells", type=Path, metavar="CSV", help="NAS-Bench-201's accuracies, to compare cells with")
+    parser.add_argument("--write-cells", type=Path, metavar="FILE", help="write a list of cells to train, JSON lines")
+    parser.add_argument("--n-cells", type=int, default=60, help="how many (default: %(default)s)")
     parser.add_argument("--save", action="store_true", help="save the report beside FOLDER")
     args = parser.parse_args(argv)
     return run_command("pipeline.pilot", lambda: _answer(args))
@@ -154,10 +179,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
     landscape = Benchmark("cifar10", release=args.landscape)
+    published = None if args.cells is None else read_cell_accuracies(args.cells)
     measured = read_measured(args.runs)
     if args.start is not None:
         measured = measured.only(_has_number(measured, args))
     facts = report(measured, landscape)
+    cells = measured.only((measured.configs["source"] == _CELLS) & measured.is_finished)
+    if published is not None and len(cells.seed):
+        ops = np.stack([cells.configs[key] for key in OPS], axis=1)
+        facts["cells"] = compare_cells(ops, cells.valid_acc, published)
+    if args.write_cells is not None:
+        write_cells(args.write_cells, args.n_cells)
     if args.save:
         named = {"landscape": sha256_file(args.landscape / "manifest.json"), "protocol": measured.protocol}
         write_text(check_path(args.runs), sealed_text({**facts, **named}))

@@ -12,7 +12,7 @@ from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline import pilot
 from pipeline.collect import Settings, collect
-from pipeline.pilot import read_measured, report, seed_agreement
+from pipeline.pilot import read_measured, report, seed_agreement, write_cells
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
 from pipeline.tasks import trained_task
@@ -197,3 +197,14 @@ def test_a_range_of_numbers_is_collected_and_an_empty_one_refused(tmp_path):
     with pytest.raises(InvalidArgument, match="start=5 and stop=5 name no configs"):
         collect(Settings(task="digits", out=tmp_path / "runs", start=5, stop=5))
     assert not (tmp_path / "runs").exists()
+
+
+def test_cells_are_at_full_size_with_default_rates_and_always_the_same(tmp_path):
+    write_cells(tmp_path / "a", 60)
+    write_cells(tmp_path / "b", 60)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    configs = [json.loads(line) for line in (tmp_path / "a").read_text().splitlines()]
+    assert len({json.dumps(config) for config in configs}) == 60
+    assert {(c["N"], c["W"], c["Resolution"], c["LearningRate"], c["WeightDecay"]) for c in configs} == {
+        (5, 16, 1.0, 0.1, 5e-4)
+    }
