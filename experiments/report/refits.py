@@ -39,7 +39,7 @@ def refits_section(results: Results) -> Section | None:
     blocks: list[Block] = [
         Text(
             text=f"{n_differ} pairs of arms differ significantly on the released models; {n_hold} of them differ in "
-            f"the same direction on at least {_HOLDS:.0%} of the refits.",
+            f"the same direction on at least {100 * _HOLDS:.0f} % of the refits.",
             is_answer=True,
         ),
         Table(
@@ -55,7 +55,8 @@ def refits_section(results: Results) -> Section | None:
         Text(
             text="Orders are by mean error. The agreement is that between the released models and the mean of the "
             "refits, on the same seeds; the halves show what chance alone allows. Shares of variance are medians over "
-            "arms: between the means of refits, and between seeds on the same refit."
+            "arms: between the means of refits, and between seeds on the same refit. On one refit a difference is a "
+            "mean over few seeds, so small ones may change their sign by chance."
         ),
     ]
     return Section(title="Does it hold on refits?", blocks=tuple(blocks))

@@ -34,7 +34,6 @@ BASELINES: Final = Study(
         "noise."
     ),
     n_seeds=100,
-    n_refit_seeds=10,
     arms=(
         *(arm_of(optimizer, chapter="optimisers") for optimizer in _OPTIMIZERS),
         *(

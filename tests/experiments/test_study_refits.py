@@ -33,7 +33,7 @@ def release(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(release, tmp_path_factory):
-    """Six seeds of two arms, four of them on both refits as well."""
+    """Six seeds of two arms, on the release and on both refits."""
     out = tmp_path_factory.mktemp("study") / "baselines"
     short = {name: dataclasses.replace(each, n_evaluations=5) for name, each in experiments.studies.STUDIES.items()}
     with pytest.MonkeyPatch.context() as patch:
@@ -46,7 +46,7 @@ def study(release, tmp_path_factory):
 
 def test_a_repetition_on_a_refit_is_answered_by_it(study, release):
     paths = sorted(path.relative_to(study).as_posix() for path in study.rglob("refit-*/*.jsonl"))
-    assert len(paths) == 2 * N_REFITS * 4
+    assert len(paths) == 2 * N_REFITS * SEEDS
     for refit in range(N_REFITS):
         log = read_log(study / TASK / "random_search" / f"refit-{refit}" / "seed-0003.jsonl")
         assert log.header["refit"] == refit
@@ -75,7 +75,7 @@ def test_the_page_says_what_holds_on_refits(study, release):
     (table,) = [table for table in tables if table["section"] == "Does it hold on refits?"]
     (row,) = table["rows"]
     cells = dict(zip(table["columns"], row, strict=True))
-    assert cells["refits × seeds"] == f"{N_REFITS} × 4"
+    assert cells["refits × seeds"] == f"{N_REFITS} × {SEEDS}"
     assert cells["significant pairs"].endswith("of 1")
     assert int(cells["hold on refits"]) <= int(cells["significant pairs"].split()[0])
     assert float(cells["variance between refits (%)"]) + float(cells["between seeds (%)"]) == pytest.approx(100, abs=1)
