@@ -9,19 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from carps.utils.trials import TrialInfo
+from jahs_carps.make_tasks import FOLDER, TASKS, make_task
+from jahs_carps.objective_function import JAHSObjectiveFunction
 
 import jahs
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-with pytest.MonkeyPatch.context() as patch:
-    patch.setenv("PYTHONWARNINGS", "ignore")
-    from carps.utils.trials import TrialInfo
-    from jahs_carps.make_tasks import FOLDER, TASKS, make_task
-    from jahs_carps.objective_function import JAHSObjectiveFunction
-
-pytestmark = pytest.mark.filterwarnings("ignore")  # of CARP-S and what it imports
 
 
 def run(tmp_path: Path, *overrides: str) -> dict[str, list[dict]]:

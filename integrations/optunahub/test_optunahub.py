@@ -55,7 +55,6 @@ def test_the_folder_has_the_files_of_the_template_and_nothing_else() -> None:
     assert (PACKAGE / "LICENSE").read_bytes() == (HERE.parents[1] / "LICENSE").read_bytes()
 
 
-@pytest.mark.filterwarnings("ignore")  # a reader of the page has no warnings turned into errors
 def test_readme_and_example_run_as_a_reader_runs_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optunahub, "load_module", load_local)
     monkeypatch.chdir(HERE.parents[1])

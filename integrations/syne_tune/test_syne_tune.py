@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+import jahs_import
 import numpy as np
 import pytest
 from syne_tune import StoppingCriterion, Tuner
@@ -16,10 +16,6 @@ from syne_tune.optimizer.baselines import ASHA
 
 import jahs
 
-sys.path.insert(0, str(Path(__file__).parent))
-import jahs_import
-
-pytestmark = pytest.mark.filterwarnings("ignore")  # of Syne Tune and its surrogates
 N_CONFIGS = 60
 
 
