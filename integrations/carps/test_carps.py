@@ -35,7 +35,7 @@ def test_random_search_runs_on_every_task(tmp_path: Path) -> None:
         tmp_path,
         "+optimizer/randomsearch=config",
         f"+task/JAHS={','.join(TASKS)}",
-        "++task.optimization_resources.n_trials=2",
+        "++task.optimization_resources.n_trials=1",
     )
     assert set(logs) == set(TASKS)
     for name, lines in logs.items():
@@ -47,12 +47,12 @@ def test_random_search_runs_on_every_task(tmp_path: Path) -> None:
 
 def test_smac_runs_with_several_fidelities(tmp_path: Path) -> None:
     tasks = ("fashion_mnist_mini_multifidelity", "fashion_mnist_mini_multifidelity_sizes", "cifar10_mini_multifidelity")
-    options = ("+optimizer/smac20=multifidelity", "++task.optimization_resources.n_trials=6", "seed=1")
+    options = ("+optimizer/smac20=multifidelity", "++task.optimization_resources.n_trials=3", "seed=1")
     logs = run(tmp_path, f"+task/JAHS={','.join(tasks)}", *options)
     assert set(logs) == set(tasks)
     for lines in logs.values():
         assert len({line["trial_info"]["budget"] for line in lines}) > 1
-        assert len(lines) > 6
+        assert len(lines) > 3
 
 
 def test_the_yaml_files_are_what_the_views_say() -> None:

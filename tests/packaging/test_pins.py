@@ -21,7 +21,12 @@ INTEGRATION_FILES = tuple(SHARED.get(name, f"constraints-integrations-{name}.txt
 ADAPTER_FILES = tuple(f"constraints-adapters-{tool}.txt" for tool in TOOLS if tool != "neps")
 
 
-PACKAGES = {"ax": "ax-platform", "neps": "neural-pipeline-search", "syne_tune": "syne-tune"}
+PACKAGES = {
+    "ax": "ax-platform",
+    "mfpbench": "mf-prior-bench",
+    "neps": "neural-pipeline-search",
+    "syne_tune": "syne-tune",
+}
 
 
 def pins(file: str) -> list[Requirement]:
