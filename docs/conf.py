@@ -38,7 +38,15 @@ SECTIONS: Final = (
     "site/reference",
     "site/project",
 )
-include_patterns = ["*.md", "*/README.md", "docs/*.md", "docs/**/*.md", "docs/site/*.rst", "docs/site/**/*.rst"]
+include_patterns = [
+    "*.md",
+    "*/README.md",
+    "integrations/*/*.md",
+    "docs/*.md",
+    "docs/**/*.md",
+    "docs/site/*.rst",
+    "docs/site/**/*.rst",
+]
 exclude_patterns = [".*", "build", "dist", "docs/package.md", "jahs", "out", "tests"]
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]

@@ -1,4 +1,4 @@
-"""Draw what leads from images and from archives to queries, as docs/img/*-flow.svg: `python docs/img/draw_flows.py`."""
+"""Draw what leads from images, archives and other programs to answers: `python docs/img/draw_flows.py`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ FLOWS = {
     "archives-flow": [
         ["assembled_surrogates.tar", "jahs import", "release", "jahs.Benchmark", "answers"],
         ["metric_data.tar", "jahs import", "runs + oddities", "splits.make, surrogate", "your own release"],
+    ],
+    "serve-flow": [
+        ["your program", "requests, JSON", "jahs serve", "configs", "simulated clock"],
+        ["simulated clock", "reports", "trial log", "jahs leaderboard", "a line on the board"],
     ],
 }
 

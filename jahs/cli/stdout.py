@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
-__all__ = ["open_streams", "write_stdout"]
+__all__ = ["leave_stdout", "open_streams", "write_stdout"]
 
 
 @contextmanager
@@ -36,5 +36,9 @@ def write_stdout(text: str) -> None:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is left in the buffer must not be complained about at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_stdout()
+
+
+def leave_stdout() -> None:
+    """Send what is left in the buffer nowhere, or Python complains at exit: the reader has left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -32,7 +32,7 @@ from jahs.files.strict_json import parse_json
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial
 
-__all__ = ["Log", "LogWriter", "read_header", "read_log", "read_trials"]
+__all__ = ["Log", "LogWriter", "open_alone", "read_header", "read_log", "read_trials"]
 
 _log = logging.getLogger(__name__)
 _HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None  # Windows has none
@@ -107,7 +107,7 @@ class LogWriter:
 
     def __init__(self, path: Path, header: Mapping[str, object]) -> None:
         self.path = path
-        self._file = _open_alone(path)
+        self._file = open_alone(path)
         try:
             self._begin(_encode({"format": TRIALS_FORMAT, **header}))
         except BaseException:
@@ -188,7 +188,7 @@ class LogWriter:
 _FULL_DISK: Final = "{} could not be written: the disk is full; free some space and run again"
 
 
-def _open_alone(path: Path) -> FileIO:
+def open_alone(path: Path) -> FileIO:
     """Open a file for appending that nobody else may write until it is closed, however the process ends.
 
     A process that was stopped keeps it, so it cannot wake up in a log that another has gone on with.

@@ -116,6 +116,11 @@ class Simulation:
         """How many trials may be started now; 0 once the simulation is over."""
         return 0 if self._state == "over" else self._cluster.n_free
 
+    @property
+    def ended(self) -> str | None:
+        """Why the simulation is over: "budget", "n_trials" or "optimizer", as its log says; None until then."""
+        return self._cluster.why_over() if self._cluster.is_cut else None
+
     def run(self, optimizer: Optimizer | Callback) -> list[Trial]:
         """Let an optimiser spend the budget; return the trials as they ended, with all their metrics.
 

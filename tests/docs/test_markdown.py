@@ -21,7 +21,13 @@ from jahs.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (
     ".",
-    *sorted({path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}),
+    *sorted(
+        {
+            path.parent.relative_to(ROOT).as_posix()
+            for room in ("docs", "integrations")
+            for path in (ROOT / room).rglob("*.md")
+        }
+    ),
     "data",
     "jahs",
     "workshop",
@@ -98,8 +104,8 @@ def test_links_lead_somewhere(file: str) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    # Pages of optimisers need them; tests/adapters/test_page.py runs those.
-    [file for file in FILES if python_blocks(read(file)) and not file.startswith("docs/adapters/")],
+    # Pages of tools need them; make test-adapters runs those.
+    [file for file in FILES if python_blocks(read(file)) and not file.startswith(("docs/adapters/", "integrations/"))],
 )
 def test_python_blocks_run_and_print_what_the_page_says(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

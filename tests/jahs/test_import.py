@@ -79,6 +79,7 @@ def test_the_ground_floor_has_few_rooms() -> None:
         "published",
         "queries",
         "release",
+        "serve",
         "simulate",
         "spaces",
         "tasks",

@@ -15,7 +15,18 @@ from jahs.adapters import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("constraints-core.txt", "constraints-workshops.txt", "constraints-docs.txt")
+INTEGRATIONS = tuple(sorted(path.parent.name for path in (ROOT / "integrations").glob("*/README.md")))
+SHARED = {"optunahub": "constraints-adapters-optuna.txt", "syne_tune": "constraints-adapters-syne_tune.txt"}
+INTEGRATION_FILES = tuple(SHARED.get(name, f"constraints-integrations-{name}.txt") for name in INTEGRATIONS)
 ADAPTER_FILES = tuple(f"constraints-adapters-{tool}.txt" for tool in TOOLS if tool != "neps")
+
+
+PACKAGES = {
+    "ax": "ax-platform",
+    "mfpbench": "mf-prior-bench",
+    "neps": "neural-pipeline-search",
+    "syne_tune": "syne-tune",
+}
 
 
 def pins(file: str) -> list[Requirement]:
@@ -33,7 +44,7 @@ def pinned_names(python: str) -> list[str]:
     return [canonical(pin.name) for pin in found if pin.marker is None or pin.marker.evaluate(where)]
 
 
-@pytest.mark.parametrize("file", [*FILES, *ADAPTER_FILES])
+@pytest.mark.parametrize("file", sorted({*FILES, *ADAPTER_FILES, *INTEGRATION_FILES}))
 def test_a_pin_is_one_exact_version_from_nowhere_in_particular(file: str) -> None:
     for pin in pins(file):
         assert pin.url is None
@@ -50,7 +61,8 @@ def test_every_declared_dependency_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"].values()
     declared = [*project["project"]["dependencies"], *project["build-system"]["requires"], *chain(*extras)]
-    assert {canonical(Requirement(line).name) for line in declared} <= set(pinned_names("3.11"))
+    tested = {canonical(pin.name) for file in INTEGRATION_FILES for pin in pins(file)}
+    assert {canonical(Requirement(line).name) for line in declared} <= {*pinned_names("3.11"), *tested}
 
 
 def test_what_adapters_are_tested_with_is_what_their_page_says() -> None:
@@ -60,14 +72,27 @@ def test_what_adapters_are_tested_with_is_what_their_page_says() -> None:
         tool: pins(file) for tool, file in zip((tool for tool in TOOLS if tool != "neps"), ADAPTER_FILES, strict=True)
     }
     pinned["neps"] = pins("constraints-workshops.txt")
-    packages = {"syne_tune": "syne-tune", "neps": "neural-pipeline-search"}
     found = {
         tool: str(pin.specifier).removeprefix("==")
         for tool in TOOLS
         for pin in pinned[tool]
-        if canonical(pin.name) == packages.get(tool, tool)
+        if canonical(pin.name) == PACKAGES.get(tool, tool)
     }
     assert tested == found
+
+
+def test_what_integrations_are_tested_with_is_what_their_page_says() -> None:
+    page = (ROOT / "integrations/README.md").read_text(encoding="utf-8")
+    tested = dict(re.findall(r"^\| \[(\w+)\]\(\w+/README.md\) \| .+? \| ([\d.]+) \|", page, re.MULTILINE))
+    found = {
+        name: str(pin.specifier).removeprefix("==")
+        for name, file in zip(INTEGRATIONS, INTEGRATION_FILES, strict=True)
+        for pin in pins(file)
+        if canonical(pin.name) == PACKAGES.get(name, name)
+    }
+    assert tested == found
+    script = (ROOT / ".ci/test_adapters").read_text(encoding="utf-8")
+    assert re.findall(r"integrations/\{(.*?)\}\)", script) == [",".join(INTEGRATIONS)]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +102,7 @@ def test_what_adapters_are_tested_with_is_what_their_page_says() -> None:
         "Makefile",
         ".ci/run",
         ".ci/test_adapters",
-        *(f".ci/{file}" for file in (*FILES, *ADAPTER_FILES)),
+        *(f".ci/{file}" for file in sorted({*FILES, *ADAPTER_FILES, *INTEGRATION_FILES})),
     ],
 )
 def test_no_file_names_a_package_index(file: str) -> None:

@@ -1,0 +1,1 @@
+"""Found by hydra as `pkg://jahs_carps/configs`."""

@@ -1,0 +1,5 @@
+"""JAHS: joint architecture and hyperparameter search."""
+
+from ._jahs import Problem
+
+__all__ = ["Problem"]

@@ -1,0 +1,233 @@
+"""One run of a client: what it may say, each a JSON object that is answered with a JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from jahs.comparison.terms import StudyTerms
+from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity, OptimizerFailed
+from jahs.serve.journal import Journal
+from jahs.serve.spelling import BlindSpelling, Spelling
+from jahs.simulate import Proposal, Trial, visible
+from jahs.spaces.parameters import is_integer, show, show_key
+from jahs.spaces.seeds import read_seed
+
+__all__ = ["Conversation", "Reply"]
+
+Reply: TypeAlias = dict[str, Any]  # Any: JSON
+
+_VERBS: Final[Mapping[str, tuple[str, ...]]] = {
+    "space": (),
+    "submit": ("config", "at", "reports"),
+    "wait": (),
+    "stop": ("trial",),
+    "trials": (),
+    "status": (),
+    "end": (),
+}
+_CHANGES: Final = ("submit", "wait", "stop", "end")
+
+
+class _Refused(InvalidArgument):
+    """A request that cannot be carried out."""
+
+
+class Conversation:
+    """A simulation under the terms of a study, driven by requests.
+
+    Args:
+        terms: the study's.
+        seed: of failures and of the training noise.
+        client: its name in the log, as the optimiser.
+        log: the log, which is resumed; the requests are kept beside it in `<log>.requests`. None: no log.
+        blind: seed of neutral names; None: the client reads the names of the space.
+
+    Raises:
+        InvalidArgument: `seed` or `blind` is not a seed, or a file cannot be written.
+        ProtocolMismatch: the log is of another run.
+        CorruptFile: a file is not what it should be.
+    """
+
+    def __init__(
+        self,
+        terms: StudyTerms,
+        *,
+        seed: int = 0,
+        client: str = "client",
+        log: Path | None = None,
+        blind: int | None = None,
+    ) -> None:
+        view = visible(terms.view)
+        self._spelling: Final = Spelling(view) if blind is None else BlindSpelling(view, seed=read_seed(blind))
+        self._terms: Final = terms
+        self._task: Final = terms.bench.task.name if blind is None else None
+        facts: dict[str, object] = {"study": terms.study, "arm": client, "optimizer": client}
+        if blind is not None:
+            facts |= {"blind": blind, "optimizer_settings": {"blind": True}}
+        self._simulation: Final = terms.simulation(seed, log=log, facts=facts)
+        self._given: Final[dict[int, object]] = {}  # configs as the client writes them, by trial
+        self._running: Final[set[int]] = set()
+        self._trials: Final[list[Reply]] = []
+        self._journal = None if log is None else Journal(log)
+        try:
+            for request in self._journal.requests if self._journal else ():
+                with suppress(_Refused):
+                    self._obey(_read(request))
+        except BaseException:
+            self.close()
+            raise
+
+    def answer(self, request: object) -> Reply:
+        """Carry out a request and return the reply: with "error" if it was refused, which changes nothing.
+
+        Raises:
+            JahsError: the log cannot be written, or contradicts what is found; the run is over and can be resumed.
+        """
+        echoed = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
+        try:
+            wanted = _read(request)
+            if self._journal and wanted["do"] in _CHANGES:
+                self._journal.write(wanted)
+            reply = self._obey(wanted)
+        except _Refused as err:
+            reply = {"error": str(err)}
+        return {**echoed, **reply, **self._state()}
+
+    def refuse(self, why: str) -> Reply:
+        """Return the reply to what is no request at all."""
+        return {"error": why, **self._state()}
+
+    def close(self) -> None:
+        """Close the log and the journal; the run can be resumed where it was not over."""
+        self._simulation.close()
+        if self._journal:
+            self._journal.close()
+
+    def __enter__(self) -> Conversation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _state(self) -> Reply:
+        simulation = self._simulation
+        return {
+            "clock": simulation.now,
+            "budget": simulation.settings.budget,
+            "free": simulation.n_free,
+            "running": sorted(self._running),
+            "over": simulation.ended,
+        }
+
+    def _obey(self, request: Reply) -> Reply:
+        verb, arguments = request["do"], {key: value for key, value in request.items() if key != "do"}
+        if verb in _CHANGES and self._simulation.ended:
+            raise _Refused(f"the run is over ({self._simulation.ended}): trials lists what was found")
+        return getattr(self, f"_do_{verb}")(**arguments)  # type: ignore[no-any-return]  # one of those below
+
+    def _do_space(self) -> Reply:
+        rules, spelling = self._terms.rules, self._spelling
+        known = self._terms.view.metrics
+        metrics = {
+            shown: {"direction": known[name].direction, "objective": name in rules.objectives}
+            for name, shown in spelling.metrics.items()
+        }
+        fidelities = {shown: list(spelling.levels[name]) for name, shown in spelling.fidelities.items()}
+        return {
+            "task": self._task,
+            "parameters": spelling.parameters(),
+            "fidelities": fidelities,
+            "metrics": metrics,
+            "workers": rules.workers,
+        }
+
+    def _do_submit(self, config: object = None, at: object = None, reports: object = ()) -> Reply:
+        if not isinstance(config, Mapping):
+            raise _Refused(f"config={show(config)} is not an object of keys and values; see space")
+        if not self._simulation.n_free:
+            raise _Refused("no worker is free; wait")
+        try:
+            proposal = Proposal(
+                config=self._spelling.read_config(config),
+                at=self._spelling.read_at(at),
+                reports=reports,  # type: ignore[arg-type]  # the simulation checks it
+            )
+        except (InvalidConfig, InvalidFidelity) as err:
+            raise _Refused(str(err)) from err
+        try:
+            number = self._simulation.submit(proposal)
+        except OptimizerFailed as err:
+            raise _Refused(self._spelling.explain(err)) from err
+        self._given[number] = dict(config)
+        self._running.add(number)
+        return {"trial": number}
+
+    def _do_wait(self) -> Reply:
+        if not self._running:
+            raise _Refused("no trial runs: submit a config, or end the run")
+        found = self._simulation.wait()
+        if not found:  # the budget is spent
+            found = [trial for trial in self._simulation.trials() if trial.trial in self._running]
+        shown = [self._show(trial) for trial in found]
+        if not self._running and not self._simulation.n_free:
+            self._simulation.wait()
+        return {"trials": shown}
+
+    def _do_stop(self, trial: object = None) -> Reply:
+        if not is_integer(trial) or trial not in self._running:
+            raise _Refused(f"trial={show(trial)} does not run; see running")
+        self._simulation.stop(int(trial))
+        return {}
+
+    def _do_trials(self) -> Reply:
+        return {"trials": list(self._trials)}
+
+    def _do_status(self) -> Reply:
+        return {}
+
+    def _do_end(self) -> Reply:
+        """Let what runs come to its end, and submit no more."""
+        shown: list[Reply] = []
+        while self._running:
+            shown += self._do_wait()["trials"]
+        if not self._simulation.ended:
+            self._simulation.wait()
+        return {"trials": [trial for trial in shown if trial["status"] != "running"]}
+
+    def _show(self, trial: Trial) -> Reply:
+        """Return a trial as the client reads it, and keep it if it has ended."""
+        spelling = self._spelling
+        shown = {
+            "trial": trial.trial,
+            "status": trial.status,
+            "config": self._given[trial.trial],
+            "at": spelling.show_fidelity(trial.fidelity),
+            "metrics": {
+                shown: trial.metrics[name] for name, shown in spelling.metrics.items() if name in trial.metrics
+            },
+            "start": trial.start,
+            "end": trial.end,
+        }
+        if trial.status != "running":
+            self._running.discard(trial.trial)
+            self._trials.append(shown)
+        return shown
+
+
+def _read(request: object) -> Reply:
+    """Return a request without its id.
+
+    Raises:
+        _Refused: it is not one.
+    """
+    verbs = ", ".join(_VERBS)
+    verb = request.get("do") if isinstance(request, Mapping) else None
+    if not isinstance(request, Mapping) or not isinstance(verb, str) or verb not in _VERBS:
+        raise _Refused(f'{show(request)} is not a request; write {{"do": VERB}}, where VERB is one of {verbs}')
+    known = _VERBS[verb]
+    if unknown := [show_key(key) for key in request if key not in {"id", "do", *known}]:
+        raise _Refused(f"{verb} takes {', '.join(known) or 'no arguments'}, not {', '.join(unknown)}")
+    return {key: value for key, value in request.items() if key != "id"}

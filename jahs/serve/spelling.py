@@ -1,0 +1,171 @@
+"""How a client reads and writes the space: under its own names, or blinded, so that nothing can be recalled."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final, TypeVar, cast
+
+from jahs.adapters.values import shown_parameters, to_config
+from jahs.errors import InvalidConfig, InvalidFidelity, JahsError
+from jahs.schema import OPS
+from jahs.simulate import Visible
+from jahs.spaces.parameters import Parameter, Value, is_integer, is_number, show, show_key
+
+__all__ = ["BlindSpelling", "Spelling"]
+
+T = TypeVar("T")
+
+
+class Spelling:
+    """Keys, values, fidelities and metrics under their own names.
+
+    Attributes:
+        metrics, fidelities: what the client calls them, by name.
+        levels: the legal values of each fidelity as the client writes them, ascending, by name.
+    """
+
+    def __init__(self, view: Visible) -> None:
+        self._view: Final = view
+        self.metrics: Mapping[str, str] = {name: name for name in view.metrics}
+        self.fidelities: Mapping[str, str] = {name: name for name in view.fidelities}
+        self.levels: Mapping[str, Sequence[float]] = dict(view.fidelities)
+
+    def parameters(self) -> dict[str, dict[str, object]]:
+        """Return kind and legal values of each key that has a choice."""
+        found: dict[str, dict[str, object]] = {}
+        for name, each in shown_parameters(self._view.space).items():
+            if each.kind == "float":
+                found[name] = {"kind": "float", "lower": each.lower, "upper": each.upper, "log": each.is_log}
+            else:
+                found[name] = {"kind": each.kind, "choices": list(each.choices)}
+        return found
+
+    def read_config(self, config: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the config that a client means.
+
+        Raises:
+            InvalidConfig: one line for every fault, each beginning with its key.
+        """
+        return to_config(config, self._view.space)
+
+    def read_at(self, at: object) -> Any:  # Any: the simulation checks it
+        """Return the fidelity that a client means.
+
+        Raises:
+            InvalidFidelity: it is not legal.
+        """
+        return at
+
+    def explain(self, err: JahsError) -> str:
+        """Return what a client may read of the fault that a simulation finds."""
+        return str(err)
+
+    def show_fidelity(self, fidelity: Mapping[str, float]) -> dict[str, float]:
+        """Return a fidelity as the client writes it; the last epoch is left out where it is no choice."""
+        return {
+            shown: self.levels[name][self._view.fidelities[name].index(fidelity[name])]
+            for name, shown in self.fidelities.items()
+        }
+
+
+class BlindSpelling(Spelling):
+    """Neutral names in a random order: x1, x2 ... for keys, f1 ... for fidelities, y1 ... for metrics.
+
+    Choices are letters in a random order, the same for all six operations, which mean the same. Ordinals and fidelities
+    are numbered from 1 in their order. Floats are positions from 0 to 1 on their log scale.
+
+    Args:
+        view: what the client may see.
+        seed: of names and orders.
+    """
+
+    def __init__(self, view: Visible, *, seed: int) -> None:
+        super().__init__(view)
+        shown = shown_parameters(view.space)
+        keys = enumerate(_shuffled(shown, seed, "keys"), start=1)
+        self._keys = {f"x{i}": _Key.blinded(shown[name], seed) for i, name in keys}
+        self.metrics = {name: f"y{i}" for i, name in enumerate(_shuffled(view.metrics, seed, "metrics"), start=1)}
+        self.fidelities = {name: f"f{i}" for i, name in enumerate(view.fidelities, start=1)}
+        self.levels = {name: range(1, len(values) + 1) for name, values in view.fidelities.items()}
+
+    def parameters(self) -> dict[str, dict[str, object]]:
+        """Return the same, blinded."""
+        return {name: key.described() for name, key in self._keys.items()}
+
+    def read_config(self, config: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the config that a client means; raises as above."""
+        unknown = [name for name in config if name not in self._keys]
+        faults = [f"{show_key(name)} is not a key; the keys are x1 to x{len(self._keys)}" for name in unknown]
+        read: dict[str, object] = {}
+        for name, key in self._keys.items():
+            read[key.parameter.name] = found = key.read(config.get(name))
+            if found is None:
+                given = f"={show(config[name])} is not" if name in config else " is missing; it is"
+                faults.append(f"{name}{given} {key.allowed}")
+        if faults:
+            raise InvalidConfig(faults)
+        return to_config(read, self._view.space)
+
+    def read_at(self, at: object) -> Any:  # Any: as above
+        """Return the fidelity that a client means; raises as above."""
+        if at is None:
+            return None
+        names = {shown: name for name, shown in self.fidelities.items()}
+        read, faults = {}, []
+        for shown, value in (at if isinstance(at, Mapping) else {"f1": at}).items():
+            name = names.get(shown, "")
+            if is_integer(value) and value in self.levels.get(name, ()):
+                read[name] = self._view.fidelities[name][int(value) - 1]
+            else:
+                most = ", ".join(f"{shown} in 1..{len(self.levels[name])}" for shown, name in names.items())
+                faults.append(f"at: {show_key(shown)}={show(value)} is not legal; give {most}")
+        if faults:
+            raise InvalidFidelity("\n".join(faults))
+        return read
+
+    def explain(self, err: JahsError) -> str:  # noqa: ARG002  # it has real names
+        """Return what a client may read; nothing but its reports can be at fault here."""
+        return "reports must be increasing integers from 1 to before the f1 that is asked for"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Key:
+    """A blinded key: what the client writes for each choice; no choices for a float."""
+
+    parameter: Parameter
+    choices: Mapping[str | int, Value]
+
+    @classmethod
+    def blinded(cls, parameter: Parameter, seed: int) -> _Key:
+        if parameter.kind == "ordinal":
+            return cls(parameter=parameter, choices=dict(enumerate(parameter.choices, start=1)))
+        group = OPS[0] if parameter.name in OPS else parameter.name
+        order = _shuffled(parameter.choices, seed, group)
+        return cls(parameter=parameter, choices=dict(zip(string.ascii_lowercase, order, strict=False)))
+
+    def described(self) -> dict[str, object]:
+        if not self.choices:
+            return {"kind": "float", "lower": 0.0, "upper": 1.0, "log": False}
+        return {"kind": self.parameter.kind, "choices": list(self.choices)}
+
+    @property
+    def allowed(self) -> str:
+        return f"one of {', '.join(map(str, self.choices))}" if self.choices else "a number in [0, 1]"
+
+    def read(self, value: object) -> Value | None:
+        """Return the value that the client means, or None."""
+        if self.choices:
+            return self.choices.get(value) if type(value) in {str, int} else None  # type: ignore[call-overload]  # as here
+        if not is_number(value) or not 0 <= (position := float(cast("float", value))) <= 1:
+            return None
+        lower, upper = self.parameter.lower, self.parameter.upper
+        return min(max(lower * float((upper / lower) ** position), lower), upper)
+
+
+def _shuffled(items: Iterable[T], seed: int, what: str) -> list[T]:
+    """Return the items in an order that depends on the seed alone, with every version of every package."""
+    digests = {item: blake2b(f"{seed} {what} {item}".encode(), person=b"jahs-blind-1").digest() for item in items}
+    return sorted(digests, key=lambda item: digests[item])

@@ -1,0 +1,58 @@
+"""A conversation as a server of the Model Context Protocol: each verb is a tool. Needs the package `mcp`, version 2."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final  # Any also at run time: a tool's schema is made from its annotations
+
+from jahs.adapters.importing import import_tool
+from jahs.serve.conversation import Conversation, Reply
+
+__all__ = ["make_server"]
+
+_INSTRUCTIONS: Final = """Search for the config with the best objective within a budget of simulated seconds.
+Ask `space` first, then `submit` a config and `wait` for its result, again and again. A low fidelity costs less, and a
+config that was trained before pays only for the additional epochs. Only results at the full fidelity count."""
+
+_ABOUT: Final = {
+    "space": "Return the keys of a config with their legal values, the fidelities, and the metrics and directions.",
+    "wait": "Let simulated time pass until a trial ends or reports, and return it.",
+    "trials": "Return all trials that have ended.",
+    "status": "Return the clock, the budget and the running trials.",
+    "end": "Wait for what runs, and end the run before its budget is spent.",
+}
+
+
+def make_server(
+    conversation: Conversation,
+) -> Any:  # Any: MCPServer, whose types are not installed where jahs is checked
+    """Return the server; `run()` serves over stdin and stdout.
+
+    Raises:
+        MissingDependency: `mcp` is not installed.
+    """
+    server = import_tool("mcp.server.mcpserver", needs="'jahs[mcp]'").MCPServer("jahs", instructions=_INSTRUCTIONS)
+
+    def verb(name: str) -> Callable[[], Awaitable[Reply]]:
+        async def tool() -> Reply:
+            return conversation.answer({"do": name})
+
+        return tool
+
+    async def submit(config: dict[str, Any], at: Any = None, reports: list[int] | None = None) -> Reply:
+        """Start to train a config, and return the number of the trial.
+
+        `at` is an epoch or an object of fidelities; without it the fidelity is full. `reports` are earlier epochs at
+        which `wait` returns, so that the trial can be stopped.
+        """
+        return conversation.answer({"do": "submit", "config": config, "at": at, "reports": reports or []})
+
+    async def stop(trial: int) -> Reply:
+        """Stop a running trial now; `wait` returns it."""
+        return conversation.answer({"do": "stop", "trial": trial})
+
+    for name, about in _ABOUT.items():
+        server.add_tool(verb(name), name=name, description=about)
+    server.add_tool(submit)
+    server.add_tool(stop)
+    return server
