@@ -147,7 +147,7 @@ def cell_configs(indices: Iterable[int]) -> list[Config]:
 def compare_cells(
     ops: NDArray[np.integer], accuracies: _Floats, published: Mapping[int, Mapping[int, float]]
 ) -> dict[str, Any]:  # Any: JSON
-    """Return Spearman's rho of cells with NAS-Bench-201, overall and in its better half, by its epochs.
+    """Return Spearman's rho of cells with NAS-Bench-201, with its interval and in the better half, by its epochs.
 
     Args:
         ops: (n_cells, 6) codes of the operations.
@@ -159,7 +159,7 @@ def compare_cells(
         theirs = np.array([by_index[index] for index in nb201_indices(ops).tolist()])
         is_better = theirs >= np.median(theirs)
         facts[str(epoch)] = {
-            "rho": known(spearman(accuracies, theirs)),
+            **_rho(accuracies, theirs),
             "rho_better_half": known(spearman(accuracies[is_better], theirs[is_better])),
         }
     return facts
@@ -185,20 +185,23 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
         raise CorruptFile(f"{path} is not a table with the columns {wanted}: {err}") from err
 
 
-def _agreement(
-    ours: _Floats, real: _Floats, groups: NDArray[np.int64], is_full: NDArray[np.bool_]
-) -> dict[str, float | None]:
-    """Return rho with its 95 % bootstrap interval, tau, tau within fidelity groups, and rho at full size."""
+def _rho(ours: _Floats, real: _Floats) -> dict[str, float | None]:
+    """Return Spearman's rho with its 95 % bootstrap interval."""
     rng = np.random.default_rng(0)
     resampled = []
     for _ in range(_N_RESAMPLES):
         drawn = rng.integers(0, len(ours), len(ours))
         resampled.append(spearman(ours[drawn], real[drawn]))
     low, high = np.nanquantile(resampled, [0.025, 0.975]) if np.isfinite(resampled).any() else (math.nan, math.nan)
+    return {"rho": known(spearman(ours, real)), "rho_low": known(float(low)), "rho_high": known(float(high))}
+
+
+def _agreement(
+    ours: _Floats, real: _Floats, groups: NDArray[np.int64], is_full: NDArray[np.bool_]
+) -> dict[str, float | None]:
+    """Return rho with its 95 % bootstrap interval, tau, tau within fidelity groups, and rho at full size."""
     return {
-        "rho": known(spearman(ours, real)),
-        "rho_low": known(float(low)),
-        "rho_high": known(float(high)),
+        **_rho(ours, real),
         "tau": known(kendall_tau(ours, real)),
         "tau_within_groups": known(kendall_tau_within(ours, real, groups)),
         "rho_full_size": known(spearman(ours[is_full], real[is_full])),

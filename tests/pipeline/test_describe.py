@@ -302,4 +302,9 @@ def test_a_saved_comparison_with_the_real_landscape_is_on_the_page(measured: Mea
     few = to_markdown(describe(replace(measured, landscape={**check, "n_full_size": 3})), has_png=False)
     assert "Spearman at full size" in page
     assert "Spearman at full size" not in few
+    assert "NAS-Bench-201" not in page
+    cells = {"n_cells": 14, "200": epoch, "12": {**epoch, "rho": 0.5}}
+    page = to_markdown(describe(replace(measured, landscape={**check, "cells": cells})), has_png=False)
+    assert "14 cells of NAS-Bench-201 were trained" in page
+    assert "0.900 (0.800 to 0.950) after 200 epochs and 0.500 (0.800 to 0.950) after 12 epochs." in page
     assert "real landscape" not in to_markdown(describe(measured), has_png=False)
