@@ -43,6 +43,7 @@ FOUND = {
     "agreement.json": read_sealed,
     "figures.json": read_figures,
 }
+WORDS = {"LICENSE", "README.md", "SHA256SUMS", "croissant.json"}  # about the data; nothing reads them
 N_FLIPS = 10_000 if os.environ.get("JAHS_ATTACK_MINUTES") else 300
 N_VERIFIED = 6
 pytestmark = pytest.mark.timeout(7200 if N_FLIPS > 300 else 300)
@@ -95,7 +96,8 @@ def reader(path):
 def test_no_flipped_bit_of_the_committed_data_is_read(flipped):
     folder, flip = flipped
     shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns(".locks"))
-    files = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in WORDS)
+    files = {path: path.read_bytes() for path in found}
     for path in files:
         read, given = reader(path)
         read(given)

@@ -79,6 +79,15 @@ def test_a_client_that_stops_reading_ends_the_server_quietly(serve, bench, tmp_p
     assert (len(log.trials), log.ending) == (1, None)
 
 
+@pytest.fixture
+def what_is_started_hears_ctrl_c():
+    """A shell makes its background jobs deaf to it, and with them what they start."""
+    deaf = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, deaf)
+
+
+@pytest.mark.usefixtures("what_is_started_hears_ctrl_c")
 @pytest.mark.parametrize("way", ["eof", "kill", "ctrl-c"])
 def test_a_run_that_was_cut_off_goes_on(way: str, serve, bench, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
