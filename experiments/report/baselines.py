@@ -95,7 +95,7 @@ def _regret_blocks(
     return [
         *([Text(text=_answer(arms, finals), is_answer=True)] if any(final.size for final in finals) else []),
         Text(
-            text=f"Test regret is the best known mean test accuracy, {best:.3f} %, minus that of the incumbent. The "
+            text=f"Test regret is the best known mean test accuracy, {best:.2f} %, minus that of the incumbent. The "
             f"best known one is the maximum over {_N_RANDOM:,} random configs and all incumbents."
         ),
         time_figure(
@@ -116,7 +116,7 @@ def _regret_blocks(
 
 def _answer(arms: Sequence[Arm], finals: Sequence[Floats]) -> str:
     means = sorted((float(final.mean()), arm.title) for arm, final in zip(arms, finals, strict=True) if final.size)
-    parts = (f"{title} {mean:.3f}" for mean, title in means)
+    parts = (f"{title} {mean:.2f}" for mean, title in means)
     return f"Mean final test regret in percentage points, from best to worst: {', '.join(parts)}."
 
 
@@ -155,10 +155,10 @@ def _regret_table(arms: Sequence[Arm], finals: Sequence[Floats]) -> Table:
     rows = [
         (
             arm.title,
-            estimate_text(found, 3),
-            number_text(float(found.median), 3),
-            number_text(float(np.quantile(final, 0.95)), 3),
-            number_text(float(final.max()), 3),
+            estimate_text(found),
+            number_text(float(found.median)),
+            number_text(float(np.quantile(final, 0.95))),
+            number_text(float(final.max())),
             str(final.size),
         )
         for arm, final in zip(arms, finals, strict=True)
@@ -188,13 +188,13 @@ def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], bes
                     (
                         chapter,
                         arm.title,
-                        estimate_text(found, 3),
-                        number_text(float(found.median), 3),
+                        estimate_text(found),
+                        number_text(float(found.median)),
                         str(final.size),
                     )
                 )
         if len(means) > 1:
-            spread.append(f"{chapter} {max(means) - min(means):.3f}")
+            spread.append(f"{chapter} {max(means) - min(means):.2f}")
     if not rows:
         return []
     return [

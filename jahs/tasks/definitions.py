@@ -118,11 +118,10 @@ _SHORT_TRAINING = (
     "Resolution from 0.25 to 1 gains 1.1 points instead of 19.3. The learning rate alone explains 30 % of the "
     "variance of ranks instead of 3 %, and its interaction with weight decay 1.4 % instead of 6.5 %. TrivialAugment "
     "loses 1.65 points instead of gaining 0.87. Good NAS-Bench-201 cells are not found: rho in the better half is "
-    "0.11 instead of 0.60. Successive halving over epochs ends ahead of random search (p = 0.005 in the fidelity "
-    "study), but not on CIFAR-10. Do not expect rankings of configs or optimizers to carry over to full training. "
+    "0.11 instead of 0.60. Do not expect rankings of configs or optimizers to carry over to full training. "
     "`python -m surrogate.landscape_check fashion_mnist_mini --landscape CIFAR10 --cells CSV` prints these figures "
     "(3,000 uniform configs, 1,000 cells, seed 0; CIFAR10 is the authors' pre-release surrogate), except the "
-    "agreement of the two real tasks and the comparison of optimizers."
+    "agreement of the two real tasks."
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -141,11 +141,7 @@ def _landscape(measured: Measured) -> Iterator[str | Block]:
     if found["n_full_size"] < _FEWEST_AT_FULL_SIZE:
         keys = keys[:2]
     rows = [
-        (
-            f"{epoch} of 200",
-            f"{_number(_or_nan(of['rho']))} ({_number(_or_nan(of['rho_low']))} to {_number(_or_nan(of['rho_high']))})",
-            *(_number(_or_nan(of[key])) for key in keys),
-        )
+        (f"{epoch} of 200", _interval(of), *(_number(_or_nan(of[key])) for key in keys))
         for epoch, of in sorted(found["epochs"].items(), key=lambda each: -int(each[0]))
     ]
     names = ("Kendall's tau", "tau within groups", f"Spearman at full size, {found['n_full_size']} configs")
@@ -156,15 +152,16 @@ def _landscape(measured: Measured) -> Iterator[str | Block]:
         f"{_number(_or_nan(effect['real']), 1)} points on the real landscape."
     )
     if cells := found.get("cells"):
-        epochs = " and ".join(
-            f"{_number(_or_nan(of['rho']))} ({_number(_or_nan(of['rho_low']))} to {_number(_or_nan(of['rho_high']))}) "
-            f"after {epoch} epochs"
-            for epoch, of in ((epoch, cells[epoch]) for epoch in ("200", "12"))
-        )
+        epochs = " and ".join(f"{_interval(cells[epoch])} after {epoch} epochs" for epoch in ("200", "12"))
         yield Text(
             f"{cells['n_cells']} cells of NAS-Bench-201 were trained at full size with the default hyperparameters. "
             f"Spearman's rho with their published accuracies is {epochs}."
         )
+
+
+def _interval(of: Mapping[str, float | None]) -> str:
+    rho, low, high = (_number(_or_nan(of[key])) for key in ("rho", "rho_low", "rho_high"))
+    return f"{rho} ({low} to {high})"
 
 
 def _groups(measured: Measured) -> Iterator[str | Block]:
