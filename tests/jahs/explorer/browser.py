@@ -96,6 +96,13 @@ class Browser:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
+    def wait_for(self, condition: str, *, seconds: float = 20) -> None:
+        """Wait until a condition holds: a page draws a moment after it has settled, on a busy machine a longer one."""
+        deadline = time.monotonic() + seconds
+        while not self.ask(condition):
+            assert time.monotonic() < deadline, f"{condition} never held"
+            time.sleep(0.05)
+
     def press(self, key: str, code: int) -> None:
         """Press and release a key."""
         for kind in ("keyDown", "keyUp"):

@@ -211,7 +211,7 @@ def check_without_models(one, *, n: int) -> None:
     assert one.faults() == []
     assert one.ask("document.getElementById('recorded-status').innerText").startswith(f"{n:,} of {n:,} recorded")
     assert one.ask("document.querySelectorAll('#nearest tbody tr').length") == 3
-    assert one.ask("document.querySelectorAll('#curve .measured').length") >= 3
+    one.wait_for("document.querySelectorAll('#curve .measured').length >= 3")
     assert one.ask("document.getElementById('neighbors').offsetHeight") == 0
     one.ask("document.getElementById('random').click()")
     assert one.faults() == []
