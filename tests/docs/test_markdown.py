@@ -127,6 +127,11 @@ def test_the_optimiser_that_a_page_shows_holds_the_contract_as_it_says(tmp_path:
 
 
 @pytest.mark.parametrize("file", FILES)
+def test_no_line_begins_with_a_percent_sign(file: str) -> None:
+    assert [line for line in read(file).splitlines() if line.startswith("%")] == []  # the site takes it for a comment
+
+
+@pytest.mark.parametrize("file", FILES)
 def test_every_make_target_that_a_page_names_exists(file: str) -> None:
     named = set(re.findall(r"(?:`|^)make ([a-z-]+)", read(file), re.MULTILINE))
     targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
