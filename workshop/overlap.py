@@ -24,7 +24,9 @@ from workshop.ranks import paired
 
 __all__ = [
     "benchmark_overlap",
+    "benchmark_weight",
     "choose_p",
+    "extrapolated_overlap",
     "webber_overlap",
     "webber_weight",
 ]
@@ -47,6 +49,23 @@ def webber_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
     return float(weights @ (shared / depths) / weights.sum()) if len(shared) else math.nan
 
 
+def extrapolated_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
+    """Return Webber's overlap of endless orders that begin like these and go on agreeing as at their end (eq. 23).
+
+    Raises:
+        InvalidArgument: as `webber_overlap`.
+
+    Example:
+        >>> extrapolated_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
+        0.5
+    """
+    shared, depths, weights = _shared(a, b, p)
+    if not len(shared):
+        return math.nan
+    share = shared / depths
+    return float((1 - p) * (weights @ share) + share[-1] * p ** depths[-1])
+
+
 def benchmark_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
     """Return the normalised overlap of the zero-cost benchmark (eq. 5): sum p^(d-1) O_d / sum p^(d-1) d.
 
@@ -65,6 +84,15 @@ def webber_weight(depth: int, p: float) -> float:
     """Return the share of Webber's weight that the first `depth` places have in endless orders (their eq. 21)."""
     _check(depth, p)
     return 1 - p ** (depth - 1) + (1 - p) / p * depth * _rest(depth - 1, p)
+
+
+def benchmark_weight(depth: int, p: float) -> float:
+    """Return the same as the zero-cost benchmark prints it (eq. 4), whose last sum has one more term.
+
+    It is less than Webber's by (1 - p) p^(depth - 1).
+    """
+    _check(depth, p)
+    return 1 - p ** (depth - 1) + (1 - p) / p * depth * _rest(depth, p)
 
 
 def choose_p(n: int, *, top_share: float, weight: float = 0.9) -> float:

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from jahs.errors import InvalidArgument
 from workshop.overlap import (
     benchmark_overlap,
+    benchmark_weight,
     choose_p,
+    extrapolated_overlap,
     webber_overlap,
     webber_weight,
 )
@@ -33,6 +35,13 @@ def webber(first: Order, second: Order, p: float) -> float:
     return sum(w * s for w, s in terms) / sum(w for w, _ in terms)
 
 
+def extrapolated(first: Order, second: Order, p: float) -> float:
+    """Webber, Moffat and Zobel (2010), equation 23: X_k / k p^k + (1 - p) / p sum of X_d / d p^d."""
+    shared = counts(first, second)
+    k = len(shared)
+    return shared[-1] / k * p**k + (1 - p) / p * sum(x / d * p**d for d, x in enumerate(shared, start=1))
+
+
 def benchmark(first: Order, second: Order, p: float) -> float:
     """The zero-cost benchmark's equation 5."""
     shared = counts(first, second)
@@ -42,6 +51,7 @@ def benchmark(first: Order, second: Order, p: float) -> float:
 
 FORMS: list[tuple[Callable[..., float], Callable[[Order, Order, float], float]]] = [
     (webber_overlap, webber),
+    (extrapolated_overlap, extrapolated),
     (benchmark_overlap, benchmark),
 ]
 
@@ -101,6 +111,11 @@ def test_the_top_share_has_the_weight_that_was_asked_for(depth: int, weight: flo
     weights = np.cumsum(by_depth[::-1])[::-1][:depth]
     if p < 0.9999:  # what is cut off matters less than the tolerance
         assert weights.sum() == pytest.approx(weight, abs=1e-6)
+
+
+@given(depth=st.integers(1, 200), p=st.floats(0.05, 0.99))
+def test_the_printed_weight_is_less_by_one_term(depth: int, p: float) -> None:
+    assert webber_weight(depth, p) - benchmark_weight(depth, p) == pytest.approx((1 - p) * p ** (depth - 1), abs=1e-9)
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, "a", None, True, 10**400, math.nan], ids=range(8))
