@@ -13,7 +13,7 @@ import mlcroissant
 import pyarrow.parquet as pq
 import pytest
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # mlcroissant's own, of what it uses
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # raised by the dependencies of mlcroissant
 
 FILES = sorted((Path(__file__).resolve().parent.parent / "data").glob("*/croissant.json"))
 

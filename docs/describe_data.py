@@ -77,7 +77,7 @@ def digest(path: Path) -> str:
 
 
 def files_of(task: str) -> list[Path]:
-    """Return the files of a task: its measurements and what was derived from them, and its release."""
+    """Return the files of a task: measurements, derived files and the release."""
     found = [*(DATA / task).rglob("*"), *(ROOT / "jahs" / "releases" / task).rglob("*")]
     return sorted(path for path in found if path.is_file() and path.suffix in FORMATS and path.name != "croissant.json")
 

@@ -33,6 +33,7 @@ __all__ = [
     "open_or_make",
     "read_folder",
     "remove_parts",
+    "repetitions_of",
 ]
 
 STUDY_FORMAT: Final = 2
@@ -79,10 +80,13 @@ class StudyFolder:
     n_seeds: int
     made_with: tuple[Mapping[str, Any], ...]  # Any: JSON
 
-    def repetitions(self) -> list[Repetition]:
-        """Return every repetition that was selected, finished or not."""
-        n_refits = {name: facts.n_refits for name, facts in self.tasks.items()}
-        return [*self.study.repetitions(tasks=[*self.tasks], arms=self.arms, n_seeds=self.n_seeds, n_refits=n_refits)]
+
+def repetitions_of(
+    study: Study, *, tasks: Mapping[str, TaskFacts], arms: Sequence[str], n_seeds: int
+) -> list[Repetition]:
+    """Return every repetition of these tasks, arms and seeds, finished or not; see `Study.repetitions`."""
+    n_refits = {name: facts.n_refits for name, facts in tasks.items()}
+    return [*study.repetitions(tasks=[*tasks], arms=arms, n_seeds=n_seeds, n_refits=n_refits)]
 
 
 def open_or_make(
@@ -109,8 +113,7 @@ def open_or_make(
     if (path / _FILE).exists():
         old = read_folder(path)
         _check_same(old, study, tasks)
-        n_refits = {name: facts.n_refits for name, facts in tasks.items()}
-        asked = study.repetitions(tasks=[*tasks], arms=arms, n_seeds=n_seeds, n_refits=n_refits)
+        asked = repetitions_of(study, tasks=tasks, arms=arms, n_seeds=n_seeds)
         is_new = made_with not in old.made_with and not all(is_finished(path, repetition) for repetition in asked)
         made = [*old.made_with, *([made_with] if is_new else [])]
         wanted |= set(old.arms)

@@ -21,7 +21,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Literal
 
-from experiments.folder import StudyFolder, TaskFacts, is_finished, open_or_make, remove_parts
+from experiments.folder import StudyFolder, TaskFacts, is_finished, open_or_make, remove_parts, repetitions_of
 from experiments.optimizers import OPTIMIZERS
 from experiments.repetitions import Outcome, RepetitionJob, run_repetition
 from experiments.studies import STUDIES, find_study
@@ -202,11 +202,8 @@ def _jobs(
 ) -> Iterator[RepetitionJob]:
     """Yield every unfinished repetition."""
     digests = {arm.name: study.digest_of(arm.name) for arm in arms}
-    for repetition in study.repetitions(
-        tasks=[*tasks],
-        arms=[arm.name for arm in arms],
-        n_seeds=settings.seeds or study.n_seeds,
-        n_refits={name: facts.n_refits for name, facts in tasks.items()},
+    for repetition in repetitions_of(
+        study, tasks=tasks, arms=[arm.name for arm in arms], n_seeds=settings.seeds or study.n_seeds
     ):
         if not is_finished(folder.path, repetition):
             yield RepetitionJob(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.folder import StudyFolder, TaskFacts, read_folder
+from experiments.folder import StudyFolder, TaskFacts, read_folder, repetitions_of
 from experiments.studies.study import Arm, Repetition, Study
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats, trial_log
@@ -115,7 +115,8 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
             raise ProtocolMismatch(
                 f"{task}: the logs used release {facts.release[:16]}, this one is {found.sha256[:16]}"
             )
-    repetitions = [repetition for repetition in folder.repetitions() if (path / repetition.path).exists()]
+    selected = repetitions_of(study, tasks=folder.tasks, arms=folder.arms, n_seeds=folder.n_seeds)
+    repetitions = [repetition for repetition in selected if (path / repetition.path).exists()]
     if not repetitions:
         raise MissingData(f"{path} has no finished repetition; python -m experiments.run continues it")
     metrics = tuple(dict.fromkeys(name for names in study.combinations for name in names))
