@@ -17,7 +17,7 @@ from jahs.tasks.definitions import PROSE, Task
 from jahs.tasks.own import recorded_as
 from pipeline.augment import AUGMENTATION_VERSION
 
-__all__ = ["SGD", "protocol_digest", "protocol_facts", "shared_protocol"]
+__all__ = ["OPTIONAL", "SGD", "protocol_digest", "protocol_facts", "shared_protocol"]
 
 SGD: Final[Mapping[str, Any]] = {"momentum": 0.9, "nesterov": True}  # Any: arguments of torch.optim.SGD
 """What every training gives its optimiser, besides the config's rates."""
@@ -31,12 +31,14 @@ _TRAINING: Final[Mapping[str, object]] = {
 }
 """What `pipeline.train` does, whatever the task."""
 
-_OPTIONAL: Final = {
+OPTIONAL: Final[Mapping[str, Any]] = {  # Any: values of a task's fields
+    "epoch_images": None,
     "learning_rate_factor": 1.0,
     "learning_rate_power": 1.0,
     "random_crop": True,
     "operators": 1,
-}  # facts that older protocols do not name
+}
+"""Facts that older protocols do not name, with the values that they have there."""
 
 
 def protocol_facts(task: Task) -> dict[str, object]:
@@ -67,7 +69,7 @@ def _decisive(task: Task) -> dict[str, object]:
     facts = {
         key: value
         for key, value in dataclasses.asdict(task).items()
-        if key not in (*PROSE, "batch_size") and (key, value) not in _OPTIONAL.items()
+        if key not in (*PROSE, "batch_size") and (key, value) not in OPTIONAL.items()
     }
     training = {"batch_size": task.batch_size, **_TRAINING}
     return {"task": facts, "training": training, "augmentation": AUGMENTATION_VERSION}

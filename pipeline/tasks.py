@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from jahs.errors import UnknownName
 from jahs.tasks.definitions import TASKS, Task
-from jahs.tasks.own import register, task_recorded_as
+from jahs.tasks.own import register, task_recorded_as, task_with
+from pipeline.protocol import OPTIONAL
 
 __all__ = ["NASBENCH201", "recorded_task", "trained_task"]
 
@@ -19,13 +20,17 @@ NASBENCH201: Final = dataclasses.replace(
 
 
 def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON
-    """Return the task of a recorded protocol.
+    """Return the task of a recorded protocol, which may be an earlier one of a built-in task.
 
     Raises:
         UnknownName, InvalidArgument: there is none, or it is invalid.
     """
     recorded = facts["task"]
-    return NASBENCH201 if recorded["name"] == NASBENCH201.name else task_recorded_as(recorded)
+    if recorded["name"] == NASBENCH201.name:
+        return NASBENCH201
+    chosen = task_recorded_as(recorded)
+    batch_size = facts.get("training", {}).get("batch_size", chosen.batch_size)
+    return task_with(chosen, {**OPTIONAL, **recorded, "batch_size": batch_size})
 
 
 def trained_task(name: str) -> Task:

@@ -21,7 +21,15 @@ from jahs.files.strict_json import parse_json
 from jahs.spaces.parameters import show
 from jahs.tasks.definitions import BUILT_IN, KNOWN, PROSE, TASKS, Task, task
 
-__all__ = ["TASK_FORMAT", "TASK_NAME", "recorded_as", "register", "task_recorded_as", "write_task_file"]
+__all__ = [
+    "TASK_FORMAT",
+    "TASK_NAME",
+    "recorded_as",
+    "register",
+    "task_recorded_as",
+    "task_with",
+    "write_task_file",
+]
 
 TASK_FORMAT: Final = 1
 """Version of the task file; a reader refuses any other."""
@@ -126,6 +134,15 @@ def task_recorded_as(content: object) -> Task:
     if isinstance(content, dict) and content.get("name") not in BUILT_IN and {*PROSE} <= content.keys():
         return _register(content)
     return task(content["name"] if isinstance(content, dict) and "name" in content else content)  # type: ignore[arg-type]  # `task` refuses what is no name
+
+
+def task_with(chosen: Task, recorded: Mapping[str, Any]) -> Task:  # Any: JSON
+    """Return a task with some of its facts as a file has recorded them; it is not registered.
+
+    Raises:
+        InvalidArgument: the facts are invalid, with every fault.
+    """
+    return _task_of({**_facts(chosen), **recorded})
 
 
 def _facts(chosen: Task) -> dict[str, Any]:  # Any: fields of a Task

@@ -29,8 +29,8 @@ from jahs.schema import CONFIG_KEYS, FINAL_SOURCE
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
-from jahs.tasks.own import task_recorded_as
 from pipeline.sampling import group_positions
+from pipeline.tasks import recorded_task
 from workshop.ranks import kendall_tau
 from workshop.real_landscape import read_check
 
@@ -113,7 +113,7 @@ def read_measured(path: Path) -> Measured:
         UnknownName: its task does not exist.
     """
     protocol = read_protocol(path)
-    chosen = task_recorded_as(protocol.facts["task"])
+    chosen = recorded_task(protocol.facts)
     runs, configs = read_runs(path), sort_by(read_configs(path), ("config_id",))
     if strange := set(runs["config_id"].tolist()) - set(configs["config_id"].tolist()):
         raise InvalidTable(f"{path}: {len(strange)} configs have runs but are not in configs.parquet")

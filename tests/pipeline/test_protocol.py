@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import PROSE, TASKS
 from pipeline.protocol import protocol_digest, protocol_facts
+from pipeline.tasks import recorded_task
 
 
 @pytest.mark.parametrize("field", PROSE)
@@ -21,3 +23,18 @@ def test_prose_may_change_without_a_new_protocol(field: str) -> None:
 
 def test_the_embedded_release_keeps_its_protocol() -> None:
     assert protocol_digest(TASKS["fashion_mnist_mini"]) == "ec4b573f56e5dcc8"
+
+
+@pytest.mark.parametrize("name", ["digits", "fashion_mnist_mini", "cifar10_mini", "cifar10"])
+@pytest.mark.parametrize("change", [{}, {"epoch_images": 7}, {"random_crop": False}, {"batch_size": 3, "n_train": 99}])
+def test_an_earlier_protocol_of_a_task_is_read_from_its_facts(name: str, change: dict[str, Any]) -> None:
+    earlier = dataclasses.replace(TASKS[name], **{"index_digest": "0" * 16, "epoch_images": None, **change})
+    assert recorded_task(protocol_facts(earlier)) == earlier
+    assert protocol_digest(recorded_task(protocol_facts(earlier))) == protocol_digest(earlier)
+
+
+def test_facts_that_are_no_protocol_are_refused_with_every_fault() -> None:
+    facts: dict[str, Any] = protocol_facts(TASKS["digits"])
+    facts["task"] = {**facts["task"], "side": "wide", "n_train": -1, "speed": 3}
+    with pytest.raises(InvalidArgument, match=r"(?s)speed.* is not a field.*side must be.*n_train must be"):
+        recorded_task(facts)
