@@ -110,7 +110,7 @@ def _bounded_headers(where: str) -> type[tarfile.TarInfo]:
                 raise UnsafeFile(f"{where}: headers claim {n_bytes} bytes; {_MOST_HEADERS} are allowed")
             if self.type == tarfile.GNUTYPE_SPARSE:
                 raise _sparse(where)
-            return super()._proc_member(archive)
+            return super()._proc_member(archive)  # type: ignore[misc, no-any-return]  # the stubs lack it
 
         def _proc_gnusparse_10(self, *_: object) -> None:  # tarfile's own reader of pax's lists of pieces
             raise _sparse(where)
