@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 
@@ -223,6 +224,22 @@ def test_no_width_makes_the_page_scroll_sideways(one, page, width, dark):
     assert one.ask("getComputedStyle(document.body).backgroundColor") == (
         "rgb(13, 17, 23)" if dark else "rgb(246, 247, 249)"
     )
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_two_words_of_the_cell_overlap(one, page, width):
+    one.open(page, width=width)
+    one.ask("""document.querySelectorAll('.op select').forEach((menu) => {
+      menu.value = [...menu.options].find((option) => option.text.startsWith('avg pool')).value;
+      menu.dispatchEvent(new Event('input', { bubbles: true }));
+    })""")
+    boxes = one.ask("""[...document.querySelectorAll('#cell .label, #cell .node')].map((each) => {
+      const { left, right, top, bottom } = each.getBoundingClientRect();
+      return [left, right, top, bottom];
+    })""")
+    assert len(boxes) == 6 + 3 + 4  # an edge between neighbours has two
+    for a, b in itertools.combinations(boxes, 2):
+        assert a[1] < b[0] or b[1] < a[0] or a[3] < b[2] or b[3] < a[2], (a, b)
 
 
 def test_a_browser_without_decompression_shows_what_was_recorded(one, page):
