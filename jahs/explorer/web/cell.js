@@ -1,5 +1,5 @@
-// The cell as a drawing: nodes on a line, the longer edges above and below; dead edges are pale. The words of a short edge are
-// above and below it, as both would not fit between two nodes.
+// The cell as a drawing: nodes on a line, the longer edges above and below; dead edges are pale. The words of a short
+// edge are above and below it, as both would not fit between two nodes.
 
 import { escapeText, setMarkup } from "./draw.js";
 

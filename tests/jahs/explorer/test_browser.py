@@ -251,6 +251,21 @@ def test_a_browser_without_decompression_shows_what_was_recorded(one, page):
     check_without_models(one, n=2032)
 
 
+def test_a_browser_that_lacks_what_every_page_needs_is_told(one, page):
+    script = one.send("Page.addScriptToEvaluateOnNewDocument", source="delete window.ResizeObserver")
+    one.send("Page.navigate", url=page.resolve().as_uri())
+    one.wait_for(
+        "document.getElementById('old') && getComputedStyle(document.getElementById('old')).visibility == 'visible'"
+    )
+    assert one.ask("document.getElementById('old').innerText").startswith(
+        "This page has not started. It needs JavaScript"
+    )
+    one.send("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
+    one.events.clear()
+    one.open(page)
+    assert one.ask("document.getElementById('old')") is None
+
+
 def test_a_release_without_models_shows_what_was_recorded(one, tmp_path):
     make_release(tmp_path / "release", metrics=(), table=make_table("digits", 30))
     write_page(read_subject("digits", tmp_path / "release"), tmp_path / "page.html")
