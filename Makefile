@@ -91,6 +91,7 @@ docs: $(DOCS_READY)
 dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 dist: $(TEST_READY)
 	@rm -rf dist
+	@.ci/fetch_python || true
 	@$(call install,$(CORE_PINS)) $(TEST)/bin/python -m build --outdir dist .
 	$(TEST)/bin/python -m pytest .ci/test_wheel.py
 	@cd dist && sha256sum jahs-* | tee SHA256SUMS

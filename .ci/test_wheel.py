@@ -23,12 +23,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / ".ci" / "constraints-core.txt"
 DIST = ROOT / "dist"
 
-# Interpreter, package and numpy: the wheel on every Python found, with the oldest numpy on the oldest; the sdist on the
-# newest. numpy 1.26 has no wheels for Python 3.13.
+# Interpreter, package and numpy: the wheel on every Python found, with the oldest numpy on the oldest and the newest
+# that can be had on the newest; the sdist on the newest. numpy 1.26 has no wheels for Python 3.13.
 PYTHONS = subprocess.run([ROOT / ".ci" / "pythons"], capture_output=True, text=True, check=True).stdout.split()
 ENVIRONMENTS = [(python, "wheel", "pinned") for python in PYTHONS]
 ENVIRONMENTS += [(python, "wheel", "1.26.0") for python in PYTHONS[:1] if not python.endswith(("3.13", "3.14"))]
-ENVIRONMENTS += [(PYTHONS[-1], "sdist", "pinned")]
+ENVIRONMENTS += [(PYTHONS[-1], "wheel", "newest"), (PYTHONS[-1], "sdist", "pinned")]
 
 # A user's own folder may hold anything, under names that our workshops have too.
 USER_SCRIPT = """
@@ -95,7 +95,7 @@ def environment(
     before = installed(python, folder)
     pins = venv / "pins.txt"
     lines = [line for line in PINS.read_text().splitlines() if numpy == "pinned" or not line.startswith("numpy==")]
-    pins.write_text("\n".join([*lines, *([] if numpy == "pinned" else [f"numpy=={numpy}"])]))
+    pins.write_text("\n".join([*lines, *([f"numpy=={numpy}"] if numpy[0].isdigit() else [])]))
     run(python, "-m", "pip", "install", "-qq", "-c", pins, packages(DIST)[package], cwd=folder)
     return python, installed(python, folder) - before
 

@@ -86,7 +86,9 @@ def test_the_best_known_front_has_the_largest_hypervolume(problem, bench) -> Non
     assert Hypervolume(problem.ref_point).compute(Y[is_non_dominated(Y)]) == pytest.approx(problem.max_hv, rel=1e-3)
 
 
-def test_a_step_of_bayesian_optimisation_proposes_a_config(problem, bench) -> None:
+def test_a_step_of_bayesian_optimisation_proposes_a_config(problem, bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One step is not worth minutes of compiling BoTorch's C++ kernel, or a warning where no compiler is.
+    monkeypatch.setattr("botorch.acquisition.multi_objective.logei._load_attempted", True)
     torch.manual_seed(0)
     X = encode(problem, bench.sample(12, seed=0))
     Y = problem(X)

@@ -9,12 +9,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jahs.errors import CorruptFile, JahsError, MissingData, UnsafeFile
-
-if TYPE_CHECKING:
-    from typing_extensions import Self  # type checkers alone see it
 
 __all__ = ["MOST_MEMBERS", "checked_members", "open_archive"]
 
@@ -104,17 +101,16 @@ def _bounded_headers(where: str) -> type[tarfile.TarInfo]:
     n_bytes = 0
 
     class Member(tarfile.TarInfo):
-        @classmethod
-        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        # What every header comes through, in each version of Python; `frombuf` is passed by since 3.14.
+        def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
             nonlocal n_bytes
-            found = super().frombuf(buf, encoding, errors)
-            if found.type in _HEADERS:
-                n_bytes += found.size if found.size >= 0 else _MOST_HEADERS + 1  # below 0, all that follows is read
+            if self.type in _HEADERS:
+                n_bytes += self.size if self.size >= 0 else _MOST_HEADERS + 1  # below 0, all that follows is read
             if n_bytes > _MOST_HEADERS:
                 raise UnsafeFile(f"{where}: headers claim {n_bytes} bytes; {_MOST_HEADERS} are allowed")
-            if found.type == tarfile.GNUTYPE_SPARSE:
+            if self.type == tarfile.GNUTYPE_SPARSE:
                 raise _sparse(where)
-            return found
+            return super()._proc_member(archive)  # type: ignore[misc, no-any-return]  # the stubs lack it
 
         def _proc_gnusparse_10(self, *_: object) -> None:  # tarfile's own reader of pax's lists of pieces
             raise _sparse(where)

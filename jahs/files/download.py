@@ -337,6 +337,7 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
             since, n_then = time.monotonic(), n_bytes
             while n_bytes <= n_all and (chunk := response.read1(_CHUNK)):  # read would wait for a whole chunk
                 file.write(chunk)
+                file.flush()  # what is reported is kept, however this process ends
                 n_bytes += len(chunk)
                 if (elapsed := time.monotonic() - since) >= transport.PATIENCE_S:
                     if n_bytes - n_then < _SLOWEST * elapsed and n_bytes < n_all:

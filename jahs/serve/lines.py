@@ -41,7 +41,7 @@ def serve_lines(conversation: Conversation, requests: BinaryIO, replies: BinaryI
 
 def _answer(conversation: Conversation, line: bytes) -> Reply:
     try:
-        request = parse_json(line)
+        request = parse_json(line.rstrip(b"\r\n"))
     except json.JSONDecodeError as err:
         return conversation.refuse(f"the line is not JSON: {err.msg} at column {err.colno}; write one object per line")
     return conversation.answer(request)

@@ -215,16 +215,21 @@ def is_number(value: object) -> bool:
 
 def show(value: object) -> str:
     """Show a value on one short line, also when its repr is long, has several lines or raises."""
-    try:
-        text = _SHORT.repr(_to_builtin(value))
-    except ValueError:  # an int of more digits than Python agrees to print
-        text = "<a number of too many digits>"
-    return " ".join(text.split())[: 2 * _MOST_SHOWN]
+    return " ".join(_SHORT.repr(_to_builtin(value)).split())[: 2 * _MOST_SHOWN]
 
 
 def show_key(key: object) -> str:
     return key[:_MOST_SHOWN] if isinstance(key, str) and key.isprintable() and key else show(key)
 
 
-_SHORT: Final = reprlib.Repr()
+class _Short(reprlib.Repr):
+    def repr_int(self, x: int, level: int) -> str:
+        try:
+            repr(x)
+        except ValueError:  # more digits than Python agrees to print; since 3.14 reprlib has other words for it
+            return "<a number of too many digits>"
+        return super().repr_int(x, level)
+
+
+_SHORT: Final = _Short()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _MOST_SHOWN

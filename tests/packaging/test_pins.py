@@ -57,6 +57,16 @@ def test_no_package_is_pinned_twice(python: str) -> None:
     assert len(names) == len(set(names))
 
 
+def test_the_pythons_that_are_declared_are_those_that_are_looked_for_and_listed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    prefix = "Programming Language :: Python :: 3."
+    minors = [line.removeprefix(prefix) for line in project["classifiers"] if line.startswith(prefix)]
+    assert project["requires-python"] == f">=3.{minors[0]}"
+    assert f"for minor in {' '.join(minors)}; do" in (ROOT / ".ci/pythons").read_text(encoding="utf-8")
+    row = ", ".join(f"3.{minor}" for minor in minors)
+    assert f"| {row} |" in (ROOT / "docs/python-versions.md").read_text(encoding="utf-8")
+
+
 def test_every_declared_dependency_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"].values()
@@ -102,6 +112,7 @@ def test_what_integrations_are_tested_with_is_what_their_page_says() -> None:
         "Makefile",
         ".ci/run",
         ".ci/test_adapters",
+        ".ci/fetch_python",
         *(f".ci/{file}" for file in sorted({*FILES, *ADAPTER_FILES, *INTEGRATION_FILES})),
     ],
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 from carps.utils.task import get_search_space_info
@@ -53,7 +54,7 @@ def make_task(name: str) -> str:
             "configuration_space": {
                 "_target_": "ConfigSpace.configuration_space.ConfigurationSpace.from_serialized_dict",
                 "_convert_": "object",
-                "d": _plain(space.to_serialized_dict()),
+                "d": json.loads(json.dumps(space.to_serialized_dict(), default=lambda each: each.item())),  # no numpy
             },
             "fidelity_space": {
                 "_target_": "carps.utils.task.FidelitySpace",
@@ -87,15 +88,6 @@ def make_task(name: str) -> str:
     }
     facts = {"benchmark_id": "JAHS", "task_id": "${task.name}", "task": task}
     return "# @package _global_\n" + yaml.safe_dump(facts, sort_keys=False)
-
-
-def _plain(value: Any) -> Any:
-    """Return JSON without numpy's scalars and tuples."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value.item() if hasattr(value, "item") else value
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ function start() {
     readColors();
     state.recorded?.draw();
   });
+  part("old").remove(); // a browser that lacks anything up to here has stopped, and shows it after a while
   loadModels().catch((error) => notice(`The models cannot be read: ${error.message}. ${INSTEAD}`));
 }
 

@@ -1,4 +1,5 @@
-// The cell as a drawing: nodes on a line, the longer edges above and below; dead edges are pale.
+// The cell as a drawing: nodes on a line, the longer edges above and below; dead edges are pale. The words of a short
+// edge are above and below it, as both would not fit between two nodes.
 
 import { escapeText, setMarkup } from "./draw.js";
 
@@ -32,12 +33,14 @@ function drawEdge([source, target], i, op, label, isDead) {
   const path = rise
     ? `M${left + 8} ${LINE - up * 13}C${left + 45} ${height} ${right - 45} ${height} ${right - 8} ${LINE - up * 13}`
     : `M${left + 17} ${LINE}H${right - 17}`;
+  const middle = (left + right) / 2;
+  const write = (text, y) =>
+    `<text class="label" x="${middle}" y="${y}" text-anchor="middle">${escapeText(text)}</text>`;
   const text = `Op${i + 1} ${label}`;
-  const [middle, y] = [(left + right) / 2, rise ? LINE - rise + 4 : LINE - 9];
   const width = 16 + 8.2 * text.length;
-  const plate = rise
-    ? `<rect class="plate" x="${middle - width / 2}" y="${y - 15}" width="${width}" height="22"/>`
-    : "";
-  return `<g class="op${op}${isDead ? " dead" : ""}"><path class="edge" d="${path}"/>${plate}
-    <text class="label" x="${middle}" y="${y}" text-anchor="middle">${escapeText(text)}</text></g>`;
+  const words = rise
+    ? `<rect class="plate" x="${middle - width / 2}" y="${LINE - rise - 11}" width="${width}" height="22"/>
+      ${write(text, LINE - rise + 4)}`
+    : write(`Op${i + 1}`, LINE - 8) + write(label, LINE + 19);
+  return `<g class="op${op}${isDead ? " dead" : ""}"><path class="edge" d="${path}"/>${words}</g>`;
 }

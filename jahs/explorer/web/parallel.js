@@ -3,7 +3,6 @@
 import { clearCanvas, color } from "./draw.js";
 
 const LINES = { height: 300, top: 46, bottom: 24, side: 40, least: 900 };
-const REACH = 14; // pixels from an axis
 export const SPREAD = 0.04; // how far lines through one choice are spread, up and down
 const LEAST_ALPHA = 0.03;
 
@@ -24,9 +23,10 @@ export class Parallel {
     return LINES.height - LINES.bottom - share * (LINES.height - LINES.top - LINES.bottom);
   }
 
-  // Return the axis at a place, if any, and the share of it that a height is.
+  // Return the axis nearest to a place: a finger is wider than a line.
   axisAt(x) {
-    return this.axes.find((_, k) => Math.abs(this.x(k) - x) < REACH);
+    const far = this.axes.map((_, k) => Math.abs(this.x(k) - x));
+    return this.axes[far.indexOf(Math.min(...far))];
   }
 
   shareAt(y) {

@@ -162,13 +162,13 @@ export class Recorded {
   }
 
   listen() {
-    this.drag(this.parts.linesTop, (start, end) => {
+    const along = (start, end) => {
       const axis = this.parallel.axisAt(start[0]);
-      if (!axis) return;
       const [low, high] = [start[1], end[1]].map((y) => this.parallel.shareAt(y)).sort((a, b) => a - b);
       const more = axis.isChoice ? SPREAD : 0;
       this.filter([[axis.id, [low - more, high + more]]]);
-    });
+    };
+    this.drag(this.parts.linesTop, along, ([x]) => this.filter([[this.parallel.axisAt(x).id, [0, 1]]]));
     const box = (start, end) => {
       const [cost, accuracy] = this.scatter.box(start, end);
       this.filter([["cost", cost], ["valid_acc", accuracy]]);
@@ -179,20 +179,34 @@ export class Recorded {
     });
   }
 
-  // Call `brush` with both ends of a drag, and `click` with the place of a click.
-  drag(canvas, brush, click = () => {}) {
+  // Call `brush` with both ends of a drag by mouse, pen or finger, and `click` with the place of a click or tap.
+  drag(canvas, brush, click) {
     let start = null;
+    let before = null; // the filters as they were, once something was brushed
     const at = (event) => [event.offsetX, event.offsetY];
-    const isClick = (event) => Math.hypot(event.offsetX - start[0], event.offsetY - start[1]) < CLICK;
     canvas.addEventListener("pointerdown", (event) => {
-      start = at(event);
+      if (!event.isPrimary || event.button) return;
+      [start, before] = [at(event), null];
       canvas.setPointerCapture(event.pointerId);
     });
-    canvas.addEventListener("pointermove", (event) => start && !isClick(event) && brush(start, at(event)));
-    canvas.addEventListener("pointercancel", () => (start = null));
+    canvas.addEventListener("pointermove", (event) => {
+      if (!start || !event.isPrimary) return;
+      const isClick = Math.hypot(event.offsetX - start[0], event.offsetY - start[1]) < CLICK;
+      if (isClick && !before) return;
+      before ??= new Map(this.filters);
+      brush(start, at(event));
+    });
     canvas.addEventListener("pointerup", (event) => {
-      if (start && isClick(event)) click(start);
+      if (!start || !event.isPrimary) return;
+      if (!before) click(start);
       start = null;
+    });
+    // The browser takes the gesture over, to scroll or to zoom: what the first moves brushed was not meant.
+    canvas.addEventListener("pointercancel", (event) => {
+      if (!start || !event.isPrimary) return;
+      start = null;
+      if (before) this.filters = before;
+      this.refresh();
     });
   }
 }

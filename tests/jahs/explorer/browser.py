@@ -66,9 +66,19 @@ class Browser:
         text, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(text)
 
-    def open(self, page: Path, *, width: int = 1280, height: int = 900, dark: bool = False, before: str = "") -> None:
-        """Load a file and wait until it has settled; `before` is a script that runs first."""
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+    def open(
+        self,
+        page: Path,
+        *,
+        width: int = 1280,
+        height: int = 900,
+        phone: bool = False,
+        dark: bool = False,
+        before: str = "",
+    ) -> None:
+        """Load a file and wait until it has settled; `before` is a script to run first; a phone has a touch screen."""
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+        self.send("Emulation.setTouchEmulationEnabled", enabled=phone, **({"maxTouchPoints": 5} if phone else {}))
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         if before:
@@ -108,6 +118,27 @@ class Browser:
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
             self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+
+    def drag(self, element: str, *places: tuple[float, float], pointer: str = "mouse") -> None:
+        """Drag a mouse, a pen or a finger along places in an element; one place is a click or a tap."""
+        corner = f"""(() => {{
+          const element = document.getElementById('{element}');
+          element.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+          const {{ x, y }} = element.getBoundingClientRect();
+          return [x, y];
+        }})()"""
+        left, top = self.ask(corner)
+        points = [{"x": left + x, "y": top + y} for x, y in places]
+        if pointer == "touch":
+            for i, point in enumerate(points):
+                self.send("Input.dispatchTouchEvent", type="touchMove" if i else "touchStart", touchPoints=[point])
+            self.send("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+            return
+        held = {"button": "left", "clickCount": 1, "pointerType": pointer}
+        self.send("Input.dispatchMouseEvent", type="mousePressed", buttons=1, **points[0], **held)
+        for point in points[1:]:
+            self.send("Input.dispatchMouseEvent", type="mouseMoved", buttons=1, **point, **held)
+        self.send("Input.dispatchMouseEvent", type="mouseReleased", **points[-1], **held)
 
     def picture(self, path: Path) -> None:
         """Write the whole page as a PNG."""

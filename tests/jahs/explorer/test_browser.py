@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 
@@ -123,40 +124,76 @@ def test_every_control_and_picture_has_a_name(opened):
     assert [role for role, name in named if not name] == []
 
 
-def test_filters_select_and_brushes_are_filters(opened):
-    status = "document.getElementById('recorded-status').textContent"
-    assert opened.ask(status).startswith("2,032 of 2,032 recorded configs selected")
-    opened.ask("""(() => {
-      const from = document.querySelector('#recorded-form [data-id="N"][data-side="0"]');
-      from.value = from.options[from.options.length - 1].value;
-      from.dispatchEvent(new Event('change', { bubbles: true }));
-    })()""")
-    subject = read_subject("fashion_mnist_mini")
-    assert opened.ask(status).startswith(f"{(subject.table.configs['N'] == 5).sum():,} of 2,032")
-    opened.ask("document.getElementById('recorded-clear').click()")
-    drag = """((...places) => {
-      const canvas = document.getElementById('recorded-scatterTop');
-      const box = canvas.getBoundingClientRect();
-      canvas.setPointerCapture = () => {};
-      for (const [kind, x, y] of places) {
-        const at = { clientX: box.x + x, clientY: box.y + y, pointerId: 1, bubbles: true };
-        canvas.dispatchEvent(new PointerEvent(kind, at));
-      }
-    })"""
-    opened.ask(f"{drag}(['pointerdown', 100, 30], ['pointermove', 250, 150], ['pointerup', 250, 150])")
-    assert not opened.ask(status).startswith("2,032")
-    shown = "document.querySelector('#recorded-form [data-id=valid_acc][data-side=\"0\"]').value"
-    assert float(opened.ask(shown)) > 0
-    opened.ask("document.getElementById('recorded-clear').click()")
-    lines = drag.replace("recorded-scatterTop", "recorded-linesTop")
-    opened.ask(f"{lines}(['pointerdown', 40, 52], ['pointermove', 41, 120], ['pointerup', 41, 120])")  # the first axis
-    wanted = (subject.table.configs["Activation"] == "Mish").sum()
-    assert opened.ask(status).startswith(f"{wanted:,} of 2,032")
-    config = opened.ask(CONFIG)
-    opened.ask("document.getElementById('recorded-clear').click()")
-    opened.ask("new Promise(requestAnimationFrame)")
-    opened.ask(f"{drag}(['pointerdown', 150, 60], ['pointerup', 150, 60])")
-    assert opened.ask(CONFIG) != config
+STATUS = "document.getElementById('recorded-status').textContent"
+N_FROM = '#recorded-form [data-id="N"][data-side="0"]'
+
+
+def selected(one) -> int:
+    """Return how many of the recorded configs pass the filters."""
+    return int(one.ask(STATUS).partition(" of 2,032 recorded configs selected")[0].replace(",", ""))
+
+
+def test_a_keyboard_sets_filters(opened):
+    assert selected(opened) == 2032
+    opened.ask("document.querySelector('summary:has(+ #recorded-form)').focus()")
+    opened.press("Enter", 13)
+    for _ in range(60):
+        opened.press("Tab", 9)
+        if opened.ask(f"document.activeElement.matches('{N_FROM}')"):
+            break
+    opened.press("End", 35)
+    assert selected(opened) == (read_subject("fashion_mnist_mini").table.configs["N"] == 5).sum()
+
+
+@pytest.fixture(params=["mouse", "pen", "touch"])
+def pointed(request, one, page):
+    """Return a way to drag in the pages that pointers of this kind have: a finger's is as small as a phone."""
+    size = {"width": 360, "height": 740, "phone": True} if request.param == "touch" else {}
+    one.open(page, **size)
+    one.wait_for("document.getElementById('recorded-linesTop').width > 300")
+    return lambda element, *places: one.drag(element, *places, pointer=request.param)
+
+
+def between(start: tuple[float, float], end: tuple[float, float]) -> list[tuple[float, float]]:
+    """Return places on the way, as a hand makes them."""
+    return [(start[0] + (end[0] - start[0]) * i / 8, start[1] + (end[1] - start[1]) * i / 8) for i in range(9)]
+
+
+def test_a_drag_along_an_axis_filters_and_a_click_clears(one, pointed):
+    n_mish = (read_subject("fashion_mnist_mini").table.configs["Activation"] == "Mish").sum()
+    pointed("recorded-linesTop", *between((44, 52), (44, 120)))  # the first axis
+    one.wait_for(f"{STATUS}.startsWith('{n_mish:,} of 2,032')")
+    pointed("recorded-linesTop", (40, 200))
+    one.wait_for(f"{STATUS}.startsWith('2,032 of 2,032')")
+
+
+def test_a_drag_in_the_scatter_plot_is_a_box_and_a_click_takes_a_config(one, pointed):
+    pointed("recorded-scatterTop", *between((110, 30), (170, 32)), *between((170, 32), (240, 150)))
+    one.wait_for(f"!{STATUS}.startsWith('2,032')")
+    assert 0 < selected(one) < 2032
+    assert float(one.ask("document.querySelector('#recorded-form [data-id=valid_acc][data-side=\"0\"]').value")) > 0
+    one.ask("document.getElementById('recorded-clear').click()")
+    one.ask("new Promise(requestAnimationFrame)")
+    config = one.ask(CONFIG)
+    pointed("recorded-scatterTop", (150, 60))
+    one.wait_for(f"{CONFIG} !== {json.dumps(config)}")
+
+
+@pytest.mark.parametrize(
+    ("element", "start", "end", "scrolled"),
+    [
+        ("recorded-linesTop", (220, 120), (130, 126), "document.getElementById('recorded-lines-box').scrollLeft"),
+        ("recorded-scatterTop", (170, 200), (176, 110), "scrollY"),
+    ],
+)
+def test_a_finger_that_scrolls_leaves_the_filters(one, page, element, start, end, scrolled):
+    one.open(page, width=360, height=740, phone=True)
+    one.wait_for("document.getElementById('recorded-linesTop').width > 300")
+    one.ask(f"document.getElementById('{element}').scrollIntoView({{ block: 'center', behavior: 'instant' }})")
+    before = one.ask(scrolled)
+    one.drag(element, *between(start, end), pointer="touch")
+    one.wait_for(f"{scrolled} > {before} + 20")
+    assert selected(one) == 2032
 
 
 def test_a_race_ends_with_a_result(opened):
@@ -189,6 +226,22 @@ def test_no_width_makes_the_page_scroll_sideways(one, page, width, dark):
     )
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_two_words_of_the_cell_overlap(one, page, width):
+    one.open(page, width=width)
+    one.ask("""document.querySelectorAll('.op select').forEach((menu) => {
+      menu.value = [...menu.options].find((option) => option.text.startsWith('avg pool')).value;
+      menu.dispatchEvent(new Event('input', { bubbles: true }));
+    })""")
+    boxes = one.ask("""[...document.querySelectorAll('#cell .label, #cell .node')].map((each) => {
+      const { left, right, top, bottom } = each.getBoundingClientRect();
+      return [left, right, top, bottom];
+    })""")
+    assert len(boxes) == 6 + 3 + 4  # an edge between neighbours has two
+    for a, b in itertools.combinations(boxes, 2):
+        assert a[1] < b[0] or b[1] < a[0] or a[3] < b[2] or b[3] < a[2], (a, b)
+
+
 def test_a_browser_without_decompression_shows_what_was_recorded(one, page):
     one.events.clear()
     script = one.send("Page.addScriptToEvaluateOnNewDocument", source="delete window.DecompressionStream")
@@ -196,6 +249,21 @@ def test_a_browser_without_decompression_shows_what_was_recorded(one, page):
     one.send("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
     assert "has no DecompressionStream" in one.ask("document.getElementById('notice').innerText")
     check_without_models(one, n=2032)
+
+
+def test_a_browser_that_lacks_what_every_page_needs_is_told(one, page):
+    script = one.send("Page.addScriptToEvaluateOnNewDocument", source="delete window.ResizeObserver")
+    one.send("Page.navigate", url=page.resolve().as_uri())
+    one.wait_for(
+        "document.getElementById('old') && getComputedStyle(document.getElementById('old')).visibility == 'visible'"
+    )
+    assert one.ask("document.getElementById('old').innerText").startswith(
+        "This page has not started. It needs JavaScript"
+    )
+    one.send("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
+    one.events.clear()
+    one.open(page)
+    assert one.ask("document.getElementById('old')") is None
 
 
 def test_a_release_without_models_shows_what_was_recorded(one, tmp_path):

@@ -101,6 +101,7 @@ def test_what_is_measured_on_the_test_images_is_never_told(conversation: Convers
     ("request_", "fault"),
     [
         (b"oops", "not JSON: Expecting value at column 1"),
+        (b'{"do": "wait"', "not JSON: Expecting ',' delimiter at column 14"),
         (b'{"do": "wait", "do": "end"}', "twice"),
         (b'{"do": "stop", "trial": NaN}', "not a finite number"),
         (b"\xff", "not UTF-8"),

@@ -2,4 +2,5 @@
 
 from ._jahs import Problem
 
+
 __all__ = ["Problem"]

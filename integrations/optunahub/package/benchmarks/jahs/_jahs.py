@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
-
-import optuna
-import optunahub
 
 import jahs
 from jahs.adapters import optuna as jahs_optuna
+import optuna
+import optunahub
 
 
 class Problem(optunahub.benchmarks.BaseProblem):
@@ -19,7 +19,8 @@ class Problem(optunahub.benchmarks.BaseProblem):
         task: name of the task; see `available_tasks`.
         metric_names: metrics to optimize, each in its own direction; see `available_metric_names`.
         seed: which draw of the training noise; None: the mean over trainings.
-        constraints: bounds by metric: at most for a metric that is minimized, at least for one that is maximized.
+        constraints: bounds by metric: at most for a metric that is minimized, at least for one
+            that is maximized.
         search: "all" parameters, "nas" (the cell alone) or "hpo" (how it is trained alone).
     """
 
@@ -33,7 +34,9 @@ class Problem(optunahub.benchmarks.BaseProblem):
         search: str = "all",
     ) -> None:
         self.benchmark = jahs.Benchmark(task).view(search=search)
-        self._problem = jahs_optuna.make_problem(self.benchmark, metric_names, constraints=constraints, seed=seed)
+        self._problem = jahs_optuna.make_problem(
+            self.benchmark, metric_names, constraints=constraints, seed=seed
+        )
 
     @property
     def available_tasks(self) -> list[str]:
