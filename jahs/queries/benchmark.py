@@ -26,10 +26,9 @@ from jahs.models.forest import EngineKind
 from jahs.queries.answers import Answers
 from jahs.queries.citation import citation
 from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
-from jahs.queries.forms import Epochs, Forms
 from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
 from jahs.queries.oracles.table import TableOracle
-from jahs.queries.queryable import At
+from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.queries.result import Result
 from jahs.release.find import full_path
 from jahs.schema import COLUMNS
@@ -54,7 +53,7 @@ __all__ = ["Benchmark"]
 _MOST_REOPENED: Final = 4
 
 
-class Benchmark(Forms):
+class Benchmark(Queryable):
     """Answers queries for one task.
 
     Attributes:

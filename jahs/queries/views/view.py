@@ -22,8 +22,7 @@ import numpy.typing as npt
 
 from jahs.errors import InvalidFidelity, MissingData, PoorView
 from jahs.queries.answers import Answers
-from jahs.queries.forms import Epochs, Forms
-from jahs.queries.queryable import At, Queryable
+from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.queries.result import Result
 from jahs.queries.views.choices import REFERENCE, SIZES, legal_values, read_choices, read_size
 from jahs.schema import CONFIG_KEYS
@@ -46,7 +45,7 @@ class _ReadEpoch(Protocol):
     def __call__(self, at: object, max_epoch: int, *, name: str) -> int: ...
 
 
-class View(Forms):
+class View(Queryable):
     """A benchmark with some of N, W and Resolution as fidelities and some keys fixed. Made by `bench.view()`.
 
     Attributes:
@@ -212,8 +211,6 @@ class View(Forms):
     def _predict(
         self, found: npt.NDArray[np.float64], there: npt.NDArray[np.float64], *, metrics: Sequence[str] | None
     ) -> Prediction:
-        if not isinstance(self.bench, Forms):
-            raise MissingData(f"{self.bench!r} has no models whose error could be predicted")
         columns, epochs = self._at(found, there)
         return self.bench.predict(columns, each_at=epochs, metrics=metrics)
 
