@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import InvalidArgument, UnknownFormat
+from jahs.errors import InvalidArgument
+from jahs.files.strict_json import check_format
 from jahs.spaces.masks import refuse_masked
 from jahs.spaces.parameters import is_number, show
 
@@ -143,9 +144,7 @@ class BoundedTransform:
         """
         if not isinstance(state, Mapping):
             raise InvalidArgument(f"state is of type {type(state).__name__}, not a mapping as to_dict() returns")
-        version = state.get("format")
-        if isinstance(version, bool) or version != BOUNDS_FORMAT:
-            raise UnknownFormat(f"format={version!r} of a transform; this version reads {BOUNDS_FORMAT}")
+        check_format(state.get("format"), BOUNDS_FORMAT, of="transform")
         names = {field.name for field in fields(cls)}
         if names != state.keys() - {"format"}:
             faults = [f"{name} is missing" for name in sorted(names - state.keys())]

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from jahs.errors import InvalidArgument, UnknownFormat
+from jahs.errors import InvalidArgument
+from jahs.files.strict_json import check_format, reading_state
 from jahs.spaces.parameters import show
 from jahs.tasks.metrics import ACCURACIES
 
@@ -109,9 +110,8 @@ class Refits:
             UnknownFormat: another version's format.
             InvalidArgument: something is missing, of a wrong type or out of range.
         """
-        if type(found := state.get("format")) is not int or found != REFITS_FORMAT:
-            raise UnknownFormat(f"refits have format {found!r}; this version of jahs reads format {REFITS_FORMAT}")
-        try:
+        check_format(state.get("format"), REFITS_FORMAT, of="refits")
+        with reading_state("refits"):
             return cls(
                 n_refits=state["n_refits"],
                 packs=tuple(
@@ -121,7 +121,3 @@ class Refits:
                 scales=MappingProxyType(dict(state["scales"])),
                 facts=MappingProxyType(dict(state.get("facts", {}))),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as err:
-            if isinstance(err, InvalidArgument):
-                raise
-            raise InvalidArgument(f"not the refits of a release ({type(err).__name__}: {err})") from err

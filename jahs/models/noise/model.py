@@ -27,8 +27,9 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument, InvalidFidelity, UnknownFormat
+from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.files.hashing import digest_facts
+from jahs.files.strict_json import check_format, reading_state
 from jahs.models.noise.centre import N_SPREADS, PER_SPREAD, draws, pull_of_rows, pulls
 from jahs.models.noise.chance import PIECES, normal_list, normals, quantile, run_key, run_keys, word, words
 from jahs.models.noise.spread import (
@@ -276,10 +277,8 @@ class NoiseModel:
             UnknownFormat: another version's format.
             InvalidArgument: a part is missing or out of range.
         """
-        if not isinstance(state, Mapping) or state.get("format") != NOISE_FORMAT:
-            found = state.get("format") if isinstance(state, Mapping) else type(state).__name__
-            raise UnknownFormat(f"format={found!r} of noise; this version reads {NOISE_FORMAT}")
-        try:
+        with reading_state("noise"):
+            check_format(state.get("format"), NOISE_FORMAT, of="noise")
             return cls(
                 task=str(state["task"]),
                 max_epoch=state["max_epoch"],
@@ -294,8 +293,6 @@ class NoiseModel:
                 correlation=read_part(Correlation, state["correlation"], where="correlation"),
                 counts=dict(state["counts"]),
             )
-        except (KeyError, AttributeError, TypeError) as err:
-            raise InvalidArgument(f"noise: a part is missing or no mapping: {err!r}") from err
 
     def _draw_few(
         self,
