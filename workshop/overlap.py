@@ -69,8 +69,7 @@ def extrapolated_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
 def benchmark_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
     """Return the normalised overlap of the zero-cost benchmark (eq. 5): sum p^(d-1) O_d / sum p^(d-1) d.
 
-    Raises:
-        InvalidArgument: as `webber_overlap`.
+    Raises as `webber_overlap`.
 
     Example:
         >>> benchmark_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)

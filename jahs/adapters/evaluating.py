@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from jahs.adapters.budgets import Budgets, as_view
 from jahs.adapters.values import to_config
@@ -20,7 +21,19 @@ from jahs.spaces.parameters import is_number, show
 from jahs.tasks.metrics import Metric
 from jahs.tasks.objectives import Objective, read_objectives
 
-__all__ = ["Evaluation", "Evaluator", "elapsed_times", "make_evaluator", "objective_name"]
+__all__ = ["Evaluation", "Evaluator", "Options", "elapsed_times", "make_evaluator", "objective_name"]
+
+
+class Options(TypedDict, total=False):
+    """What every adapter passes to `make_evaluator` as it is; for tools that know no constraints.
+
+    Attributes:
+        constraints, worst, seed: as in `make_evaluator`.
+    """
+
+    constraints: Mapping[str, float] | None
+    worst: Mapping[str, float] | None
+    seed: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

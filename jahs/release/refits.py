@@ -104,12 +104,7 @@ class Refits:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Refits:  # Any: JSON
-        """Return the refits that `to_dict` described.
-
-        Raises:
-            UnknownFormat: another version's format.
-            InvalidArgument: something is missing, of a wrong type or out of range.
-        """
+        """Return the refits that `to_dict` described; UnknownFormat or InvalidArgument if they are not such refits."""
         check_format(state.get("format"), REFITS_FORMAT, of="refits")
         with reading_state("refits"):
             return cls(
