@@ -61,10 +61,9 @@ from surrogate.judging.quality import (
 )
 from surrogate.models.fitting import fit_each, read_params
 from surrogate.models.model import ForestSettings
+from surrogate.models.refits import N_REFITS
 from surrogate.numbering import FIRST, number_facts, standing_release
-from surrogate.packing import check_answers, pack_models, recorded_table
-from surrogate.reference import reference_config
-from surrogate.refits import N_REFITS, refits_of
+from surrogate.packing import check_answers, pack_models, recorded_table, reference_config, refits_of
 from surrogate.timing import times_of
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command

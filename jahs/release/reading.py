@@ -139,9 +139,7 @@ class Release:
             MissingData: the release has none.
         """
         if not self.has(REFITS):
-            raise MissingData(
-                f"{self.path} has no refits ({REFITS}); `python -m surrogate.refits` adds them to a measured release"
-            )
+            raise MissingData(f"{self.path} has no refits ({REFITS}); `python -m surrogate.release` writes them")
         refits = self.parse(REFITS, Refits.from_dict)
         known = self.models.metrics
         if faults := [
