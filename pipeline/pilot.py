@@ -31,7 +31,7 @@ from jahs.errors import InvalidArgument
 from jahs.files.hashing import sha256_file
 from jahs.files.runs import is_timed, last_rows, read_configs, read_profile, read_protocol, read_runs, timing_machine
 from jahs.files.sealed_json import sealed_text
-from jahs.files.tables import Table, take
+from jahs.files.tables import Table, rows_of, take
 from jahs.queries.benchmark import Benchmark
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.columns import Columns
@@ -47,6 +47,7 @@ from workshop.real_landscape import (
     known,
     read_cell_accuracies,
 )
+from workshop.resampling import bootstrap_interval
 
 __all__ = ["GATE", "Measured", "main", "read_measured", "report", "seed_agreement", "write_cells"]
 
@@ -99,10 +100,9 @@ def read_measured(path: Path) -> Measured:
     runs, configs = read_runs(path), read_configs(path)
     runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(path))), runs["runtime"], np.nan)
     last = last_rows(runs)
-    order = np.argsort(configs["config_id"])
     return Measured(
         protocol=read_protocol(path).digest,
-        configs=take(configs, order[np.searchsorted(configs["config_id"][order], last["config_id"])]),
+        configs=rows_of(configs, last["config_id"]),
         seed=last["seed"],
         is_finished=last["status"] == "finished",
         valid_acc=last["valid_acc"].astype(np.float64),
@@ -145,9 +145,9 @@ def seed_agreement(measured: Measured) -> dict[str, float | None]:
     pairs = np.array([[two[s] for s in _SEEDS] for two in found.values() if set(_SEEDS) <= set(two)])
     if len(pairs) < 2:
         return {"n_configs": len(pairs), **dict.fromkeys(("tau", "tau_low", "tau_high", "mean_abs_difference"))}
-    rng = np.random.default_rng(0)
-    taus = np.array([_tau(pairs[rng.integers(0, len(pairs), len(pairs))]) for _ in range(_N_RESAMPLES)])
-    low, high = (math.nan, math.nan) if np.isnan(taus).all() else np.nanquantile(taus, [0.025, 0.975]).tolist()
+    low, high = bootstrap_interval(
+        lambda at: _tau(pairs[at]), len(pairs), level=0.95, n_resamples=_N_RESAMPLES
+    ).tolist()
     return {
         "n_configs": len(pairs),
         "tau": known(_tau(pairs)),

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import MissingData, ProtocolMismatch
-from jahs.files.tables import take
+from jahs.files.tables import rows_of
 from jahs.release import Release, read_release
 from jahs.spaces.encoding import encode
 from splits.final import final_beside, n_reads
@@ -185,9 +185,7 @@ def _of_refits(
 
 def _bases(measured: Measurements, rows: Rows) -> NDArray[np.int64]:
     """Return a number for each row, equal for configs that differ in N, W and Resolution alone."""
-    order = np.argsort(measured.configs["config_id"])
-    at = order[np.searchsorted(measured.configs["config_id"], rows.config_id, sorter=order)]
-    return kin(without_sizes(take(measured.configs, at)))
+    return kin(without_sizes(rows_of(measured.configs, rows.config_id)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

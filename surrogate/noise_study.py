@@ -37,6 +37,7 @@ from workshop.command import run_command
 from workshop.folders import commit, package_versions, write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.markdown import to_markdown
+from workshop.resampling import bootstrap_interval
 
 __all__ = ["Judged", "judge", "main", "noise_study", "repeated"]
 
@@ -168,9 +169,10 @@ def judge(
 
 def _interval(values: _Floats, *, seed: int) -> tuple[float, float]:
     """Return a 90 % bootstrap interval of a mean over configs."""
-    drawn = np.random.default_rng(seed).integers(len(values), size=(_N_RESAMPLES, len(values)))
-    low, high = np.quantile(values[drawn].mean(axis=1), [0.05, 0.95])
-    return float(low), float(high)
+    low, high = bootstrap_interval(
+        lambda at: values[at].mean(), len(values), level=0.9, n_resamples=_N_RESAMPLES, seed=seed
+    ).tolist()
+    return low, high
 
 
 def study_document(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile
-from jahs.files.tables import take
+from jahs.files.tables import rows_of, take
 from jahs.models.features import FeatureBuilder
 from jahs.models.forest import Forest, forest_from_xgboost
 from jahs.models.noise import NoiseModel
@@ -129,9 +129,7 @@ def reference_config(measured: Measurements, split: Split) -> Config | None:
     if not len(last):
         return None
     ids, place, counts = np.unique(last.config_id, return_inverse=True, return_counts=True)
-    order = np.argsort(measured.configs["config_id"])
-    configs = take(measured.configs, order[np.searchsorted(measured.configs["config_id"], ids, sorter=order)])
-    return good_config(configs, np.bincount(place, weights=last.y) / counts)
+    return good_config(rows_of(measured.configs, ids), np.bincount(place, weights=last.y) / counts)
 
 
 def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -29,6 +29,7 @@ __all__ = [
     "has_digests",
     "read_table",
     "require_pyarrow",
+    "rows_of",
     "sort_by",
     "table_bytes",
     "take",
@@ -187,6 +188,12 @@ def concatenate(tables: Sequence[Mapping[str, npt.NDArray[Any]]], columns: Mappi
 def take(table: Mapping[str, npt.NDArray[Any]], rows: npt.NDArray[np.bool_ | np.integer]) -> Table:
     """Return some rows of a table: positions or a mask."""
     return {name: values[rows] for name, values in table.items()}
+
+
+def rows_of(table: Mapping[str, npt.NDArray[Any]], config_ids: npt.NDArray[np.uint64]) -> Table:
+    """Return the row of each of these configs, in their order; the table has one row for each config."""
+    order = np.argsort(table["config_id"])
+    return take(table, order[np.searchsorted(table["config_id"], config_ids, sorter=order)])
 
 
 def sort_by(table: Mapping[str, npt.NDArray[Any]], keys: Sequence[str]) -> Table:

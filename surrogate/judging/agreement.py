@@ -20,6 +20,7 @@ from jahs.tasks.metrics import ACCURACIES, METRICS
 from surrogate.data.rows import Rows, group_name, group_numbers
 from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau, kendall_tau_within
+from workshop.resampling import bootstrap_interval
 
 __all__ = [
     "Scores",
@@ -46,7 +47,6 @@ SPARSE: Final = 0.001
 _FEWEST: Final = 3
 _N_BINS: Final = 10
 _N_RESAMPLES: Final = 200
-_LEVEL: Final = 0.9
 _FEWEST_PAIRS: Final = 20
 _Floats = NDArray[np.float64]
 
@@ -223,18 +223,15 @@ def tau_interval(rows: Rows, predicted: _Floats, *, seed: int) -> tuple[float, f
     """Return a 90 % bootstrap interval of Kendall's tau, resampling configs with all their rows; None if undefined."""
     if not len(rows):
         return None
-    rng = np.random.default_rng(seed)
     _, place = np.unique(rows.config_id, return_inverse=True)
     members = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
-    taus = []
-    for _ in range(_N_RESAMPLES):
-        at = np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
-        taus.append(kendall_tau(rows.y[at], predicted[at]))
-    defined = [tau for tau in taus if not math.isnan(tau)]
-    if not defined:
-        return None
-    low, high = np.quantile(defined, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-    return float(low), float(high)
+
+    def tau(drawn: NDArray[np.int64]) -> float:
+        at = np.concatenate([members[i] for i in drawn])
+        return kendall_tau(rows.y[at], predicted[at])
+
+    low, high = bootstrap_interval(tau, len(members), level=0.9, n_resamples=_N_RESAMPLES, seed=seed).tolist()
+    return None if math.isnan(low) else (low, high)
 
 
 def epoch_bands(max_epoch: int) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.files.tables import rows_of
 from jahs.schema import FINAL_SOURCE, SOURCES
 from splits.split import Split
 from surrogate.data.measurements import Measurements
@@ -60,9 +61,8 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
     parts = by_part(assemble(MAIN, measured), split)
     rows = join_rows([parts["train"], parts["valid"]])
     rows = rows.take(rows.epoch == measured.task.max_epoch)
-    order = np.argsort(measured.configs["config_id"])
-    at = order[np.searchsorted(measured.configs["config_id"], rows.config_id, sorter=order)]
-    source, number, release = (measured.configs[name][at] for name in ("source", "round", "release"))
+    configs = rows_of(measured.configs, rows.config_id)
+    source, number, release = (configs[name] for name in ("source", "round", "release"))
     is_listed = ~np.isin(source, ["uniform", FINAL_SOURCE])
     found = []
     for this in np.unique(number[is_listed]).tolist():

@@ -7,8 +7,9 @@ configs; the ceiling and the unit stay as they are. A figure without enough data
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Final
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from surrogate.data.rows import GROUP_VALUES, Rows, group_numbers
 from surrogate.judging.agreement import ceiling, first_seed
 from workshop.ranks import kendall_tau, spearman
+from workshop.resampling import bootstrap_interval
 
 __all__ = [
     "FEWEST",
@@ -37,8 +39,6 @@ _Floats = NDArray[np.float64]
 FEWEST: Final = 6
 """Configs that a mean, a correlation or a standard deviation needs."""
 
-_N_RESAMPLES: Final = 500
-_LEVEL: Final = 0.9
 _Z: Final = 1.645
 _FULL: Final = len(GROUP_VALUES) - 1
 _METRIC: Final = "valid_acc"
@@ -229,12 +229,7 @@ def _share(y: _Floats, p: _Floats, top: float) -> Measured:
     return Measured(value=value, interval=(float(low[0]), float(high[0])), n=len(y))
 
 
-def _bootstrap(of: Callable[[NDArray[np.intp]], _Floats], n: int) -> tuple[_Floats, _Floats]:
-    """Return the ends of the intervals of what `of` makes of resampled positions."""
-    rng = np.random.default_rng(0)
-    found = np.array([of(rng.integers(n, size=n)) for _ in range(_N_RESAMPLES)])
-    low, high = np.nanquantile(found, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
-    return low, high
+_bootstrap = partial(bootstrap_interval, level=0.9, n_resamples=500)
 
 
 def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> Measured:
