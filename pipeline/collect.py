@@ -51,7 +51,7 @@ _Wanted: TypeAlias = tuple[Named, int, Sequence[int]]  # a config, its config_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What `collect` does: one field per flag, which `--help` explains; None means no limit."""
+    """Settings of `collect`: one field per flag, which `--help` explains; None means no limit."""
 
     task: str
     out: Path
@@ -70,7 +70,7 @@ class Settings:
 
     @property
     def where(self) -> Where:
-        """Where runs are trained."""
+        """The workers that train."""
         return Where(workers=self.workers, backend=self.backend, scheduler=self.scheduler)
 
     def check(self) -> Task:

@@ -34,7 +34,7 @@ _ADDRESSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PublishedFile:
-    """What a published file is known by: its length, and a digest of the algorithm that its authors state."""
+    """The length of a published file, and a digest by the algorithm that its authors state."""
 
     n_bytes: int
     digest: str
@@ -79,7 +79,7 @@ def download(
         folder: where they go; made if need be.
         url: folder of the files on a server that has them byte for byte.
         files: what to fetch, and what it must be.
-        report: is told again and again how many bytes of a file have come.
+        report: is called repeatedly with a file's name and its number of bytes so far.
 
     Raises:
         InvalidArgument: the URL is not one of http or https.
@@ -148,7 +148,7 @@ def _digest(path: Path, algorithm: str) -> str:
 
 
 def _is_right(path: Path, file: PublishedFile) -> bool:
-    """Whether a published file is already there."""
+    """Return whether a published file is already there."""
     return path.is_file() and path.stat().st_size == file.n_bytes and _digest(path, file.algorithm) == file.digest
 
 

@@ -34,7 +34,7 @@ _NO_SEED: Final = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trained:
-    """What one training measured: (n_epochs, 7) with columns `EPOCH_FIELDS`, without the epoch in which it diverged."""
+    """The measurements of one training: (n_epochs, 7) columns `EPOCH_FIELDS`, without the epoch of a divergence."""
 
     epochs: NDArray[np.float64]
     is_diverged: bool

@@ -31,7 +31,7 @@ _FORMS: Final = (
 
 
 def is_own(data_set: str) -> bool:
-    """Whether a task's data set are images of a user's own."""
+    """Return whether a task's data set are images of a user's own."""
     return data_set.startswith(_OWN)
 
 

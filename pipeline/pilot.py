@@ -57,7 +57,7 @@ _CELLS: Final = "cells"  # the source of NAS-Bench-201 cells
 _CELL_KEY: Final = 201
 
 GATE: Final = MappingProxyType({"rho": 0.85, "resolution": 0.5, "seed_tau": 0.82, "core_seconds": 60.0})
-"""What a protocol must reach: rho at epoch 200, the share of the real Resolution effect, tau of seeds, mean cost."""
+"""Requirements of a protocol: rho at epoch 200, share of the real Resolution effect, tau of seeds, mean cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

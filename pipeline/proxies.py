@@ -53,7 +53,7 @@ _Job: TypeAlias = tuple[Config, tuple[int, ...]]  # and the seeds that it is not
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySettings:
-    """How a folder is scored.
+    """Settings of a scoring.
 
     Attributes:
         n_seeds: seeds of each config, 0, 1, 2 and so on.

@@ -130,13 +130,13 @@ class RunsFolder:
         return True
 
     def is_recorded_by(self, by: str, config: Named, seed: int) -> bool:
-        """Whether it was this one who recorded a run that is recorded."""
+        """Return whether it was this one who recorded a run that is recorded."""
         with self._lock_file(_run_name(config, seed)) as file:
             file.seek(0)
             return file.read() == by.encode()
 
     def is_recorded(self, config: Named, seed: int, identity: int) -> bool:
-        """Whether a run is recorded, on its own or compacted."""
+        """Return whether a run is recorded, on its own or compacted."""
         with self.lock("compact"):
             return self._is_recorded(config, seed, identity)
 
@@ -338,6 +338,6 @@ def _fault(shard: Path) -> Exception | None:
 
 
 def _writer_is_alive(part: Path) -> bool:
-    """Whether the process that writes `.<name>.<pid>.part` still runs (on this machine)."""
+    """Return whether the process that writes `.<name>.<pid>.part` still runs (on this machine)."""
     pid = part.name.rsplit(".", 2)[-2]
     return pid.isdigit() and is_running(int(pid))

@@ -1,4 +1,4 @@
-"""Where original images come from: idx files, CIFAR-10's archives, a folder of class folders, scikit-learn's digits.
+"""Sources of the original images: idx files, CIFAR-10's archives, a folder of class folders, scikit-learn's digits.
 
 Nothing is downloaded here (`pipeline.download` does that when asked). Reading looks in the folders of `search_folders`
 and says where it looked if it finds nothing.

@@ -74,7 +74,7 @@ class FinalTest:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many members each group has."""
+        """The number of members of each group."""
         return dict(Counter(self.groups))
 
 

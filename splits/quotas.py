@@ -1,4 +1,4 @@
-"""How many configs of each stratum go to each part, so that many marginals are balanced at once.
+"""Quotas: configs of each stratum in each part, so that many marginals are balanced at once.
 
 A stratum is a set of configs that count alike. A margin is a set of strata whose counts should be 70/15/15; it deviates
 by `count - share * size` in each part, kept exact here as whole twentieths of a config. The counts are found by moving

@@ -64,7 +64,7 @@ _SIZES: Final = ("N", "W", "Resolution")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposeSettings:
-    """What is proposed; one field per flag.
+    """Settings of a proposal; one field per flag.
 
     Attributes:
         source: one of `KINDS`.

@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewSettings:
-    """What `renew` does; one field per flag.
+    """Settings of `renew`; one field per flag.
 
     Attributes:
         runs: a folder of runs.

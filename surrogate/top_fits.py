@@ -175,7 +175,7 @@ def read_fits(path: Path) -> dict[str, Any]:  # Any: JSON
     """Read what this command wrote.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat: there is none, or it cannot be read.
+        MissingData, CorruptFile, UnknownFormat: the file is missing or unreadable.
     """
     found = read_sealed(path)
     if missing := {"columns", "most_lost", "n_configs", "rows", "verdict"} - found.keys():

@@ -1,4 +1,4 @@
-"""What every command shares: its parser, its log, its exit status, and where its result goes."""
+"""The frame of every command: parser, log, exit status and output."""
 
 from __future__ import annotations
 

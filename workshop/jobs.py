@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """Where jobs are done.
+    """The workers that do jobs.
 
     Attributes:
         workers: processes of this machine, one core each; 1 is this process.
@@ -82,7 +82,7 @@ class Workers(Protocol):
     """Jobs that each worker is given: more than one where it would wait for the next."""
 
     def n_workers(self) -> int:
-        """How many are there now."""
+        """Return how many are there now."""
         ...
 
     def submit(self, call: Callable[[J], R], job: J) -> Any:  # Any: a future, of either library

@@ -1,4 +1,4 @@
-"""How well two orders agree at the top: rank-biased overlap, in Webber's form and in that of the zero-cost benchmark.
+"""Agreement of two orders at the top: rank-biased overlap, in Webber's form and in that of the zero-cost benchmark.
 
 Both compare the items that two orders share above every depth d, O_d, and weigh depth d with p^(d-1):
 

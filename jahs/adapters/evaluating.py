@@ -1,4 +1,4 @@
-"""What a tool learns about a config: objectives, constraints and cost, at the budget that it asked for.
+"""Evaluation of a config for a tool: objectives, constraints and cost at the requested budget.
 
 Every tool means something else by "minimise this". Here it is said once: which metrics, in which direction, what must
 hold, how much may be spent. Each adapter turns an `Evaluator` into its tool's own form.
@@ -25,7 +25,7 @@ __all__ = ["Evaluation", "Evaluator", "Options", "elapsed_times", "make_evaluato
 
 
 class Options(TypedDict, total=False):
-    """What every adapter passes to `make_evaluator` as it is; for tools that know no constraints.
+    """Options that adapters pass to `make_evaluator` unchanged, for tools without constraints.
 
     Attributes:
         constraints, worst, seed: as in `make_evaluator`.
@@ -66,7 +66,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluator:
-    """What is minimised under which constraints; made by `make_evaluator`.
+    """Objectives and their constraints; made by `make_evaluator`.
 
     Attributes:
         view: what is asked.
@@ -84,7 +84,7 @@ class Evaluator:
 
     @property
     def budgets(self) -> Budgets:
-        """How much may be spent on a config."""
+        """The budgets of the view."""
         return Budgets(self.view)
 
     @property

@@ -148,14 +148,14 @@ def make_objective(
 
 
 class Chance(GlobalChance):
-    """What NePS draws from, seeded: see `jahs.adapters.chance.Chance`."""
+    """The generators that NePS draws from, seeded; see `jahs.adapters.chance.Chance`."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, torch=import_tool("torch", needs=_NEEDS))
 
 
 def _is_taken_up(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
-    """Whether a training goes on, as in `jahs.simulate`: the same network, for more epochs."""
+    """Return whether a training goes on, as in `jahs.simulate`: the same network, for more epochs."""
     return {**before, "epoch": 0} == {**now, "epoch": 0} and before.get("epoch", 0) < now.get("epoch", 0)
 
 

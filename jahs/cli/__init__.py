@@ -29,7 +29,7 @@ __all__ = ["main"]
 _MISTAKES: Final = (InvalidArgument, InvalidConfig, InvalidFidelity, MissingData, NotRecorded, UnknownName)
 
 _ROOMS: Final = (tour, look, ask, plots, compare, serve, releases, published, completion)
-"""Where commands are defined, in the order in which --help lists them; each has `add_commands`."""
+"""The modules that define commands, in the order of --help; each has `add_commands`."""
 
 _LONG: Final = ("compare", "download", "import", "serve")
 """Commands that keep what they finished: a run's log, an archive or most of one, a model, a task's table."""

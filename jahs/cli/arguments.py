@@ -1,4 +1,4 @@
-"""What commands have in common: how they are added, and how configs, metrics and benchmarks are read from words."""
+"""Shared parts of the commands: how they are added, and how configs, metrics and benchmarks are read from words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Command: TypeAlias = Callable[[argparse.Namespace], str]
-"""What a command does: arguments in, the text for stdout out."""
+"""A command: takes the arguments and returns the text for stdout."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,4 +1,4 @@
-"""What `jahs demo` shows: a config, its cell, its costs, a release's answers, and a search in simulated time.
+"""The content of `jahs demo`: a config, its cell, its costs, a release's answers, and a search in simulated time.
 
 The searches are ordinary users of `jahs.simulate`: one optimiser with `ask` and `tell`, and one in a function.
 """

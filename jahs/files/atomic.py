@@ -104,7 +104,7 @@ def write_fault(err: OSError) -> str | None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this machine still runs, such as the writer of `.<name>.<pid>.part` (`write_beside`)."""
+    """Return whether a process of this machine still runs, such as the writer of `.<name>.<pid>.part`."""
     if os.name == "nt":  # there, signal 0 is not a question
         return True
     try:

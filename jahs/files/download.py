@@ -81,7 +81,7 @@ def fetch(
         path: where to put it; its folder is made if need be.
         sha256, n_bytes: what it must be, where that is known.
         check: looks at the whole file before it gets its name, and raises if it is not what it should be.
-        report: is told again and again how many bytes have come, and of how many.
+        report: is called repeatedly with the number of bytes so far and in all.
         n_attempts: how often a connection that breaks is made again.
         pause_s: before the second attempt; twice as long before each further one.
 
@@ -149,12 +149,12 @@ def printable(said: object) -> str:
 
 
 def _is_of_disk(err: Exception) -> bool:
-    """Whether an error is not of the network: the disk's name a file, or come from writing to one that is open."""
+    """Return whether an error comes from the disk: it names a file, or writing failed."""
     return isinstance(err, OSError) and (err.filename is not None or err.errno in _WRITE_FAULTS)
 
 
 class _Part:
-    """What has come of a file so far, and which version of the file it is of."""
+    """The downloaded part of a file, and the version of the file that it belongs to."""
 
     def __init__(self, path: Path) -> None:
         self.target = path
@@ -189,7 +189,7 @@ class _Part:
                     self.delete()
 
     def _is(self, file: IO[bytes]) -> bool:
-        """Whether an open file still has the name of this part."""
+        """Return whether an open file still has the name of this part."""
         try:
             return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
         except FileNotFoundError:
@@ -204,7 +204,7 @@ class _Part:
             return {}
 
     def kept(self, address: str) -> int:
-        """How many bytes a download from this address goes on from."""
+        """Return the number of bytes that a download from this address continues from."""
         return self.n_bytes if self.facts().get("address") == address else 0
 
     def begin(self, facts: Mapping[str, Any]) -> None:  # Any: JSON
@@ -352,14 +352,14 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
 
 
 def _is_version(response: Any, mark: str) -> bool:  # Any: see _open
-    """Whether a part of a file is of the version that has this mark; without a date again, If-Range vouches for it."""
+    """Return whether a partial answer has this mark; without a second date, If-Range vouches for it."""
     if mark.startswith('"'):
         return bool(response.headers.get("ETag") == mark)
     return bool(response.headers.get("Last-Modified", mark) == mark)
 
 
 def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) -> tuple[int, int]:  # Any: see _open
-    """How many bytes of what is kept count, and how long the file is, by what the server answers."""
+    """Return how many of the kept bytes are valid, and the length of the file, from the server's answer."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise DownloadFailed(f"{address}: the server encodes what it was asked to send as it is; {ELSEWHERE}")
     lengths = set(response.headers.get_all("Content-Length", ()))

@@ -77,7 +77,7 @@ __all__ = [
 ]
 
 TIMES: Final = ("latency", "step_time_s")
-"""What the profile measures."""
+"""The columns of the profile."""
 
 _MOST_COMPACTIONS: Final = 3  # while a folder is read
 _LISTED: Final = ("protocol.json", "configs.parquet", "profile.parquet", "profile_visits.parquet", "proxies.parquet")
@@ -87,7 +87,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """What a folder's runs have in common.
+    """The protocol of a folder of runs.
 
     Attributes:
         digest: what every row carries.

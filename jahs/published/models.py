@@ -51,7 +51,7 @@ class PublishedModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headers:
-    """What `params.pkl.gz` says about a model.
+    """The content of `params.pkl.gz`.
 
     Attributes:
         metrics: names as published, in the order of the outputs.

@@ -1,4 +1,4 @@
-"""What is odd about a published table: found, counted and listed; nothing is repaired here."""
+"""Oddities of a published table: found, counted and listed; nothing is repaired here."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _OVERRIDES: Final[dict[str, dict[str, Any]]] = {  # Any: each has the type of it
         "description": "The published FLOPS: multiply-adds of one image in millions, not a rate, predicted.",
     },
 }
-"""What the published models answer, where it is not what `jahs.tasks.metrics` says."""
+"""Facts of the published models' metrics that differ from `jahs.tasks.metrics`."""
 
 
 def import_surrogates(

@@ -1,4 +1,4 @@
-"""What to cite."""
+"""References to cite."""
 
 from __future__ import annotations
 

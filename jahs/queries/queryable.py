@@ -1,4 +1,4 @@
-"""What a search may rely on: a `Benchmark` is a `Queryable`, and so is every `View` of it."""
+"""The interface of a search: a `Benchmark` is a `Queryable`, and so is every `View` of it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["At", "Epochs", "Queryable"]
 
 At: TypeAlias = int | Mapping[str, object]
-"""How much is spent: an epoch, or values of some fidelities by name."""
+"""A fidelity: an epoch, or values of some fidelities by name."""
 
 Epochs: TypeAlias = tuple[int, At | None, int]
 """First epoch, last fidelity and step of a trajectory."""
 
 
 class Queryable(Sampler):
-    """What a search needs: a `Benchmark` is one, and so is every `View` of it.
+    """The interface that a search needs: a `Benchmark` is one, and so is every `View` of it.
 
     Attributes:
         space: what configs are made of.
@@ -239,6 +239,6 @@ class Queryable(Sampler):
 
 
 def _is_one(configs: object) -> bool:
-    """Whether this is one config, not a mapping of columns or something with many."""
+    """Return whether this is one config, not a mapping of columns or something with many."""
     found = as_mapping(configs)
     return isinstance(found, Mapping) and np.ndim(next(iter(found.values()), 0)) == 0

@@ -1,4 +1,4 @@
-"""What one query answers."""
+"""The answer of one query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where releases are: inside the package, in `$JAHS_DATA_DIR`, or in a folder that is named."""
+"""Search for a release: inside the package, in `$JAHS_DATA_DIR`, or in a folder that is named."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _RESTORE: Final = "restore the file, or the whole release (an embedded one: rein
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a release is, and its files.
+    """The facts of a release, and its files.
 
     Attributes:
         folder: where it is.

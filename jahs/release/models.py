@@ -1,4 +1,4 @@
-"""What `models.json` says: for every learned metric its forest, its features, and the way from answer to metric."""
+"""The content of `models.json`: for every learned metric its forest, its features, and its transform."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Release:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What the manifest says besides the task and the files: version, source, protocol, seed, versions, commit."""
+        """The facts of the manifest besides task and files: version, source, protocol, seed, versions, commit."""
         return self.manifest.facts
 
     @property
@@ -60,7 +60,7 @@ class Release:
         return self.manifest.sha256
 
     def has(self, name: str) -> bool:
-        """Whether the release has a file of this name, such as "table.npz"."""
+        """Return whether the release has a file of this name, such as "table.npz"."""
         return name in self.manifest.files
 
     def parse(self, name: str, from_dict: Callable[[Mapping[str, Any]], _Part]) -> _Part:  # Any: JSON
@@ -203,7 +203,7 @@ class Release:
 
     @cached_property
     def quality(self) -> Any:  # Any: JSON
-        """How good the models are, or None."""
+        """The content of quality.json, or None."""
         return self._json("quality.json") if self.has("quality.json") else None
 
     @property

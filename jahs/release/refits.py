@@ -1,4 +1,4 @@
-"""What `refits.json` says: models that were fitted again to resampled configs, whose differences are the model error.
+"""The content of `refits.json`: models fitted again to resampled configs, whose spread is the model error.
 
     RELEASE/refits.json     how many refits there are, of which metrics, and how their spread is scaled
     RELEASE/refits-0.npz    their forests, in the format of forests-0.npz: all metrics of refit 0, then of refit 1, ...
@@ -68,7 +68,7 @@ class Refits:
             faults.append(f"n_refits={show(self.n_refits)} is not an integer in {_FEWEST}..{_MOST}")
         named = list(self.metrics)
         if len(set(named)) != len(named) or not named:
-            faults.append(f"packs: the metrics {', '.join(named) or 'are none'}; each may be there once")
+            faults.append(f"packs: metrics must be one or more, each once, got {', '.join(map(show, named)) or 'none'}")
         faults += [
             f"packs: {show(name)} is not one of {', '.join(ACCURACIES)}" for name in named if name not in ACCURACIES
         ]

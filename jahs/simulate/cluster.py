@@ -68,12 +68,12 @@ class Cluster:
 
     @property
     def n_running(self) -> int:
-        """How many trials run."""
+        """The number of running trials."""
         return len(self._running)
 
     @property
     def n_free(self) -> int:
-        """How many trials may be started now."""
+        """The number of trials that may be started now."""
         is_late = max(self.now, self._thinks_until) >= self._budget
         if is_late or self.is_cut or not self._is_round_open:
             return 0

@@ -1,4 +1,4 @@
-"""Which trainings can be taken up again, and what that saves."""
+"""Checkpoints: trainings that can be continued, and the time that this saves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Checkpoints", "network_of"]
 
 @dataclass(slots=True)
 class Checkpoints:
-    """How far every network has been trained.
+    """The epochs that every network has reached.
 
     A training is taken up by the same config, as the same network (N, W and Resolution included) and with the same
     seed; a larger network of the same config begins at its first epoch. Two trainings may begin at one checkpoint.

@@ -41,7 +41,7 @@ _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """What a log holds.
+    """The content of a log.
 
     Attributes:
         header: what was run.
@@ -55,7 +55,7 @@ class Log:
 
 
 def read_log(path: Path | str) -> Log:
-    """Return what a log holds; a last line that was cut short is left out.
+    """Return the content of a log; a last line that was cut short is left out.
 
     Raises:
         MissingData: the file is not there, or cannot be read.

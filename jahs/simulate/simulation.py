@@ -113,7 +113,7 @@ class Simulation:
 
     @property
     def n_free(self) -> int:
-        """How many trials may be started now; 0 once the simulation is over."""
+        """The number of trials that may be started now; 0 once the simulation is over."""
         return 0 if self._state == "over" else self._cluster.n_free
 
     @property

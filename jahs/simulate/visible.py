@@ -1,4 +1,4 @@
-"""What an optimiser may know of a benchmark: everything but its answers, which cost simulated time."""
+"""The part of a benchmark that an optimiser may see: everything but the answers, which cost simulated time."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ TASK_FORMAT: Final = 1
 """Version of the task file; a reader refuses any other."""
 
 TASK_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
-"""What a task may be called: its name is that of folders, too."""
+"""A legal name of a task, which is that of folders, too."""
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{16}")
 _MOST: Final = 10**9

@@ -57,7 +57,7 @@ PROXIES: Final[Mapping[str, Score]] = MappingProxyType({name: _SCORES[name] for 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """What every proxy says of one network.
+    """The scores of one network by every proxy.
 
     Attributes:
         values: by proxy; NaN where there is none.

@@ -294,7 +294,7 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
     references = quality["references"]
     yield "Pareto fronts and reference points"
     if "reason" in references:
-        yield Text(f"There are none: {references['reason']}.")
+        yield Text(f"No front could be computed: {references['reason']}.")
     else:
         fronts = "; ".join(
             f"{', '.join(front['metrics'])} ({front['configs']} configs)" for front in references["fronts"]

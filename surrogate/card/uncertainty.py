@@ -1,4 +1,4 @@
-"""What a card says about refits, from what `surrogate.judging.uncertainty` found."""
+"""The card's section on refits, from the facts of `surrogate.judging.uncertainty`."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Rows:
 
     @property
     def n_configs(self) -> int:
-        """How many configs the rows have."""
+        """The number of configs."""
         return len(np.unique(self.config_id))
 
     def take(self, rows: NDArray[np.bool_ | np.integer]) -> Rows:

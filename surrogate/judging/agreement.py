@@ -1,4 +1,4 @@
-"""How well predictions agree with measurements, and two measurements with each other.
+"""Agreement of predictions with measurements, and of two measurements with each other.
 
 A score uses one run of each config, the one with the first seed. The noise ceiling is the same score between two seeds
 of the repeated configs, averaged over the pairs of seeds: a second training as a prediction of the first. A model can

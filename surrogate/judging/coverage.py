@@ -112,7 +112,7 @@ def realism(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Reali
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Held:
-    """Which rows of a metric are inside their intervals, how wide those are, and whose rows they are."""
+    """Rows of a metric: whether each is inside its interval, the width of the interval, and the config."""
 
     metric: str
     kind: Kind

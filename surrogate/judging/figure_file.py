@@ -31,7 +31,7 @@ def read_figures(path: Path) -> Facts:
     """Read figures.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat: there are none, or they cannot be read.
+        MissingData, CorruptFile, UnknownFormat: the file is missing or unreadable.
     """
     found = read_sealed(path)
     if found.get("figures_format") != _FORMAT:

@@ -1,4 +1,4 @@
-"""What a round of proposals was predicted to be, by the release at the time, and what came."""
+"""A round of proposals: the predictions of the release at the time, and the measurements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from surrogate.models.optima import MAIN
 __all__ = ["Came", "Known", "rounds_of"]
 
 Known: TypeAlias = tuple[Callable[[NDArray[np.float32]], NDArray[np.float64]], NDArray[np.uint64]]
-"""What a release predicts for encoded configs, and the configs that it was made from."""
+"""A release's predictions for encoded configs, and the configs that it was made from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""How good the models are where optimisers go: at full size, among the best.
+"""Quality of the models where optimisers go: at full size, among the best.
 
 Errors are in units of the standard deviation between seeds there. Intervals are 90 % bootstrap intervals that resample
 configs; the ceiling and the unit stay as they are. A figure without enough data has no value, and says what is missing.

@@ -51,7 +51,7 @@ Target = Literal["value", "per_epoch"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForestSettings:
-    """How a forest is grown. The defaults are those that JAHS-Bench-201's search starts from.
+    """Hyperparameters of a forest. The defaults are those that JAHS-Bench-201's search starts from.
 
     Attributes:
         n_trees, max_depth: size of the forest.

@@ -106,7 +106,7 @@ def refit_share(
     """Return the largest share of the trees with which all refits are small enough, as refit 0 has it.
 
     Raises:
-        InvalidArgument: there is none.
+        InvalidArgument: no share is small enough.
     """
     first = fit_refits(training, of_task, settings, share=1.0, seed=0, n_refits=1)
     size = n_refits * sum(_size(_forest([models[0]])) for models in first.values())

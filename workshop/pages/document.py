@@ -1,4 +1,4 @@
-"""What a page says, whether it becomes HTML or Markdown.
+"""The content of a page, whether it becomes HTML or Markdown.
 
 Texts and cells may hold `**bold**` and code in backticks; everything else is shown as it is.
 """

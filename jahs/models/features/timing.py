@@ -1,4 +1,4 @@
-"""How long a network takes, forwards and in a step of training, from how often it does what.
+"""Estimated time of a forward pass and of a training step, from counts of operations.
 
 A layer takes a time for being called, one for each position of its map, and one for each of its multiply-adds. In a
 network of three stages, each with twice the channels on a quarter of the positions, these grow with 1, Resolution² and

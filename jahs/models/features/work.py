@@ -1,4 +1,4 @@
-"""What a network takes: parameters, multiply-adds and estimated times, as a table by activation, size and cell.
+"""Cost of a network: parameters, multiply-adds and estimated times, as a table by activation, size and cell.
 
 Cells with as many convolutions, activations and poolings take the same: 618 classes of the 15,625 cells. So the table
 is small, and a query looks four numbers up.

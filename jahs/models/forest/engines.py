@@ -1,4 +1,4 @@
-"""What an engine is, and which one answers."""
+"""The interface of an engine, and the choice of one."""
 
 from __future__ import annotations
 

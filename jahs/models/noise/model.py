@@ -1,4 +1,4 @@
-"""What a query with a seed answers: a reproducible draw of what one more training would have given.
+"""The noise model: a query with a seed returns a reproducible draw of the outcome of one training.
 
 Over 300 lines: drawing, describing and reading a model of noise change together, and a format version covers all
 three.
@@ -357,7 +357,7 @@ _Place: TypeAlias = tuple[int, tuple[float, float, float], int, float]
 
 
 def _place(x: Sequence[float]) -> _Place:
-    """Where a row is in the tables of a spread: epoch, size, the learning rate's knot and its share of the way on."""
+    """Return the place of a row in a spread's tables: epoch, size, knot of the learning rate and share beyond it."""
     rate = x[RATE_COLUMN]
     at = min(max(bisect_right(RATES, rate) - 1, 0), len(RATES) - 2)
     share = min(max((rate - RATES[at]) / (RATES[at + 1] - RATES[at]), 0.0), 1.0)

@@ -1,4 +1,4 @@
-"""What a file may cost, whatever it claims.
+"""Limits on the memory and time that a file may take, whatever it claims.
 
 Whatever the limits, an opcode that copies what was read before is charged for each byte of the copy (see `machine`).
 """

@@ -128,7 +128,7 @@ class _Raw(io.RawIOBase):
 
 
 class _Counted(_Raw):
-    """What was decompressed, counted against what it was decompressed from."""
+    """Decompressed bytes, counted against the compressed ones."""
 
     def __init__(self, plain: BinaryIO | gzip.GzipFile, packed: _Raw | None, limits: Limits) -> None:
         super().__init__(plain)  # type: ignore[arg-type]  # GzipFile reads as every binary file does

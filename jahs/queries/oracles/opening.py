@@ -1,4 +1,4 @@
-"""Which oracle answers, and from which folder."""
+"""Opening of an oracle: which one, and from which folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Asked", "Opened", "open_oracle", "sha256_of"]
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _READ: Final = ("protocol.json", "configs.parquet", "profile.parquet")
-"""What a folder of runs answers from, besides the runs; the last one may be missing."""
+"""The files that a folder of runs answers from, besides the runs; the last one may be missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ __all__ = ["RefitsOracle"]
 
 
 class _Choice(NamedTuple):
-    """Which metrics a pack answers; for each of them and each refit the place of its forest and its transform."""
+    """The metrics that a pack answers; for each metric and refit the place of its forest and its transform."""
 
     metrics: tuple[str, ...]
     places: tuple[int, ...]

@@ -108,7 +108,7 @@ class TableOracle:
         )
 
     def _is_recorded(self, name: str, drawn: Sequence[int]) -> bool:
-        """Whether every config has this metric at every epoch; of times, every config that is drawn."""
+        """Return whether every config has this metric at every epoch; of times, every config that is drawn."""
         if name in self._of_config:
             return all(config_id in self._of_config[name] for config_id in drawn)
         runs = self._timed if name == "runtime" else self._runs

@@ -97,7 +97,7 @@ class View(Queryable):
 
     @property
     def _own_fixed(self) -> dict[str, Value]:
-        """What is fixed by choice: neither a fidelity nor a key with one value."""
+        """The values fixed by choice: neither a fidelity nor a key with one value."""
         return {
             name: value
             for name, value in self._fixed.items()
@@ -191,7 +191,7 @@ class View(Queryable):
         return cast("Config", {**whole, **_sizes(there)})
 
     def _completed(self, config: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a config with the keys that the view fixes, where it lacks them; what is none is returned as it is."""
+        """Return a config with the keys that the view fixes, where it lacks them; anything else unchanged."""
         given = as_mapping(config)
         return {**self._fixed, **given} if isinstance(given, Mapping) else config
 
