@@ -155,7 +155,7 @@ def _jobs(
     """Yield every wanted run that is not recorded, in order, until a limit is reached.
 
     Args:
-        given: what is yielded is added to it; what is there counts against the limit.
+        given: runs yielded so far, which count against the limit; the yielded ones are added.
         others: runs that other collectors have.
     """
     done = folder.recorded()

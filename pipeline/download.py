@@ -76,9 +76,9 @@ def download(
     """Fetch the files that `folder` lacks; return their names.
 
     Args:
-        folder: where they go; made if need be.
+        folder: for the files; made if needed.
         url: folder of the files on a server that has them byte for byte.
-        files: what to fetch, and what it must be.
+        files: to fetch, with their lengths and digests.
         report: is called repeatedly with a file's name and its number of bytes so far.
 
     Raises:

@@ -59,7 +59,7 @@ def protocol_digest(task: Task) -> str:
 
 
 def _decisive(task: Task) -> dict[str, object]:
-    """Return what decides on measurements."""
+    """Return the facts that decide on measurements."""
     if task.index_digest is None:
         raise ProtocolMismatch(
             f"task {task.name!r} has no index digest, so its images are not fixed; set it before recording runs"

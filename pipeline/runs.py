@@ -108,7 +108,7 @@ class RunsFolder:
         return rows(take(configs, is_it))[0]
 
     def names(self, identities: Sequence[int]) -> list[Named]:
-        """Return what the shards of configs of the table are named after: the number, or the id of those without."""
+        """Return the names of configs of the table in the names of shards: the number, or the id of those without."""
         configs = read_configs(self.path)
         numbers = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
         return [n if (n := numbers[identity]) >= 0 else f"{identity:016x}" for identity in identities]

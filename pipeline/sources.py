@@ -80,7 +80,7 @@ def cache_folder(data_set: str) -> Path:
 
 
 def search_folders(data_set: str, *, data_dir: Path | None = None) -> list[Path]:
-    """Return where a data set is looked for, in order: in `data_dir` if given, else in the system's and the user's."""
+    """Return the folders that a data set is searched in: `data_dir` if given, else the system's and the user's."""
     if data_dir is not None:
         return [data_dir, *(data_dir / name for name in _SUBFOLDERS.get(data_set, ()))]
     return [*map(Path, _SYSTEM_FOLDERS.get(data_set, ())), cache_folder(data_set)]

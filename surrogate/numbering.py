@@ -47,7 +47,7 @@ def number_after(old: Manifest | None, new: Manifest) -> str:
 
 
 def number_facts(old: Manifest | None, new: Manifest) -> dict[str, Any]:  # Any: JSON
-    """Return what a manifest says after the release that it replaces: its number, and releases with the same answers.
+    """Return the number of a manifest after the release that it replaces, and the releases with the same answers.
 
     `same_answers` holds the sha256 of every manifest before it since the second part of the number moved.
     """

@@ -87,7 +87,7 @@ def refits_of(
         models: those that ship.
         noise: `NoiseModel.to_dict()`; without it nothing is calibrated.
         seed: of the resampling.
-        n_refits: how many.
+        n_refits: of each metric.
         workers: processes.
     """
     of_task, settings = _task_and_settings(fitted)

@@ -108,7 +108,7 @@ def propose(
     """Return the text of a list.
 
     Args:
-        settings: what is proposed.
+        settings: of the proposal.
         measured, split: see `surrogate.data.measurements.read_with_split`.
         final: the final test set, of which nothing is proposed.
         release: of the same protocol; `best` and `disagreement` need one.

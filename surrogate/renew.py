@@ -55,8 +55,8 @@ class RenewSettings:
     Attributes:
         runs: a folder of runs.
         split: their split, extended or made.
-        recorded: where the settings that a search found are kept.
-        searches: where searches work; needed until they have ended.
+        recorded: folder for the settings that a search found.
+        searches: folder for searches; needed until they have ended.
         out: the release.
         card: a folder for quality.md and quality.html.
         evaluations: of each metric's search; 0: take the recorded settings, or the default ones.

@@ -142,7 +142,7 @@ def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], 
 
 
 def _span(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many items are above each, and the size of its tied group."""
+    """Return the number of items above each, and the size of its tied group."""
     _, group, sizes = np.unique(-values, return_inverse=True, return_counts=True)
     return (np.cumsum(sizes) - sizes)[group], sizes[group]
 

@@ -63,7 +63,7 @@ _Floats = NDArray[np.float64]
 
 
 def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
-    """Return how far `accuracies` agree with the real landscape.
+    """Return the agreement of `accuracies` with the real landscape.
 
     Args:
         columns: n configs.
@@ -117,7 +117,7 @@ def real_accuracies(columns: Columns, landscape: Benchmark) -> dict[int, _Floats
 
 
 def check_path(runs: Path) -> Path:
-    """Return where the saved comparison of a folder of runs is: `data/TASK/landscape.json`."""
+    """Return the path of the saved comparison of a folder of runs: `data/TASK/landscape.json`."""
     return runs.resolve().parent / "landscape.json"
 
 

@@ -21,7 +21,7 @@ def bootstrap_interval(
         score: of the rows at these positions; NaN where it is not defined.
         n: rows.
         level: share of the resampled scores inside the interval; those that are NaN are left out.
-        n_resamples: how often `n` rows are drawn with replacement.
+        n_resamples: number of draws of `n` rows with replacement.
         seed: of the draws.
     """
     rng = np.random.default_rng(seed)

@@ -55,7 +55,7 @@ def make_objective(
 
     Args:
         bench: a benchmark or a view.
-        metric: what to optimise; DEHB sees it as minimised.
+        metric: the objective; DEHB sees it as minimised.
         **options: constraints, worst and seed, as in `jahs.adapters.evaluating.make_evaluator`.
 
     Raises:

@@ -42,7 +42,7 @@ class Evaluation:
 
     Attributes:
         config: all 14 keys, builtins.
-        fidelity: what was spent, rounded.
+        fidelity: of the evaluation, rounded.
         metrics: the objectives' and constraints' metrics in their units, and the runtime where there is one.
         objectives: the objectives, all minimised, by `objective_name`.
         violations: by how much each constraint is broken, in its metric's unit; 0 or less where it holds.
@@ -69,11 +69,11 @@ class Evaluator:
     """Objectives and their constraints; made by `make_evaluator`.
 
     Attributes:
-        view: what is asked.
+        view: the view that answers.
         objectives: the metrics to optimise, turned so that less is better.
         constraints: the metrics that must keep a bound, turned in the same way, each with the most that it may be.
         worst: by objective, a value that no feasible config is worse than; empty for tools that know constraints.
-        seed: which draw of the training noise; None is the mean.
+        seed: of the draw of the training noise; None is the mean.
     """
 
     view: View
@@ -165,12 +165,12 @@ def make_evaluator(
 
     Args:
         bench: a benchmark or a view.
-        metrics: what to optimise, one or several, each in its own direction.
+        metrics: the objectives, one or several, each in its own direction.
         constraints: bounds by metric: at most for a metric that is minimised, at least for one that is maximised.
         worst: for tools that know no constraints: by metric, in its unit, a value that no config that keeps the
             constraints is worse than. One that breaks them gets a worse value. The default is the metric's own bound;
             one without a bound, such as the latency, needs a value here.
-        seed: which draw of the training noise; None is the mean.
+        seed: of the draw of the training noise; None is the mean.
         knows_constraints: whether the tool does.
 
     Raises:
@@ -212,7 +212,7 @@ def elapsed_times(steps: Iterable[Evaluation]) -> list[float]:
 
 
 def objective_name(objective: Objective) -> str:
-    """Return what an objective is called where less is better.
+    """Return the name of an objective as it is minimised.
 
     Example:
         >>> [objective_name(objective) for objective in read_objectives(["valid_acc", "latency"])]

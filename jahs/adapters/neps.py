@@ -53,10 +53,10 @@ def make_space(
     """Return a `neps.PipelineSpace` of what `space` searches and that has a choice; categorical unless it is a float.
 
     Args:
-        space: which keys are searched.
+        space: the searched keys.
         fidelity_of: the benchmark or view whose budgets are the space's fidelity, `epoch` (or `budget`, where a view
             has other fidelities than the epoch); None: a space without one.
-        prior: where good configs are believed to be: a config, or some keys of one.
+        prior: a config that is believed to be good, or some keys of one.
         confidence: in every value of the prior.
 
     Raises:

@@ -38,7 +38,7 @@ def make_scenario(
 
     Args:
         bench: a benchmark or a view.
-        metrics: what the target function returns, as in `make_objective`.
+        metrics: the objectives of the target function, as in `make_objective`.
         seed: of the optimiser; not below 0.
         has_budgets: whether the facade chooses budgets (multi-fidelity, Hyperband).
         **arguments: others of `smac.Scenario`, such as `n_trials` and `output_directory`; `deterministic` is True

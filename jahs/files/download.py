@@ -52,7 +52,7 @@ class Fetched:
     """A file that is there and whole.
 
     Attributes:
-        path: where.
+        path: of the file.
         n_bytes, sha256: what it is.
         is_new: whether it was fetched just now.
     """
@@ -78,11 +78,11 @@ def fetch(
 
     Args:
         address: of http or https.
-        path: where to put it; its folder is made if need be.
+        path: of the file to write; its folder is made if needed.
         sha256, n_bytes: what it must be, where that is known.
         check: looks at the whole file before it gets its name, and raises if it is not what it should be.
         report: is called repeatedly with the number of bytes so far and in all.
-        n_attempts: how often a connection that breaks is made again.
+        n_attempts: connections, the first one included.
         pause_s: before the second attempt; twice as long before each further one.
 
     Raises:
@@ -127,7 +127,7 @@ def check_room(folder: Path, n_bytes: int) -> None:
 
 
 def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
-    """Return what to tell the user about an error of the network or of the disk; `kept` bytes can be gone on from."""
+    """Return the error to raise for an error of the network or of the disk; a retry continues after `kept` bytes."""
     rest = f"{kept} bytes have come; {_AGAIN}" if kept else ELSEWHERE
     match err:
         case urllib.error.HTTPError():
@@ -143,7 +143,7 @@ def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
 
 
 def printable(said: object) -> str:
-    """Return what a server said as it may be shown on a terminal: control characters as they are escaped in Python."""
+    """Return a server's words for a terminal, with control characters escaped as in Python."""
     text = str(said)[:200]
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 

@@ -90,7 +90,7 @@ class Protocol:
     """The protocol of a folder of runs.
 
     Attributes:
-        digest: what every row carries.
+        digest: of the facts; every row repeats it.
         facts: the task, the training's constants, the augmentation's version.
     """
 

@@ -21,7 +21,7 @@ class _Twice(Exception):
 
 
 def parse_json(content: str | bytes) -> Any:  # Any: JSON
-    """Return what a JSON text holds.
+    """Return the value of a JSON text.
 
     Raises:
         json.JSONDecodeError: it is invalid, has a key twice in one object, a NaN, a number beyond every float or bytes

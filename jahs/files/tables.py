@@ -56,7 +56,7 @@ def read_table(
     Args:
         path: the file.
         columns: name and type of each.
-        defaults: what fills a column that the file lacks.
+        defaults: values of columns that the file lacks.
         sha256: what the file's may be; None: any.
 
     Raises:
@@ -138,7 +138,7 @@ def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapp
 
 
 def table_bytes(table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], *, where: str) -> bytes:
-    """Return what `write_table` writes; InvalidTable, naming `where`, if a value does not fit its column's type."""
+    """Return the bytes of `write_table`; InvalidTable, naming `where`, if a value does not fit its column's type."""
     pa, pq = _arrow()
     arrays = [_arrow_array(pa, table[name], dtype, where=f"{where}: {name}") for name, dtype in columns.items()]
     content = pa.Table.from_arrays(arrays, names=list(columns))

@@ -30,9 +30,9 @@ class BoundedTransform:
     """A fitted, invertible map of [lower, upper] to the real line and of the whole real line back.
 
     Attributes:
-        lower, upper: what no inverse leaves.
+        lower, upper: bounds of the inverse.
         slope: divides the logit. It only rescales what the model is fitted on.
-        margin: how far the bounds stay away from 0 and 1, where the logit is infinite.
+        margin: distance of the scaled bounds from 0 and 1, where the logit is infinite.
         published: whether to invert as JAHS-Bench-201 does, for models imported from there. That formula does not stop
             at the margin, so extreme answers leave [lower, upper] by up to margin / (1 - 2 margin) of its width.
     """
@@ -104,7 +104,7 @@ class BoundedTransform:
         return transform
 
     def forward(self, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return what a model is fitted on.
+        """Return the transformed values, which a model is fitted to.
 
         Raises:
             InvalidArgument: a value is NaN or outside of [lower, upper].

@@ -79,7 +79,7 @@ def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Fr
 
     Args:
         file: the pickle, compressed or not.
-        where: what to call it in messages.
+        where: name of the file in messages.
         scratch: folder for long arrays, which are then mapped instead of held.
 
     Raises:

@@ -39,7 +39,7 @@ class PublishedModel:
     """The model of one metric.
 
     Attributes:
-        columns: what the trees read, in order, named as in `jahs.models.features.FEATURE_SETS["published"]`.
+        columns: the inputs of the trees, in order, named as in `jahs.models.features.FEATURE_SETS["published"]`.
         booster: the trees.
         transform: from the trees' sum to the metric; None: the sum is the metric.
     """

@@ -77,12 +77,12 @@ class Recorder:
 
     Args:
         raw: the table of every row.
-        task: whose it is.
+        task: of the table.
 
     Attributes:
         configs: the config table.
         profile: latencies and training steps, one row per config.
-        oddities: what was found; complete once `runs` was gone through and `compare_split` was called.
+        oddities: the findings; complete once `runs` was gone through and `compare_split` was called.
         n_rows: rows of raw, and how many of them were written so far.
     """
 

@@ -89,7 +89,7 @@ class Prediction:
     """Answers with their uncertainty: floats for one config at one fidelity, else arrays as `query_many` gives them.
 
     Attributes:
-        metrics: what was asked, by name.
+        metrics: names of the metrics.
         shape: of the arrays; () for one answer.
 
     Example:

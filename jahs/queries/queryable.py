@@ -38,10 +38,10 @@ class Queryable(Sampler):
     """The interface that a search needs: a `Benchmark` is one, and so is every `View` of it.
 
     Attributes:
-        space: what configs are made of.
+        space: the search space.
         fidelities: the legal values of each fidelity, ascending.
         max_epoch: the last epoch.
-        metrics: what a query answers: unit, direction and bounds by name.
+        metrics: of a query's answer: unit, direction and bounds by name.
     """
 
     space: Space
@@ -74,7 +74,7 @@ class Queryable(Sampler):
             config: all 14 keys, as a mapping or a pandas Series; of a ConfigSpace `Configuration`, those with more than
                 one value. Keys that a view fixes, or has as fidelities, may be left out.
             at: an epoch in 1..max_epoch, or a mapping with some of the fidelities; what is not given is full.
-            seed: which draw of the training noise; None is the mean. Draws do not cover the error of the model.
+            seed: of the draw of the training noise; None is the mean. Draws do not cover the error of the model.
             metrics: some of `metrics`, our names or the published ones; None is all.
 
         Raises:
@@ -126,7 +126,7 @@ class Queryable(Sampler):
                 fixes may be left out.
             at: one fidelity, columns are (n,); or a list of them, every config at each, columns are (n, n_fidelities).
             each_at: in place of `at`, one fidelity for each config; columns are (n,).
-            seed: which draw of the training noise, one for all or a list with one for each; None is the mean.
+            seed: of the draw of the training noise, one for all or a list with one for each; None is the mean.
             metrics: as in `query`.
 
         Raises:

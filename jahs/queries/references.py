@@ -119,7 +119,7 @@ class References:
     """The fronts and reference points of one release; `bench.front` and its kin read them.
 
     Attributes:
-        facts: how the fronts were found: number of configs, seed, rounds, fidelity.
+        facts: about the search for the fronts: number of configs, seed, rounds, fidelity.
     """
 
     def __init__(
@@ -268,10 +268,10 @@ def build_references(bench: Queryable, *, n_configs: int, seed: int, n_rounds: i
     """Search for the best trade-offs of `bench` at its full fidelity: random configs, then neighbours of the fronts.
 
     Args:
-        bench: what is asked; of its metrics, those that references compare are.
+        bench: the benchmark; only the metrics that references compare are queried.
         n_configs: random configs to begin with.
-        seed: which ones; the same seed gives the same references.
-        n_rounds: how often the neighbours of every config that is new on a front are asked, too.
+        seed: of the random configs; the same seed gives the same references.
+        n_rounds: rounds in which the neighbours of every config that is new on a front are queried.
 
     Raises:
         InvalidArgument: `bench` has no `valid_acc` or no cost, or no combination has a trade-off.

@@ -40,7 +40,7 @@ class Pack:
 
     Attributes:
         file: name of the npz, or of the folder of mapped arrays ("forests-0").
-        features: what they read.
+        features: their inputs.
     """
 
     file: str
@@ -61,7 +61,7 @@ class MetricModel:
         forest: place of its forest in the pack.
         transform: from the forest's answer to the target; None: the answer is the target, without bounds.
         target: "value", or "per_epoch" where the target is multiplied by the epoch.
-        overrides: what differs from `jahs.tasks.metrics.METRICS`: unit, description, by_epoch, published_scale.
+        overrides: differences from `jahs.tasks.metrics.METRICS`: unit, description, by_epoch, published_scale.
     """
 
     pack: int
@@ -71,7 +71,7 @@ class MetricModel:
     overrides: Mapping[str, Any] = field(default_factory=dict)  # Any: each has the type of its field
 
     def metric(self, name: str) -> Metric:
-        """Return what the model predicts, with its overrides."""
+        """Return the predicted metric, with its overrides."""
         return dataclasses.replace(METRICS[name], kind="learned", **self.overrides)
 
 
@@ -81,9 +81,9 @@ class Models:
 
     Attributes:
         costs: see `Costs`.
-        packs: which forests there are.
+        packs: of forests.
         metrics: the model of each learned metric, in the order in which results list them.
-        counts: how many rows and configs they were fitted on; kept as written.
+        counts: rows and configs that they were fitted to; kept as written.
     """
 
     costs: Costs

@@ -31,8 +31,8 @@ class Release:
 
     Attributes:
         path: the folder.
-        manifest: what it is made of.
-        task: what it answers for.
+        manifest: of the release.
+        task: of the release.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,7 +64,7 @@ class Release:
         return name in self.manifest.files
 
     def parse(self, name: str, from_dict: Callable[[Mapping[str, Any]], _Part]) -> _Part:  # Any: JSON
-        """Return what `from_dict` makes of a JSON file, such as "references.json".
+        """Return the result of `from_dict` on a JSON file, such as "references.json".
 
         Raises:
             MissingData: the release has no such file.
@@ -80,7 +80,7 @@ class Release:
             raise CorruptFile(f"{where}: {err}\nrestore the file") from err
 
     def _json(self, name: str) -> dict[str, Any]:  # Any: JSON
-        """Return what a JSON file holds; its task and protocol must be those of the manifest."""
+        """Return the content of a JSON file; its task and protocol must be those of the manifest."""
         content = self.manifest.read_json(name)
         if not isinstance(content, dict):
             raise CorruptFile(f"{self.path / name} holds no object; restore the file")

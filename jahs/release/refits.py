@@ -37,7 +37,7 @@ class RefitPack:
     Attributes:
         file: name of the npz.
         pack: place of the pack in models.json whose features they read.
-        metrics: what they answer, in the order of their forests.
+        metrics: in the order of their forests.
     """
 
     file: str
@@ -50,10 +50,10 @@ class Refits:
     """The refits of a release.
 
     Attributes:
-        n_refits: how many there are of each metric. Refit k of every metric was fitted to the same resampled configs.
+        n_refits: of each metric. Refit k of every metric was fitted to the same resampled configs.
         packs: their files.
         scales: by what the standard deviation between refits is multiplied to be the error of the model, by metric.
-        facts: how they were fitted; kept as written.
+        facts: about the fits; kept as written.
     """
 
     n_refits: int

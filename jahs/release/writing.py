@@ -56,7 +56,7 @@ def write_release(path: Path, *, manifest_facts: Mapping[str, Any], **parts: Unp
 
     Args:
         path: the folder, whose parent exists.
-        manifest_facts: what it is: `task`, and version, source, protocol, seed, versions, commit, command.
+        manifest_facts: `task`, and version, source, protocol, seed, versions, commit, command.
         **parts: see `Parts`.
 
     Raises:

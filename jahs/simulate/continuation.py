@@ -39,6 +39,6 @@ class Checkpoints:
 
 
 def network_of(trained: Job | Trial) -> tuple[object, ...]:
-    """Return what two trainings must have in common for one to take up the other: config, N, W, Resolution and seed."""
+    """Return the identity of a network, which a training continues: config, N, W, Resolution and seed."""
     sizes = (value for name, value in trained.fidelity.items() if name != "epoch")
     return (*trained.config.values(), *sizes, trained.seed)

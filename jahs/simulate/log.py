@@ -1,8 +1,8 @@
 """Trial logs: JSON lines that only grow, and that a killed process leaves readable and resumable.
 
-The first line is the header: what was run. Every other line is a trial, in the order in which trials ended. The last
-line of a whole log says how it ended (`{"ended": "budget", "clock": 3600.0, "n_trials": 17}`); a log without it was cut
-short. Each line is written at once, so what a crash can cut is the last line, which then has no end and is not read.
+The first line is the header: facts of the run. Every other line is a trial, in the order in which trials ended. The
+last line of a whole log says how it ended (`{"ended": "budget", "clock": 3600.0, "n_trials": 17}`). A log without it
+was cut short. Each line is written at once, so what a crash can cut is the last line, which then has no end and is not read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Log:
     """The content of a log.
 
     Attributes:
-        header: what was run.
+        header: facts of the run.
         trials: in the order in which they ended.
         ending: why, when and after how many trials the simulation ended; None where the log was cut short.
     """
@@ -82,7 +82,7 @@ def read_log(path: Path | str) -> Log:
 
 
 def read_header(path: Path | str) -> Mapping[str, object]:
-    """Return what was run, without reading the trials; raises as `read_log`."""
+    """Return the header of a log without reading the trials; raises as `read_log`."""
     with closing(_whole_lines(Path(path))) as lines:
         return _read_header(Path(path), next(lines, b""))
 

@@ -45,7 +45,7 @@ class Measured:
     """A folder of runs.
 
     Attributes:
-        task, protocol: what was trained.
+        task, protocol: of the trainings.
         runs: every row, sorted by config, seed and epoch.
         last: the last row of every run.
         machine: the processor whose seconds are the runtimes; None if no run was on a CPU.

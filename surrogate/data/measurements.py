@@ -55,7 +55,7 @@ class Measurements:
     """The tables of a folder of runs, and their task. What is wrong with them is raised here, and nowhere later.
 
     Attributes:
-        task, protocol: whose.
+        task, protocol: of the runs.
         configs, runs, profile: the tables, in any order.
         visits: from which the profile was made; may be empty.
     """

@@ -68,7 +68,7 @@ class Rows:
 
     Attributes:
         X: encoded configs and epochs, (n_rows, 15) float32.
-        y: what was measured, (n_rows,) float64, in the metric's unit.
+        y: measurements, (n_rows,) float64, in the metric's unit.
         config_id: (n_rows,) uint64.
         seed: (n_rows,) int64; 0 for metrics without a seed.
     """
@@ -211,7 +211,7 @@ def group_name(number: int) -> str:
 
 
 def configs_by_group(rows: Rows) -> NDArray[np.int64]:
-    """Return how many configs the rows have in each fidelity group, (27,)."""
+    """Return the number of configs in each fidelity group, (27,)."""
     _, first = np.unique(rows.config_id, return_index=True)
     return np.bincount(group_numbers(rows.X[first]), minlength=27).astype(np.int64)
 

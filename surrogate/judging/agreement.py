@@ -115,10 +115,10 @@ def ceiling(metric: str, rows: Rows, is_in: NDArray[np.bool_] | None = None) -> 
     that count; scores are None where no two seeds share three.
 
     Args:
-        metric: whose rows these are.
-        rows: what was measured, of every seed.
-        is_in: which rows count as the earlier training of two, where a cut depends on the measurements. The later one
-            is not restricted: that would hide regression to the mean.
+        metric: of the rows.
+        rows: measurements of every seed.
+        is_in: mask of the rows that count as the earlier training of two, where a cut depends on the measurements. The
+            later one is not restricted: that would hide regression to the mean.
     """
     key = np.column_stack([rows.config_id, rows.X[:, -1].astype(np.uint64)])
     _, place = np.unique(key, axis=0, return_inverse=True)
@@ -148,8 +148,8 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
     """Score every cut of the rows: all, the last epoch, its best tenth, each epoch band and each fidelity group.
 
     Args:
-        metric: whose rows these are.
-        rows: what was measured.
+        metric: of the rows.
+        rows: measurements.
         predicted: the model's answer for each row.
         repeats: rows whose repeated configs give the ceiling. No model is involved in it, so they may come from every
             part of the split.

@@ -36,7 +36,7 @@ class Coverage:
     """The coverage of the 90 % intervals.
 
     Attributes:
-        metric, kind, epochs: whose; epochs are "all" or "last".
+        metric, kind, epochs: of the intervals; epochs are "all" or "last".
         n_configs, n_rows: sample size.
         share: share of the rows inside their interval, each config with equal weight.
         low, high: 90 % interval of the share.

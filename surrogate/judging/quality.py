@@ -62,7 +62,7 @@ Facts: TypeAlias = dict[str, Any]
 
 
 def data_facts(measured: Measurements, split: Split) -> Facts:
-    """Return how much was measured, and its division into parts and fidelity groups."""
+    """Return the counts of measurements, and their division into parts and fidelity groups."""
     configs, runs = trained_configs(measured), measured.runs
     parts = split.parts_of(configs["config_id"])
     pairs = np.unique(np.column_stack([runs["config_id"], runs["seed"].astype(np.uint64)]), axis=0)
@@ -139,13 +139,13 @@ def search_facts(
     of_data: Mapping[str, object],
     settings: ForestSettings,
 ) -> Facts | None:
-    """Return what the search for a metric's settings tried and chose; None if there was no search.
+    """Return the trials and the choice of the search for a metric's settings; None if there was no search.
 
     `is_of_this_split` says whether split, measurements and features are those of the release.
 
     Args:
         history: as `surrogate.tune` wrote it.
-        metric: whose settings.
+        metric: of the settings.
         of_data: `surrogate.tune.data_of` for the release.
         settings: the settings of the release.
 

@@ -28,7 +28,7 @@ class Came:
     """One source of one round.
 
     Attributes:
-        round, source: which.
+        round, source: of the proposals.
         release: that predicted it, "" if none is known.
         n_configs, n_runs: trained, of train and valid.
         n_new: configs that the release did not know, which the numbers are of.
@@ -48,7 +48,7 @@ class Came:
 
 
 def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known]) -> list[Came]:
-    """Return what came of each source in each round, in order; configs of the test part are not read.
+    """Return the outcome of each source in each round, in order; configs of the test part are not read.
 
     A source that no release proposed is judged by the one release of its round.
 

@@ -52,7 +52,7 @@ class Measured:
         value: None where there are not enough data.
         interval: 90 %, or None.
         n: configs that it is made of.
-        missing: what is missing where there is no value.
+        missing: the missing data where there is no value.
     """
 
     value: float | None
@@ -86,7 +86,7 @@ def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted:
     """Return MAE and bias (predicted minus measured) of the predicted best tenth of the configs, by the unit.
 
     Args:
-        rows: what was measured at full size and the last epoch, and its prediction; the first seed of a config counts.
+        rows: measurements at full size and the last epoch, and their predictions; the first seed of a config counts.
         predicted: of each row.
         repeats: rows that the unit comes from: of their repeated configs that are predicted as well as the best tenth.
         repeats_predicted: of each of them.
@@ -143,7 +143,7 @@ def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> Measured:
     """Return the mean of trained minus predicted of the ends of a search, by the unit.
 
     Args:
-        trained: what the seeds of each config reached.
+        trained: the accuracies of each config's seeds.
         predicted: before they were trained.
     """
     means = np.array([values.mean() for values in trained])
@@ -157,14 +157,14 @@ def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> Measured:
 
 
 def overlap(predicted: Sequence[_Floats], *, share: float = 0.01) -> dict[str, Measured]:
-    """Return how far refits agree on the best configs of a sample, on average over pairs of refits.
+    """Return the agreement of refits on the best configs of a sample, averaged over pairs of refits.
 
     `overlap` is the share of one's best that are among the other's best. `tau` is Kendall's tau over the configs that
     are among the best of either. Their intervals come from leaving out one refit at a time.
 
     Args:
         predicted: of every refit, for the same configs.
-        share: what the best are.
+        share: of the sample that counts as the best.
     """
     n_best = max(1, round(share * len(predicted[0])))
     tops = [set(np.argsort(-values, kind="stable")[:n_best].tolist()) for values in predicted]

@@ -37,7 +37,7 @@ Facts: TypeAlias = dict[str, Any]
 def uncertain_of(
     fitted: Surrogate, refits: Sequence[Surrogate], rows: Rows, noise: NoiseModel, *, scale: float = 1.0
 ) -> Uncertain:
-    """Return what `bench.predict` would answer for these rows, with one metric."""
+    """Return the answer of `bench.predict` for these rows, with one metric."""
     return Uncertain(
         metrics=(fitted.metric,),
         mean=fitted.predict(rows.X)[None],
@@ -98,7 +98,7 @@ def uncertainty_facts(
 
 
 def distance_to_data(fitted: Surrogate, rows: Rows, training: Rows) -> NDArray[np.float64]:
-    """Return how far each row is from the trained configs: the mean distance of the five nearest ones.
+    """Return the distance of each row to the trained configs: the mean over the five nearest ones.
 
     A distance is the sum over the model's features of the difference of their ranks among the training configs,
     weighted by the square root of the gain of the feature's splits.

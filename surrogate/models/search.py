@@ -245,7 +245,7 @@ def _space(*, has_priors: bool) -> Any:  # Any: NePS builds its space from a cla
 
 
 def _objective(tau: float | None) -> float:
-    """Return what NePS minimises; a fit with an undefined tau, as of constant answers, is worse than any other."""
+    """Return the objective of NePS; an undefined tau, as of constant answers, is worse than any other."""
     return 1.0 if tau is None or math.isnan(tau) else -tau
 
 

@@ -50,7 +50,7 @@ def work_classes(*, canonical: bool) -> NDArray[np.intp]:
 
 
 def work_table(task: Task, times: TimeCoefficients) -> NDArray[np.float64]:
-    """Return what networks take, by whether Mish is the activation, size and class of cell, (2, 27, 618, 4)."""
+    """Return the costs of networks by activation (Mish or not), size and class of cell, (2, 27, 618, 4)."""
     cells = _classes()[0]
     X = np.ones((len(SIZES), len(cells), len(COLUMNS)), dtype=np.float32)
     X[..., [COLUMNS.index(key) for key in SIZE_KEYS]] = np.array(SIZES)[:, None]

@@ -22,7 +22,7 @@ class NumpyEngine:
 
     Attributes:
         name: "numpy".
-        forest: what it answers from.
+        forest: the forest that it evaluates.
     """
 
     name = "numpy"

@@ -78,8 +78,8 @@ class NoiseModel:
         max_epoch: the task's last epoch.
         accuracies: of each accuracy, its spreads "seed" and "outcome".
         runtime: the same of `runtime`.
-        correlation: what epochs and accuracies of one training have in common.
-        counts: what it was fitted on.
+        correlation: between epochs and between accuracies of one training.
+        counts: of the configs that it was fitted to.
     """
 
     task: str
@@ -216,7 +216,7 @@ class NoiseModel:
         return ends
 
     def on_line(self, names: Sequence[str], y: _Floats, X: NDArray[np.float32]) -> tuple[_Floats, _Floats, _Floats]:
-        """Return where draws of accuracies spread, on the line of `jahs.models.noise.spread`.
+        """Return the centres of the draws of accuracies, on the line of `jahs.models.noise.spread`.
 
         Args:
             names: of the accuracies.
@@ -338,7 +338,7 @@ def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is
 
 
 def _centre(spread: Spread, y: _Floats, X: NDArray[np.float32], *, is_mean: bool = True) -> tuple[_Floats, _Floats]:
-    """Return what draws spread around on the line, such that their mean (or else median) is y, and their spread."""
+    """Return the centre of draws on the line such that their mean (or else median) is y, and their spread."""
     sigma = spread.of_rows(y, X)
     z = to_line(y)
     if is_mean:

@@ -42,9 +42,9 @@ class Record:
 
     Attributes:
         name: of the class or function, such as "sklearn.pipeline.Pipeline".
-        arguments: what it was called with.
+        arguments: of the constructor.
         state: its state, or None.
-        items: what was set in it, if it is some kind of dict.
+        items: of a kind of dict.
     """
 
     __slots__ = ("arguments", "items", "name", "state")
@@ -59,7 +59,7 @@ class Record:
         return f"<a record of {self.name}>"  # never its parts: they may be shared a thousandfold
 
     def get(self, key: str) -> object:
-        """Return what the state, if it is a dict, has for `key`; None if there is nothing."""
+        """Return the value of `key` in the state, if that is a dict; else None."""
         return self.state.get(key) if isinstance(self.state, dict) else None
 
 

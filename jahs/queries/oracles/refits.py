@@ -83,7 +83,7 @@ class RefitsOracle:
         return np.array([found[name] for name in metrics])
 
     def _choice(self, metrics: tuple[str, ...], names: tuple[str, ...]) -> _Choice:
-        """Return what a pack answers of these metrics; known choices are kept."""
+        """Return the choice of these metrics in a pack; known choices are kept."""
         try:
             return self._choices[metrics, names]
         except KeyError:

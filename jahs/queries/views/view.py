@@ -49,7 +49,7 @@ class View(Queryable):
     """A benchmark with some of N, W and Resolution as fidelities and some keys fixed. Made by `bench.view()`.
 
     Attributes:
-        bench: what answers.
+        bench: the benchmark that answers.
         space: the joint space with every key that is not searched fixed; fidelities have their full values there.
         fidelities: the legal values of each fidelity of this view, ascending, in the order of `FIDELITIES`.
         metrics, max_epoch: as those of `bench`.
@@ -66,9 +66,9 @@ class View(Queryable):
         """Make a view.
 
         Args:
-            bench: what answers.
+            bench: the benchmark that answers.
             fidelities: some of epoch, N, W and Resolution. Without "epoch", every query is at the last epoch.
-            fixed: what the keys that are not searched are fixed at: "reference", the benchmark's `reference_config`;
+            fixed: values of the keys that are not searched: "reference", the benchmark's `reference_config`;
                 "default", JAHS-Bench-201's default; or values of some keys, with those of the reference for the others.
                 N, W and Resolution have their full values unless you give others.
             search: "all" that is neither fixed nor a fidelity, "nas" (the cell alone), "hpo" (how it is trained alone)
