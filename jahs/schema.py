@@ -22,7 +22,6 @@ __all__ = [
     "PROXIES",
     "PROXIES_FORMAT",
     "PROXY_COLUMNS",
-    "PROXY_DEFAULTS",
     "PROXY_KEY",
     "PROXY_TIMES",
     "RUNS_FORMAT",
@@ -161,7 +160,7 @@ PROXIES: Final = (
 """The zero-cost proxies; `pipeline.zero_cost` has a module for each."""
 
 PROXIES_FORMAT: Final = 2
-"""Version of the scores; a table of version 1 (five proxies, one seed) is read as empty, and replaced."""
+"""Version of the scores; a reader refuses any other."""
 
 PROXY_TIMES: Final = MappingProxyType({name: f"{name}_s" for name in PROXIES})
 """The column with the CPU seconds of each proxy."""
@@ -182,15 +181,6 @@ PROXY_COLUMNS: Final = MappingProxyType(
 
 PROXY_KEY: Final = ("config_id", "seed")
 """The key of a row of the scores; tables are in this order."""
-
-PROXY_DEFAULTS: Final = MappingProxyType(
-    {
-        **dict.fromkeys([*PROXIES, *PROXY_TIMES.values()], float("nan")),
-        **dict.fromkeys(("reason", "machine"), ""),
-        "format": 1,
-    }
-)
-"""Values of the columns that tables of version 1 lack."""
 
 SPLIT_PARTS: Final = ("train", "valid", "test")
 

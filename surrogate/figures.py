@@ -142,7 +142,7 @@ def _whole(release: Release) -> Measured:
 
 
 def _ends(release: Release, measured: Measurements) -> Measured:
-    """Return the mean of trained minus predicted accuracy of the best configs that a search on this release proposed."""
+    """Return the mean of trained minus predicted accuracy of the best that a search on this release proposed."""
     if "source" not in measured.configs:
         return not_measured("no config was proposed by a release")
     configs = measured.configs

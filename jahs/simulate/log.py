@@ -2,7 +2,7 @@
 
 The first line is the header: facts of the run. Every other line is a trial, in the order in which trials ended. The
 last line of a whole log says how it ended (`{"ended": "budget", "clock": 3600.0, "n_trials": 17}`). A log without it
-was cut short. Each line is written at once, so what a crash can cut is the last line, which then has no end and is not read.
+was cut short. Each line is written at once, so a crash can cut only the last one, which then has no end and is skipped.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from jahs.schema import (
     PROXIES,
     PROXIES_FORMAT,
     PROXY_COLUMNS,
-    PROXY_DEFAULTS,
+    PROXY_TIMES,
     RUN_COLUMNS,
     VISIT_COLUMNS,
 )
@@ -248,8 +248,10 @@ def scored(folder, ids, *, seed=0, score=1.0):
     """Give a folder proxies of some configs."""
     n = len(ids)
     texts = {"torch_version": np.full(n, "2"), "protocol": np.full(n, read_protocol(folder).digest)}
-    filled = {name: np.full(n, value) for name, value in {**PROXY_DEFAULTS, "format": PROXIES_FORMAT}.items()}
-    scores = {name: np.full(n, score) for name in PROXIES}
+    filled = {
+        name: np.full(n, value) for name, value in {"reason": "", "machine": "", "format": PROXIES_FORMAT}.items()
+    }
+    scores = {name: np.full(n, score) for name in (*PROXIES, *PROXY_TIMES.values())}
     table = typed({"config_id": np.sort(ids), "seed": np.full(n, seed), **filled, **scores, **texts}, PROXY_COLUMNS)
     RunsFolder(folder).commit("proxies.parquet", table, PROXY_COLUMNS)
     return folder

@@ -251,7 +251,7 @@ def with_tail(g: Any, tail: Any) -> Any:  # Any: see the overloads
 
 
 def tail_scale(tail: Any) -> Any:  # Any: a float, or an array
-    """Return the factor that gives g (1 + tail g^2) unit variance: the normal's fourth and sixth moments are 3 and 15."""
+    """Return the factor for unit variance of g (1 + tail g^2): the normal's fourth and sixth moments are 3 and 15."""
     root = np.sqrt if isinstance(tail, np.ndarray) else math.sqrt
     return 1.0 / root(1.0 + 6.0 * tail + 15.0 * tail * tail)
 

@@ -148,7 +148,7 @@ class TableOracle:
     def trajectory(
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
     ) -> Numbers:
-        """Return the recorded metrics of one training at ascending epochs; see `query`. Only the first fault is raised."""
+        """Return the recorded metrics of one training at ascending epochs; see `query`. The first fault is raised."""
         asked = np.array(codes)
         [config_id] = ids_of_codes(asked[None]).tolist()
         rows = [self._rows(config_id, asked, epoch, seed, metrics) for epoch in epochs.tolist()]
