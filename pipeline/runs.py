@@ -5,7 +5,6 @@ Over 300 lines: what survives a crash depends on the order of every write, so al
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -20,6 +19,7 @@ import numpy as np
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, ProtocolMismatch
 from jahs.files.atomic import is_running, out_of_space, write_beside
 from jahs.files.index import read_index, state_of, write_index
+from jahs.files.locking import hold
 from jahs.files.runs import (
     committed_files,
     each_run_once,
@@ -221,7 +221,7 @@ class RunsFolder:
     def lock(self, name: str) -> Iterator[None]:
         """Hold a lock of this folder; it is released when the process ends, however that happens."""
         with self._lock_file(name) as file:
-            _flock(file, fcntl.LOCK_EX)
+            hold(file, waits=True)
             yield
 
     @contextmanager
@@ -229,7 +229,7 @@ class RunsFolder:
         """Claim one run; False if another process is at work on it."""
         with self._lock_file(_run_name(config, seed)) as file:
             try:
-                _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                hold(file)
             except BlockingIOError:
                 yield False
             else:
@@ -306,15 +306,6 @@ class RunsFolder:
 
 def _run_name(config: Named, seed: int) -> str:
     return f"{config:07d}-{seed}" if isinstance(config, int) else f"{config}-{seed}"
-
-
-def _flock(file: IO[bytes], how: int) -> None:
-    try:
-        fcntl.flock(file, how)
-    except BlockingIOError:
-        raise
-    except OSError as err:  # as on some file systems of clusters
-        _log.warning("%s cannot be locked (%s): let one process at a time work on this folder", file.name, err)
 
 
 def check_free_space(path: Path) -> None:

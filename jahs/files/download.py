@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import errno
 import http.client
-import importlib.util
 import json
-import logging
 import os
 import re
 import shutil
@@ -29,6 +27,7 @@ from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
 from jahs.files import transport
 from jahs.files.atomic import fsync_folder, write_beside
 from jahs.files.hashing import sha256_file
+from jahs.files.locking import HAS_LOCKS, hold
 from jahs.files.strict_json import parse_json
 from jahs.files.transport import ELSEWHERE, open_address
 
@@ -40,11 +39,8 @@ _FROM: Final = "# from "  # before the address in a .sha256 file: a comment to `
 _CHUNK: Final = 1 << 18
 _SLOWEST: Final = 1 << 10  # bytes per second; who sends less is given up on
 _SPARE: Final = 16 << 20  # bytes of disk that are left alone
-_HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None  # Windows has none
 _WRITE_FAULTS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _RANGE: Final = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,11 +171,14 @@ class _Part:
         Raises:
             DownloadFailed: another process has it.
         """
-        if not _HAS_LOCKS:  # nor could a file be renamed there while it is open; what came is compared in length
+        if not HAS_LOCKS:  # nor could a file be renamed there while it is open; what came is compared in length
             yield
             return
         with self.path.open("ab") as file:
-            _lock(file)
+            try:
+                hold(file)
+            except BlockingIOError as err:
+                raise _taken(self.path) from err
             if not self._is(file):  # it was finished or deleted between the two lines above
                 raise _taken(self.path)
             try:
@@ -225,17 +224,6 @@ class _Part:
         self.path.replace(self.target)
         fsync_folder(self.target.parent)
         self._facts_path.unlink(missing_ok=True)
-
-
-def _lock(file: IO[bytes]) -> None:
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as err:
-        raise _taken(Path(file.name)) from err
-    except OSError as err:  # as on some file systems of clusters; what came is compared in length all the same
-        _log.warning("%s cannot be locked (%s): do not download it twice at the same time", file.name, err)
 
 
 def _taken(path: Path) -> DownloadFailed:

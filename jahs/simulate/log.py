@@ -8,9 +8,7 @@ was cut short. Each line is written at once, so a crash can cut only the last on
 from __future__ import annotations
 
 import errno
-import importlib.util
 import json
-import logging
 import os
 from collections.abc import Generator, Mapping
 from contextlib import closing
@@ -28,14 +26,13 @@ from jahs.errors import (
     ProtocolMismatch,
     UnknownFormat,
 )
+from jahs.files.locking import hold
 from jahs.files.strict_json import parse_json
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial
 
 __all__ = ["Log", "LogWriter", "open_alone", "read_header", "read_log", "read_trials"]
 
-_log = logging.getLogger(__name__)
-_HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None  # Windows has none
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
@@ -197,19 +194,13 @@ def open_alone(path: Path) -> FileIO:
         file = path.open("ab", buffering=0)
     except OSError as err:
         raise _fault(path, err) from err
-    if not _HAS_LOCKS:
-        return file
-    import fcntl
-
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        hold(file)
     except BlockingIOError as err:
         file.close()
         raise InvalidArgument(
             f"{path} is open in another simulation, perhaps of a stopped process; end that one, or give a new path"
         ) from err
-    except OSError as err:  # as on some file systems of clusters
-        _log.warning("%s cannot be locked (%s): let one process at a time write it", path, err)
     return file
 
 

@@ -24,10 +24,9 @@ from jahs.published.pickles.arrays import (
     build_array,
     read_shape,
 )
-from jahs.published.pickles.limits import Limits
 from jahs.published.pickles.names import Name, Record, Use, plain_name
 from jahs.published.pickles.plain import check_keys, scalars
-from jahs.published.pickles.source import Source
+from jahs.published.pickles.source import Limits, Source
 
 __all__ = ["follow"]
 

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from typing import BinaryIO, Final
 
 from jahs.errors import CorruptFile, JahsError, UnsafeFile
-from jahs.published.pickles.limits import Limits
 from jahs.published.pickles.machine import follow
 from jahs.published.pickles.names import NUMPY_NAMES, PYTHON_NAMES, Use
-from jahs.published.pickles.source import Source
+from jahs.published.pickles.source import Limits, Source
 
 __all__ = ["making_sense", "read_pickle"]
 
