@@ -49,7 +49,7 @@ from workshop.real_landscape import (
 )
 from workshop.resampling import bootstrap_interval
 
-__all__ = ["GATE", "Measured", "main", "read_measured", "report", "seed_agreement", "write_cells"]
+__all__ = ["GATE", "LastEpochs", "main", "read_measured", "report", "seed_agreement", "write_cells"]
 
 _SEEDS: Final = (0, 1)
 _N_RESAMPLES: Final = 2000
@@ -61,7 +61,7 @@ GATE: Final = MappingProxyType({"rho": 0.85, "resolution": 0.5, "seed_tau": 0.82
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Measured:
+class LastEpochs:
     """The last epoch of every run of a folder, row by row.
 
     Attributes:
@@ -78,9 +78,9 @@ class Measured:
     valid_acc: NDArray[np.float64]
     cpu_time_s: NDArray[np.float64]
 
-    def only(self, mask: NDArray[np.bool_]) -> Measured:
+    def only(self, mask: NDArray[np.bool_]) -> LastEpochs:
         """Return the runs where `mask` holds."""
-        return Measured(
+        return LastEpochs(
             protocol=self.protocol,
             configs=take(self.configs, mask),
             seed=self.seed[mask],
@@ -95,12 +95,12 @@ class Measured:
         return {key: self.configs[key] for key in CONFIG_KEYS}
 
 
-def read_measured(path: Path) -> Measured:
+def read_measured(path: Path) -> LastEpochs:
     """Read the last epoch of every run; CPU seconds are those of one processor (`jahs.files.runs.is_timed`)."""
     runs, configs = read_runs(path), read_configs(path)
     runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(path))), runs["runtime"], np.nan)
     last = last_rows(runs)
-    return Measured(
+    return LastEpochs(
         protocol=read_protocol(path).digest,
         configs=rows_of(configs, last["config_id"]),
         seed=last["seed"],
@@ -117,7 +117,7 @@ def write_cells(path: Path, n: int) -> None:
     write_text(path, "".join(f"{json.dumps(config)}\n" for config in configs))
 
 
-def report(measured: Measured, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
+def report(measured: LastEpochs, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
     """Return agreement with the real landscape (one training of each uniform config), between seeds, cost, the gate."""
     uniform = measured.only(measured.configs["source"] == "uniform")
     first = uniform.only(uniform.seed == _SEEDS[0])
@@ -131,7 +131,7 @@ def report(measured: Measured, landscape: Benchmark) -> dict[str, Any]:  # Any: 
     return facts
 
 
-def seed_agreement(measured: Measured) -> dict[str, float | None]:
+def seed_agreement(measured: LastEpochs) -> dict[str, float | None]:
     """Return tau between the first two seeds with its 95 % bootstrap interval, and the mean difference in points.
 
     All but the number of configs is null where fewer than two configs finished with both seeds.
@@ -196,7 +196,7 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
     return facts
 
 
-def _has_number(measured: Measured, args: argparse.Namespace) -> NDArray[np.bool_]:
+def _has_number(measured: LastEpochs, args: argparse.Namespace) -> NDArray[np.bool_]:
     """Return which runs are of the asked configs of the stream, or of none of it."""
     number = measured.configs["config_index"]
     stop = math.inf if args.configs is None else args.start + args.configs

@@ -25,8 +25,7 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
-from surrogate.data.rows import Rows, assemble, by_part, join_rows
-from surrogate.judging.quality import Facts
+from surrogate.data.rows import Facts, Rows, assemble, by_part, join_rows
 from surrogate.judging.uncertainty import uncertainty_facts
 from surrogate.models.model import ForestSettings, Surrogate
 from surrogate.models.refits import N_REFITS, fit_refits, pack_refits, refit_settings, refit_share

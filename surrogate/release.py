@@ -38,6 +38,7 @@ from surrogate.data.rows import (
     EXACT,
     FEWEST,
     FEWEST_TO_FIT,
+    Facts,
     Rows,
     assemble,
     assemble_answered,
@@ -50,7 +51,6 @@ from surrogate.data.rows import (
 from surrogate.judging.noise import noise_of
 from surrogate.judging.quality import (
     QUALITY_FORMAT,
-    Facts,
     compared_facts,
     curve_facts,
     data_facts,

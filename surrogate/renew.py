@@ -31,9 +31,8 @@ from splits.split import Split, read_split
 from surrogate.card.page import write_card
 from surrogate.command import add_top_weight, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
-from surrogate.data.rows import assemble, by_part, unmeasured
+from surrogate.data.rows import Facts, assemble, by_part, unmeasured
 from surrogate.judging.figure_file import figures_of
-from surrogate.judging.quality import Facts
 from surrogate.models.search import OPTIMIZERS
 from surrogate.release import check_numbers, make_release
 from surrogate.tune import tune_all, what_is_searched

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ __all__ = [
     "FEWEST",
     "FEWEST_TO_FIT",
     "GROUP_VALUES",
+    "Facts",
     "Rows",
     "assemble",
     "assemble_answered",
@@ -44,6 +45,9 @@ __all__ = [
     "training_rows",
     "unmeasured",
 ]
+
+Facts: TypeAlias = dict[str, Any]
+"""JSON: facts for quality.json, figures and cards."""
 
 FEWEST: Final = 4
 """Default of the training configs that every fidelity group needs."""

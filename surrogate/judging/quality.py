@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import METRICS
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
-from surrogate.data.rows import FEWEST, GROUP_VALUES, Rows, configs_by_group, diverged_runs, group_numbers
+from surrogate.data.rows import FEWEST, GROUP_VALUES, Facts, Rows, configs_by_group, diverged_runs, group_numbers
 from surrogate.judging.agreement import agreement, first_seed, score_rows, score_surrogate
 from surrogate.judging.curve import curve, predictions, sizes_for
 from surrogate.models.model import ForestSettings, Surrogate
@@ -56,9 +56,6 @@ _DIGITS: Final = 6
 _REFITTED: Final = ("all", "last epoch", "best tenth")
 _QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MOST_POINTS: Final = 1000
-
-Facts: TypeAlias = dict[str, Any]
-"""JSON."""
 
 
 def data_facts(measured: Measurements, split: Split) -> Facts:

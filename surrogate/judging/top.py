@@ -23,7 +23,7 @@ from workshop.resampling import bootstrap_interval
 
 __all__ = [
     "FEWEST",
-    "Measured",
+    "ReleaseFigure",
     "best_tenth",
     "full_rows",
     "not_measured",
@@ -45,7 +45,7 @@ _METRIC: Final = "valid_acc"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class ReleaseFigure:
     """A figure.
 
     Attributes:
@@ -61,9 +61,9 @@ class Measured:
     missing: str = ""
 
 
-def not_measured(missing: str) -> Measured:
+def not_measured(missing: str) -> ReleaseFigure:
     """Return a figure without a value."""
-    return Measured(value=None, missing=missing)
+    return ReleaseFigure(value=None, missing=missing)
 
 
 def full_rows(rows: Rows, *, epoch: int) -> Rows:
@@ -82,7 +82,7 @@ def seed_sd(rows: Rows) -> tuple[float | None, int]:
     return math.sqrt(float(((rows.y - means[place]) ** 2).sum()) / freedom), int((counts > 1).sum())
 
 
-def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted: _Floats) -> dict[str, Measured]:
+def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted: _Floats) -> dict[str, ReleaseFigure]:
     """Return MAE and bias (predicted minus measured) of the predicted best tenth of the configs, by the unit.
 
     Args:
@@ -112,12 +112,12 @@ def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted:
     found = errors(np.arange(len(y)))
     low, high = _bootstrap(errors, len(y))
     return {
-        name: Measured(value=float(found[i]), interval=(float(low[i]), float(high[i])), n=n_best)
+        name: ReleaseFigure(value=float(found[i]), interval=(float(low[i]), float(high[i])), n=n_best)
         for i, name in enumerate(names)
     }
 
 
-def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> Measured:
+def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> ReleaseFigure:
     """Return Kendall's tau in the measured top quarter as a share of its ceiling.
 
     The ceiling is tau between two seeds of the `repeats` of which the earlier one is as good.
@@ -139,7 +139,7 @@ def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> Measured:
     return _share(y, p, top)
 
 
-def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> Measured:
+def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> ReleaseFigure:
     """Return the mean of trained minus predicted of the ends of a search, by the unit.
 
     Args:
@@ -153,10 +153,10 @@ def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> Measured:
         return not_measured(f"{len(trained)} ends of a search are trained with two seeds; {FEWEST} are needed")
     gaps = (means - predicted) / math.sqrt(squares / freedom)
     low, high = _bootstrap(lambda at: np.array([gaps[at].mean()]), len(gaps))
-    return Measured(value=float(gaps.mean()), interval=(float(low[0]), float(high[0])), n=len(gaps))
+    return ReleaseFigure(value=float(gaps.mean()), interval=(float(low[0]), float(high[0])), n=len(gaps))
 
 
-def overlap(predicted: Sequence[_Floats], *, share: float = 0.01) -> dict[str, Measured]:
+def overlap(predicted: Sequence[_Floats], *, share: float = 0.01) -> dict[str, ReleaseFigure]:
     """Return the agreement of refits on the best configs of a sample, averaged over pairs of refits.
 
     `overlap` is the share of one's best that are among the other's best. `tau` is Kendall's tau over the configs that
@@ -180,7 +180,7 @@ def overlap(predicted: Sequence[_Floats], *, share: float = 0.01) -> dict[str, M
     }
 
 
-def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) -> dict[str, Measured]:
+def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) -> dict[str, ReleaseFigure]:
     """Return the mean rank correlation between two sizes, measured and predicted, and their difference.
 
     Each pair of fidelity groups with at least `FEWEST` configs that were trained at both counts once.
@@ -217,23 +217,23 @@ def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) 
     found = correlate(np.arange(len(known)))
     low, high = _bootstrap(correlate, len(known))
     return {
-        name: Measured(value=float(found[i]), interval=(float(low[i]), float(high[i])), n=len(known))
+        name: ReleaseFigure(value=float(found[i]), interval=(float(low[i]), float(high[i])), n=len(known))
         for i, name in enumerate(names)
     }
 
 
-def _share(y: _Floats, p: _Floats, top: float) -> Measured:
+def _share(y: _Floats, p: _Floats, top: float) -> ReleaseFigure:
     """Return tau as a share of a ceiling."""
     low, high = _bootstrap(lambda at: np.array([kendall_tau(y[at], p[at]) / top]), len(y))
     value = kendall_tau(y, p) / top
-    return Measured(value=value, interval=(float(low[0]), float(high[0])), n=len(y))
+    return ReleaseFigure(value=value, interval=(float(low[0]), float(high[0])), n=len(y))
 
 
 _bootstrap = partial(bootstrap_interval, level=0.9, n_resamples=500)
 
 
-def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> Measured:
+def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> ReleaseFigure:
     mean = float(np.nanmean(values))
     without = [np.nanmean([v for v, pair in zip(values, pairs, strict=True) if out not in pair]) for out in range(n)]
     reach = _Z * math.sqrt((n - 1) * float(np.var(without))) if n > 2 else math.nan
-    return Measured(value=mean, interval=None if math.isnan(reach) else (mean - reach, mean + reach), n=n)
+    return ReleaseFigure(value=mean, interval=None if math.isnan(reach) else (mean - reach, mean + reach), n=n)

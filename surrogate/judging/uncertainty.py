@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from jahs.models.noise import NoiseModel
 from jahs.queries.prediction import Uncertain
 from jahs.queries.views import SIZES
 from jahs.schema import COLUMNS
-from surrogate.data.rows import Rows
+from surrogate.data.rows import Facts, Rows
 from surrogate.judging.agreement import first_seed, kendall_tau
 from surrogate.judging.coverage import share_interval
 from surrogate.models.model import Surrogate
@@ -29,9 +29,6 @@ LEVELS: Final = (0.5, 0.8, 0.9, 0.95)
 _SCALES: Final = tuple(round(0.1 * k, 1) for k in range(5, 51))
 _N_BINS: Final = 10
 _N_NEAREST: Final = 5
-
-Facts: TypeAlias = dict[str, Any]
-"""JSON."""
 
 
 def uncertain_of(

@@ -21,7 +21,7 @@ from jahs.schema import (
     RUN_COLUMNS,
     VISIT_COLUMNS,
 )
-from pipeline.collect import Settings, collect
+from pipeline.collect import CollectSettings, collect
 from pipeline.inspect_runs import main
 from pipeline.merge import merge
 from pipeline.retrain import retrain
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     out = tmp_path_factory.mktemp("collected") / "runs"
-    collect(Settings(task="digits", out=out, runs=4, workers=1))
+    collect(CollectSettings(task="digits", out=out, runs=4, workers=1))
     return out
 
 
@@ -234,7 +234,7 @@ def test_files_of_the_same_moment_have_no_rate(folder):
 
 def test_folders_of_one_protocol_merge_without_doubles(folder, recorded, tmp_path):
     other = tmp_path / "other"
-    collect(Settings(task="digits", out=other, runs=6, workers=1))
+    collect(CollectSettings(task="digits", out=other, runs=6, workers=1))
     before = read_runs(folder)
     assert merge(folder, [other, recorded]) == (6, 8)
     assert verify(folder) == []

@@ -23,7 +23,7 @@ from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.proxies import ProxySettings, main, proxy_folder, score_config
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
-from pipeline.zero_cost import Scores
+from pipeline.zero_cost import ProxyScores
 from tests.pipeline.unwritable import ADVICE, fails_in_one_line_and_goes_on
 from workshop.jobs import Where
 
@@ -42,7 +42,7 @@ def task(images):
 
 def scores(value=1.0, **reasons):
     values = {name: math.nan if name in reasons else value for name in PROXIES}
-    return Scores(values=values, reasons=reasons, cpu_s=dict.fromkeys(PROXIES, 0.25))
+    return ProxyScores(values=values, reasons=reasons, cpu_s=dict.fromkeys(PROXIES, 0.25))
 
 
 def test_the_names_of_the_schema_are_those_of_the_modules():

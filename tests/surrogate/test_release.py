@@ -23,9 +23,8 @@ from jahs.spaces.space import space
 from splits.split import write_split
 from surrogate import packing, release
 from surrogate.data.measurements import Measurements, read_measurements, read_with_split
-from surrogate.data.rows import assemble, by_part
+from surrogate.data.rows import Facts, assemble, by_part
 from surrogate.judging import noise
-from surrogate.judging.quality import Facts
 from surrogate.packing import release_answers
 from surrogate.release import make_release
 from surrogate.timing import times_of
