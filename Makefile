@@ -31,6 +31,9 @@ TEST_PINS := .ci/constraints-core.txt .ci/constraints-workshops.txt
 DOCS_PINS := $(TEST_PINS) .ci/constraints-docs.txt
 digest = $(shell { cat pyproject.toml $(1); grep __version__ jahs/__init__.py; pwd; $(PYTHON) -VV; } 2>&1 | cksum | tr ' ' '-')
 
+TEST_EXTRAS := fast,plot,workshops,dev
+DOCS_EXTRAS := fast,docs
+
 DEMO := .venv
 TEST := .venv-test
 DOCS := .venv-docs
@@ -119,23 +122,20 @@ endef
 # The pins hold for what builds the package, too (newer versions of pip read them from the second variable).
 install = PIP_CONSTRAINT="$(1)" PIP_BUILD_CONSTRAINT="$(1)" PIP_DISABLE_PIP_VERSION_CHECK=1
 
+# Arguments: folder, oldest minor version of Python 3, pins, extras, what is said meanwhile.
+define set_up
+$(call check_python,$(2))
+@echo "setting up $(1) $(5)" >&2
+@$(PYTHON) -m venv $(1)
+@$(call install,$(3)) $(1)/bin/python -m pip install -qq --editable '.[$(4)]'
+@rm -f $(1)/.ready-* && touch $@
+endef
+
 $(DEMO_READY):
-	$(call check_python,10)
-	@echo "setting up $(DEMO) for queries, once" >&2
-	@$(PYTHON) -m venv $(DEMO)
-	@$(call install,$(CORE_PINS)) $(DEMO)/bin/python -m pip install -qq --editable '.[fast]'
-	@rm -f $(DEMO)/.ready-* && touch $@
+	$(call set_up,$(DEMO),10,$(CORE_PINS),fast,for queries once)
 
 $(TEST_READY):
-	$(call check_python,11)
-	@echo "setting up $(TEST) with everything, once: some minutes and 2 GB or more" >&2
-	@$(PYTHON) -m venv $(TEST)
-	@$(call install,$(TEST_PINS)) $(TEST)/bin/python -m pip install -qq --editable '.[fast,plot,workshops,dev]'
-	@rm -f $(TEST)/.ready-* && touch $@
+	$(call set_up,$(TEST),11,$(TEST_PINS),$(TEST_EXTRAS),with everything once: some minutes and 2 GB or more)
 
 $(DOCS_READY):
-	$(call check_python,11)
-	@echo "setting up $(DOCS) for the documentation, once" >&2
-	@$(PYTHON) -m venv $(DOCS)
-	@$(call install,$(DOCS_PINS)) $(DOCS)/bin/python -m pip install -qq --editable '.[fast,docs]'
-	@rm -f $(DOCS)/.ready-* && touch $@
+	$(call set_up,$(DOCS),11,$(DOCS_PINS),$(DOCS_EXTRAS),for the documentation once)

@@ -134,8 +134,8 @@ class NotRecorded(JahsError, LookupError):
     Query a recorded config: `bench.sample` draws them, and the message names the nearest. A surrogate answers for all.
 
     Attributes:
-        faults: what is missing of a batch, by the position of the config.
-        n_configs: how many configs the batch has.
+        faults: the missing answers of a batch, by the position of the config.
+        n_configs: in the batch.
     """
 
     faults: Mapping[int, str] = MappingProxyType({})

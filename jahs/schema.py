@@ -22,7 +22,6 @@ __all__ = [
     "PROXIES",
     "PROXIES_FORMAT",
     "PROXY_COLUMNS",
-    "PROXY_DEFAULTS",
     "PROXY_KEY",
     "PROXY_TIMES",
     "RUNS_FORMAT",
@@ -91,7 +90,7 @@ SOURCES: Final = (
     "cells",  # NAS-Bench-201 cells at full size with default hyperparameters
     FINAL_SOURCE,  # in no part of a split
 )
-"""What a config may have been trained for."""
+"""The sources of configs."""
 
 SOURCE_COLUMNS: Final = MappingProxyType(
     {
@@ -102,7 +101,7 @@ SOURCE_COLUMNS: Final = MappingProxyType(
 )
 
 SOURCE_DEFAULTS: Final = MappingProxyType({"source": "uniform", "round": 0, "release": ""})
-"""Where configs of a table without `SOURCE_COLUMNS` come from."""
+"""Sources of the configs of a table without `SOURCE_COLUMNS`."""
 
 CONFIG_TABLE_COLUMNS: Final = MappingProxyType({**CONFIG_COLUMNS, **SOURCE_COLUMNS})
 """The config table of a folder of runs; a release keeps `CONFIG_COLUMNS` alone."""
@@ -128,7 +127,7 @@ RUN_COLUMNS: Final = MappingProxyType(
 )
 
 RUN_KEY: Final = ("config_id", "seed", "epoch")
-"""What names a row of the runs; tables are in this order."""
+"""The key of a row of the runs; tables are in this order."""
 
 PROFILE_COLUMNS: Final = MappingProxyType(
     {
@@ -152,16 +151,16 @@ VISIT_COLUMNS: Final = MappingProxyType(
 )
 
 VISIT_KEY: Final = ("config_id", "visit", "repeat")
-"""What names a repeat of one processor and torch; tables are in this order."""
+"""The key of a repeat of one processor and torch; tables are in this order."""
 
 PROXIES: Final = (
     *("parameters", "grad_norm", "fisher", "jacov", "snip", "grasp", "synflow", "ntk", "zen", "zico", "meco", "swap"),
     "naswot",
 )
-"""What untrained networks are scored with; `pipeline.zero_cost` has a module for each."""
+"""The zero-cost proxies; `pipeline.zero_cost` has a module for each."""
 
 PROXIES_FORMAT: Final = 2
-"""Version of the scores; a table of version 1 (five proxies, one seed) is read as empty, and replaced."""
+"""Version of the scores; a reader refuses any other."""
 
 PROXY_TIMES: Final = MappingProxyType({name: f"{name}_s" for name in PROXIES})
 """The column with the CPU seconds of each proxy."""
@@ -181,16 +180,7 @@ PROXY_COLUMNS: Final = MappingProxyType(
 )
 
 PROXY_KEY: Final = ("config_id", "seed")
-"""What names a row of the scores; tables are in this order."""
-
-PROXY_DEFAULTS: Final = MappingProxyType(
-    {
-        **dict.fromkeys([*PROXIES, *PROXY_TIMES.values()], float("nan")),
-        **dict.fromkeys(("reason", "machine"), ""),
-        "format": 1,
-    }
-)
-"""What tables of version 1 lack."""
+"""The key of a row of the scores; tables are in this order."""
 
 SPLIT_PARTS: Final = ("train", "valid", "test")
 

@@ -40,7 +40,7 @@ from workshop.command import new_parser, run_command
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.progress import Progress
 
-__all__ = ["Settings", "collect", "main"]
+__all__ = ["CollectSettings", "collect", "main"]
 
 _log = logging.getLogger(__name__)
 _AHEAD: Final = 270  # configs are entered into the table so many at a time
@@ -50,8 +50,8 @@ _Wanted: TypeAlias = tuple[Named, int, Sequence[int]]  # a config, its config_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What `collect` does: one field per flag, which `--help` explains; None means no limit."""
+class CollectSettings:
+    """CollectSettings of `collect`: one field per flag, which `--help` explains; None means no limit."""
 
     task: str
     out: Path
@@ -70,7 +70,7 @@ class Settings:
 
     @property
     def where(self) -> Where:
-        """Where runs are trained."""
+        """The workers that train."""
         return Where(workers=self.workers, backend=self.backend, scheduler=self.scheduler)
 
     def check(self) -> Task:
@@ -94,7 +94,7 @@ class Settings:
         return trained_task(self.task)
 
 
-def collect(settings: Settings) -> int:
+def collect(settings: CollectSettings) -> int:
     """Train and record runs until the limit; return how many were added by this call.
 
     Raises:
@@ -144,7 +144,7 @@ def _collect(out: Path, chosen: Task, job: NamedRun, **more: Any) -> str | None:
 
 
 def _jobs(
-    settings: Settings,
+    settings: CollectSettings,
     folder: RunsFolder,
     wanted: Iterable[_Wanted],
     *,
@@ -155,7 +155,7 @@ def _jobs(
     """Yield every wanted run that is not recorded, in order, until a limit is reached.
 
     Args:
-        given: what is yielded is added to it; what is there counts against the limit.
+        given: runs yielded so far, which count against the limit; the yielded ones are added.
         others: runs that other collectors have.
     """
     done = folder.recorded()
@@ -169,7 +169,7 @@ def _jobs(
             yield named, seed
 
 
-def _numbered(settings: Settings, folder: RunsFolder) -> Iterator[_Wanted]:
+def _numbered(settings: CollectSettings, folder: RunsFolder) -> Iterator[_Wanted]:
     """Yield the configs of the stream, and enter them into the table."""
     start, stop = settings.start, settings.stop
     for number in itertools.count(start) if stop is None else range(start, stop):
@@ -202,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command("pipeline.collect", work, stopped="every finished run is recorded, start again to go on")
 
 
-def _parse(arguments: Sequence[str]) -> Settings:
+def _parse(arguments: Sequence[str]) -> CollectSettings:
     parser = new_parser(
         "pipeline.collect",
         "Train configs and record what was measured: numbered ones, or those of a list.",
@@ -221,7 +221,7 @@ def _parse(arguments: Sequence[str]) -> Settings:
     parser.add_argument("--stop", type=int, help="number after that of the last config (default: no last)")
     parser.add_argument("--configs", type=Path, help="train the configs of this list, one JSON object a line, instead")
     parser.add_argument("--source", help=f"who proposes them: {', '.join(SOURCES[1:])}")
-    return Settings(**vars(parser.parse_args(arguments)))
+    return CollectSettings(**vars(parser.parse_args(arguments)))
 
 
 if __name__ == "__main__":

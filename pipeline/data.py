@@ -98,7 +98,7 @@ def load_images(
     """Return a task's images for each Resolution.
 
     Args:
-        task: which images, how many, at what side.
+        task: names the images, their number and their side.
         data_dir: the folder to look in, in place of the system's and the user's (`pipeline.sources`); of a user's
             own images, the folder or the file that holds them.
         split_file: NAS-Bench-201's JSON of training and validation positions, for CIFAR-10 in place of a seeded split.

@@ -34,7 +34,7 @@ _SHARE: Final = 0.15  # of the images, for each of validation and test
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskChoice:
-    """What `define` does: one field per flag, which `--help` explains; None means a share of the images."""
+    """Settings of `define`: one field per flag, which `--help` explains; None means a share of the images."""
 
     images: Path
     name: str

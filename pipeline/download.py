@@ -24,7 +24,7 @@ from jahs.files.transport import ELSEWHERE
 from pipeline.sources import FASHION_FILES, cache_folder
 from workshop.command import new_parser, run_command
 
-__all__ = ["PUBLISHED", "PublishedFile", "download", "main"]
+__all__ = ["PUBLISHED", "DataFile", "download", "main"]
 
 _ADDRESSES: Final = {
     "fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
@@ -33,23 +33,23 @@ _ADDRESSES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedFile:
-    """What a published file is known by: its length, and a digest of the algorithm that its authors state."""
+class DataFile:
+    """The length of a published file, and a digest by the algorithm that its authors state."""
 
     n_bytes: int
     digest: str
     algorithm: str = "sha256"
 
 
-_FASHION: Final[Mapping[str, PublishedFile]] = MappingProxyType(
+_FASHION: Final[Mapping[str, DataFile]] = MappingProxyType(
     dict(
         zip(
             FASHION_FILES,
             (
-                PublishedFile(26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
-                PublishedFile(29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
-                PublishedFile(4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
-                PublishedFile(5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
+                DataFile(26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+                DataFile(29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+                DataFile(4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+                DataFile(5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
             ),
             strict=True,
         )
@@ -57,10 +57,10 @@ _FASHION: Final[Mapping[str, PublishedFile]] = MappingProxyType(
 )
 """Every file of Fashion-MNIST; the sha256 belong to the files whose MD5 its authors state."""
 
-_CIFAR10: Final[Mapping[str, PublishedFile]] = MappingProxyType(
-    {"cifar-10-binary.tar.gz": PublishedFile(170_052_171, "c32a1d4ab5d03f1284b67883e8d87530", "md5")}
+_CIFAR10: Final[Mapping[str, DataFile]] = MappingProxyType(
+    {"cifar-10-binary.tar.gz": DataFile(170_052_171, "c32a1d4ab5d03f1284b67883e8d87530", "md5")}
 )
-PUBLISHED: Final[Mapping[str, Mapping[str, PublishedFile]]] = MappingProxyType(
+PUBLISHED: Final[Mapping[str, Mapping[str, DataFile]]] = MappingProxyType(
     {"fashion_mnist": _FASHION, "cifar10": _CIFAR10}
 )
 """The files of every data set that is fetched."""
@@ -70,16 +70,16 @@ def download(
     folder: Path,
     *,
     url: str = _ADDRESSES["fashion_mnist"],
-    files: Mapping[str, PublishedFile] = _FASHION,
+    files: Mapping[str, DataFile] = _FASHION,
     report: Callable[[str, int], None] = lambda *_: None,
 ) -> list[str]:
     """Fetch the files that `folder` lacks; return their names.
 
     Args:
-        folder: where they go; made if need be.
+        folder: for the files; made if needed.
         url: folder of the files on a server that has them byte for byte.
-        files: what to fetch, and what it must be.
-        report: is told again and again how many bytes of a file have come.
+        files: to fetch, with their lengths and digests.
+        report: is called repeatedly with a file's name and its number of bytes so far.
 
     Raises:
         InvalidArgument: the URL is not one of http or https.
@@ -136,7 +136,7 @@ def _report(report: Callable[[str, int], None], name: str, n_bytes: int, _: int)
     report(name, n_bytes)
 
 
-def _check(address: str, file: PublishedFile, path: Path) -> None:
+def _check(address: str, file: DataFile, path: Path) -> None:
     """Refuse another file than the published one."""
     if (found := _digest(path, file.algorithm)) != file.digest:
         raise DownloadFailed(f"{address}: {file.algorithm} is {found}, not {file.digest} as published; {ELSEWHERE}")
@@ -147,8 +147,8 @@ def _digest(path: Path, algorithm: str) -> str:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
 
-def _is_right(path: Path, file: PublishedFile) -> bool:
-    """Whether a published file is already there."""
+def _is_right(path: Path, file: DataFile) -> bool:
+    """Return whether a published file is already there."""
     return path.is_file() and path.stat().st_size == file.n_bytes and _digest(path, file.algorithm) == file.digest
 
 

@@ -34,7 +34,7 @@ _NO_SEED: Final = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trained:
-    """What one training measured: (n_epochs, 7) with columns `EPOCH_FIELDS`, without the epoch in which it diverged."""
+    """The measurements of one training: (n_epochs, 7) columns `EPOCH_FIELDS`, without the epoch of a divergence."""
 
     epochs: NDArray[np.float64]
     is_diverged: bool
@@ -55,7 +55,7 @@ class LiveOracle:
         """Make an oracle; images are read when they are first needed.
 
         Args:
-            task: what is trained on.
+            task: to train on.
             data_dir: the folder with its images, in place of the usual ones.
         """
         self.task = task
@@ -70,7 +70,7 @@ class LiveOracle:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return what a training measured after an epoch; see `jahs.queries.oracles.Oracle.query`.
+        """Return the measurements of a training after an epoch; see `jahs.queries.oracles.Oracle.query`.
 
         Raises:
             NotRecorded: the training diverged before.
@@ -82,7 +82,7 @@ class LiveOracle:
     def query_many(
         self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
     ) -> Numbers:
-        """Return what trainings measured, one after another."""
+        """Return the measurements of trainings, done one after another."""
         seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(codes)
         asked = zip(codes.tolist(), epochs.tolist(), seeds, strict=True)
         rows = [self.query(row, epoch, seed=one, metrics=metrics) for row, epoch, one in asked]
@@ -91,7 +91,7 @@ class LiveOracle:
     def trajectory(
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
     ) -> Numbers:
-        """Return what one training measured after each of these epochs."""
+        """Return the measurements of one training after each of these epochs."""
         config = config_of(codes)
         if not len(epochs):
             return {name: np.empty(0) for name in metrics}
@@ -110,7 +110,7 @@ class LiveOracle:
         return space().sample(n, seed=seed)
 
     def _trained(self, config: Config, seed: int, last: int) -> _Trained:
-        """Return what a training measured, at least up to epoch `last` unless it diverged before."""
+        """Return the measurements of a training, at least up to epoch `last` unless it diverged before."""
         key = config_id(config), seed
         known = self._runs.get(key)
         if known is None or (not known.is_diverged and len(known.epochs) < last):

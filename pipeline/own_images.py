@@ -31,12 +31,12 @@ _FORMS: Final = (
 
 
 def is_own(data_set: str) -> bool:
-    """Whether a task's data set are images of a user's own."""
+    """Return whether a task's data set are images of a user's own."""
     return data_set.startswith(_OWN)
 
 
 def data_set_of(pool: Pool) -> str:
-    """Return what a task calls these images: a digest of every pixel and label, their order and their test part."""
+    """Return a task's name for these images: a digest of every pixel and label, their order and their test part."""
     digest = hashlib.blake2b(repr((pool.images.shape, pool.n_development)).encode(), digest_size=8)
     for array in (pool.images, pool.labels.astype("<i8")):
         digest.update(np.ascontiguousarray(array).data)
@@ -47,7 +47,7 @@ def read_own_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
     """Read the images of a task of the user's own.
 
     Args:
-        data_set: what the task calls them.
+        data_set: the task's name for them.
         data_dir: the folder or file that holds them; None: the user's cache.
 
     Raises:

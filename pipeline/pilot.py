@@ -31,7 +31,7 @@ from jahs.errors import InvalidArgument
 from jahs.files.hashing import sha256_file
 from jahs.files.runs import is_timed, last_rows, read_configs, read_profile, read_protocol, read_runs, timing_machine
 from jahs.files.sealed_json import sealed_text
-from jahs.files.tables import Table, take
+from jahs.files.tables import Table, rows_of, take
 from jahs.queries.benchmark import Benchmark
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.columns import Columns
@@ -47,8 +47,9 @@ from workshop.real_landscape import (
     known,
     read_cell_accuracies,
 )
+from workshop.resampling import bootstrap_interval
 
-__all__ = ["GATE", "Measured", "main", "read_measured", "report", "seed_agreement", "write_cells"]
+__all__ = ["GATE", "LastEpochs", "main", "read_measured", "report", "seed_agreement", "write_cells"]
 
 _SEEDS: Final = (0, 1)
 _N_RESAMPLES: Final = 2000
@@ -56,11 +57,11 @@ _CELLS: Final = "cells"  # the source of NAS-Bench-201 cells
 _CELL_KEY: Final = 201
 
 GATE: Final = MappingProxyType({"rho": 0.85, "resolution": 0.5, "seed_tau": 0.82, "core_seconds": 60.0})
-"""What a protocol must reach: rho at epoch 200, the share of the real Resolution effect, tau of seeds, mean cost."""
+"""Requirements of a protocol: rho at epoch 200, share of the real Resolution effect, tau of seeds, mean cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Measured:
+class LastEpochs:
     """The last epoch of every run of a folder, row by row.
 
     Attributes:
@@ -77,9 +78,9 @@ class Measured:
     valid_acc: NDArray[np.float64]
     cpu_time_s: NDArray[np.float64]
 
-    def only(self, mask: NDArray[np.bool_]) -> Measured:
+    def only(self, mask: NDArray[np.bool_]) -> LastEpochs:
         """Return the runs where `mask` holds."""
-        return Measured(
+        return LastEpochs(
             protocol=self.protocol,
             configs=take(self.configs, mask),
             seed=self.seed[mask],
@@ -94,15 +95,14 @@ class Measured:
         return {key: self.configs[key] for key in CONFIG_KEYS}
 
 
-def read_measured(path: Path) -> Measured:
+def read_measured(path: Path) -> LastEpochs:
     """Read the last epoch of every run; CPU seconds are those of one processor (`jahs.files.runs.is_timed`)."""
     runs, configs = read_runs(path), read_configs(path)
     runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(path))), runs["runtime"], np.nan)
     last = last_rows(runs)
-    order = np.argsort(configs["config_id"])
-    return Measured(
+    return LastEpochs(
         protocol=read_protocol(path).digest,
-        configs=take(configs, order[np.searchsorted(configs["config_id"][order], last["config_id"])]),
+        configs=rows_of(configs, last["config_id"]),
         seed=last["seed"],
         is_finished=last["status"] == "finished",
         valid_acc=last["valid_acc"].astype(np.float64),
@@ -117,7 +117,7 @@ def write_cells(path: Path, n: int) -> None:
     write_text(path, "".join(f"{json.dumps(config)}\n" for config in configs))
 
 
-def report(measured: Measured, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
+def report(measured: LastEpochs, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
     """Return agreement with the real landscape (one training of each uniform config), between seeds, cost, the gate."""
     uniform = measured.only(measured.configs["source"] == "uniform")
     first = uniform.only(uniform.seed == _SEEDS[0])
@@ -131,7 +131,7 @@ def report(measured: Measured, landscape: Benchmark) -> dict[str, Any]:  # Any: 
     return facts
 
 
-def seed_agreement(measured: Measured) -> dict[str, float | None]:
+def seed_agreement(measured: LastEpochs) -> dict[str, float | None]:
     """Return tau between the first two seeds with its 95 % bootstrap interval, and the mean difference in points.
 
     All but the number of configs is null where fewer than two configs finished with both seeds.
@@ -145,9 +145,9 @@ def seed_agreement(measured: Measured) -> dict[str, float | None]:
     pairs = np.array([[two[s] for s in _SEEDS] for two in found.values() if set(_SEEDS) <= set(two)])
     if len(pairs) < 2:
         return {"n_configs": len(pairs), **dict.fromkeys(("tau", "tau_low", "tau_high", "mean_abs_difference"))}
-    rng = np.random.default_rng(0)
-    taus = np.array([_tau(pairs[rng.integers(0, len(pairs), len(pairs))]) for _ in range(_N_RESAMPLES)])
-    low, high = (math.nan, math.nan) if np.isnan(taus).all() else np.nanquantile(taus, [0.025, 0.975]).tolist()
+    low, high = bootstrap_interval(
+        lambda at: _tau(pairs[at]), len(pairs), level=0.95, n_resamples=_N_RESAMPLES
+    ).tolist()
     return {
         "n_configs": len(pairs),
         "tau": known(_tau(pairs)),
@@ -196,7 +196,7 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
     return facts
 
 
-def _has_number(measured: Measured, args: argparse.Namespace) -> NDArray[np.bool_]:
+def _has_number(measured: LastEpochs, args: argparse.Namespace) -> NDArray[np.bool_]:
     """Return which runs are of the asked configs of the stream, or of none of it."""
     number = measured.configs["config_index"]
     stop = math.inf if args.configs is None else args.start + args.configs

@@ -96,7 +96,7 @@ def profile_folder(
     """Visit the configs of a folder of runs until each has had its visits; return how many were visited by this call.
 
     Args:
-        visits: how often each config is measured, far apart.
+        visits: measurements of each config, far apart.
         repeats: measurements at each visit.
         data_dir: folder of the original images.
         seed: of the random order and the weights.

@@ -41,7 +41,7 @@ class Proposals:
 
     Attributes:
         configs: their rows of the config table.
-        seeds: what each is trained with.
+        seeds: of the trainings of each.
     """
 
     configs: Table
@@ -123,7 +123,7 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
 
 
 def _content(line: bytes) -> dict[str, Any]:  # Any: JSON
-    """Return what a line says, with defaults filled in."""
+    """Return the content of a line, with defaults filled in."""
     try:
         content = parse_json(line)
     except (ValueError, RecursionError) as err:

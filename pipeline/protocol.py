@@ -20,7 +20,7 @@ from pipeline.augment import AUGMENTATION_VERSION
 __all__ = ["OPTIONAL", "SGD", "protocol_digest", "protocol_facts", "shared_protocol"]
 
 SGD: Final[Mapping[str, Any]] = {"momentum": 0.9, "nesterov": True}  # Any: arguments of torch.optim.SGD
-"""What every training gives its optimiser, besides the config's rates."""
+"""Arguments of every training's optimiser, besides the config's rates."""
 
 _TRAINING: Final[Mapping[str, object]] = {
     **SGD,
@@ -29,7 +29,7 @@ _TRAINING: Final[Mapping[str, object]] = {
     "clipping": None,
     "loss": "cross entropy",
 }
-"""What `pipeline.train` does, whatever the task."""
+"""Constants of `pipeline.train`, the same for every task."""
 
 OPTIONAL: Final[Mapping[str, Any]] = {  # Any: values of a task's fields
     "learning_rate_factor": 1.0,
@@ -60,7 +60,7 @@ def protocol_digest(task: Task) -> str:
 
 
 def _decisive(task: Task) -> dict[str, object]:
-    """Return what decides on measurements."""
+    """Return the facts that decide on measurements."""
     if task.index_digest is None:
         raise ProtocolMismatch(
             f"task {task.name!r} has no index digest, so its images are not fixed; set it before recording runs"

@@ -36,7 +36,7 @@ from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
 from pipeline.tasks import trained_task
 from pipeline.train import Training, check_seed, one_core
-from pipeline.zero_cost import Probe, Scores, score_all
+from pipeline.zero_cost import Probe, ProxyScores, score_all
 from workshop.command import run_command
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.machine import processor_model
@@ -53,13 +53,13 @@ _Job: TypeAlias = tuple[Config, tuple[int, ...]]  # and the seeds that it is not
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySettings:
-    """How a folder is scored.
+    """Settings of a scoring.
 
     Attributes:
         n_seeds: seeds of each config, 0, 1, 2 and so on.
         configs: end after so many configs; None: no limit.
         minutes: begin no config after so many; None: no limit.
-        where: where networks are scored.
+        where: the workers.
         data_dir: folder of the original images.
     """
 
@@ -82,7 +82,7 @@ class ProxySettings:
             raise InvalidArgument("\n".join(faults))
 
 
-def score_config(config: Config, of_task: Task, images: ImageSet, *, seed: int = 0) -> Scores:
+def score_config(config: Config, of_task: Task, images: ImageSet, *, seed: int = 0) -> ProxyScores:
     """Return every proxy of a config with the weights and the batch of a seed."""
     check_seed(seed)
     with one_core(), torch.random.fork_rng(devices=[]):
@@ -166,7 +166,7 @@ def _until(jobs: Sequence[_Job], limit_s: float | None) -> Iterator[_Job]:
         yield job
 
 
-def _score_job(job: _Job, *, of_task: Task, data_dir: Path | None) -> list[Scores]:
+def _score_job(job: _Job, *, of_task: Task, data_dir: Path | None) -> list[ProxyScores]:
     config, seeds = job
     images = _images(of_task, data_dir, config["Resolution"])
     return [score_config(config, of_task, images, seed=seed) for seed in seeds]
@@ -177,7 +177,7 @@ def _images(of_task: Task, data_dir: Path | None, resolution: float) -> ImageSet
     return load_images(of_task, data_dir=data_dir, resolutions=(resolution,))[resolution]
 
 
-def _table_of(job: _Job, found: Sequence[Scores], *, protocol: str) -> Table:
+def _table_of(job: _Job, found: Sequence[ProxyScores], *, protocol: str) -> Table:
     config, seeds = job
     values: dict[str, Any] = {  # Any: one value for all rows, or one per row
         "config_id": np.uint64(config_id(config)),

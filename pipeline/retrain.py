@@ -20,7 +20,7 @@ from workshop.machine import processor_model
 __all__ = ["REPRODUCED", "retrain"]
 
 REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")
-"""What a second training must measure again."""
+"""The columns that a second training must reproduce."""
 
 
 def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = None) -> tuple[list[str], list[str]]:

@@ -5,7 +5,6 @@ Over 300 lines: what survives a crash depends on the order of every write, so al
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -20,6 +19,7 @@ import numpy as np
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, ProtocolMismatch
 from jahs.files.atomic import is_running, out_of_space, write_beside
 from jahs.files.index import read_index, state_of, write_index
+from jahs.files.locking import hold
 from jahs.files.runs import (
     committed_files,
     each_run_once,
@@ -108,7 +108,7 @@ class RunsFolder:
         return rows(take(configs, is_it))[0]
 
     def names(self, identities: Sequence[int]) -> list[Named]:
-        """Return what the shards of configs of the table are named after: the number, or the id of those without."""
+        """Return the names of configs of the table in the names of shards: the number, or the id of those without."""
         configs = read_configs(self.path)
         numbers = dict(zip(configs["config_id"].tolist(), configs["config_index"].tolist(), strict=True))
         return [n if (n := numbers[identity]) >= 0 else f"{identity:016x}" for identity in identities]
@@ -130,13 +130,13 @@ class RunsFolder:
         return True
 
     def is_recorded_by(self, by: str, config: Named, seed: int) -> bool:
-        """Whether it was this one who recorded a run that is recorded."""
+        """Return whether it was this one who recorded a run that is recorded."""
         with self._lock_file(_run_name(config, seed)) as file:
             file.seek(0)
             return file.read() == by.encode()
 
     def is_recorded(self, config: Named, seed: int, identity: int) -> bool:
-        """Whether a run is recorded, on its own or compacted."""
+        """Return whether a run is recorded, on its own or compacted."""
         with self.lock("compact"):
             return self._is_recorded(config, seed, identity)
 
@@ -221,7 +221,7 @@ class RunsFolder:
     def lock(self, name: str) -> Iterator[None]:
         """Hold a lock of this folder; it is released when the process ends, however that happens."""
         with self._lock_file(name) as file:
-            _flock(file, fcntl.LOCK_EX)
+            hold(file, waits=True)
             yield
 
     @contextmanager
@@ -229,7 +229,7 @@ class RunsFolder:
         """Claim one run; False if another process is at work on it."""
         with self._lock_file(_run_name(config, seed)) as file:
             try:
-                _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                hold(file)
             except BlockingIOError:
                 yield False
             else:
@@ -308,15 +308,6 @@ def _run_name(config: Named, seed: int) -> str:
     return f"{config:07d}-{seed}" if isinstance(config, int) else f"{config}-{seed}"
 
 
-def _flock(file: IO[bytes], how: int) -> None:
-    try:
-        fcntl.flock(file, how)
-    except BlockingIOError:
-        raise
-    except OSError as err:  # as on some file systems of clusters
-        _log.warning("%s cannot be locked (%s): let one process at a time work on this folder", file.name, err)
-
-
 def check_free_space(path: Path) -> None:
     """Refuse to start what would soon run out of disk.
 
@@ -338,6 +329,6 @@ def _fault(shard: Path) -> Exception | None:
 
 
 def _writer_is_alive(part: Path) -> bool:
-    """Whether the process that writes `.<name>.<pid>.part` still runs (on this machine)."""
+    """Return whether the process that writes `.<name>.<pid>.part` still runs (on this machine)."""
     pid = part.name.rsplit(".", 2)[-2]
     return pid.isdigit() and is_running(int(pid))

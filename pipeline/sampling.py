@@ -1,4 +1,4 @@
-"""Which configs of the numbered stream are trained, and with which seeds.
+"""Choice of the configs of the numbered stream, and of their seeds.
 
 Number i belongs to fidelity group i mod 27, so that every prefix is balanced; every tenth number is trained with three
 seeds, and as 10 and 27 have no common factor the repeats are balanced too. `workshop.numbered` draws the configs.

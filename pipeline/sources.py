@@ -1,4 +1,4 @@
-"""Where original images come from: idx files, CIFAR-10's archives, a folder of class folders, scikit-learn's digits.
+"""Sources of the original images: idx files, CIFAR-10's archives, a folder of class folders, scikit-learn's digits.
 
 Nothing is downloaded here (`pipeline.download` does that when asked). Reading looks in the folders of `search_folders`
 and says where it looked if it finds nothing.
@@ -80,7 +80,7 @@ def cache_folder(data_set: str) -> Path:
 
 
 def search_folders(data_set: str, *, data_dir: Path | None = None) -> list[Path]:
-    """Return where a data set is looked for, in order: in `data_dir` if given, else in the system's and the user's."""
+    """Return the folders that a data set is searched in: `data_dir` if given, else the system's and the user's."""
     if data_dir is not None:
         return [data_dir, *(data_dir / name for name in _SUBFOLDERS.get(data_set, ()))]
     return [*map(Path, _SYSTEM_FOLDERS.get(data_set, ())), cache_folder(data_set)]

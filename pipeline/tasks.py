@@ -1,4 +1,4 @@
-"""Which task a name, a task file or a recorded protocol means."""
+"""The task of a name, a task file or a recorded protocol."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["NASBENCH201", "recorded_task", "trained_task"]
 NASBENCH201: Final = dataclasses.replace(
     TASKS["cifar10_mini"], name="nasbench201", title="NAS-Bench-201 (CIFAR-10, 32 px)", side=32
 )
-"""What cells of NAS-Bench-201 are scored on, untrained: the images of the laptop task, at full size."""
+"""The task that untrained cells of NAS-Bench-201 are scored on: the laptop task's images at full size."""
 
 
 def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON
     """Return the task of a recorded protocol, which may be an earlier one of a built-in task.
 
     Raises:
-        UnknownName, InvalidArgument: there is none, or it is invalid.
+        UnknownName, InvalidArgument: the task is unknown or invalid.
     """
     recorded = facts["task"]
     if recorded["name"] == NASBENCH201.name:
@@ -37,7 +37,7 @@ def trained_task(name: str) -> Task:
     """Return the task called `name`, or the one of a task file, whose name ends in .json.
 
     Raises:
-        UnknownName: there is none; lists those that there are.
+        UnknownName: no task has this name; lists the tasks.
         JahsError: of a task file, see `jahs.tasks.register`.
     """
     if isinstance(name, str) and name.endswith(".json"):

@@ -43,7 +43,7 @@ def collect_run(
 
     Args:
         out: folder of runs.
-        chosen: what to train on; the task itself, since another process need not know its name.
+        chosen: the task itself, since another process need not know its name.
         by: the collector that this is done for.
         device: "cpu" or "cuda".
         data_dir: folder of the original images.

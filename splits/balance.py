@@ -22,8 +22,8 @@ class Marginal:
     """The division of configs that have something in common.
 
     Attributes:
-        name: what they have in common.
-        counts: how many are in train, valid and test.
+        name: their common property.
+        counts: numbers in train, valid and test.
         is_promised: whether the split promises 70/15/15 to within one config here.
     """
 

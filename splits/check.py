@@ -26,10 +26,10 @@ __all__ = ["check_split", "main"]
 
 
 def check_split(recorded: Recorded, split: Split, final: FinalTest | None = None) -> list[Marginal]:
-    """Return how the split divides every marginal.
+    """Return the division of every marginal by the split.
 
     Args:
-        recorded: what is split, without the final test set.
+        recorded: the configs, without the final test set.
         split: the split.
         final: the final test set, which must not be in it.
 

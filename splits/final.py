@@ -53,11 +53,11 @@ class FinalTest:
     """The members of a final test set.
 
     Attributes:
-        task, protocol: whose.
+        task, protocol: of the trainings.
         configs: the members.
         groups: `UNIFORM`, or the optimiser that proposed it, for each.
-        seeds: what each is trained with.
-        facts: how they were drawn, as JSON.
+        seeds: of the trainings of each.
+        facts: about the draw, as JSON.
     """
 
     task: str
@@ -74,12 +74,12 @@ class FinalTest:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many members each group has."""
+        """The number of members of each group."""
         return dict(Counter(self.groups))
 
 
 def final_path(split: Path) -> Path:
-    """Return where the final test set of a split is kept."""
+    """Return the path of the final test set of a split."""
     return split.with_name(_NAME)
 
 
@@ -142,7 +142,7 @@ def is_final(configs: Table, final: FinalTest | None) -> NDArray[np.bool_]:
 
 
 def n_reads(split: Path) -> int:
-    """Return how often the measurements of the final test set beside a split were read."""
+    """Return the number of readings of the final test set beside a split."""
     return len(_reads(split.with_name(_READS)))
 
 

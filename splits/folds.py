@@ -16,13 +16,13 @@ from jahs.errors import InvalidArgument
 from splits.kinship import ConfigColumns, fidelity_groups, kin, seeded_ranks
 from splits.partition import check_seed
 
-__all__ = ["Rows", "k_folds", "learning_curve_subsets"]
+__all__ = ["RowNumbers", "k_folds", "learning_curve_subsets"]
 
-Rows: TypeAlias = NDArray[np.intp]
+RowNumbers: TypeAlias = NDArray[np.intp]
 """Row numbers in increasing order."""
 
 
-def k_folds(table: ConfigColumns, n_folds: int, *, seed: int) -> Iterator[tuple[Rows, Rows]]:
+def k_folds(table: ConfigColumns, n_folds: int, *, seed: int) -> Iterator[tuple[RowNumbers, RowNumbers]]:
     """Yield (rows to fit on, rows held out) for every fold; every row is held out once.
 
     Counted in families of kin (nearly always one config each), the folds differ by one at most, within every fidelity
@@ -46,7 +46,7 @@ def k_folds(table: ConfigColumns, n_folds: int, *, seed: int) -> Iterator[tuple[
     return ((np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(n_folds))
 
 
-def learning_curve_subsets(table: ConfigColumns, sizes: Sequence[int], *, seed: int) -> Iterator[Rows]:
+def learning_curve_subsets(table: ConfigColumns, sizes: Sequence[int], *, seed: int) -> Iterator[RowNumbers]:
     """Yield all rows of `size` configs, for each size; a smaller subset of the same seed is part of a larger one.
 
     Configs are taken from the fidelity groups in turn, so that the groups of a subset differ by one config at most, as

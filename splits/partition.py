@@ -34,7 +34,7 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
     """Return a split of every recorded config.
 
     Args:
-        recorded: what there is to split.
+        recorded: the configs to split.
         seed: decides which configs go where, and not how many.
         old: a split whose configs stay in their parts; new configs fill the quotas.
         fewest: configs that every recorded group needs. With fewer than `LEAST_PER_GROUP` the promises still hold, but
@@ -172,7 +172,7 @@ def _fill(
 
 
 def quota_margins(groups: NDArray[np.float64], of_group: NDArray[np.int64] | None = None) -> Margins:
-    """Return what to balance.
+    """Return the margins to balance.
 
     Args:
         groups: N, W and Resolution of the fidelity groups, (n_groups, 3).

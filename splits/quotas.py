@@ -1,4 +1,4 @@
-"""How many configs of each stratum go to each part, so that many marginals are balanced at once.
+"""Quotas: configs of each stratum in each part, so that many marginals are balanced at once.
 
 A stratum is a set of configs that count alike. A margin is a set of strata whose counts should be 70/15/15; it deviates
 by `count - share * size` in each part, kept exact here as whole twentieths of a config. The counts are found by moving
@@ -61,12 +61,12 @@ def deviations(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def fill_quotas(
     kept: NDArray[np.int64], n_free: NDArray[np.int64], *, margins: Margins, order: Sequence[int]
 ) -> NDArray[np.int64]:
-    """Return how many configs of each stratum are in each part at the end, (n_strata, 3).
+    """Return the final number of configs of each stratum in each part, (n_strata, 3).
 
     Args:
-        kept: how many already are there and stay, (n_strata, 3).
-        n_free: how many of each stratum are still to be placed, (n_strata,).
-        margins: what to balance.
+        kept: numbers that are already there and stay, (n_strata, 3).
+        n_free: numbers of each stratum still to be placed, (n_strata,).
+        margins: to balance.
         order: the strata in the order in which they are tried; it decides between moves that are equally good.
     """
     placed = [_largest_remainders(row, n) for row, n in zip(kept.tolist(), n_free.tolist(), strict=True)]

@@ -47,7 +47,7 @@ class Recorded:
 
     @property
     def is_repeated(self) -> NDArray[np.bool_]:
-        """Which ones were trained with more than one seed."""
+        """A mask of the configs that were trained with more than one seed."""
         return self.n_seeds > 1
 
 

@@ -32,7 +32,7 @@ class Split:
     Attributes:
         config_ids: ids in increasing order, each once, uint64.
         parts: the part of each, as a position in `jahs.schema.SPLIT_PARTS`, int8.
-        seed: what it was made from.
+        seed: of the split.
         task: name of the task.
         protocol: digest of the runs' protocol.
         extends: digest of the split whose parts it kept; None if it was made from nothing.
@@ -59,7 +59,7 @@ class Split:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many configs each part has."""
+        """The number of configs in each part."""
         numbers = np.bincount(self.parts, minlength=len(SPLIT_PARTS)).tolist()
         return dict(zip(SPLIT_PARTS, numbers, strict=True))
 
@@ -170,7 +170,7 @@ def _faults(content: dict[str, Any]) -> list[str]:  # Any: JSON
     if bad := [key for key in assignments if not _HEX_ID.fullmatch(key)]:
         faults.append(f"{len(bad)} ids are not 16 hex digits: {_quoted(bad)}")
     if odd := [f"{key}: {part!r}" for key, part in assignments.items() if part not in SPLIT_PARTS]:
-        faults.append(f"{len(odd)} parts are none of {', '.join(SPLIT_PARTS)}: {_quoted(odd)}")
+        faults.append(f"{len(odd)} parts must be one of {', '.join(SPLIT_PARTS)}, got: {_quoted(odd)}")
     return faults
 
 

@@ -140,7 +140,7 @@ def compare_runtime_models(
     Args:
         times: seconds per epoch, from `assemble`.
         cumulative: cumulative seconds, from `assemble_answered`.
-        of_task: whose rows they are.
+        of_task: of the rows.
         settings: of both forests.
     """
     valid = cumulative["valid"].take(first_seed(cumulative["valid"]))

@@ -13,13 +13,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import MissingData, ProtocolMismatch
-from jahs.files.tables import take
+from jahs.files.tables import rows_of
 from jahs.release import Release, read_release
 from jahs.spaces.encoding import encode
 from splits.final import final_beside, n_reads
@@ -32,13 +32,13 @@ from surrogate.data.measurements import (
     read_final_measurements,
     read_with_split,
 )
-from surrogate.data.rows import Rows, assemble, by_part, join_rows
+from surrogate.data.rows import Facts, Rows, assemble, by_part, join_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.figure_file import write_figures
 from surrogate.judging.quality import rounded
 from surrogate.judging.sources import leave_sources_out
 from surrogate.judging.top import (
-    Measured,
+    ReleaseFigure,
     best_tenth,
     full_rows,
     not_measured,
@@ -62,9 +62,6 @@ __all__ = ["figures", "main"]
 _N_REFITS: Final = 8
 _N_SAMPLE: Final = 20_000
 _N_ENDS: Final = 10
-
-Facts: TypeAlias = dict[str, Any]
-"""JSON."""
 
 
 def figures(
@@ -129,20 +126,20 @@ def _of_final(release: Release, final: Measurements) -> Facts:
     return {**_of_part(release, rows, rows, final), "n_configs": rows.n_configs}
 
 
-def _whole(release: Release) -> Measured:
+def _whole(release: Release) -> ReleaseFigure:
     """Return tau at the last epoch over the whole space as a share of its ceiling, as the release's card has it."""
     try:
         test = release.quality["metrics"][MAIN]["test"]
         last, interval = test["cuts"]["last epoch"], test["tau_interval"]
         tau, top = last["model"]["tau"], last["ceiling"]["tau"]
         low, high = interval[0] / top, interval[1] / top
-        return Measured(value=tau / top, interval=(low, high), n=test["n_configs"])
+        return ReleaseFigure(value=tau / top, interval=(low, high), n=test["n_configs"])
     except (KeyError, TypeError, ZeroDivisionError):
         return not_measured("the card has no tau at the last epoch with a ceiling")
 
 
-def _ends(release: Release, measured: Measurements) -> Measured:
-    """Return how far the best that a search proposed on this release are from what they were trained to."""
+def _ends(release: Release, measured: Measurements) -> ReleaseFigure:
+    """Return the mean of trained minus predicted accuracy of the best that a search on this release proposed."""
     if "source" not in measured.configs:
         return not_measured("no config was proposed by a release")
     configs = measured.configs
@@ -185,9 +182,7 @@ def _of_refits(
 
 def _bases(measured: Measurements, rows: Rows) -> NDArray[np.int64]:
     """Return a number for each row, equal for configs that differ in N, W and Resolution alone."""
-    order = np.argsort(measured.configs["config_id"])
-    at = order[np.searchsorted(measured.configs["config_id"], rows.config_id, sorter=order)]
-    return kin(without_sizes(take(measured.configs, at)))
+    return kin(without_sizes(rows_of(measured.configs, rows.config_id)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

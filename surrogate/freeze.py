@@ -47,7 +47,7 @@ _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreezeSettings:
-    """How a final test set is drawn; one field per flag.
+    """Settings of a final test set; one field per flag.
 
     Attributes:
         n: uniform configs; about as many are proposed.

@@ -39,7 +39,7 @@ __all__ = ["check_cells", "check_landscape", "main"]
 def check_landscape(
     bench: Benchmark, landscape: Benchmark, *, n_configs: int, seed: int
 ) -> dict[str, Any]:  # Any: JSON
-    """Return how far a benchmark agrees with the real landscape on uniform configs, see `compare_with_landscape`."""
+    """Return the agreement of a benchmark with the real landscape on uniform configs; see `compare_with_landscape`."""
     columns = space().sample_columns(n_configs, seed=seed)
     accuracies = bench.query_many(columns, metrics=["valid_acc"])["valid_acc"]
     return compare_with_landscape(columns, accuracies, landscape)

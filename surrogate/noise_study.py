@@ -37,6 +37,7 @@ from workshop.command import run_command
 from workshop.folders import commit, package_versions, write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.markdown import to_markdown
+from workshop.resampling import bootstrap_interval
 
 __all__ = ["Judged", "judge", "main", "noise_study", "repeated"]
 
@@ -54,12 +55,12 @@ class Judged:
     Attributes:
         n_fitted: configs that surrogate and ensemble were fitted to.
         is_seen: whether the judged configs are among them, with the one training that the table has, too.
-        entry: which training is the table's entry.
+        entry: number of the training that is the table's entry.
         table, surrogate, ensemble: absolute errors.
         own_sd: standard deviation of the three trainings, of which the least is one image of 2,048.
         sd: standard deviation of one training that the ensemble and the noise model predict.
         divergence: Kullback-Leibler divergence of the predicted normal distribution from that of the trainings.
-        is_better: which configs are in the better half by their mean.
+        is_better: mask of the configs in the better half by their mean.
     """
 
     n_fitted: int
@@ -100,7 +101,7 @@ def noise_study(
     seed: int = 0,
     workers: int = 1,
 ) -> list[Judged]:
-    """Return what was found for every number of configs and every rotation, the fitted ones last."""
+    """Return the results for every number of configs and every rotation, the fitted ones last."""
     rows = assemble(metric, measured)
     ids, values, asked = repeated(rows)
     is_judged = np.isin(rows.config_id, ids)
@@ -133,7 +134,7 @@ def _answers(
     seed: int,
     workers: int,
 ) -> tuple[_Floats, _Floats, _Floats]:
-    """Return what a surrogate and an ensemble answer, and the sd of one training around the ensemble."""
+    """Return the answers of a surrogate and of an ensemble, and the sd of one training around the ensemble."""
     fitted = fit_surrogate(metric, training, release.task, settings=settings)
     refits = fit_refits(
         {metric: training}, release.task, {metric: settings}, share=1.0, seed=seed, n_refits=N_REFITS, workers=workers
@@ -168,9 +169,10 @@ def judge(
 
 def _interval(values: _Floats, *, seed: int) -> tuple[float, float]:
     """Return a 90 % bootstrap interval of a mean over configs."""
-    drawn = np.random.default_rng(seed).integers(len(values), size=(_N_RESAMPLES, len(values)))
-    low, high = np.quantile(values[drawn].mean(axis=1), [0.05, 0.95])
-    return float(low), float(high)
+    low, high = bootstrap_interval(
+        lambda at: values[at].mean(), len(values), level=0.9, n_resamples=_N_RESAMPLES, seed=seed
+    ).tolist()
+    return low, high
 
 
 def study_document(

@@ -2,7 +2,7 @@
 
 1.0.0  another protocol: answers do not compare with those before
 0.2.0  other answers: measurements, models, noise or reference points have changed
-0.1.1  the same answers, and something else in it has changed; first refits, too, which nobody could ask before
+0.1.1  the same answers, and something else in it has changed
 """
 
 from __future__ import annotations
@@ -12,19 +12,14 @@ from collections.abc import Set
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import ProtocolMismatch
-from jahs.release import Release, read_release
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
-from splits.split import Split
-from surrogate.data.measurements import Measurements, digest_measurements
 
-__all__ = ["FIRST", "number_after", "number_facts", "read_made_from", "standing_release"]
+__all__ = ["FIRST", "number_after", "number_facts", "standing_release"]
 
 FIRST: Final = "0.1.0"
 
 _NUMBER: Final = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 _SILENT: Final = frozenset({"quality.json"})  # no query reads it
-_REFITS: Final = re.compile(r"refits(-\d+\.npz|\.json)")
 _REFERENCE: Final = "reference_config"
 
 
@@ -37,24 +32,6 @@ def standing_release(out: Path) -> Manifest | None:
     return read_manifest(out) if (out / MANIFEST).is_file() else None
 
 
-def read_made_from(release: Path, measured: Measurements, split: Split) -> Release:
-    """Return a release that was made from these runs and this split.
-
-    Raises:
-        ProtocolMismatch: it was made from others.
-        CorruptFile, UnknownFormat, MissingData: it cannot be read.
-    """
-    found = read_release(release)
-    made_from = {"measurements": digest_measurements(measured), "split": split.digest}
-    if faults := [
-        f"{name} must be {found.facts.get(name)!r}, got {digest!r}"
-        for name, digest in made_from.items()
-        if found.facts.get(name) != digest
-    ]:
-        raise ProtocolMismatch("\n".join([f"{release} was made from other data; make it again", *faults]))
-    return found
-
-
 def number_after(old: Manifest | None, new: Manifest) -> str:
     """Return the number of a release that replaces `old`; the first number if `old` has no valid one."""
     found = None if old is None else _NUMBER.fullmatch(str(old.facts.get("version")))
@@ -63,15 +40,14 @@ def number_after(old: Manifest | None, new: Manifest) -> str:
     first, second, third = map(int, found.groups())
     if old.facts.get("protocol") != new.facts.get("protocol"):
         return f"{first + 1}.0.0"
-    silent = {*_SILENT, *({} if any(map(_REFITS.fullmatch, old.files)) else filter(_REFITS.fullmatch, new.files))}
-    if _files(old, besides=silent) != _files(new, besides=silent):
+    if _files(old, besides=_SILENT) != _files(new, besides=_SILENT):
         return f"{first}.{second + 1}.0"
     has_moved = _files(old) != _files(new) or old.facts.get(_REFERENCE) != new.facts.get(_REFERENCE)
     return f"{first}.{second}.{third + has_moved}"
 
 
 def number_facts(old: Manifest | None, new: Manifest) -> dict[str, Any]:  # Any: JSON
-    """Return what a manifest says after the release that it replaces: its number, and releases with the same answers.
+    """Return the number of a manifest after the release that it replaces, and the releases with the same answers.
 
     `same_answers` holds the sha256 of every manifest before it since the second part of the number moved.
     """

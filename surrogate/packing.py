@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile
-from jahs.files.tables import take
+from jahs.files.tables import rows_of, take
 from jahs.models.features import FeatureBuilder
 from jahs.models.forest import Forest, forest_from_xgboost
+from jahs.models.noise import NoiseModel
+from jahs.queries.completing import good_config
 from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release
+from jahs.release.refits import Refits
+from jahs.spaces.configs import Config
+from jahs.tasks.definitions import Task
+from jahs.tasks.metrics import ACCURACIES
+from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
-from surrogate.data.rows import Rows
-from surrogate.models.model import Surrogate
+from surrogate.data.rows import Facts, Rows, assemble, by_part, join_rows
+from surrogate.judging.uncertainty import uncertainty_facts
+from surrogate.models.model import ForestSettings, Surrogate
+from surrogate.models.refits import N_REFITS, fit_refits, pack_refits, refit_settings, refit_share
 
-__all__ = ["check_answers", "pack_models", "recorded_table", "release_answers"]
+__all__ = ["check_answers", "pack_models", "recorded_table", "reference_config", "refits_of", "release_answers"]
+
+_log = logging.getLogger(__name__)
+_UNSCALED: Final = "there is no noise model, so intervals cannot be calibrated"
 
 
 def recorded_table(measured: Measurements) -> RecordedTable:
@@ -51,6 +66,69 @@ def pack_models(fitted: Mapping[str, Surrogate]) -> tuple[Models, list[Forest]]:
         counts={metric: model.counts for metric, model in fitted.items()},
     )
     return models, forests
+
+
+def refits_of(
+    parts: Mapping[str, Mapping[str, Rows]],
+    fitted: Mapping[str, Surrogate],
+    models: Models,
+    noise: Mapping[str, Any] | None,  # Any: JSON
+    *,
+    seed: int,
+    n_refits: int = N_REFITS,
+    workers: int = 1,
+) -> tuple[Refits, list[Forest], Facts]:
+    """Return the refits of a release, their forests, and facts about them for its quality.json.
+
+    Args:
+        parts: the rows of each metric by part of the split; those of accuracies are used.
+        fitted: the models of the training part.
+        models: those that ship.
+        noise: `NoiseModel.to_dict()`; without it nothing is calibrated.
+        seed: of the resampling.
+        n_refits: of each metric.
+        workers: processes.
+    """
+    of_task, settings = _task_and_settings(fitted)
+    shipped = {metric: join_rows([of["train"], of["valid"]]) for metric, of in parts.items() if metric in ACCURACIES}
+    share = refit_share(shipped, of_task, settings, n_refits=n_refits)
+    how: dict[str, Any] = {"share": share, "seed": seed, "n_refits": n_refits, "workers": workers}
+    _log.info("refits: %d of each of %s, with %.0f %% of the trees", n_refits, ", ".join(shipped), 100 * share)
+    packs, forests = pack_refits(fit_refits(shipped, of_task, settings, **how), models)
+    quality: Facts = {"n_refits": n_refits, "share": share, "metrics": {}}
+    if noise is None:
+        quality["reason"] = _UNSCALED
+    else:
+        model = NoiseModel.from_dict(noise)
+        training = {metric: parts[metric]["train"] for metric in shipped}
+        for metric, refits in fit_refits(training, of_task, settings, **how).items():
+            quality["metrics"][metric] = uncertainty_facts(fitted[metric], refits, parts[metric], model)
+    facts = {
+        "seed": seed,
+        "share": share,
+        "settings": {m: asdict(refit_settings(settings[m], refit=0, share=share)) for m in shipped},
+    }
+    scales = {metric: quality["metrics"].get(metric, {}).get("scale", 1.0) for metric in shipped}
+    return Refits(n_refits=n_refits, packs=packs, scales=scales, facts=facts), forests, quality
+
+
+def _task_and_settings(fitted: Mapping[str, Surrogate]) -> tuple[Task, dict[str, ForestSettings]]:
+    (of_task,) = {model.task for model in fitted.values()}
+    return of_task, {metric: model.settings for metric, model in fitted.items()}
+
+
+def reference_config(measured: Measurements, split: Split) -> Config | None:
+    """Return the validation config at the 0.9 quantile of validation accuracy, at full size; None if there is none.
+
+    The validation configs that were trained to the last epoch are sorted by the mean of their validation accuracies
+    there, ties by config id. The one at the quantile (nearest rank) is taken, so it is good, but not the best known.
+    """
+    recorded = by_part(assemble("valid_acc", measured), split)["valid"]
+    last = recorded.take(recorded.epoch == measured.task.max_epoch)
+    if not len(last):
+        return None
+    ids, place, counts = np.unique(last.config_id, return_inverse=True, return_counts=True)
+    return good_config(rows_of(measured.configs, ids), np.bincount(place, weights=last.y) / counts)
 
 
 def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 import jahs
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch, UnknownName
+from jahs.files.tables import rows_of
 from jahs.release import Release, read_release
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns, Configs, config_ids, rows, validate_columns
@@ -63,7 +64,7 @@ _SIZES: Final = ("N", "W", "Resolution")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposeSettings:
-    """What is proposed; one field per flag.
+    """Settings of a proposal; one field per flag.
 
     Attributes:
         source: one of `KINDS`.
@@ -107,7 +108,7 @@ def propose(
     """Return the text of a list.
 
     Args:
-        settings: what is proposed.
+        settings: of the proposal.
         measured, split: see `surrogate.data.measurements.read_with_split`.
         final: the final test set, of which nothing is proposed.
         release: of the same protocol; `best` and `disagreement` need one.
@@ -204,9 +205,8 @@ def _seeds(
         raise MissingData(f"no config of train and valid is trained to epoch {measured.task.max_epoch}; collect more")
     means = np.bincount(place.reshape(-1), weights=last.y) / counts
     chosen = ids[np.lexsort((ids, -means))[: settings.n]]
-    at = np.argsort(measured.configs["config_id"])
-    at = at[np.searchsorted(measured.configs["config_id"], chosen, sorter=at)]
-    return {key: measured.configs[key][at] for key in CONFIG_KEYS}, [_REPEATS] * len(chosen)
+    configs = rows_of(measured.configs, chosen)
+    return {key: configs[key] for key in CONFIG_KEYS}, [_REPEATS] * len(chosen)
 
 
 def _paired(settings: ProposeSettings, *_: object) -> _Proposed:

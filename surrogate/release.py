@@ -38,6 +38,7 @@ from surrogate.data.rows import (
     EXACT,
     FEWEST,
     FEWEST_TO_FIT,
+    Facts,
     Rows,
     assemble,
     assemble_answered,
@@ -50,7 +51,6 @@ from surrogate.data.rows import (
 from surrogate.judging.noise import noise_of
 from surrogate.judging.quality import (
     QUALITY_FORMAT,
-    Facts,
     compared_facts,
     curve_facts,
     data_facts,
@@ -61,10 +61,9 @@ from surrogate.judging.quality import (
 )
 from surrogate.models.fitting import fit_each, read_params
 from surrogate.models.model import ForestSettings
+from surrogate.models.refits import N_REFITS
 from surrogate.numbering import FIRST, number_facts, standing_release
-from surrogate.packing import check_answers, pack_models, recorded_table
-from surrogate.reference import reference_config
-from surrogate.refits import N_REFITS, refits_of
+from surrogate.packing import check_answers, pack_models, recorded_table, reference_config, refits_of
 from surrogate.timing import times_of
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command
@@ -97,7 +96,7 @@ def make_release(
     """Write a release and return its quality; everything is checked before the first model is fitted.
 
     Args:
-        measured: what was measured.
+        measured: the measurements.
         split: of its configs; see `read_with_split`.
         out: the release; one that is there is replaced.
         params: settings that `surrogate.tune` found, its history beside it; None: the default ones.

@@ -31,9 +31,8 @@ from splits.split import Split, read_split
 from surrogate.card.page import write_card
 from surrogate.command import add_top_weight, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
-from surrogate.data.rows import assemble, by_part, unmeasured
+from surrogate.data.rows import Facts, assemble, by_part, unmeasured
 from surrogate.judging.figure_file import figures_of
-from surrogate.judging.quality import Facts
 from surrogate.models.search import OPTIMIZERS
 from surrogate.release import check_numbers, make_release
 from surrogate.tune import tune_all, what_is_searched
@@ -50,13 +49,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewSettings:
-    """What `renew` does; one field per flag.
+    """Settings of `renew`; one field per flag.
 
     Attributes:
         runs: a folder of runs.
         split: their split, extended or made.
-        recorded: where the settings that a search found are kept.
-        searches: where searches work; needed until they have ended.
+        recorded: folder for the settings that a search found.
+        searches: folder for searches; needed until they have ended.
         out: the release.
         card: a folder for quality.md and quality.html.
         evaluations: of each metric's search; 0: take the recorded settings, or the default ones.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable
-from jahs.files.tables import Table
+from jahs.files.tables import rows_of
 from jahs.models.features import DEFAULT_TIMES, GROUPS, FeatureBuilder, FeatureSet, TimeCoefficients
 from jahs.models.features.timing import BACKWARD_TERMS, FORWARD_TERMS
 from splits.split import Split
@@ -61,7 +61,7 @@ def fit_times(measured: Measurements, split: Split) -> TimeFit:
     times, valid = _fitted(measured, parts["train"]), parts["valid"]
     features = FeatureSet(name="times", columns=GROUPS["time"], is_canonical=False, times=times)
     predicted = FeatureBuilder(features, measured.task).build(valid.X).T.astype(np.float64)
-    truth = (_MS * valid.y, _MS * _step_times(measured.profile, valid))
+    truth = (_MS * valid.y, _MS * rows_of(measured.profile, valid.config_id)["step_time_s"].astype(np.float64))
     return TimeFit(
         times=times,
         scores={
@@ -89,15 +89,9 @@ def _fitted(measured: Measurements, train: Rows) -> TimeCoefficients:
     terms = dict(zip(GROUPS["time_terms"], columns, strict=True))
     forward = _weights([terms[name] for name in FORWARD_TERMS], _MS * train.y)
     evaluation = sum(weight * terms[name] for weight, name in zip(forward, FORWARD_TERMS, strict=True))
-    step = _MS * _step_times(measured.profile, train)
+    step = _MS * rows_of(measured.profile, train.config_id)["step_time_s"].astype(np.float64)
     share, *backward = _weights([evaluation, *(terms[name] for name in BACKWARD_TERMS)], step)
     return TimeCoefficients(forward=tuple(forward), share_forward=share, backward=tuple(backward))
-
-
-def _step_times(profile: Table, rows: Rows) -> NDArray[np.float64]:
-    order = np.argsort(profile["config_id"])
-    places = order[np.searchsorted(profile["config_id"], rows.config_id, sorter=order)]
-    return profile["step_time_s"][places].astype(np.float64)
 
 
 def _weights(terms: Sequence[NDArray[np.float64]], times: NDArray[np.float64]) -> list[float]:

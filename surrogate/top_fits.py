@@ -37,6 +37,7 @@ from surrogate.models.optima import MAIN
 from workshop.command import run_command
 from workshop.folders import commit, write_text
 from workshop.ranks import kendall_tau
+from workshop.resampling import bootstrap_interval
 
 __all__ = ["FITS", "MOST_LOST", "compare_fits", "main", "read_fits"]
 
@@ -174,7 +175,7 @@ def read_fits(path: Path) -> dict[str, Any]:  # Any: JSON
     """Read what this command wrote.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat: there is none, or it cannot be read.
+        MissingData, CorruptFile, UnknownFormat: the file is missing or unreadable.
     """
     found = read_sealed(path)
     if missing := {"columns", "most_lost", "n_configs", "rows", "verdict"} - found.keys():
@@ -207,13 +208,13 @@ def _gain(
     score: Callable[[_Floats, _Floats], float], scored: Rows, p: _Floats, present: _Floats
 ) -> tuple[float, tuple[float, float]]:
     """Return by how much a score exceeds that of the present fit, and a paired 90 % bootstrap interval."""
-    rng, y = np.random.default_rng(0), scored.y
-    found = []
-    for _ in range(_N_RESAMPLES):
-        at = rng.integers(len(y), size=len(y))
-        found.append(score(y[at], p[at]) - score(y[at], present[at]))
-    low, high = np.nanquantile(found, [0.05, 0.95])
-    return score(y, p) - score(y, present), (float(low), float(high))
+    y = scored.y
+
+    def gain(at: NDArray[np.int64]) -> float:
+        return score(y[at], p[at]) - score(y[at], present[at])
+
+    low, high = bootstrap_interval(gain, len(y), level=0.9, n_resamples=_N_RESAMPLES).tolist()
+    return gain(np.arange(len(y))), (low, high)
 
 
 def _row(name: str, scored: Rows, p: _Floats, present: _Floats) -> list[str]:

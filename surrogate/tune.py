@@ -34,7 +34,7 @@ from surrogate.judging.sizing import sizes, smallest
 from surrogate.models.model import ForestSettings, default_features
 from surrogate.models.search import (
     OPTIMIZERS,
-    Evaluation,
+    TriedSettings,
     as_record,
     history,
     start_again,
@@ -156,7 +156,7 @@ def what_is_searched(
     }
 
 
-def search_metric(folder: Path, *, evaluations: int, workers: int, optimizer: str, n_trees: int) -> list[Evaluation]:
+def search_metric(folder: Path, *, evaluations: int, workers: int, optimizer: str, n_trees: int) -> list[TriedSettings]:
     """Run workers on a started search until it has `evaluations`; workers that end early are replaced.
 
     Raises:
@@ -192,7 +192,7 @@ def search_metric(folder: Path, *, evaluations: int, workers: int, optimizer: st
 
 
 def _summary(
-    metric: str, measured: Measurements, rows: Mapping[str, Rows], done: Sequence[Evaluation], *, n_trees: int
+    metric: str, measured: Measurements, rows: Mapping[str, Rows], done: Sequence[TriedSettings], *, n_trees: int
 ) -> dict[str, Any]:  # Any: JSON
     good = [evaluation for evaluation in done if evaluation.tau is not None]
     default = ForestSettings(n_trees=n_trees)

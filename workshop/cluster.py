@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 class Cluster:
-    """What does jobs where a scheduler says.
+    """The workers of a scheduler.
 
     Raises:
         JahsError: there is no scheduler at this address.
@@ -49,7 +49,7 @@ class Cluster:
             ) from err
 
     def n_workers(self) -> int:
-        """How many there are; at least 1, so that a first job waits for the first worker."""
+        """Return the number of workers; at least 1, so that a first job waits for the first worker."""
         now = time.monotonic()
         if now - self._counted >= _COUNT_EVERY_S and self._client.status == "running":
             self._counted = now

@@ -1,4 +1,4 @@
-"""What every command shares: its parser, its log, its exit status, and where its result goes."""
+"""The frame of every command: parser, log, exit status and output."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def new_parser(command: str, about: str | None, *, example: str = "", more: str 
 
     Args:
         command: such as `pipeline.collect`.
-        about: what it does; None: nothing is said.
+        about: description, or None.
         example: arguments of a call that works.
-        more: what else is there to know, behind the example.
+        more: text behind the example.
     """
     return argparse.ArgumentParser(
         prog=f"python -m {command}",
@@ -52,7 +52,7 @@ def run_command(command: str, work: Callable[[], object], *, stopped: str = "sta
     Args:
         command: such as `pipeline.collect`; messages begin with it.
         work: returns the result.
-        stopped: what to say after Ctrl-C.
+        stopped: message after Ctrl-C.
     """
     with _logging_to_stderr():
         try:

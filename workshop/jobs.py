@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """Where jobs are done.
+    """The workers that do jobs.
 
     Attributes:
         workers: processes of this machine, one core each; 1 is this process.
@@ -47,7 +47,7 @@ class Where:
     scheduler: str | None = None
 
     def faults(self) -> list[str]:
-        """Return what is wrong with it, a line each."""
+        """Return the faults, a line each."""
         faults = []
         if type(self.workers) is not int or self.workers < 1:
             faults.append(f"workers={self.workers!r} is not at least 1; give a number of processes")
@@ -63,8 +63,8 @@ class Done(Generic[J, R]):
     """A job that is done.
 
     Attributes:
-        job, result: what was asked and answered.
-        spent_s: how long the jobs so far would have taken the workers that are there now, by their own clocks.
+        job, result: the job and its result.
+        spent_s: seconds that the jobs so far would have taken the present workers, by their own clocks.
     """
 
     job: J
@@ -82,7 +82,7 @@ class Workers(Protocol):
     """Jobs that each worker is given: more than one where it would wait for the next."""
 
     def n_workers(self) -> int:
-        """How many are there now."""
+        """Return the present number of workers."""
         ...
 
     def submit(self, call: Callable[[J], R], job: J) -> Any:  # Any: a future, of either library
@@ -137,7 +137,7 @@ def in_processes(
     *,
     workers: int,
 ) -> list[R]:
-    """Return what `function` gives for each of the calls' arguments, in their order; one worker is this process.
+    """Return the result of `function` for each of the calls' arguments, in their order; one worker is this process.
 
     The answers do not depend on the number of workers. Anything that a call raises is raised here.
 

@@ -1,4 +1,4 @@
-"""What measured the numbers: processor and device."""
+"""The processor and the device of measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well two orders agree at the top: rank-biased overlap, in Webber's form and in that of the zero-cost benchmark.
+"""Agreement of two orders at the top: rank-biased overlap, in Webber's form and in that of the zero-cost benchmark.
 
 Both compare the items that two orders share above every depth d, O_d, and weigh depth d with p^(d-1):
 
@@ -69,8 +69,7 @@ def extrapolated_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
 def benchmark_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
     """Return the normalised overlap of the zero-cost benchmark (eq. 5): sum p^(d-1) O_d / sum p^(d-1) d.
 
-    Raises:
-        InvalidArgument: as `webber_overlap`.
+    Raises as `webber_overlap`.
 
     Example:
         >>> benchmark_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
@@ -143,7 +142,7 @@ def _shared(a: ArrayLike, b: ArrayLike, p: float) -> tuple[NDArray[np.float64], 
 
 
 def _span(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many items are above each, and the size of its tied group."""
+    """Return the number of items above each, and the size of its tied group."""
     _, group, sizes = np.unique(-values, return_inverse=True, return_counts=True)
     return (np.cumsum(sizes) - sizes)[group], sizes[group]
 

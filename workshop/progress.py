@@ -18,9 +18,9 @@ class Progress:
 
     Args:
         total: units in all, if known.
-        label: what is being done.
+        label: of the work.
         limit_s: seconds after which no more is begun, if known; the bar then shows time instead of units.
-        stream: where a bar is drawn if it is a terminal.
+        stream: for the bar, if it is a terminal.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Progress:
         """Say that `done` units are finished; `note` is about the last one.
 
         Args:
-            done: how many.
+            done: number of finished units.
             note: about the last one.
             spent_s: seconds that all of them took; None: since this was made, which is wrong if some were done before.
         """

@@ -1,4 +1,4 @@
-"""How well two orders agree."""
+"""Agreement of two orders."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.space import space
 from workshop.ranks import kendall_tau, kendall_tau_within, spearman
+from workshop.resampling import bootstrap_interval
 
 __all__ = [
     "EPOCHS",
@@ -62,7 +63,7 @@ _Floats = NDArray[np.float64]
 
 
 def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
-    """Return how far `accuracies` agree with the real landscape.
+    """Return the agreement of `accuracies` with the real landscape.
 
     Args:
         columns: n configs.
@@ -116,7 +117,7 @@ def real_accuracies(columns: Columns, landscape: Benchmark) -> dict[int, _Floats
 
 
 def check_path(runs: Path) -> Path:
-    """Return where the saved comparison of a folder of runs is: `data/TASK/landscape.json`."""
+    """Return the path of the saved comparison of a folder of runs: `data/TASK/landscape.json`."""
     return runs.resolve().parent / "landscape.json"
 
 
@@ -187,13 +188,12 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
 
 def _rho(ours: _Floats, real: _Floats) -> dict[str, float | None]:
     """Return Spearman's rho with its 95 % bootstrap interval."""
-    rng = np.random.default_rng(0)
-    resampled = []
-    for _ in range(_N_RESAMPLES):
-        drawn = rng.integers(0, len(ours), len(ours))
-        resampled.append(spearman(ours[drawn], real[drawn]))
-    low, high = np.nanquantile(resampled, [0.025, 0.975]) if np.isfinite(resampled).any() else (math.nan, math.nan)
-    return {"rho": known(spearman(ours, real)), "rho_low": known(float(low)), "rho_high": known(float(high))}
+
+    def rho(at: NDArray[np.int64]) -> float:
+        return spearman(ours[at], real[at])
+
+    low, high = bootstrap_interval(rho, len(ours), level=0.95, n_resamples=_N_RESAMPLES).tolist()
+    return {"rho": known(spearman(ours, real)), "rho_low": known(low), "rho_high": known(high)}
 
 
 def _agreement(

@@ -1,4 +1,4 @@
-"""How much a tool spends on a config: one number, whatever a view makes a fidelity.
+"""Budgets of tools: one number per config, whatever the fidelities of a view.
 
 Most tools know one fidelity, a number. Where the epoch alone is a fidelity, that number is the epoch. Where a view has
 others, it is a share of the view's path through all of them, counted in as many steps as there are epochs.
@@ -32,7 +32,7 @@ class Budgets:
 
     @property
     def name(self) -> str:
-        """What a tool's own parameter for it is called."""
+        """The name of the tool's parameter for it."""
         return "epoch" if self.is_epoch else "budget"
 
     @property

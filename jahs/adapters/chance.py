@@ -16,7 +16,7 @@ class Chance:
     Inside `with chance:` they go on from where the last such block left them; behind it they are as before it.
 
     Args:
-        seed: where they begin.
+        seed: of the generators.
         torch: the module, where its generator is one of them.
 
     Example:

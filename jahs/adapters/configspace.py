@@ -28,7 +28,7 @@ def make_space(space: Space, *, seed: int | None = None) -> Any:
     A key with one legal value, and what the space fixes, is not a hyperparameter: `to_config` adds it.
 
     Args:
-        space: which keys are searched.
+        space: the searched keys.
         seed: of the configuration space.
 
     Raises:

@@ -11,14 +11,17 @@ given a value that is worse than any that keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from jahs.adapters.budgets import Budgets, as_view
 from jahs.adapters.configspace import from_config, make_space, to_config
-from jahs.adapters.evaluating import make_evaluator
+from jahs.adapters.evaluating import Options, make_evaluator
 from jahs.adapters.values import shown_parameters
 from jahs.queries.queryable import Queryable
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # type checkers alone see it
 
 __all__ = ["from_config", "make_arguments", "make_objective", "make_space", "to_config"]
 
@@ -26,7 +29,7 @@ __all__ = ["from_config", "make_arguments", "make_objective", "make_space", "to_
 def make_arguments(
     bench: Queryable,
     metric: str = "valid_acc",
-    **named: Any,  # Any: those of `make_objective`
+    **options: Unpack[Options],
 ) -> dict[str, Any]:
     """Return `DEHB`'s arguments `f`, `cs`, `dimensions`, `min_fidelity` and `max_fidelity`; see `make_objective`.
 
@@ -35,7 +38,7 @@ def make_arguments(
         InvalidArgument, UnknownName: the arguments have faults.
     """
     return {
-        "f": make_objective(bench, metric, **named),
+        "f": make_objective(bench, metric, **options),
         "cs": make_space(bench.space),
         "dimensions": len(shown_parameters(bench.space)),
         "min_fidelity": 1,
@@ -46,24 +49,19 @@ def make_arguments(
 def make_objective(
     bench: Queryable,
     metric: str = "valid_acc",
-    *,
-    constraints: Mapping[str, float] | None = None,
-    worst: Mapping[str, float] | None = None,
-    seed: int | None = None,
+    **options: Unpack[Options],
 ) -> Callable[..., dict[str, Any]]:
     """Return a function of a `Configuration` and a fidelity, to "fitness", "cost" (simulated seconds) and "info".
 
     Args:
         bench: a benchmark or a view.
-        metric: what to optimise; DEHB sees it as minimised.
-        constraints, worst, seed: as in `jahs.adapters.evaluating.make_evaluator`.
+        metric: the objective; DEHB sees it as minimised.
+        **options: constraints, worst and seed, as in `jahs.adapters.evaluating.make_evaluator`.
 
     Raises:
         InvalidArgument, UnknownName: the arguments have faults.
     """
-    evaluator = make_evaluator(
-        bench, [metric], constraints=constraints, worst=worst, seed=seed, knows_constraints=False
-    )
+    evaluator = make_evaluator(bench, [metric], **options, knows_constraints=False)
 
     def evaluate(config: Any, fidelity: float | None = None, **_: object) -> dict[str, Any]:
         found = evaluator.evaluate(dict(config), budget=fidelity)

@@ -1,4 +1,4 @@
-"""What a tool learns about a config: objectives, constraints and cost, at the budget that it asked for.
+"""Evaluation of a config for a tool: objectives, constraints and cost at the requested budget.
 
 Every tool means something else by "minimise this". Here it is said once: which metrics, in which direction, what must
 hold, how much may be spent. Each adapter turns an `Evaluator` into its tool's own form.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from jahs.adapters.budgets import Budgets, as_view
 from jahs.adapters.values import to_config
@@ -20,7 +21,19 @@ from jahs.spaces.parameters import is_number, show
 from jahs.tasks.metrics import Metric
 from jahs.tasks.objectives import Objective, read_objectives
 
-__all__ = ["Evaluation", "Evaluator", "elapsed_times", "make_evaluator", "objective_name"]
+__all__ = ["Evaluation", "Evaluator", "Options", "elapsed_times", "make_evaluator", "objective_name"]
+
+
+class Options(TypedDict, total=False):
+    """Options that adapters pass to `make_evaluator` unchanged, for tools without constraints.
+
+    Attributes:
+        constraints, worst, seed: as in `make_evaluator`.
+    """
+
+    constraints: Mapping[str, float] | None
+    worst: Mapping[str, float] | None
+    seed: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +42,7 @@ class Evaluation:
 
     Attributes:
         config: all 14 keys, builtins.
-        fidelity: what was spent, rounded.
+        fidelity: of the evaluation, rounded.
         metrics: the objectives' and constraints' metrics in their units, and the runtime where there is one.
         objectives: the objectives, all minimised, by `objective_name`.
         violations: by how much each constraint is broken, in its metric's unit; 0 or less where it holds.
@@ -53,14 +66,14 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluator:
-    """What is minimised under which constraints; made by `make_evaluator`.
+    """Objectives and their constraints; made by `make_evaluator`.
 
     Attributes:
-        view: what is asked.
+        view: the view that answers.
         objectives: the metrics to optimise, turned so that less is better.
         constraints: the metrics that must keep a bound, turned in the same way, each with the most that it may be.
         worst: by objective, a value that no feasible config is worse than; empty for tools that know constraints.
-        seed: which draw of the training noise; None is the mean.
+        seed: of the draw of the training noise; None is the mean.
     """
 
     view: View
@@ -71,7 +84,7 @@ class Evaluator:
 
     @property
     def budgets(self) -> Budgets:
-        """How much may be spent on a config."""
+        """The budgets of the view."""
         return Budgets(self.view)
 
     @property
@@ -152,12 +165,12 @@ def make_evaluator(
 
     Args:
         bench: a benchmark or a view.
-        metrics: what to optimise, one or several, each in its own direction.
+        metrics: the objectives, one or several, each in its own direction.
         constraints: bounds by metric: at most for a metric that is minimised, at least for one that is maximised.
         worst: for tools that know no constraints: by metric, in its unit, a value that no config that keeps the
             constraints is worse than. One that breaks them gets a worse value. The default is the metric's own bound;
             one without a bound, such as the latency, needs a value here.
-        seed: which draw of the training noise; None is the mean.
+        seed: of the draw of the training noise; None is the mean.
         knows_constraints: whether the tool does.
 
     Raises:
@@ -199,7 +212,7 @@ def elapsed_times(steps: Iterable[Evaluation]) -> list[float]:
 
 
 def objective_name(objective: Objective) -> str:
-    """Return what an objective is called where less is better.
+    """Return the name of an objective as it is minimised.
 
     Example:
         >>> [objective_name(objective) for objective in read_objectives(["valid_acc", "latency"])]

@@ -16,7 +16,7 @@ def import_tool(module: str, *, needs: str) -> Any:  # the tools' types are not 
 
     Args:
         module: dotted name.
-        needs: what pip installs to have it.
+        needs: the packages that pip installs for it.
 
     Raises:
         MissingDependency: the package, or something that it needs itself, is not installed.

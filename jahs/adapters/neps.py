@@ -16,12 +16,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from jahs.adapters import values
 from jahs.adapters.budgets import Budgets, as_view
 from jahs.adapters.chance import Chance as GlobalChance
-from jahs.adapters.evaluating import make_evaluator
+from jahs.adapters.evaluating import Options, make_evaluator
 from jahs.adapters.importing import import_tool
 from jahs.adapters.values import from_config
 from jahs.queries.queryable import Queryable
@@ -29,6 +29,9 @@ from jahs.simulate.visible import Visible
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import Parameter, Value
 from jahs.spaces.space import Space
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # type checkers alone see it
 
 __all__ = ["Chance", "Confidence", "from_config", "make_objective", "make_space", "split_budget", "to_config"]
 
@@ -50,10 +53,10 @@ def make_space(
     """Return a `neps.PipelineSpace` of what `space` searches and that has a choice; categorical unless it is a float.
 
     Args:
-        space: which keys are searched.
+        space: the searched keys.
         fidelity_of: the benchmark or view whose budgets are the space's fidelity, `epoch` (or `budget`, where a view
             has other fidelities than the epoch); None: a space without one.
-        prior: where good configs are believed to be: a config, or some keys of one.
+        prior: a config that is believed to be good, or some keys of one.
         confidence: in every value of the prior.
 
     Raises:
@@ -103,10 +106,7 @@ def to_config(params: Mapping[str, object], space: Space) -> Config:
 def make_objective(
     bench: Queryable,
     metrics: str | Iterable[str] = "valid_acc",
-    *,
-    constraints: Mapping[str, float] | None = None,
-    worst: Mapping[str, float] | None = None,
-    seed: int | None = None,
+    **options: Unpack[Options],
 ) -> Callable[..., dict[str, Any]]:
     """Return a function for `neps.run`: of the parameters and the directories that NePS hands over.
 
@@ -118,12 +118,12 @@ def make_objective(
     Args:
         bench: a benchmark or a view.
         metrics: one, or several; NePS sees each as minimised.
-        constraints, worst, seed: as in `jahs.adapters.evaluating.make_evaluator`.
+        **options: constraints, worst and seed, as in `jahs.adapters.evaluating.make_evaluator`.
 
     Raises:
         InvalidArgument, UnknownName: the arguments have faults.
     """
-    evaluator = make_evaluator(bench, metrics, constraints=constraints, worst=worst, seed=seed, knows_constraints=False)
+    evaluator = make_evaluator(bench, metrics, **options, knows_constraints=False)
 
     def evaluate(
         pipeline_directory: Path | None = None, previous_pipeline_directory: Path | None = None, **params: object
@@ -148,14 +148,14 @@ def make_objective(
 
 
 class Chance(GlobalChance):
-    """What NePS draws from, seeded: see `jahs.adapters.chance.Chance`."""
+    """The generators that NePS draws from, seeded; see `jahs.adapters.chance.Chance`."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, torch=import_tool("torch", needs=_NEEDS))
 
 
 def _is_taken_up(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
-    """Whether a training goes on, as in `jahs.simulate`: the same network, for more epochs."""
+    """Return whether a training goes on, as in `jahs.simulate`: the same network, for more epochs."""
     return {**before, "epoch": 0} == {**now, "epoch": 0} and before.get("epoch", 0) < now.get("epoch", 0)
 
 

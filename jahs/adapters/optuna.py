@@ -43,7 +43,7 @@ def make_space(space: Space) -> dict[str, Any]:
 
 
 def directions(metrics: str | Iterable[str]) -> list[str]:
-    """Return what `create_study(directions=...)` takes for these metrics.
+    """Return the argument `directions` of `create_study` for these metrics.
 
     Example:
         >>> directions(["valid_acc", "latency"])

@@ -12,13 +12,16 @@ that is worse than any that keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from jahs.adapters.configspace import from_config, make_space, to_config
-from jahs.adapters.evaluating import make_evaluator
+from jahs.adapters.evaluating import Options, make_evaluator
 from jahs.adapters.importing import import_tool
 from jahs.queries.queryable import Queryable
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # type checkers alone see it
 
 __all__ = ["from_config", "make_objective", "make_scenario", "make_space", "to_config"]
 
@@ -35,7 +38,7 @@ def make_scenario(
 
     Args:
         bench: a benchmark or a view.
-        metrics: what the target function returns, as in `make_objective`.
+        metrics: the objectives of the target function, as in `make_objective`.
         seed: of the optimiser; not below 0.
         has_budgets: whether the facade chooses budgets (multi-fidelity, Hyperband).
         **arguments: others of `smac.Scenario`, such as `n_trials` and `output_directory`; `deterministic` is True
@@ -56,23 +59,21 @@ def make_objective(
     bench: Queryable,
     metrics: str | Iterable[str] = "valid_acc",
     *,
-    constraints: Mapping[str, float] | None = None,
-    worst: Mapping[str, float] | None = None,
-    seed: int | None = None,
     has_noise: bool = False,
+    **options: Unpack[Options],
 ) -> Callable[..., tuple[Any, dict[str, Any]]]:
     """Return a target function: of a `Configuration`, SMAC's seed and a budget, to a cost and additional facts.
 
     Args:
         bench: a benchmark or a view.
         metrics: one, or several; SMAC sees each as minimised.
-        constraints, worst, seed: as in `jahs.adapters.evaluating.make_evaluator`.
         has_noise: whether the seed that SMAC passes is the draw, for scenarios that are not deterministic.
+        **options: constraints, worst and seed, as in `jahs.adapters.evaluating.make_evaluator`.
 
     Raises:
         InvalidArgument, UnknownName: the arguments have faults.
     """
-    evaluator = make_evaluator(bench, metrics, constraints=constraints, worst=worst, seed=seed, knows_constraints=False)
+    evaluator = make_evaluator(bench, metrics, **options, knows_constraints=False)
 
     def target(config: Any, seed: int = 0, budget: float | None = None) -> tuple[Any, dict[str, Any]]:
         found = evaluator.evaluate(dict(config), budget=budget, seed=seed if has_noise else None)

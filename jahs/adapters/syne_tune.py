@@ -13,18 +13,21 @@ knows no constraints: a config that breaks one is given a value that is worse th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from jahs.adapters import values
-from jahs.adapters.evaluating import elapsed_times, make_evaluator
+from jahs.adapters.evaluating import Options, elapsed_times, make_evaluator
 from jahs.adapters.importing import import_tool
 from jahs.adapters.values import from_config, to_config
 from jahs.errors import InvalidArgument
 from jahs.queries.queryable import Queryable
 from jahs.spaces.parameters import Parameter
 from jahs.spaces.space import Space
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # type checkers alone see it
 
 __all__ = ["ELAPSED_TIME", "from_config", "make_blackbox", "make_space", "to_config"]
 
@@ -53,10 +56,7 @@ def make_space(space: Space) -> dict[str, Any]:
 def make_blackbox(
     bench: Queryable,
     metrics: str | Iterable[str] = "valid_acc",
-    *,
-    constraints: Mapping[str, float] | None = None,
-    worst: Mapping[str, float] | None = None,
-    seed: int | None = None,
+    **options: Unpack[Options],
 ) -> Any:
     """Return a `Blackbox` with one fidelity, `epoch` (or `budget`, where a view has other fidelities than the epoch).
 
@@ -64,14 +64,15 @@ def make_blackbox(
 
     Args:
         bench: a benchmark or a view; it must answer `runtime`.
-        metrics, constraints, worst, seed: as in `jahs.adapters.evaluating.make_evaluator`; the backend may pass
+        metrics: one, or several; Syne Tune sees each as minimised.
+        **options: constraints, worst and seed, as in `jahs.adapters.evaluating.make_evaluator`; the backend may pass
             another seed.
 
     Raises:
         MissingDependency: Syne Tune, or the huggingface_hub that its repository imports, is not installed.
         InvalidArgument, UnknownName: the arguments have faults.
     """
-    evaluator = make_evaluator(bench, metrics, constraints=constraints, worst=worst, seed=seed, knows_constraints=False)
+    evaluator = make_evaluator(bench, metrics, **options, knows_constraints=False)
     if "runtime" not in bench.metrics:
         raise InvalidArgument(f"bench: it answers {', '.join(bench.metrics)}, and the simulator needs runtime")
     base: Any = import_tool("syne_tune.blackbox_repository.blackbox", needs=_NEEDS).Blackbox

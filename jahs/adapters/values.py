@@ -1,4 +1,4 @@
-"""What every tool's parameters have in common: which keys it is shown, and the way to a config and back.
+"""Conversion between configs and a tool's parameters, and the keys that a tool sees.
 
 A tool is shown the keys that it can choose: those that the space searches and that have more than one legal value.
 What comes back may hold numpy's scalars, text or floats for integers, and a float beyond its range by a rounding error;
@@ -20,7 +20,7 @@ from jahs.spaces.space import Space
 __all__ = ["from_config", "shown_parameters", "to_config"]
 
 ROUNDING: Final = 1e-9
-"""How far, relatively, a float may lie beyond its range: tools sample the logarithm, and come back a digit off."""
+"""Relative tolerance of a float's range: tools sample its logarithm, and round."""
 
 
 def shown_parameters(space: Space) -> dict[str, Parameter]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import jahs
-from jahs.cli import ask, compare, completion, explore, look, plots, published, releases, serve, tour
+from jahs.cli import ask, compare, completion, look, plots, published, releases, serve, tour
 from jahs.cli.arguments import Command, Commands, Parser
 from jahs.cli.stdout import open_streams, write_stdout
 from jahs.errors import (
@@ -28,8 +28,8 @@ __all__ = ["main"]
 
 _MISTAKES: Final = (InvalidArgument, InvalidConfig, InvalidFidelity, MissingData, NotRecorded, UnknownName)
 
-_ROOMS: Final = (tour, look, ask, plots, explore, compare, serve, releases, published, completion)
-"""Where commands are defined, in the order in which --help lists them; each has `add_commands`."""
+_ROOMS: Final = (tour, look, ask, plots, compare, serve, releases, published, completion)
+"""The modules that define commands, in the order of --help; each has `add_commands`."""
 
 _LONG: Final = ("compare", "download", "import", "serve")
 """Commands that keep what they finished: a run's log, an archive or most of one, a model, a task's table."""

@@ -1,4 +1,4 @@
-"""What commands have in common: how they are added, and how configs, metrics and benchmarks are read from words."""
+"""Shared parts of the commands: how they are added, and how configs, metrics and benchmarks are read from words."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ __all__ = [
     "Parser",
     "add_bench",
     "add_configs",
+    "add_task",
     "fixed_values",
     "names",
     "open_bench",
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 Command: TypeAlias = Callable[[argparse.Namespace], str]
-"""What a command does: arguments in, the text for stdout out."""
+"""A command: takes the arguments and returns the text for stdout."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -65,10 +66,15 @@ class Commands:
         return added
 
 
-def add_bench(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that `open_bench` reads."""
+def add_task(parser: argparse.ArgumentParser) -> None:
+    """Add --task and --release."""
     parser.add_argument("--task", default="fashion_mnist_mini", help="which task (default: fashion_mnist_mini)")
     parser.add_argument("--release", metavar="FOLDER", help="the release that answers (default: the task's own)")
+
+
+def add_bench(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that `open_bench` reads."""
+    add_task(parser)
     parser.add_argument(
         "--kind", default="surrogate", help="who answers: surrogate, table or live (default: surrogate)"
     )

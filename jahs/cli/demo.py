@@ -1,4 +1,4 @@
-"""What `jahs demo` shows: a config, its cell, its costs, a release's answers, and a search in simulated time.
+"""The content of `jahs demo`: a config, its cell, its costs, a release's answers, and a search in simulated time.
 
 The searches are ordinary users of `jahs.simulate`: one optimiser with `ask` and `tell`, and one in a function.
 """
@@ -64,8 +64,8 @@ class Demo:
     Attributes:
         seed: of the sampled config and of those that the search begins with.
         trained: recorded validation accuracy of the config at the last epoch, a mean over its runs; None: not recorded.
-        interval: where 90 % of single trainings of the config are expected, noise and model error together, or None.
-        in_full: what training the same configs in full, one after another, finds in the same time.
+        interval: the 90 % predictive interval of one training of the config, noise and model error, or None.
+        in_full: the same for training the configs in full, one after another, in the same time.
         gains: points by which successive halving ends above that, for each of 20 draws of configs.
         elapsed_s: seconds that curve and search took here.
     """
@@ -145,7 +145,7 @@ def demo(*, seed: int, task_name: str, bench: Queryable | None = None, table: Be
 
 
 def _interval(table: Benchmark, config: Config, predicted: NDArray[np.float64]) -> tuple[float, float] | None:
-    """Return where 90 % of single trainings are expected at the last epoch, or None without a noise model."""
+    """Return the 90 % predictive interval of one training at the last epoch, or None without a noise model."""
     assert table.release is not None, "a recorded table is part of a release"
     noise = read_release(table.release).noise
     if noise is None:

@@ -1,4 +1,4 @@
-"""The command `jahs plot`: pictures with matplotlib, which is loaded only here."""
+"""The commands that write a picture: plot, with matplotlib, which is loaded only here, and explore."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import combinations, cycle
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.cli.arguments import Commands, add_bench, add_configs, names, open_bench, read_configs, to_json
+from jahs.cli.arguments import Commands, add_bench, add_configs, add_task, names, open_bench, read_configs, to_json
 from jahs.errors import InvalidArgument, MissingDependency
 from jahs.files.atomic import write_beside
 from jahs.queries.benchmark import Benchmark
@@ -34,7 +34,7 @@ def add_commands(commands: Commands) -> None:
         "jahs plot front --metrics valid_acc,n_params -n 500 --out front.png",
     )
     drawn.add_argument("what", choices=["curves", "front"], help="curves over the epochs, or two metrics at the end")
-    drawn.add_argument("--out", required=True, metavar="FILE", help="the picture, .png or .svg")
+    drawn.add_argument("--out", type=Path, required=True, metavar="FILE", help="the picture, .png or .svg")
     drawn.add_argument("-n", type=int, default=None, help="how many random configs (default: 8 curves, 500 points)")
     drawn.add_argument(
         "--metrics", metavar="NAME,NAME", help="what is drawn (default: valid_acc; for a front also n_params)"
@@ -42,14 +42,45 @@ def add_commands(commands: Commands) -> None:
     drawn.add_argument("--seed", type=int, help="which draw of the training noise (default: the mean)")
     add_configs(drawn)
     add_bench(drawn)
+    explored = commands.add(
+        "explore",
+        _explore,
+        "Write one HTML file on which a release is explored in a browser, without a network.",
+        "jahs explore --out explorer.html",
+    )
+    explored.add_argument("--out", type=Path, required=True, metavar="FILE", help="the page, .html")
+    add_task(explored)
+
+
+def _explore(arguments: argparse.Namespace) -> str:
+    out = _checked(arguments.out, ".html")
+    from jahs.explorer import read_subject, write_page
+
+    subject = read_subject(arguments.task, arguments.release)
+    n_bytes = write_page(subject, out)
+    if arguments.json:
+        facts = {
+            "bytes": n_bytes,
+            "page": str(out),
+            "task": subject.task.name,
+            "without_models": subject.without_models,
+        }
+        return to_json(facts)
+    note = f"\n{subject.without_models} The page shows what was recorded." if subject.without_models else ""
+    return f"{out} ({n_bytes / 1e6:.1f} MB){note}"
+
+
+def _checked(out: Path, *endings: str) -> Path:
+    """Return the path of a file to write; InvalidArgument if its name or folder will not do."""
+    if out.suffix.lower() not in endings:
+        raise InvalidArgument(f"--out {out}: write a name that ends in {' or '.join(endings)}")
+    if not out.parent.is_dir():
+        raise InvalidArgument(f"--out {out}: there is no folder {out.parent}")
+    return out
 
 
 def _plot(arguments: argparse.Namespace) -> str:
-    out = Path(arguments.out)
-    if out.suffix.lower() not in _FORMATS:
-        raise InvalidArgument(f"--out {out}: write a name that ends in {' or '.join(_FORMATS)}")
-    if not out.parent.is_dir():
-        raise InvalidArgument(f"--out {out}: there is no folder {out.parent}")
+    out = _checked(arguments.out, *_FORMATS)
     figure_class = _load_figure()
     bench = open_bench(arguments)
     figure = figure_class(figsize=(7, 4.5), layout="constrained")

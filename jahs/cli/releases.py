@@ -70,7 +70,7 @@ def _find_folder(named: str) -> Path:
 
 
 def _fault(check: Callable[[], object]) -> str | None:
-    """Return what is wrong with a part of a release, or None."""
+    """Return the fault of a part of a release, or None."""
     try:
         check()
     except JahsError as err:

@@ -40,7 +40,7 @@ def format_table(head: Sequence[str], rows: Sequence[Sequence[object]], *, good:
     Args:
         head: names of the columns.
         rows: their cells.
-        good: which rows to point out.
+        good: the rows to highlight.
     """
     columns = [_format_column(column) for column in zip(*rows, strict=True)] or [[] for _ in head]
     texts = list(zip(*columns, strict=True))

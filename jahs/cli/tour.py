@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Final
 
-from jahs.cli.arguments import Commands, to_json
+from jahs.cli.arguments import Commands, add_task, to_json
 from jahs.cli.demo import Demo, demo, time_unit, write_picture
 from jahs.cli.look import format_config
 from jahs.cli.tables import format_table, paint
@@ -33,8 +33,7 @@ def add_commands(commands: Commands) -> None:
         "demo", _demo, "Show a random config, its cell, what it costs, and a search among others.", "jahs demo --seed 1"
     )
     shown.add_argument("--seed", type=int, default=25, help="which configs (default: 25)")
-    shown.add_argument("--task", default="fashion_mnist_mini", help="whose network (default: fashion_mnist_mini)")
-    shown.add_argument("--release", metavar="FOLDER", help="the release that answers (default: the task's own)")
+    add_task(shown)
     shown.add_argument("--out", metavar="FOLDER", help="where the picture goes (default: a new temporary folder)")
 
 

@@ -94,7 +94,7 @@ def out_of_space(path: Path) -> Iterator[None]:
 
 
 def write_fault(err: OSError) -> str | None:
-    """Return what to do about a full disk or a forbidden write, in one line; None for other errors."""
+    """Return advice on a full disk or a forbidden write, in one line; None for other errors."""
     where = err.filename2 or err.filename or "a file"
     if err.errno in _FULL:
         return f"{where} could not be written: the disk is full; free some space and start again"
@@ -104,7 +104,7 @@ def write_fault(err: OSError) -> str | None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this machine still runs, such as the writer of `.<name>.<pid>.part` (`write_beside`)."""
+    """Return whether a process of this machine still runs, such as the writer of `.<name>.<pid>.part`."""
     if os.name == "nt":  # there, signal 0 is not a question
         return True
     try:

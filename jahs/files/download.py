@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import errno
 import http.client
-import importlib.util
 import json
-import logging
 import os
 import re
 import shutil
@@ -29,6 +27,7 @@ from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
 from jahs.files import transport
 from jahs.files.atomic import fsync_folder, write_beside
 from jahs.files.hashing import sha256_file
+from jahs.files.locking import HAS_LOCKS, hold
 from jahs.files.strict_json import parse_json
 from jahs.files.transport import ELSEWHERE, open_address
 
@@ -40,11 +39,8 @@ _FROM: Final = "# from "  # before the address in a .sha256 file: a comment to `
 _CHUNK: Final = 1 << 18
 _SLOWEST: Final = 1 << 10  # bytes per second; who sends less is given up on
 _SPARE: Final = 16 << 20  # bytes of disk that are left alone
-_HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None  # Windows has none
 _WRITE_FAULTS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _RANGE: Final = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +48,7 @@ class Fetched:
     """A file that is there and whole.
 
     Attributes:
-        path: where.
+        path: of the file.
         n_bytes, sha256: what it is.
         is_new: whether it was fetched just now.
     """
@@ -78,11 +74,11 @@ def fetch(
 
     Args:
         address: of http or https.
-        path: where to put it; its folder is made if need be.
+        path: of the file to write; its folder is made if needed.
         sha256, n_bytes: what it must be, where that is known.
         check: looks at the whole file before it gets its name, and raises if it is not what it should be.
-        report: is told again and again how many bytes have come, and of how many.
-        n_attempts: how often a connection that breaks is made again.
+        report: is called repeatedly with the number of bytes so far and in all.
+        n_attempts: connections, the first one included.
         pause_s: before the second attempt; twice as long before each further one.
 
     Raises:
@@ -127,7 +123,7 @@ def check_room(folder: Path, n_bytes: int) -> None:
 
 
 def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
-    """Return what to tell the user about an error of the network or of the disk; `kept` bytes can be gone on from."""
+    """Return the error to raise for an error of the network or of the disk; a retry continues after `kept` bytes."""
     rest = f"{kept} bytes have come; {_AGAIN}" if kept else ELSEWHERE
     match err:
         case urllib.error.HTTPError():
@@ -143,18 +139,18 @@ def explained(err: Exception, address: str, *, kept: int = 0) -> JahsError:
 
 
 def printable(said: object) -> str:
-    """Return what a server said as it may be shown on a terminal: control characters as they are escaped in Python."""
+    """Return a server's words for a terminal, with control characters escaped as in Python."""
     text = str(said)[:200]
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _is_of_disk(err: Exception) -> bool:
-    """Whether an error is not of the network: the disk's name a file, or come from writing to one that is open."""
+    """Return whether an error comes from the disk: it names a file, or writing failed."""
     return isinstance(err, OSError) and (err.filename is not None or err.errno in _WRITE_FAULTS)
 
 
 class _Part:
-    """What has come of a file so far, and which version of the file it is of."""
+    """The downloaded part of a file, and the version of the file that it belongs to."""
 
     def __init__(self, path: Path) -> None:
         self.target = path
@@ -175,11 +171,14 @@ class _Part:
         Raises:
             DownloadFailed: another process has it.
         """
-        if not _HAS_LOCKS:  # nor could a file be renamed there while it is open; what came is compared in length
+        if not HAS_LOCKS:  # nor could a file be renamed there while it is open; what came is compared in length
             yield
             return
         with self.path.open("ab") as file:
-            _lock(file)
+            try:
+                hold(file)
+            except BlockingIOError as err:
+                raise _taken(self.path) from err
             if not self._is(file):  # it was finished or deleted between the two lines above
                 raise _taken(self.path)
             try:
@@ -189,7 +188,7 @@ class _Part:
                     self.delete()
 
     def _is(self, file: IO[bytes]) -> bool:
-        """Whether an open file still has the name of this part."""
+        """Return whether an open file still has the name of this part."""
         try:
             return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
         except FileNotFoundError:
@@ -204,7 +203,7 @@ class _Part:
             return {}
 
     def kept(self, address: str) -> int:
-        """How many bytes a download from this address goes on from."""
+        """Return the number of bytes that a download from this address continues from."""
         return self.n_bytes if self.facts().get("address") == address else 0
 
     def begin(self, facts: Mapping[str, Any]) -> None:  # Any: JSON
@@ -225,17 +224,6 @@ class _Part:
         self.path.replace(self.target)
         fsync_folder(self.target.parent)
         self._facts_path.unlink(missing_ok=True)
-
-
-def _lock(file: IO[bytes]) -> None:
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as err:
-        raise _taken(Path(file.name)) from err
-    except OSError as err:  # as on some file systems of clusters; what came is compared in length all the same
-        _log.warning("%s cannot be locked (%s): do not download it twice at the same time", file.name, err)
 
 
 def _taken(path: Path) -> DownloadFailed:
@@ -353,14 +341,14 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
 
 
 def _is_version(response: Any, mark: str) -> bool:  # Any: see _open
-    """Whether a part of a file is of the version that has this mark; without a date again, If-Range vouches for it."""
+    """Return whether a partial answer has this mark; without a second date, If-Range vouches for it."""
     if mark.startswith('"'):
         return bool(response.headers.get("ETag") == mark)
     return bool(response.headers.get("Last-Modified", mark) == mark)
 
 
 def _plan(response: Any, n_kept: int, facts: Mapping[str, Any], address: str) -> tuple[int, int]:  # Any: see _open
-    """How many bytes of what is kept count, and how long the file is, by what the server answers."""
+    """Return how many of the kept bytes are valid, and the length of the file, from the server's answer."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise DownloadFailed(f"{address}: the server encodes what it was asked to send as it is; {ELSEWHERE}")
     lengths = set(response.headers.get_all("Content-Length", ()))

@@ -77,11 +77,11 @@ def state_of(path: Path) -> str | None:
 
 
 def index_faults(folder: Path, files: Files, unlisted: Iterable[str]) -> list[str]:
-    """Return what is wrong with the files of a folder.
+    """Return the faults of the files of a folder.
 
     Args:
-        folder: where they are.
-        files: what its index lists.
+        folder: of the files.
+        files: the content of its index.
         unlisted: names of files that are there and must be in the index.
     """
     faults = [f"{name} is not in {INDEX}: it was added by other means" for name in unlisted if name not in files]

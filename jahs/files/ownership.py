@@ -30,7 +30,7 @@ def read_own_file(path: Path) -> bytes | str | None:
 
 
 def shared_fault(folder: Path) -> str | None:
-    """Return who else may put files into a folder or replace it; None: nobody but root.
+    """Return the others who may put files into a folder or replace it; None: nobody but root.
 
     A folder above may be one that all may write, if it is sticky and root's (`/tmp`): what is ours in it can be neither
     moved nor replaced by others. The folder itself may not, as others can put new files there.

@@ -31,16 +31,15 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch, UnknownFormat
+from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch
 from jahs.files.index import Files, index_faults, read_index
-from jahs.files.strict_json import parse_json
+from jahs.files.strict_json import check_format, parse_json
 from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_by, take
 from jahs.schema import (
     CONFIG_TABLE_COLUMNS,
     PROFILE_COLUMNS,
     PROXIES_FORMAT,
     PROXY_COLUMNS,
-    PROXY_DEFAULTS,
     RUN_COLUMNS,
     RUN_KEY,
     RUNS_FORMAT,
@@ -77,7 +76,7 @@ __all__ = [
 ]
 
 TIMES: Final = ("latency", "step_time_s")
-"""What the profile measures."""
+"""The columns of the profile."""
 
 _MOST_COMPACTIONS: Final = 3  # while a folder is read
 _LISTED: Final = ("protocol.json", "configs.parquet", "profile.parquet", "profile_visits.parquet", "proxies.parquet")
@@ -87,10 +86,10 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """What a folder's runs have in common.
+    """The protocol of a folder of runs.
 
     Attributes:
-        digest: what every row carries.
+        digest: of the facts; every row repeats it.
         facts: the task, the training's constants, the augmentation's version.
     """
 
@@ -116,8 +115,7 @@ def read_protocol(path: Path) -> Protocol:
         found, digest, facts = content["format"], content["digest"], content["protocol"]
     except (ValueError, KeyError, TypeError) as err:
         raise CorruptFile(f"{recorded} cannot be read: {err!r}") from err
-    if found != RUNS_FORMAT:
-        raise UnknownFormat(f"{recorded}: format {found!r}; this version reads format {RUNS_FORMAT}")
+    check_format(found, RUNS_FORMAT, of=str(recorded))
     return Protocol(digest=digest, facts=facts)
 
 
@@ -241,24 +239,22 @@ def proxies_path(path: Path) -> Path:
 
 
 def read_proxies(path: Path) -> Table:
-    """Return the scores of untrained networks, maybe without rows; a table of version 1 has none.
+    """Return the scores of untrained networks, maybe without rows.
 
     Raises:
-        UnknownFormat: a later version wrote them.
+        UnknownFormat: another version wrote them.
     """
     file = proxies_path(path)
-    scored = _read_if_there(path, file.name, PROXY_COLUMNS, defaults=PROXY_DEFAULTS)
-    if (newest := max(scored["format"], default=PROXIES_FORMAT)) > PROXIES_FORMAT:
-        raise UnknownFormat(f"{file}: scores of format {newest}; this version reads format {PROXIES_FORMAT}")
-    return take(scored, scored["format"] == PROXIES_FORMAT)
+    scored = _read_if_there(path, file.name, PROXY_COLUMNS)
+    for found in np.unique(scored["format"]).tolist():
+        check_format(found, PROXIES_FORMAT, of=f"{file}: scores")
+    return scored
 
 
-def _read_if_there(
-    folder: Path, name: str, columns: Mapping[str, str], *, defaults: Mapping[str, object] = MappingProxyType({})
-) -> Table:
+def _read_if_there(folder: Path, name: str, columns: Mapping[str, str]) -> Table:
     path = folder / name
     is_there = path.exists() or None not in (read_index(folder) or {}).get(name, (None,))
-    table = read_committed(path, columns, defaults=defaults) if is_there else empty_table(columns)
+    table = read_committed(path, columns) if is_there else empty_table(columns)
     return _of_one_protocol(folder, table, name)
 
 

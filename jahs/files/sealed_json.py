@@ -1,8 +1,6 @@
 """Sealed JSON files: the `checksum` inside covers everything else, and the text must be exactly as it was written.
 
-    {"checksum": of the rest, "format": 2, ...}
-
-Format 1 of such files has no checksum. It is read, but a changed value may go unnoticed.
+{"checksum": of the rest, "format": 2, ...}
 """
 
 from __future__ import annotations
@@ -12,14 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import CorruptFile, MissingData, UnknownFormat
+from jahs.errors import CorruptFile, MissingData
 from jahs.files.hashing import digest_facts
-from jahs.files.strict_json import parse_json
+from jahs.files.strict_json import check_format, parse_json
 
 __all__ = ["SEALED_FORMAT", "read_sealed", "sealed_text"]
 
 SEALED_FORMAT: Final = 2
-_UNSEALED_FORMAT: Final = 1
 
 
 def sealed_text(content: Mapping[str, object]) -> str:
@@ -29,7 +26,7 @@ def sealed_text(content: Mapping[str, object]) -> str:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Return the content of a sealed file, or of one of format 1; without format and checksum.
+    """Return the content of a sealed file, without format and checksum.
 
     Raises:
         MissingData: it does not exist.
@@ -46,13 +43,8 @@ def read_sealed(path: Path) -> dict[str, Any]:  # Any: JSON
         raise CorruptFile(f"{path} cannot be read as JSON: {err}; restore it from a copy") from err
     if not isinstance(content, dict) or "format" not in content:
         raise CorruptFile(f"{path} is not a sealed file: it has no format")
-    found = content.pop("format")
-    if type(found) is not int or found not in {_UNSEALED_FORMAT, SEALED_FORMAT}:
-        raise UnknownFormat(
-            f"{path}: format {found!r}; this version reads formats {_UNSEALED_FORMAT} and {SEALED_FORMAT}"
-        )
-    if found == SEALED_FORMAT:
-        content.pop("checksum", None)
-        if data != sealed_text(content).encode():
-            raise CorruptFile(f"{path} is not what was written: it was damaged or edited; restore it from a copy")
+    check_format(content.pop("format"), SEALED_FORMAT, of=str(path))
+    content.pop("checksum", None)
+    if data != sealed_text(content).encode():
+        raise CorruptFile(f"{path} is not what was written: it was damaged or edited; restore it from a copy")
     return content

@@ -1,4 +1,4 @@
-"""JSON as the standard has it: each key once, no NaN, finite numbers, UTF-8; and files of one JSON value per line."""
+"""JSON as the standard has it: each key once, no NaN, finite numbers, UTF-8; files of one value per line; formats."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
-__all__ = ["json_lines", "parse_json"]
+from jahs.errors import InvalidArgument, JahsError, UnknownFormat
+
+__all__ = ["check_format", "json_lines", "parse_json", "reading_state"]
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|-?\d[-+.\deE]*|-?[A-Z]\w*', re.DOTALL)
 
@@ -18,7 +21,7 @@ class _Twice(Exception):
 
 
 def parse_json(content: str | bytes) -> Any:  # Any: JSON
-    """Return what a JSON text holds.
+    """Return the value of a JSON text.
 
     Raises:
         json.JSONDecodeError: it is invalid, has a key twice in one object, a NaN, a number beyond every float or bytes
@@ -58,6 +61,33 @@ def parse_json(content: str | bytes) -> Any:  # Any: JSON
         raise
     except ValueError as err:  # an integer of thousands of digits
         raise json.JSONDecodeError(str(err)[:100], text, 0) from None
+
+
+def check_format(found: object, wanted: int, *, of: str) -> None:
+    """Refuse the format of another version.
+
+    Raises:
+        UnknownFormat: names `of` and both formats.
+    """
+    if type(found) is not int or found != wanted:
+        raise UnknownFormat(f"{of}: format {found!r}; this version of jahs reads format {wanted}")
+
+
+@contextmanager
+def reading_state(of: str) -> Iterator[None]:
+    """Turn errors about what a mapping lacks or holds into one that names `of`.
+
+    Raises:
+        InvalidArgument: instead of every error but UnknownFormat and its own kind.
+    """
+    try:
+        yield
+    except (InvalidArgument, UnknownFormat):
+        raise
+    except JahsError as err:
+        raise InvalidArgument(f"{of}: {err}") from err
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as err:
+        raise InvalidArgument(f"{of}: a part is missing or of a wrong type ({type(err).__name__}: {err})") from err
 
 
 def json_lines(text: str) -> Iterator[tuple[int, str]]:

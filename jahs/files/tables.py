@@ -29,6 +29,7 @@ __all__ = [
     "has_digests",
     "read_table",
     "require_pyarrow",
+    "rows_of",
     "sort_by",
     "table_bytes",
     "take",
@@ -55,7 +56,7 @@ def read_table(
     Args:
         path: the file.
         columns: name and type of each.
-        defaults: what fills a column that the file lacks.
+        defaults: values of columns that the file lacks.
         sha256: what the file's may be; None: any.
 
     Raises:
@@ -137,7 +138,7 @@ def write_table(path: Path, table: Mapping[str, npt.NDArray[Any]], columns: Mapp
 
 
 def table_bytes(table: Mapping[str, npt.NDArray[Any]], columns: Mapping[str, str], *, where: str) -> bytes:
-    """Return what `write_table` writes; InvalidTable, naming `where`, if a value does not fit its column's type."""
+    """Return the bytes of `write_table`; InvalidTable, naming `where`, if a value does not fit its column's type."""
     pa, pq = _arrow()
     arrays = [_arrow_array(pa, table[name], dtype, where=f"{where}: {name}") for name, dtype in columns.items()]
     content = pa.Table.from_arrays(arrays, names=list(columns))
@@ -187,6 +188,12 @@ def concatenate(tables: Sequence[Mapping[str, npt.NDArray[Any]]], columns: Mappi
 def take(table: Mapping[str, npt.NDArray[Any]], rows: npt.NDArray[np.bool_ | np.integer]) -> Table:
     """Return some rows of a table: positions or a mask."""
     return {name: values[rows] for name, values in table.items()}
+
+
+def rows_of(table: Mapping[str, npt.NDArray[Any]], config_ids: npt.NDArray[np.uint64]) -> Table:
+    """Return the row of each of these configs, in their order; the table has one row for each config."""
+    order = np.argsort(table["config_id"])
+    return take(table, order[np.searchsorted(table["config_id"], config_ids, sorter=order)])
 
 
 def sort_by(table: Mapping[str, npt.NDArray[Any]], keys: Sequence[str]) -> Table:

@@ -16,7 +16,7 @@ __all__ = ["ELSEWHERE", "PATIENCE_S", "open_address"]
 
 ELSEWHERE: Final = "try again, or name another server with --url"
 PATIENCE_S = 60.0
-"""How long to wait for a byte, and between two looks at the rate; the headers of an answer may take twice as long."""
+"""Seconds to wait for a byte, and between two checks of the rate; the headers of an answer may take twice as long."""
 
 
 def open_address(address: str, headers: Mapping[str, str]) -> Any:  # Any: urllib's response, of a class per scheme

@@ -1,1 +1,1 @@
-"""What answers are computed with: features, forests, bounds, exact costs, the noise model."""
+"""Models: features, forests, bounds, exact costs, the noise model."""

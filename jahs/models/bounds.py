@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import InvalidArgument, UnknownFormat
+from jahs.errors import InvalidArgument
+from jahs.files.strict_json import check_format
 from jahs.spaces.masks import refuse_masked
 from jahs.spaces.parameters import is_number, show
 
@@ -29,9 +30,9 @@ class BoundedTransform:
     """A fitted, invertible map of [lower, upper] to the real line and of the whole real line back.
 
     Attributes:
-        lower, upper: what no inverse leaves.
+        lower, upper: bounds of the inverse.
         slope: divides the logit. It only rescales what the model is fitted on.
-        margin: how far the bounds stay away from 0 and 1, where the logit is infinite.
+        margin: distance of the scaled bounds from 0 and 1, where the logit is infinite.
         published: whether to invert as JAHS-Bench-201 does, for models imported from there. That formula does not stop
             at the margin, so extreme answers leave [lower, upper] by up to margin / (1 - 2 margin) of its width.
     """
@@ -103,7 +104,7 @@ class BoundedTransform:
         return transform
 
     def forward(self, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return what a model is fitted on.
+        """Return the transformed values, which a model is fitted to.
 
         Raises:
             InvalidArgument: a value is NaN or outside of [lower, upper].
@@ -143,9 +144,7 @@ class BoundedTransform:
         """
         if not isinstance(state, Mapping):
             raise InvalidArgument(f"state is of type {type(state).__name__}, not a mapping as to_dict() returns")
-        version = state.get("format")
-        if isinstance(version, bool) or version != BOUNDS_FORMAT:
-            raise UnknownFormat(f"format={version!r} of a transform; this version reads {BOUNDS_FORMAT}")
+        check_format(state.get("format"), BOUNDS_FORMAT, of="transform")
         names = {field.name for field in fields(cls)}
         if names != state.keys() - {"format"}:
             faults = [f"{name} is missing" for name in sorted(names - state.keys())]

@@ -22,7 +22,7 @@ def order(losses: Sequence[Losses], most: int | None = None) -> list[int]:
 
     Args:
         losses: one point for each result.
-        most: how many to return; None: all.
+        most: positions to return; None: all.
     """
     if not losses:
         return []

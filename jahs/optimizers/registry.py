@@ -35,7 +35,7 @@ class Optimizer(Driven, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """How to make an optimiser.
+    """A recipe for an optimiser.
 
     Attributes:
         title: name for people.

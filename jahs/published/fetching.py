@@ -44,8 +44,8 @@ def download_archives(
     """Fetch published archives; every member is checked before an archive gets its name.
 
     Args:
-        folder: where they go; made if needed.
-        what: which ones, keys of `ARCHIVES`.
+        folder: for the archives; made if needed.
+        what: the archives, keys of `ARCHIVES`.
         version: of JAHS-Bench-201.
         url: folder of the archives on another server.
         report: is called with an archive's name and its number of bytes so far and in all.

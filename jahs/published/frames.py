@@ -79,7 +79,7 @@ def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Fr
 
     Args:
         file: the pickle, compressed or not.
-        where: what to call it in messages.
+        where: name of the file in messages.
         scratch: folder for long arrays, which are then mapped instead of held.
 
     Raises:
@@ -175,7 +175,7 @@ def _column_names(index: Record, where: str) -> list[tuple[str, ...]]:
 
 
 def _is_short(values: object) -> bool:
-    """Whether it is an array of names, or of numbers of names, and not too many of them."""
+    """Return whether it is an array of names, or of numbers of names, and not too many of them."""
     return isinstance(values, np.ndarray) and values.ndim == 1 and values.size <= _MOST_NAMES
 
 

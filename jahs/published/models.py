@@ -39,7 +39,7 @@ class PublishedModel:
     """The model of one metric.
 
     Attributes:
-        columns: what the trees read, in order, named as in `jahs.models.features.FEATURE_SETS["published"]`.
+        columns: the inputs of the trees, in order, named as in `jahs.models.features.FEATURE_SETS["published"]`.
         booster: the trees.
         transform: from the trees' sum to the metric; None: the sum is the metric.
     """
@@ -51,7 +51,7 @@ class PublishedModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headers:
-    """What `params.pkl.gz` says about a model.
+    """The content of `params.pkl.gz`.
 
     Attributes:
         metrics: names as published, in the order of the outputs.

@@ -17,7 +17,7 @@ SIGMOID: Final = f"{_FUNCTIONS}.sigmoid"
 
 
 def _getattr(arguments: tuple[object, ...]) -> Record:
-    """How the two functions of the target's transform are named; getattr of anything else is an attack."""
+    """Return the record of one of the transform's two functions; getattr of anything else is an attack."""
     match arguments:
         case (Name(name="jahs_bench.surrogate.utils.CustomTransformFunctions"), "sigmoid" | "inverse_sigmoid" as name):
             return Record(f"{_FUNCTIONS}.{name}")
@@ -60,9 +60,9 @@ _MODELS: Final = (
 FRAME_NAMES: Final[Mapping[str, Use]] = MappingProxyType(
     {**dict.fromkeys(_PANDAS, "record"), "functools.partial": "record"}
 )
-"""What a pickled DataFrame mentions."""
+"""The names in a pickled DataFrame."""
 
 MODEL_NAMES: Final[Mapping[str, Use]] = MappingProxyType(
     {**dict.fromkeys((*_PANDAS, *_MODELS), "record"), "builtins.getattr": _getattr}
 )
-"""What a pickled model and its parameters mention."""
+"""The names in a pickled model and its parameters."""

@@ -1,4 +1,4 @@
-"""What is odd about a published table: found, counted and listed; nothing is repaired here."""
+"""Oddities of a published table: found, counted and listed; nothing is repaired here."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Oddities:
         return {name: values[order] for name, values in found.items()}
 
     def summary(self) -> dict[str, Any]:  # Any: JSON
-        """Return how often each kind was found: in all, in how many models, by fidelity group, and the first ones."""
+        """Return the counts of each kind: in all, of models, by fidelity group, and the first ones."""
         found = self.table()
         return {name: _counts(found, found["finding"] == name, text) for name, text in FINDINGS.items()}
 

@@ -61,7 +61,7 @@ def published_protocol(task: Task) -> dict[str, Any]:  # Any: JSON
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Models:
-    """What raw says about each model: its rows, in order of the epoch, and its config in the first of them."""
+    """The models in raw: the rows of each in order of the epoch, and its config in the first of them."""
 
     model_id: Ints
     order: Whole  # rows of raw by model, then epoch
@@ -77,12 +77,12 @@ class Recorder:
 
     Args:
         raw: the table of every row.
-        task: whose it is.
+        task: of the table.
 
     Attributes:
         configs: the config table.
         profile: latencies and training steps, one row per config.
-        oddities: what was found; complete once `runs` was gone through and `compare_split` was called.
+        oddities: the findings; complete once `runs` was gone through and `compare_split` was called.
         n_rows: rows of raw, and how many of them were written so far.
     """
 
@@ -140,7 +140,7 @@ class Recorder:
         )
 
     def counts(self) -> dict[str, int]:
-        """How much was read and written."""
+        """Return the numbers of rows, runs and configs that were read and written."""
         models, kept = self._models, self._all_kept()
         return {
             "rows_read": self.n_rows["read"],
@@ -323,7 +323,7 @@ class Recorder:
 
 
 class _Places:
-    """Which row has a label."""
+    """The row of each label."""
 
     def __init__(self, labels: Ints | range) -> None:
         self._labels = labels
@@ -370,7 +370,7 @@ def _read_models(raw: Frame) -> _Models:
 
 
 def _valid_rows(columns: Columns) -> NDArray[np.bool_]:
-    """Which rows are configs of the space."""
+    """Return which rows are configs of the space."""
     try:
         validate_columns(columns)
     except InvalidConfig:

@@ -86,7 +86,7 @@ def files_by_task(
     Args:
         path: an archive or a folder.
         names: the first one is needed for each task.
-        tasks: which tasks; None for all. One alone is the task of files whose path does not name a task.
+        tasks: names; None for all. One alone is the task of files whose path does not name a task.
 
     Raises:
         UnknownName: a task was not published.

@@ -54,7 +54,7 @@ _OVERRIDES: Final[dict[str, dict[str, Any]]] = {  # Any: each has the type of it
         "description": "The published FLOPS: multiply-adds of one image in millions, not a rate, predicted.",
     },
 }
-"""What the published models answer, where it is not what `jahs.tasks.metrics` says."""
+"""Facts of the published models' metrics that differ from `jahs.tasks.metrics`."""
 
 
 def import_surrogates(
@@ -71,9 +71,9 @@ def import_surrogates(
     Args:
         path: `assembled_surrogates.tar`, the folder it was unpacked to, or that of one task or one metric.
         out: a folder, made if needed; the release of each task goes to `out/<task>`.
-        tasks: which ones; None for all that are there. Names the task of files whose path does not.
-        metrics: which ones, by this project's or the published names; None for all that are there.
-        costs: what the releases answer for costs; see `jahs.release.Costs`.
+        tasks: names; None for all. A single one is the task of files whose path names no task.
+        metrics: our names or the published ones; None for all.
+        costs: mode of the releases' costs; see `jahs.release.Costs`.
         report: is called with a line about each finished model and task.
 
     Returns:

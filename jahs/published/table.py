@@ -47,7 +47,7 @@ def import_table(
     Args:
         path: `metric_data.tar`, the folder it was unpacked to, or that of one task.
         out: a folder, made if needed; the runs of each task go to `out/runs/<task>`.
-        tasks: which ones; None for all that are there. Names the task of files whose path does not.
+        tasks: names; None for all. A single one is the task of files whose path names no task.
         report: is called with a line about the progress.
 
     Returns:

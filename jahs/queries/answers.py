@@ -1,4 +1,4 @@
-"""What many queries return: a dict of arrays, which can become a tidy DataFrame."""
+"""Answers of many queries: a dict of arrays, which can become a tidy DataFrame."""
 
 from __future__ import annotations
 

@@ -26,10 +26,9 @@ from jahs.models.forest import EngineKind
 from jahs.queries.answers import Answers
 from jahs.queries.citation import citation
 from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
-from jahs.queries.forms import Epochs, Forms
 from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
 from jahs.queries.oracles.table import TableOracle
-from jahs.queries.queryable import At
+from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.queries.result import Result
 from jahs.release.find import full_path
 from jahs.schema import COLUMNS
@@ -54,18 +53,18 @@ __all__ = ["Benchmark"]
 _MOST_REOPENED: Final = 4
 
 
-class Benchmark(Forms):
+class Benchmark(Queryable):
     """Answers queries for one task.
 
     Attributes:
-        task: what is answered for.
+        task: of the answers.
         kind: "surrogate", "table" or "live".
-        space: what configs are made of; `bench.space.sample` and `bench.sample` differ for a table alone.
+        space: the search space; `bench.space.sample` and `bench.sample` differ for a table alone.
         fidelities: the legal epochs, ascending.
-        metrics: what a query answers: unit, direction and bounds by name.
+        metrics: of a query's answer: unit, direction and bounds by name.
         max_epoch: the last epoch.
         release: the folder that answers, None for a live oracle.
-        refit: which refit of the models answers; None: the models themselves.
+        refit: number of the refit that answers; None: the models themselves.
 
     Example:
         >>> bench = jahs.Benchmark(release=folder)  # doctest: +SKIP
@@ -97,12 +96,12 @@ class Benchmark(Forms):
             download: has no effect; `jahs download` is the only thing that downloads.
             save_dir: a folder in which a release is looked for before the usual places, see `jahs.releases`; one that
                 is not there yet, or holds none, is passed over with a logged warning.
-            metrics: what queries answer by default, our names or the published ones; None: everything.
+            metrics: of queries by default, our names or the published ones; None: all.
             lazy: has no effect; models are read once.
             release: the folder of a release, or one that holds it as `<task>/`; of recorded runs for kind="table".
             sha256: required digest of the release's manifest, which covers every byte of it; None: any release.
                 `jahs verify --json` prints it, and `jahs.release.EMBEDDED` has that of the package's own.
-            refit: which refit of the models answers, from 0; None: the models themselves. Metrics without refits answer
+            refit: number of the refit that answers, from 0; None: the models themselves. Metrics without refits answer
                 as those do.
             engine: "numpy" or "compiled" to insist; "auto" takes the compiled one if it can be had.
 
@@ -267,7 +266,7 @@ class Benchmark(Forms):
         release has the best of all its configs, exactly, if they are at most 50,000; else the best that a search finds.
 
         Args:
-            metric: what is compared, at the last epoch.
+            metric: compared at the last epoch.
             view: the view of this benchmark that is meant; its fixed keys and its full fidelity hold.
 
         Raises:
@@ -326,7 +325,7 @@ class Benchmark(Forms):
         return None if self._opened.release is None else self._opened.release.reference_config
 
     def quality(self) -> Mapping[str, Any]:  # Any: JSON
-        """Return how good the models are on held-out configs.
+        """Return the quality card: scores of the models on held-out configs.
 
         Raises:
             MissingData: there is no release, or it has no quality card.
@@ -338,7 +337,7 @@ class Benchmark(Forms):
         return found
 
     def cite(self) -> str:
-        """Return what to cite when numbers of this benchmark are published, one entry a paragraph."""
+        """Return the references for a publication with numbers of this benchmark, one a paragraph."""
         return citation(self.task, {} if self._opened.release is None else self._opened.release.facts)
 
     def __call__(

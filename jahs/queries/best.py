@@ -54,7 +54,7 @@ def recorded_in_full(
     """Return the recorded configs that have these metrics at the last epoch, and the fixed values.
 
     Raises:
-        MissingData: there is none.
+        MissingData: no recorded config has them.
     """
     configs = [config_of(row) for row in table.trained_in_full(names).tolist()]
     if found := [config for config in configs if config.items() >= fixed.items()]:

@@ -1,4 +1,4 @@
-"""What to cite."""
+"""References to cite."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ Conference on Learning Representations.
 
 
 def citation(task: Task, facts: Mapping[str, Any]) -> str:  # Any: JSON
-    """Return what numbers of a task rest on, one entry a paragraph: the benchmark, the space, the cell, the images."""
+    """Return the references of a task, one a paragraph: the benchmark, the space, the cell, the images."""
     release = f"{task.name}, {facts.get('version', 'no release')}"
     return _ENTRIES.format(release=release, images=task.citation)

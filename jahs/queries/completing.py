@@ -82,7 +82,7 @@ def good_config(configs: Columns, accuracy: npt.NDArray[np.float64]) -> Config:
 
 
 def _in_pieces(bench: Benchmark, pool: ThreadPoolExecutor, report: Callable[[int], None]) -> Queryable:
-    """Return what `build_references` asks of a benchmark, answered in pieces by several threads: the same bits."""
+    """Return the part of a benchmark that `build_references` reads, answered by several threads: the same bits."""
     n_asked = 0
 
     def query_many(configs: Columns, *, metrics: Sequence[str]) -> dict[str, npt.NDArray[np.float64]]:

@@ -1,4 +1,4 @@
-"""What `bench.predict` returns: an answer, how far the model may be off, and how far one training may be from it.
+"""Predictions of `bench.predict`: the answer, the error of the model, and the noise between trainings.
 
 Two things are uncertain. Another sample of configs would have given other models: the refits show by how much (model).
 Another training of the same config would have given another accuracy: the noise model says by how much (noise). Both
@@ -89,7 +89,7 @@ class Prediction:
     """Answers with their uncertainty: floats for one config at one fidelity, else arrays as `query_many` gives them.
 
     Attributes:
-        metrics: what was asked, by name.
+        metrics: names of the metrics.
         shape: of the arrays; () for one answer.
 
     Example:
@@ -115,7 +115,7 @@ class Prediction:
 
     @property
     def mean(self) -> _Values:
-        """What a query without a seed answers, by metric."""
+        """The answer of a query without a seed, by metric."""
         return self._by_name(self._found.mean)
 
     @property
@@ -135,7 +135,7 @@ class Prediction:
 
     @property
     def refits(self) -> _Values:
-        """What each refit answers: arrays with one more axis, the number of the refit."""
+        """The answer of each refit: arrays with one more axis, the number of the refit."""
         return self._by_name(self._found.refits)
 
     @overload

@@ -1,57 +1,64 @@
-"""What a search may rely on: the one Protocol that a `Benchmark` and every `View` of it satisfy."""
+"""The interface of a search: a `Benchmark` is a `Queryable`, and so is every `View` of it."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
+from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
+from jahs.queries.answers import Answers
 from jahs.queries.result import Result
 from jahs.spaces.columns import Configs
-from jahs.spaces.configs import Config
+from jahs.spaces.configs import as_mapping
+from jahs.spaces.fidelities import is_list
+from jahs.spaces.parameters import show
+from jahs.spaces.sampling import Sampler
+from jahs.spaces.seeds import Seeds, read_seeds
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import Metric
+from jahs.tasks.objectives import objective_matrix, read_objectives
 
-__all__ = ["At", "Queryable"]
+if TYPE_CHECKING:
+    from jahs.queries.prediction import Prediction
+
+__all__ = ["At", "Epochs", "Queryable"]
 
 At: TypeAlias = int | Mapping[str, object]
-"""How much is spent: an epoch, or values of some fidelities by name."""
+"""A fidelity: an epoch, or values of some fidelities by name."""
+
+Epochs: TypeAlias = tuple[int, At | None, int]
+"""First epoch, last fidelity and step of a trajectory."""
 
 
-class Queryable(Protocol):
-    """What a search needs: a `Benchmark` is one, and so is every `View` of it."""
+class Queryable(Sampler):
+    """The interface that a search needs: a `Benchmark` is one, and so is every `View` of it.
 
-    @property
-    def space(self) -> Space:
-        """What is searched."""
+    Attributes:
+        space: the search space.
+        fidelities: the legal values of each fidelity, ascending.
+        max_epoch: the last epoch.
+        metrics: of a query's answer: unit, direction and bounds by name.
+    """
 
-    @property
-    def fidelities(self) -> Mapping[str, tuple[float, ...]]:
-        """The legal values of each fidelity, ascending."""
+    space: Space
+    fidelities: Mapping[str, tuple[float, ...]]
+    max_epoch: int
+    metrics: Mapping[str, Metric]
+    _fidelity_names: tuple[str, ...] = ("epoch",)
+    """The fidelities that `_read_fidelities` returns, one for each column."""
 
     @property
     def full(self) -> Mapping[str, float]:
         """The highest fidelity."""
+        return {name: values[-1] for name, values in self.fidelities.items()}
 
-    @property
-    def max_epoch(self) -> int:
-        """The last epoch."""
-
-    @property
-    def metrics(self) -> Mapping[str, Metric]:
-        """What a query answers, by name."""
-
+    @abstractmethod
     def fidelity(self, at: object = None) -> dict[str, float]:
         """Return a whole legal fidelity, its epoch rounded, half to even."""
-
-    @overload
-    def sample(self, n: None = None, *, seed: int | None) -> Config: ...
-    @overload
-    def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
-    def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
-        """Return `n` random configs, or one if `n` is not given."""
 
     def query(
         self,
@@ -61,27 +68,177 @@ class Queryable(Protocol):
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
     ) -> Result:
-        """Return the metrics of one config at one fidelity (None: the highest)."""
+        """Return the metrics of one config at one fidelity.
 
-    def query_many(
-        self,
-        configs: Configs,
-        *,
-        at: At | Sequence[At] | None = None,
-        each_at: Sequence[At] | npt.NDArray[np.integer] | None = None,
-        seed: int | npt.NDArray[np.integer] | None = None,
-        metrics: Sequence[str] | None = None,
-    ) -> dict[str, npt.NDArray[np.float64]]:
-        """Return the metrics of many configs as columns."""
+        Args:
+            config: all 14 keys, as a mapping or a pandas Series; of a ConfigSpace `Configuration`, those with more than
+                one value. Keys that a view fixes, or has as fidelities, may be left out.
+            at: an epoch in 1..max_epoch, or a mapping with some of the fidelities; what is not given is full.
+            seed: of the draw of the training noise; None is the mean. Draws do not cover the error of the model.
+            metrics: some of `metrics`, our names or the published ones; None is all.
+
+        Raises:
+            InvalidConfig: one line for every fault, each beginning with its key.
+            InvalidFidelity: the epoch is not an integer in range, or something is no fidelity here.
+            UnknownName: a metric that this benchmark does not answer.
+            NotRecorded: a table has no such run, or a live training diverged before.
+        """
+        return self._query(config, at, seed, metrics)
 
     def trajectory(
         self,
         config: Mapping[str, object],
         *,
         frm: int = 1,
-        to: int | None = None,
+        to: At | None = None,
         step: int = 1,
         seed: int | None = None,
         metrics: Sequence[str] | None = None,
-    ) -> dict[str, npt.NDArray[Any]]:
-        """Return the metrics of one config, epoch by epoch, with the column "epoch"."""
+    ) -> Answers:
+        """Return the metrics of one training, epoch by epoch, with the column "epoch"; `to_pandas` makes it a table.
+
+        A training passes through its epochs whether they are fidelities or not, so any view has trajectories.
+
+        Args:
+            config: as in `query`.
+            frm, to, step: the epochs: from `frm` to `to` (None is the last), both included, every `step`-th. N, W and
+                Resolution in `to` hold throughout.
+            seed, metrics: as in `query`.
+
+        Raises:
+            InvalidConfig, InvalidFidelity, UnknownName, NotRecorded: as `query`.
+        """
+        return self._trajectory(config, (frm, to, step), seed, metrics)
+
+    def query_many(
+        self,
+        configs: Configs,
+        *,
+        at: At | Sequence[At] | None = None,
+        each_at: Sequence[At] | NDArray[np.integer] | None = None,
+        seed: int | Sequence[int] | NDArray[np.integer] | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> Answers:
+        """Return the metrics of many configs as columns, a dict of arrays with a method `to_pandas`.
+
+        Args:
+            configs: configs one by one, or columns (one array per key, or a DataFrame; much faster); keys that a view
+                fixes may be left out.
+            at: one fidelity, columns are (n,); or a list of them, every config at each, columns are (n, n_fidelities).
+            each_at: in place of `at`, one fidelity for each config; columns are (n,).
+            seed: of the draw of the training noise, one for all or a list with one for each; None is the mean.
+            metrics: as in `query`.
+
+        Raises:
+            InvalidConfig: faults of the first faulty configs, with their positions; how many there are in all.
+            InvalidFidelity, UnknownName, NotRecorded: as `query`.
+        """
+        found = self._read_configs(configs)
+        seeds = read_seeds(seed, len(found))
+        there, n_each, shape = self._read_at(at, each_at, len(found))
+        repeated = np.repeat(seeds, n_each) if isinstance(seeds, np.ndarray) else seeds
+        try:
+            answers = self._answer(np.repeat(found, n_each, axis=0), there, seed=repeated, metrics=metrics)
+        except NotRecorded as err:
+            raise err.per_config(n_each) from None
+        answered = Answers({name: values.reshape(shape) for name, values in answers.items()})
+        answered.rows = (there, self._fidelity_names, n_each)
+        return answered
+
+    def predict(
+        self,
+        configs: Mapping[str, object] | Configs,
+        *,
+        at: At | Sequence[At] | None = None,
+        each_at: Sequence[At] | NDArray[np.integer] | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> Prediction:
+        """Return answers with their uncertainty: the error of the model, and the noise between trainings.
+
+        Args:
+            configs: one config, or many as `query_many` takes them.
+            at, each_at: as in `query_many`.
+            metrics: some of those that have refits; None is all of them.
+
+        Raises:
+            InvalidConfig, InvalidFidelity: as `query_many`.
+            UnknownName: a metric does not exist, or has no refits.
+            MissingData: the release has no refits, or no noise.
+
+        Example:
+            >>> bench.predict(config, at=12).quantile(0.95)["valid_acc"]  # doctest: +SKIP
+            86.3
+        """
+        is_one = _is_one(configs)
+        found = self._read_configs(cast("Configs", [configs] if is_one else configs))
+        there, n_each, shape = self._read_at(at, each_at, len(found))
+        flat = self._predict(found if n_each == 1 else np.repeat(found, n_each, axis=0), there, metrics=metrics)
+        return flat.reshaped(shape[1:] if is_one else shape, (there, self._fidelity_names, n_each))
+
+    def objectives(
+        self, configs: Configs, *, at: At | None = None, metrics: Sequence[str] = ("valid_acc",)
+    ) -> NDArray[np.float64]:
+        """Return metrics as objectives, (n_configs, n_metrics), all minimised; see `jahs.read_objectives`."""
+        # Any that the oracle knows: a benchmark may answer more than it does unasked, and refuses the rest.
+        objectives = read_objectives(metrics)
+        names = [objective.metric.name for objective in objectives]
+        return objective_matrix(self.query_many(configs, at=at, metrics=names), objectives)
+
+    def _read_at(
+        self, at: At | Sequence[At] | None, each_at: Sequence[At] | NDArray[np.integer] | None, n: int
+    ) -> tuple[NDArray[Any], int, tuple[int, ...]]:
+        """Return the fidelity of every answer for `n` configs, how many a config has, and the shape of a column."""
+        if each_at is not None:
+            if at is not None:
+                raise InvalidArgument("at and each_at are both given; give at, or one fidelity for each config")
+            if not is_list(each_at):
+                raise InvalidFidelity(f"each_at={show(each_at)} is not a list of fidelities")
+            there = self._read_fidelities(each_at, name="each_at")
+            if len(there) != n:
+                raise InvalidFidelity(f"each_at: {len(there)} fidelities for {n} configs")
+            return there, 1, (n,)
+        asked = at if is_list(at) else [self.full if at is None else at]
+        there = self._read_fidelities(asked, name="at")
+        n_each = len(there)
+        return there if n == 1 else there[np.tile(np.arange(n_each), n)], n_each, (n, n_each) if asked is at else (n,)
+
+    @abstractmethod
+    def _query(
+        self, config: Mapping[str, object], at: At | None, seed: int | None, metrics: Sequence[str] | None
+    ) -> Result:
+        """Return the result of `query`."""
+
+    @abstractmethod
+    def _trajectory(
+        self, config: Mapping[str, object], epochs: Epochs, seed: int | None, metrics: Sequence[str] | None
+    ) -> Answers:
+        """Return the answers of `trajectory`."""
+
+    @abstractmethod
+    def _read_configs(self, configs: Configs) -> NDArray[np.float64]:
+        """Return the `config_codes` of every config, (n, 14)."""
+
+    @abstractmethod
+    def _read_fidelities(self, at: Sequence[object] | NDArray[np.integer], *, name: str) -> NDArray[Any]:
+        """Return fidelities: epochs, or rows of numbers. `name` is the argument that holds them."""
+
+    @abstractmethod
+    def _answer(
+        self,
+        found: NDArray[np.float64],
+        there: NDArray[Any],
+        *,
+        seed: Seeds,
+        metrics: Sequence[str] | None,
+    ) -> dict[str, NDArray[np.float64]]:
+        """Return the metrics of configs, each at its fidelity."""
+
+    @abstractmethod
+    def _predict(self, found: NDArray[np.float64], there: NDArray[Any], *, metrics: Sequence[str] | None) -> Prediction:
+        """Return the same with their uncertainty, in one row of answers."""
+
+
+def _is_one(configs: object) -> bool:
+    """Return whether this is one config, not a mapping of columns or something with many."""
+    found = as_mapping(configs)
+    return isinstance(found, Mapping) and np.ndim(next(iter(found.values()), 0)) == 0

@@ -21,7 +21,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jahs.errors import InvalidArgument, InvalidConfig, UnknownFormat, UnknownName
+from jahs.errors import InvalidArgument, UnknownName
+from jahs.files.strict_json import check_format, reading_state
 from jahs.queries.answers import to_frame
 from jahs.queries.queryable import Queryable
 from jahs.schema import CONFIG_KEYS
@@ -118,7 +119,7 @@ class References:
     """The fronts and reference points of one release; `bench.front` and its kin read them.
 
     Attributes:
-        facts: how the fronts were found: number of configs, seed, rounds, fidelity.
+        facts: about the search for the fronts: number of configs, seed, rounds, fidelity.
     """
 
     def __init__(
@@ -233,12 +234,8 @@ class References:
             UnknownFormat: another format version.
             InvalidArgument: the content does not fit together; says where.
         """
-        found = content.get("format")
-        if type(found) is not int or found != REFERENCES_FORMAT:
-            raise UnknownFormat(
-                f"references of format {found!r}; this version of jahs reads format {REFERENCES_FORMAT}"
-            )
-        try:
+        check_format(content.get("format"), REFERENCES_FORMAT, of="references")
+        with reading_state("references"):
             given = {name: np.array(content["configs"][name]) for name in CONFIG_KEYS}
             columns = validate_columns(given)
             objectives = read_objectives(content["minimised"])
@@ -248,12 +245,6 @@ class References:
                 raise InvalidArgument(f"minimised: not one finite number for each of {len(columns['N'])} configs")
             fronts = {tuple(front["metrics"]): _read_front(front, F, metrics) for front in content["fronts"]}
             return cls(columns=columns, F=F, metrics=metrics, fronts=fronts, facts=dict(content["facts"]))
-        except InvalidConfig as err:
-            raise InvalidArgument(f"references: configs: {err}") from err
-        except (KeyError, TypeError, ValueError, OverflowError) as err:
-            raise InvalidArgument(
-                f"references: {err!r}" if isinstance(err, KeyError) else f"references: {err}"
-            ) from err
 
 
 def _read_front(content: Mapping[str, Any], F: _Floats, metrics: _Combination) -> tuple[_Rows, _Floats]:  # Any: JSON
@@ -277,10 +268,10 @@ def build_references(bench: Queryable, *, n_configs: int, seed: int, n_rounds: i
     """Search for the best trade-offs of `bench` at its full fidelity: random configs, then neighbours of the fronts.
 
     Args:
-        bench: what is asked; of its metrics, those that references compare are.
+        bench: the benchmark; only the metrics that references compare are queried.
         n_configs: random configs to begin with.
-        seed: which ones; the same seed gives the same references.
-        n_rounds: how often the neighbours of every config that is new on a front are asked, too.
+        seed: of the random configs; the same seed gives the same references.
+        n_rounds: rounds in which the neighbours of every config that is new on a front are queried.
 
     Raises:
         InvalidArgument: `bench` has no `valid_acc` or no cost, or no combination has a trade-off.

@@ -1,4 +1,4 @@
-"""What one query answers."""
+"""The answer of one query."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Result:
 
     Attributes:
         values: every metric that was asked for, by name.
-        fidelity: what was asked about, rounded.
-        seed: which draw of the training noise; None is the mean.
-        costs: how costs are answered, a `jahs.release.Costs`.
+        fidelity: of the query, rounded.
+        seed: of the draw of the training noise; None is the mean.
+        costs: mode of the costs, a `jahs.release.Costs`.
     """
 
     values: Mapping[str, float]

@@ -1,4 +1,4 @@
-"""Which releases ship with the package: the sha256 of each one's manifest, which covers every byte of it.
+"""The releases that ship with the package: the sha256 of each manifest, which covers every byte.
 
 `make release` prints the line that a renewed release needs here.
 """

@@ -1,4 +1,4 @@
-"""Where releases are: inside the package, in `$JAHS_DATA_DIR`, or in a folder that is named."""
+"""Search for a release: inside the package, in `$JAHS_DATA_DIR`, or in a folder that is named."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: 
     """Return the folder of the release for a task.
 
     Args:
-        task_name: which task; one of a user's own need not be registered, since its release holds it.
+        task_name: name of the task; one of a user's own need not be registered, since its release holds it.
         folder: a release, or a folder with one per task, in place of the usual ones.
-        save_dir: where code for jahs_bench had its files: looked into before the usual ones. It may hold none, and need
+        save_dir: the folder of code for jahs_bench, searched before the usual ones. It may hold none, and need
             not be there yet.
 
     Raises:

@@ -39,10 +39,10 @@ _RESTORE: Final = "restore the file, or the whole release (an embedded one: rein
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a release is, and its files.
+    """The facts of a release, and its files.
 
     Attributes:
-        folder: where it is.
+        folder: of the release.
         task: name of the task that it answers for.
         files: (size in bytes, sha256) of every other file, by name.
         facts: everything else that was written: version, source, protocol, seed, versions, commit, command.
@@ -106,14 +106,14 @@ class Manifest:
             self.read(name)
 
     def strangers(self) -> list[str]:
-        """Return what is in the folder but not in the release: other files, folders and links."""
+        """Return the files, folders and links that are in the folder but not in the release."""
         known = {MANIFEST, *self.files, *(folder for name in self.files if (folder := name.rpartition("/")[0]))}
         with _naming(self.folder):
             there = {path.relative_to(self.folder).as_posix(): path for path in sorted(self.folder.rglob("*"))}
         return [name for name, path in there.items() if name not in known or path.is_symlink()]
 
     def read_json(self, name: str) -> Any:  # Any: JSON
-        """Return what a JSON file of the release holds, after the check of `read`."""
+        """Return the content of a JSON file of the release, after the check of `read`."""
         path = self.folder / name
         if (size := self.files.get(name, (0, ""))[0]) > MAX_JSON:
             raise CorruptFile(f"{path} has {size} bytes; at most {MAX_JSON} are read")
@@ -192,7 +192,7 @@ def _entry(path: Path, name: str, entry: Any) -> tuple[int, str]:  # Any: JSON
 
 
 def _parsed(path: Path, data: bytes) -> Any:  # Any: JSON
-    """Return what a JSON file holds; CorruptFile if it is invalid."""
+    """Return the content of a JSON file; CorruptFile if it is invalid."""
     try:
         return parse_json(data)
     except ValueError as err:

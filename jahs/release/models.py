@@ -1,4 +1,4 @@
-"""What `models.json` says: for every learned metric its forest, its features, and the way from answer to metric."""
+"""The content of `models.json`: for every learned metric its forest, its features, and its transform."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from jahs.errors import InvalidArgument, JahsError, UnknownFormat
+from jahs.errors import InvalidArgument, UnknownFormat
+from jahs.files.strict_json import check_format, reading_state
 from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FEATURES_VERSION, FeatureSet, joint_times
 from jahs.tasks.metrics import METRICS, Metric
@@ -39,7 +40,7 @@ class Pack:
 
     Attributes:
         file: name of the npz, or of the folder of mapped arrays ("forests-0").
-        features: what they read.
+        features: their inputs.
     """
 
     file: str
@@ -60,7 +61,7 @@ class MetricModel:
         forest: place of its forest in the pack.
         transform: from the forest's answer to the target; None: the answer is the target, without bounds.
         target: "value", or "per_epoch" where the target is multiplied by the epoch.
-        overrides: what differs from `jahs.tasks.metrics.METRICS`: unit, description, by_epoch, published_scale.
+        overrides: differences from `jahs.tasks.metrics.METRICS`: unit, description, by_epoch, published_scale.
     """
 
     pack: int
@@ -70,7 +71,7 @@ class MetricModel:
     overrides: Mapping[str, Any] = field(default_factory=dict)  # Any: each has the type of its field
 
     def metric(self, name: str) -> Metric:
-        """Return what the model predicts, with its overrides."""
+        """Return the predicted metric, with its overrides."""
         return dataclasses.replace(METRICS[name], kind="learned", **self.overrides)
 
 
@@ -80,9 +81,9 @@ class Models:
 
     Attributes:
         costs: see `Costs`.
-        packs: which forests there are.
+        packs: of forests.
         metrics: the model of each learned metric, in the order in which results list them.
-        counts: how many rows and configs they were fitted on; kept as written.
+        counts: rows and configs that they were fitted to; kept as written.
     """
 
     costs: Costs
@@ -155,7 +156,7 @@ class Models:
         if not isinstance(state, Mapping):
             raise InvalidArgument(f"models must be a mapping, got {type(state).__name__}")
         _check_versions(state)
-        try:
+        with reading_state("models"):
             metrics = dict(sorted(state["metrics"].items(), key=lambda item: item[1].get("place", _MOST_METRICS)))
             return cls(
                 costs=state["costs"],
@@ -166,10 +167,6 @@ class Models:
                 metrics=MappingProxyType({name: _model(entry) for name, entry in metrics.items()}),
                 counts=MappingProxyType(dict(state.get("counts", {}))),
             )
-        except JahsError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError) as err:
-            raise InvalidArgument(f"not the models of a release ({type(err).__name__}: {err})") from err
 
 
 def _bound_faults(metric: Metric | None, model: MetricModel, costs: str) -> Iterator[str]:
@@ -185,8 +182,7 @@ def _bound_faults(metric: Metric | None, model: MetricModel, costs: str) -> Iter
 
 
 def _check_versions(state: Mapping[str, Any]) -> None:
-    if type(found := state.get("format")) is not int or found != MODELS_FORMAT:
-        raise UnknownFormat(f"models have format {found!r}; this version of jahs reads format {MODELS_FORMAT}")
+    check_format(state.get("format"), MODELS_FORMAT, of="models")
     if type(found := state.get("features_version")) is not int or found != FEATURES_VERSION:
         raise UnknownFormat(
             f"models that read features of version {found!r}; this version of jahs builds version {FEATURES_VERSION}: "

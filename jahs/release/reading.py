@@ -31,8 +31,8 @@ class Release:
 
     Attributes:
         path: the folder.
-        manifest: what it is made of.
-        task: what it answers for.
+        manifest: of the release.
+        task: of the release.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,7 +51,7 @@ class Release:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What the manifest says besides the task and the files: version, source, protocol, seed, versions, commit."""
+        """The facts of the manifest besides task and files: version, source, protocol, seed, versions, commit."""
         return self.manifest.facts
 
     @property
@@ -60,11 +60,11 @@ class Release:
         return self.manifest.sha256
 
     def has(self, name: str) -> bool:
-        """Whether the release has a file of this name, such as "table.npz"."""
+        """Return whether the release has a file of this name, such as "table.npz"."""
         return name in self.manifest.files
 
     def parse(self, name: str, from_dict: Callable[[Mapping[str, Any]], _Part]) -> _Part:  # Any: JSON
-        """Return what `from_dict` makes of a JSON file, such as "references.json".
+        """Return the result of `from_dict` on a JSON file, such as "references.json".
 
         Raises:
             MissingData: the release has no such file.
@@ -80,7 +80,7 @@ class Release:
             raise CorruptFile(f"{where}: {err}\nrestore the file") from err
 
     def _json(self, name: str) -> dict[str, Any]:  # Any: JSON
-        """Return what a JSON file holds; its task and protocol must be those of the manifest."""
+        """Return the content of a JSON file; its task and protocol must be those of the manifest."""
         content = self.manifest.read_json(name)
         if not isinstance(content, dict):
             raise CorruptFile(f"{self.path / name} holds no object; restore the file")
@@ -139,9 +139,7 @@ class Release:
             MissingData: the release has none.
         """
         if not self.has(REFITS):
-            raise MissingData(
-                f"{self.path} has no refits ({REFITS}); `python -m surrogate.refits` adds them to a measured release"
-            )
+            raise MissingData(f"{self.path} has no refits ({REFITS}); `python -m surrogate.release` writes them")
         refits = self.parse(REFITS, Refits.from_dict)
         known = self.models.metrics
         if faults := [
@@ -205,7 +203,7 @@ class Release:
 
     @cached_property
     def quality(self) -> Any:  # Any: JSON
-        """How good the models are, or None."""
+        """The content of quality.json, or None."""
         return self._json("quality.json") if self.has("quality.json") else None
 
     @property

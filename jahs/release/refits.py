@@ -1,4 +1,4 @@
-"""What `refits.json` says: models that were fitted again to resampled configs, whose differences are the model error.
+"""The content of `refits.json`: models fitted again to resampled configs, whose spread is the model error.
 
     RELEASE/refits.json     how many refits there are, of which metrics, and how their spread is scaled
     RELEASE/refits-0.npz    their forests, in the format of forests-0.npz: all metrics of refit 0, then of refit 1, ...
@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from jahs.errors import InvalidArgument, UnknownFormat
+from jahs.errors import InvalidArgument
+from jahs.files.strict_json import check_format, reading_state
 from jahs.spaces.parameters import show
 from jahs.tasks.metrics import ACCURACIES
 
@@ -36,7 +37,7 @@ class RefitPack:
     Attributes:
         file: name of the npz.
         pack: place of the pack in models.json whose features they read.
-        metrics: what they answer, in the order of their forests.
+        metrics: in the order of their forests.
     """
 
     file: str
@@ -49,10 +50,10 @@ class Refits:
     """The refits of a release.
 
     Attributes:
-        n_refits: how many there are of each metric. Refit k of every metric was fitted to the same resampled configs.
+        n_refits: of each metric. Refit k of every metric was fitted to the same resampled configs.
         packs: their files.
         scales: by what the standard deviation between refits is multiplied to be the error of the model, by metric.
-        facts: how they were fitted; kept as written.
+        facts: about the fits; kept as written.
     """
 
     n_refits: int
@@ -67,7 +68,7 @@ class Refits:
             faults.append(f"n_refits={show(self.n_refits)} is not an integer in {_FEWEST}..{_MOST}")
         named = list(self.metrics)
         if len(set(named)) != len(named) or not named:
-            faults.append(f"packs: the metrics {', '.join(named) or 'are none'}; each may be there once")
+            faults.append(f"packs: metrics must be one or more, each once, got {', '.join(map(show, named)) or 'none'}")
         faults += [
             f"packs: {show(name)} is not one of {', '.join(ACCURACIES)}" for name in named if name not in ACCURACIES
         ]
@@ -103,15 +104,9 @@ class Refits:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Refits:  # Any: JSON
-        """Return the refits that `to_dict` described.
-
-        Raises:
-            UnknownFormat: another version's format.
-            InvalidArgument: something is missing, of a wrong type or out of range.
-        """
-        if type(found := state.get("format")) is not int or found != REFITS_FORMAT:
-            raise UnknownFormat(f"refits have format {found!r}; this version of jahs reads format {REFITS_FORMAT}")
-        try:
+        """Return the refits that `to_dict` described; UnknownFormat or InvalidArgument if they are not such refits."""
+        check_format(state.get("format"), REFITS_FORMAT, of="refits")
+        with reading_state("refits"):
             return cls(
                 n_refits=state["n_refits"],
                 packs=tuple(
@@ -121,7 +116,3 @@ class Refits:
                 scales=MappingProxyType(dict(state["scales"])),
                 facts=MappingProxyType(dict(state.get("facts", {}))),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as err:
-            if isinstance(err, InvalidArgument):
-                raise
-            raise InvalidArgument(f"not the refits of a release ({type(err).__name__}: {err})") from err

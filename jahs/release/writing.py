@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -13,7 +13,7 @@ from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder, out_of_space
 from jahs.files.hashing import sha256_file
 from jahs.models.forest import Forest, save_forest, save_mapped_forest
-from jahs.release.manifest import MANIFEST, RELEASE_FORMAT, Manifest, read_manifest, to_json
+from jahs.release.manifest import MANIFEST, RELEASE_FORMAT, to_json
 from jahs.release.models import Models
 from jahs.release.reading import Release
 from jahs.release.refits import REFITS, Refits
@@ -56,7 +56,7 @@ def write_release(path: Path, *, manifest_facts: Mapping[str, Any], **parts: Unp
 
     Args:
         path: the folder, whose parent exists.
-        manifest_facts: what it is: `task`, and version, source, protocol, seed, versions, commit, command.
+        manifest_facts: `task`, and version, source, protocol, seed, versions, commit, command.
         **parts: see `Parts`.
 
     Raises:
@@ -73,8 +73,6 @@ def write_release(path: Path, *, manifest_facts: Mapping[str, Any], **parts: Unp
 def extend_release(
     release: Release,
     facts: Mapping[str, Any],
-    *,
-    more_facts: Callable[[Manifest, Manifest], Mapping[str, Any]] | None = None,
     **parts: Unpack[Parts],
 ) -> None:
     """Write facts and parts into a release that is whole: beside it, then in its place.
@@ -84,7 +82,6 @@ def extend_release(
     Args:
         release: it is verified first, since the new manifest vouches for its files again.
         facts: added to those of its manifest.
-        more_facts: gives others from the manifest as it was and as it is with the new files.
         **parts: see `Parts`.
 
     Raises:
@@ -99,10 +96,7 @@ def extend_release(
                 os.link(release.path / name, beside / name)
             except OSError:  # a file system without links
                 shutil.copy2(release.path / name, beside / name)
-        facts = {**release.facts, **facts, "task": release.manifest.task}
-        fill_release(beside, manifest_facts=facts, **parts)
-        if more_facts is not None:
-            fill_release(beside, manifest_facts={**facts, **more_facts(release.manifest, read_manifest(beside))})
+        fill_release(beside, manifest_facts={**release.facts, **facts, "task": release.manifest.task}, **parts)
 
 
 def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:

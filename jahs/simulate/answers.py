@@ -23,7 +23,7 @@ _HIDDEN: Final = "test_"
 
 
 def is_hidden(metric: str) -> bool:
-    """Whether optimisers must not see this metric: everything measured on the test images."""
+    """Return whether optimisers must not see this metric: everything measured on the test images."""
     return metric.startswith(_HIDDEN)
 
 

@@ -46,7 +46,7 @@ class Cluster:
 
     Attributes:
         now: simulated seconds.
-        n_started: how many trials have started.
+        n_started: number of started trials.
         is_cut: whether the budget has been spent.
     """
 
@@ -68,12 +68,12 @@ class Cluster:
 
     @property
     def n_running(self) -> int:
-        """How many trials run."""
+        """The number of running trials."""
         return len(self._running)
 
     @property
     def n_free(self) -> int:
-        """How many trials may be started now."""
+        """The number of trials that may be started now."""
         is_late = max(self.now, self._thinks_until) >= self._budget
         if is_late or self.is_cut or not self._is_round_open:
             return 0
@@ -140,7 +140,7 @@ class Cluster:
         return [self._ended(self._running[number], "unfinished") for number in sorted(self._running)]
 
     def why_over(self) -> str:
-        """Return what ended the run: "budget", "n_trials", or "optimizer", which had no more to propose."""
+        """Return the reason for the end of the run: "budget", "n_trials", or "optimizer", which proposed no more."""
         if self.now >= self._budget:
             return "budget"
         return "n_trials" if self.n_started >= self._n_trials else "optimizer"

@@ -1,4 +1,4 @@
-"""Which trainings can be taken up again, and what that saves."""
+"""Checkpoints: trainings that can be continued, and the time that this saves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Checkpoints", "network_of"]
 
 @dataclass(slots=True)
 class Checkpoints:
-    """How far every network has been trained.
+    """The epochs that every network has reached.
 
     A training is taken up by the same config, as the same network (N, W and Resolution included) and with the same
     seed; a larger network of the same config begins at its first epoch. Two trainings may begin at one checkpoint.
@@ -39,6 +39,6 @@ class Checkpoints:
 
 
 def network_of(trained: Job | Trial) -> tuple[object, ...]:
-    """Return what two trainings must have in common for one to take up the other: config, N, W, Resolution and seed."""
+    """Return the identity of a network, which a training continues: config, N, W, Resolution and seed."""
     sizes = (value for name, value in trained.fidelity.items() if name != "epoch")
     return (*trained.config.values(), *sizes, trained.seed)

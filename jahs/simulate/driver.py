@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Optimizer(Protocol):
-    """What a simulation can drive. It may also have:
+    """An optimiser that a simulation can drive. It may also have:
 
     - `name: str` and `settings: Mapping[str, object]`, for the log's header;
     - `n_ahead: int`, how many proposals it can make at a time without hearing of their results: where thinking is
@@ -33,7 +33,7 @@ class Optimizer(Protocol):
         """Return up to `n` proposals; none: nothing to do before another trial has ended, or ever, if none runs."""
 
     def tell(self, trial: Trial) -> None:
-        """Hear of a trial that has ended. Metrics of the test images are left out."""
+        """Receive a trial that has ended, without metrics of the test images."""
 
 
 Callback: TypeAlias = Callable[[Sequence[Trial]], "Proposal | Mapping[str, object] | None"]

@@ -1,16 +1,14 @@
 """Trial logs: JSON lines that only grow, and that a killed process leaves readable and resumable.
 
-The first line is the header: what was run. Every other line is a trial, in the order in which trials ended. The last
-line of a whole log says how it ended (`{"ended": "budget", "clock": 3600.0, "n_trials": 17}`); a log without it was cut
-short. Each line is written at once, so what a crash can cut is the last line, which then has no end and is not read.
+The first line is the header: facts of the run. Every other line is a trial, in the order in which trials ended. The
+last line of a whole log says how it ended (`{"ended": "budget", "clock": 3600.0, "n_trials": 17}`). A log without it
+was cut short. Each line is written at once, so a crash can cut only the last one, which then has no end and is skipped.
 """
 
 from __future__ import annotations
 
 import errno
-import importlib.util
 import json
-import logging
 import os
 from collections.abc import Generator, Mapping
 from contextlib import closing
@@ -28,23 +26,22 @@ from jahs.errors import (
     ProtocolMismatch,
     UnknownFormat,
 )
+from jahs.files.locking import hold
 from jahs.files.strict_json import parse_json
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial
 
 __all__ = ["Log", "LogWriter", "open_alone", "read_header", "read_log", "read_trials"]
 
-_log = logging.getLogger(__name__)
-_HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None  # Windows has none
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """What a log holds.
+    """The content of a log.
 
     Attributes:
-        header: what was run.
+        header: facts of the run.
         trials: in the order in which they ended.
         ending: why, when and after how many trials the simulation ended; None where the log was cut short.
     """
@@ -55,7 +52,7 @@ class Log:
 
 
 def read_log(path: Path | str) -> Log:
-    """Return what a log holds; a last line that was cut short is left out.
+    """Return the content of a log; a last line that was cut short is left out.
 
     Raises:
         MissingData: the file is not there, or cannot be read.
@@ -82,7 +79,7 @@ def read_log(path: Path | str) -> Log:
 
 
 def read_header(path: Path | str) -> Mapping[str, object]:
-    """Return what was run, without reading the trials; raises as `read_log`."""
+    """Return the header of a log without reading the trials; raises as `read_log`."""
     with closing(_whole_lines(Path(path))) as lines:
         return _read_header(Path(path), next(lines, b""))
 
@@ -197,19 +194,13 @@ def open_alone(path: Path) -> FileIO:
         file = path.open("ab", buffering=0)
     except OSError as err:
         raise _fault(path, err) from err
-    if not _HAS_LOCKS:
-        return file
-    import fcntl
-
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        hold(file)
     except BlockingIOError as err:
         file.close()
         raise InvalidArgument(
             f"{path} is open in another simulation, perhaps of a stopped process; end that one, or give a new path"
         ) from err
-    except OSError as err:  # as on some file systems of clusters
-        _log.warning("%s cannot be locked (%s): let one process at a time write it", path, err)
     return file
 
 

@@ -1,4 +1,4 @@
-"""How time passes in a simulation: workers, budget, continuation, failures, the optimiser's own time."""
+"""Settings of a simulation: workers, budget, continuation, failures, the optimiser's own time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jahs.spaces.seeds import SEED_RANGE, is_seed
 __all__ = ["Settings", "Thinking"]
 
 Thinking: TypeAlias = Literal["free", "measured"] | float
-"""What the optimiser's own time costs: nothing, what a clock measures, or so many seconds per ask."""
+"""The cost of the optimiser's own time: nothing, as measured by a clock, or seconds per ask."""
 
 _MOST_WORKERS: Final = 1_000_000
 

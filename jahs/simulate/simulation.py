@@ -31,9 +31,9 @@ class Simulation:
 
     Args:
         oracle: a benchmark or a view.
-        workers: how many trials run at once.
+        workers: number of trials that run at once.
         budget: simulated seconds, after which everything is cut; None: `n_trials` ends the run.
-        n_trials: how many trials may start; None: as many as fit into the budget.
+        n_trials: most trials that may start; None: as many as fit into the budget.
         seed: of what happens to trials (failures); the optimiser has its own.
         mode: "asynchronous": a worker that is free gets work at once; "synchronous": when all are free.
         continuation: "resume": a config that was trained before, as the same network with the same seed, pays only for
@@ -42,7 +42,7 @@ class Simulation:
         failure_rate: chance that a trial fails, after a uniformly random share of its time.
         thinking: the optimiser's own time: "free", "measured" on this machine's clock, or seconds for each ask.
         evaluation_seed: of the training noise of every trial that does not ask for its own; None: the mean.
-        metrics: what is queried and logged, runtime always; None: all. Optimisers never see those of the test images.
+        metrics: queried and logged, runtime always; None: all. Optimisers never see those of the test images.
         log: file to write; a log that was cut short is resumed.
         facts: more entries for the log's header, such as the optimiser's name where you drive.
 
@@ -113,7 +113,7 @@ class Simulation:
 
     @property
     def n_free(self) -> int:
-        """How many trials may be started now; 0 once the simulation is over."""
+        """The number of trials that may be started now; 0 once the simulation is over."""
         return 0 if self._state == "over" else self._cluster.n_free
 
     @property

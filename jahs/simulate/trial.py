@@ -1,4 +1,4 @@
-"""What an optimiser proposes, and what became of it: one line of a trial log."""
+"""Proposals of an optimiser, and their outcomes: one line of a trial log each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jahs.spaces.parameters import is_number
 __all__ = ["AskedFidelity", "Fidelity", "Proposal", "Status", "Trial"]
 
 Fidelity: TypeAlias = Mapping[str, int | float]
-"""How much is spent: a value for every fidelity of the view; the epoch always."""
+"""A fidelity: a value for every fidelity of the view; the epoch always."""
 
 AskedFidelity: TypeAlias = float | Mapping[str, object] | None
 """A fidelity as an optimiser may write it: an epoch, a mapping that may leave names out, or None: the full one."""
@@ -26,7 +26,7 @@ _LOGGED: Final = ("finished", "unfinished", "failed", "stopped")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What an optimiser wants to know next. A plain config is a proposal at the full fidelity.
+    """A proposal of an optimiser. A plain config is a proposal at the full fidelity.
 
     Attributes:
         config: the config; keys that the view fixes may be left out.

@@ -1,4 +1,4 @@
-"""What an optimiser may know of a benchmark: everything but its answers, which cost simulated time."""
+"""The part of a benchmark that an optimiser may see: everything but the answers, which cost simulated time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Visible:
     """A benchmark or a view as its optimisers see it: it cannot be queried.
 
     Attributes:
-        space: which keys are searched.
+        space: the searched keys.
         fidelities: every fidelity's legal values in ascending order.
         full: the highest fidelity.
         max_epoch: the last epoch.
-        metrics: what trials tell; nothing measured on the test images.
+        metrics: of the trials; none is measured on the test images.
     """
 
     __slots__ = ("_oracle", "_view", "fidelities", "full", "max_epoch", "metrics", "space")
@@ -57,7 +57,7 @@ class Visible:
 
 
 def visible(oracle: Queryable | Visible, metrics: Sequence[str] | None = None) -> Visible:
-    """Return what optimisers may know of `oracle`, of the named metrics or of all.
+    """Return the part of `oracle` that optimisers may see, with the named metrics or all.
 
     Raises:
         UnknownName: a metric does not exist; lists those that do.

@@ -59,7 +59,7 @@ class Frame(Protocol):
 
 
 Configs: TypeAlias = Iterable[Mapping[str, object]] | Mapping[str, npt.NDArray[np.generic]] | Frame
-"""What a function of many configs takes: mappings one by one, or columns, also as a DataFrame (much faster)."""
+"""Many configs as an argument: mappings one by one, or columns, also as a DataFrame (much faster)."""
 
 COLUMN_DTYPES: Final = {
     name: np.dtype(f"U{max(len(str(choice)) for choice in PARAMETERS[name].choices)}" if text == "string" else text)

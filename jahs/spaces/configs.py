@@ -1,4 +1,4 @@
-"""What a config is, when it is valid, and its identity."""
+"""Configs: their keys, validation and identity."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 MOST_LISTED: Final = 20
-"""How many faults of a batch are listed; the others are counted."""
+"""The number of faults of a batch that are listed; the others are counted."""
 
 
 class Config(TypedDict):
@@ -124,7 +124,7 @@ def validate_many(configs: Iterable[Mapping[str, object]]) -> list[Config]:
 
 
 def is_frame(configs: object) -> bool:
-    """Whether this is a DataFrame, whose library need not be installed."""
+    """Return whether this is a DataFrame, whose library need not be installed."""
     return hasattr(configs, "columns") and hasattr(configs, "to_dict")
 
 

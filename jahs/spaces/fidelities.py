@@ -1,4 +1,4 @@
-"""How much is spent on a config: an epoch, and the one place where budgets are rounded to it.
+"""Fidelities: reading an epoch, and the one place where budgets are rounded.
 
 Tools that spread a budget over powers of three ask for 2.469 epochs. `read_budget` says which epoch that is: the
 nearest one, half to even. A query takes integers alone.
@@ -50,7 +50,7 @@ def read_epochs(at: object, max_epoch: int, *, name: str = "at") -> NDArray[np.i
 
 
 def is_list(at: object) -> TypeGuard[Sequence[object]]:
-    """Whether `at` is several fidelities, not one."""
+    """Return whether `at` is several fidelities, not one."""
     if isinstance(at, np.ndarray):
         return at.ndim == 1
     return isinstance(at, Sequence) and not isinstance(at, str | bytes)

@@ -186,7 +186,7 @@ def with_article(name: str) -> str:
 
 
 def is_integer(value: object) -> TypeGuard[int | np.integer]:
-    """Whether this is an integer, Python's or numpy's: no bool, and no duration, which numpy derives from integers."""
+    """Return whether this is an integer, Python's or numpy's: no bool, and no duration."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
@@ -199,12 +199,12 @@ def as_index(value: Any) -> int | None:  # Any: whatever a user gives
 
 
 def is_real(value: object) -> TypeGuard[int | float | np.integer | np.floating]:
-    """Whether this is an integer or a float, Python's or numpy's; NaN and the infinities are."""
+    """Return whether this is an integer or a float, Python's or numpy's; NaN and the infinities are."""
     return isinstance(value, float | np.floating) or is_integer(value)
 
 
 def is_number(value: object) -> bool:
-    """Whether this is a number that a float can hold, Python's or numpy's: no bool, not NaN, not infinite."""
+    """Return whether this is a number that a float can hold, Python's or numpy's: no bool, not NaN, not infinite."""
     if not is_real(value):
         return False
     try:

@@ -11,7 +11,7 @@ __all__ = ["Sampler"]
 
 
 class Sampler(ABC):
-    """What random configs can be drawn from."""
+    """A source of random configs."""
 
     __slots__ = ()
 

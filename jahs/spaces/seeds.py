@@ -1,4 +1,4 @@
-"""What a seed is, everywhere: an integer in 0..2**63-1, Python's or numpy's; no bool, no duration, nothing rounded.
+"""Seeds: integers in 0..2**63-1, Python's or numpy's; no bool, no duration, nothing rounded.
 
 `Space.sample` alone takes one bit more, as samples of such seeds are frozen.
 """
@@ -25,7 +25,7 @@ Seeds: TypeAlias = "int | npt.NDArray[np.int64] | None"
 
 
 def is_seed(value: object, *, bits: int = 63) -> bool:
-    """Whether this is a seed."""
+    """Return whether this is a seed."""
     return is_integer(value) and bool(0 <= value < 2**bits)
 
 

@@ -29,7 +29,7 @@ class Task:
     Attributes:
         name: identifier, as queries name it.
         title: name for people.
-        data_set: which images (`pipeline.data` knows how to find them); `own_` and a digest for a user's own.
+        data_set: name of the images (`pipeline.data` finds them); `own_` and a digest for a user's own.
         side: image side at Resolution 1.0; the network halves it twice.
         n_channels, n_classes: of the images.
         n_train, n_valid, n_test: split sizes, disjoint.
@@ -46,8 +46,8 @@ class Task:
             or None where it scales with the image.
         mean, std: per channel, of pixels in [0, 1]; None: computed from the training images.
         index_digest: digest of the split's indices once the protocol is frozen; None while it is not.
-        citation: where the images come from.
-        caveat: what a user must know before using the task's numbers, as a paragraph; None: nothing.
+        citation: of the images.
+        caveat: a paragraph that a user must read before using the task's numbers, or None.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What is measured: name, unit, direction, bounds, and whether it is computed exactly or learned."""
+"""Metrics: name, unit, direction, bounds, and whether a metric is computed exactly or learned."""
 
 from __future__ import annotations
 

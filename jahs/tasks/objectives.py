@@ -26,7 +26,7 @@ class Objective:
     """A metric, turned so that less is better.
 
     Attributes:
-        metric: what is measured, with its unit and its own direction.
+        metric: with its unit and its own direction.
     """
 
     metric: Metric

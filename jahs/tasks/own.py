@@ -35,7 +35,7 @@ TASK_FORMAT: Final = 1
 """Version of the task file; a reader refuses any other."""
 
 TASK_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
-"""What a task may be called: its name is that of folders, too."""
+"""A legal name of a task, which is that of folders, too."""
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{16}")
 _MOST: Final = 10**9
@@ -120,7 +120,7 @@ def write_task_file(path: Path, chosen: Task) -> None:
 
 
 def recorded_as(chosen: Task) -> str | dict[str, Any]:  # Any: JSON
-    """Return what a file says of a task: its name, or all facts of one that is not built in."""
+    """Return the record of a task in a file: its name, or all facts of one that is not built in."""
     return chosen.name if chosen.name in BUILT_IN or chosen.name not in TASKS else _facts(chosen)
 
 
@@ -167,7 +167,7 @@ def _register(facts: object) -> Task:
 
 
 def _decisive(chosen: Task) -> dict[str, Any]:  # Any: fields of a Task
-    """Return what decides on measurements, so without name and prose."""
+    """Return the facts that decide on measurements: all but name and prose."""
     return {key: value for key, value in _facts(chosen).items() if key not in ("name", *PROSE)}
 
 
@@ -195,7 +195,7 @@ def _task_of(facts: object) -> Task:
 
 
 def _faults(found: Task) -> list[str]:
-    """Return what a task of a user's own must not be."""
+    """Return the faults of a user's own task."""
     faults = [
         f"{key}={show(value)} must be a small letter, then up to 63 small letters, digits and _; it names a folder"
         for key in ("name", "data_set")

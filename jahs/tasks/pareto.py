@@ -141,7 +141,7 @@ def _sorted_groups(points: _Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[n
 
 
 def _is_minimal(points: _Floats) -> _Bools:
-    """Which of different rows in ascending order are not dominated; only an earlier row can dominate a later one."""
+    """Return which of distinct, ascending rows are not dominated; only an earlier row can dominate."""
     n_points, n_objectives = points.shape
     if n_objectives <= 1:
         keep = np.zeros(n_points, dtype=np.bool_)

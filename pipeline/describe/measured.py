@@ -1,4 +1,4 @@
-"""What a folder of runs holds, arranged for tables and plots."""
+"""The content of a folder of runs, arranged for tables and plots."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Measured:
     """A folder of runs.
 
     Attributes:
-        task, protocol: what was trained.
+        task, protocol: of the trainings.
         runs: every row, sorted by config, seed and epoch.
         last: the last row of every run.
         machine: the processor whose seconds are the runtimes; None if no run was on a CPU.
@@ -75,7 +75,7 @@ class Measured:
 
     @property
     def n_configs(self) -> int:
-        """How many configs have a run, finished or not."""
+        """The number of configs with a run, finished or not."""
         return len(self.group_of_any)
 
     @property
@@ -90,13 +90,13 @@ class Measured:
 
     @property
     def is_timed(self) -> NDArray[np.bool_]:
-        """Which runs of `last` were on the processor whose seconds are the runtimes."""
+        """A mask of the runs of `last` on the processor whose seconds are the runtimes."""
         return is_timed(self.last, self.machine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedNoise:
-    """How far two trainings of a config differ at the last epoch; for runtime, two on the same processor."""
+    """Difference of two trainings of a config at the last epoch; for runtime, two on the same processor."""
 
     metric: str
     n_configs: int  # with two finished runs

@@ -1,4 +1,4 @@
-"""What the page says: a document of tables and figures about a folder of runs."""
+"""The page: a document of tables and figures about a folder of runs."""
 
 from __future__ import annotations
 

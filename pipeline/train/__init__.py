@@ -52,7 +52,7 @@ EPOCH_FIELDS: Final = ("train_acc", "valid_acc", "test_acc", "train_loss", "vali
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedRun:
-    """What one training measured.
+    """The measurements of one training.
 
     Attributes:
         status: "finished" at the asked epoch, or "diverged" at the first NaN or infinity.

@@ -30,7 +30,7 @@ from pipeline.zero_cost import (
 )
 from pipeline.zero_cost.probe import Probe, Undefined
 
-__all__ = ["PROXIES", "Probe", "Score", "Scores", "Undefined", "score_all"]
+__all__ = ["PROXIES", "Probe", "ProxyScores", "Score", "Undefined", "score_all"]
 
 Score: TypeAlias = Callable[[Probe], float]
 """Returns the score of an untrained network on a batch, or raises `Undefined`."""
@@ -56,8 +56,8 @@ PROXIES: Final[Mapping[str, Score]] = MappingProxyType({name: _SCORES[name] for 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
-    """What every proxy says of one network.
+class ProxyScores:
+    """The scores of one network by every proxy.
 
     Attributes:
         values: by proxy; NaN where there is none.
@@ -70,10 +70,10 @@ class Scores:
     cpu_s: dict[str, float]
 
 
-def score_all(probe: Probe) -> Scores:
+def score_all(probe: Probe) -> ProxyScores:
     """Return every proxy of a network on a batch; what several need is computed once."""
     found = {name: probe.timed(score) for name, score in PROXIES.items()}
-    return Scores(
+    return ProxyScores(
         values={name: math.nan if isinstance(value, Undefined) else value for name, (value, _) in found.items()},
         reasons={name: str(value) for name, (value, _) in found.items() if isinstance(value, Undefined)},
         cpu_s={name: seconds for name, (_, seconds) in found.items()},

@@ -95,7 +95,7 @@ class Probe:
 
     @property
     def signs(self) -> list[Tensor]:
-        """Where the input of each activation is positive, (n_images, n_units) of bool each."""
+        """Masks of the positive inputs of each activation, (n_images, n_units) of bool each."""
         return self._forward.signs
 
     @property

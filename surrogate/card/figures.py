@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
+from surrogate.data.rows import Facts
 from workshop.pages.document import Block, Table, Text
 
 __all__ = ["figure_values", "figures_blocks"]
 
-Facts: TypeAlias = Mapping[str, Any]
-"""JSON."""
 
 _NOT_YET: Final = "not measured yet"
 

@@ -6,10 +6,10 @@ Over 300 lines: it is one page from top to bottom, in the order in which a reade
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import matplotlib as mpl
 
@@ -22,6 +22,7 @@ from surrogate.card.cells import amount_text, score_text, table_of
 from surrogate.card.figures import figures_blocks
 from surrogate.card.plots import plots_of
 from surrogate.card.uncertainty import uncertainty_blocks
+from surrogate.data.rows import Facts
 from surrogate.judging.quality import FULL_SIZE, QUALITY_FORMAT
 from workshop.folders import write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
@@ -31,8 +32,6 @@ from workshop.pages.style import style
 
 __all__ = ["card", "noise_blocks", "write_card"]
 
-Facts: TypeAlias = Mapping[str, Any]
-"""JSON."""
 
 _ORDER: Final = ("valid_acc", "test_acc", "train_acc", "runtime", "latency")
 _PROVENANCE: Final = ("protocol", "measurements", "split", "seed", "commit", "command")
@@ -294,7 +293,7 @@ def _closing(release: Release, quality: Facts) -> Iterator[str | Block]:
     references = quality["references"]
     yield "Pareto fronts and reference points"
     if "reason" in references:
-        yield Text(f"There are none: {references['reason']}.")
+        yield Text(f"No front could be computed: {references['reason']}.")
     else:
         fronts = "; ".join(
             f"{', '.join(front['metrics'])} ({front['configs']} configs)" for front in references["fronts"]

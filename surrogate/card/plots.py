@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from jahs.tasks.metrics import METRICS
-from surrogate.data.rows import GROUP_VALUES
+from surrogate.data.rows import GROUP_VALUES, Facts
 from workshop.pages.document import Figure
 from workshop.pages.drawing import new_drawing, set_scale
 from workshop.pages.style import LIGHT, dash, marker, series
 
 __all__ = ["plots_of"]
 
-Facts: TypeAlias = Mapping[str, Any]
-"""JSON."""
 
 _DOTS: Final[dict[str, Any]] = {"linestyle": "", "marker": "o", "markersize": 3.5, "alpha": 0.7}  # Any: of matplotlib
 _FAINT: Final[dict[str, Any]] = {"color": LIGHT["muted"], "linestyle": "--", "linewidth": 1.2}  # Any: of matplotlib

@@ -1,17 +1,16 @@
-"""What a card says about refits, from what `surrogate.judging.uncertainty` found."""
+"""The card's section on refits, from the facts of `surrogate.judging.uncertainty`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from surrogate.card.cells import amount_text, score_text, table_of
+from surrogate.data.rows import Facts
 from workshop.pages.document import Block, Table, Text
 
 __all__ = ["uncertainty_blocks"]
 
-Facts: TypeAlias = Mapping[str, Any]
-"""JSON."""
 
 _ORDER: Final = ("valid_acc", "test_acc", "train_acc")
 _ANSWERS: Final = {"model": "model", "refit": "one refit, on average", "mean_of_refits": "mean of the refits"}

@@ -55,7 +55,7 @@ class Measurements:
     """The tables of a folder of runs, and their task. What is wrong with them is raised here, and nowhere later.
 
     Attributes:
-        task, protocol: whose.
+        task, protocol: of the runs.
         configs, runs, profile: the tables, in any order.
         visits: from which the profile was made; may be empty.
     """
@@ -179,7 +179,7 @@ def trained_configs(measured: Measurements) -> Table:
 
 
 def digest_measurements(measured: Measurements) -> str:
-    """Return 16 hex digits that stand for everything that was measured, however it is divided into files."""
+    """Return a digest of all measurements, 16 hex digits, however they are divided into files."""
     configs = trained_configs(measured)
     tables = (
         {name: configs[name] for name in CONFIG_COLUMNS},  # not what they were trained for
@@ -195,7 +195,7 @@ def digest_measurements(measured: Measurements) -> str:
 
 
 def _before_divergence(runs: Table) -> NDArray[np.bool_]:
-    """Which rows are not the last of a diverged run."""
+    """Return which rows are not the last of a diverged run."""
     is_last = np.ones(len(runs["epoch"]), dtype=np.bool_)
     order = np.lexsort((runs["epoch"], runs["seed"], runs["config_id"]))
     ids, seeds = runs["config_id"][order], runs["seed"][order]

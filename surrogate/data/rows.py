@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ __all__ = [
     "FEWEST",
     "FEWEST_TO_FIT",
     "GROUP_VALUES",
+    "Facts",
     "Rows",
     "assemble",
     "assemble_answered",
@@ -44,6 +45,9 @@ __all__ = [
     "training_rows",
     "unmeasured",
 ]
+
+Facts: TypeAlias = dict[str, Any]
+"""JSON: facts for quality.json, figures and cards."""
 
 FEWEST: Final = 4
 """Default of the training configs that every fidelity group needs."""
@@ -68,7 +72,7 @@ class Rows:
 
     Attributes:
         X: encoded configs and epochs, (n_rows, 15) float32.
-        y: what was measured, (n_rows,) float64, in the metric's unit.
+        y: measurements, (n_rows,) float64, in the metric's unit.
         config_id: (n_rows,) uint64.
         seed: (n_rows,) int64; 0 for metrics without a seed.
     """
@@ -88,7 +92,7 @@ class Rows:
 
     @property
     def n_configs(self) -> int:
-        """How many configs the rows have."""
+        """The number of configs."""
         return len(np.unique(self.config_id))
 
     def take(self, rows: NDArray[np.bool_ | np.integer]) -> Rows:
@@ -211,7 +215,7 @@ def group_name(number: int) -> str:
 
 
 def configs_by_group(rows: Rows) -> NDArray[np.int64]:
-    """Return how many configs the rows have in each fidelity group, (27,)."""
+    """Return the number of configs in each fidelity group, (27,)."""
     _, first = np.unique(rows.config_id, return_index=True)
     return np.bincount(group_numbers(rows.X[first]), minlength=27).astype(np.int64)
 

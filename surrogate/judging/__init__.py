@@ -1,1 +1,1 @@
-"""How good the models are: scores, noise between trainings, and the content of quality.json."""
+"""Quality of the models: scores, noise between trainings, and the content of quality.json."""

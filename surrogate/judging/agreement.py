@@ -1,4 +1,4 @@
-"""How well predictions agree with measurements, and two measurements with each other.
+"""Agreement of predictions with measurements, and of two measurements with each other.
 
 A score uses one run of each config, the one with the first seed. The noise ceiling is the same score between two seeds
 of the repeated configs, averaged over the pairs of seeds: a second training as a prediction of the first. A model can
@@ -20,6 +20,7 @@ from jahs.tasks.metrics import ACCURACIES, METRICS
 from surrogate.data.rows import Rows, group_name, group_numbers
 from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau, kendall_tau_within
+from workshop.resampling import bootstrap_interval
 
 __all__ = [
     "Scores",
@@ -46,7 +47,6 @@ SPARSE: Final = 0.001
 _FEWEST: Final = 3
 _N_BINS: Final = 10
 _N_RESAMPLES: Final = 200
-_LEVEL: Final = 0.9
 _FEWEST_PAIRS: Final = 20
 _Floats = NDArray[np.float64]
 
@@ -115,10 +115,10 @@ def ceiling(metric: str, rows: Rows, is_in: NDArray[np.bool_] | None = None) -> 
     that count; scores are None where no two seeds share three.
 
     Args:
-        metric: whose rows these are.
-        rows: what was measured, of every seed.
-        is_in: which rows count as the earlier training of two, where a cut depends on the measurements. The later one
-            is not restricted: that would hide regression to the mean.
+        metric: of the rows.
+        rows: measurements of every seed.
+        is_in: mask of the rows that count as the earlier training of two, where a cut depends on the measurements. The
+            later one is not restricted: that would hide regression to the mean.
     """
     key = np.column_stack([rows.config_id, rows.X[:, -1].astype(np.uint64)])
     _, place = np.unique(key, axis=0, return_inverse=True)
@@ -148,8 +148,8 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
     """Score every cut of the rows: all, the last epoch, its best tenth, each epoch band and each fidelity group.
 
     Args:
-        metric: whose rows these are.
-        rows: what was measured.
+        metric: of the rows.
+        rows: measurements.
         predicted: the model's answer for each row.
         repeats: rows whose repeated configs give the ceiling. No model is involved in it, so they may come from every
             part of the split.
@@ -223,18 +223,15 @@ def tau_interval(rows: Rows, predicted: _Floats, *, seed: int) -> tuple[float, f
     """Return a 90 % bootstrap interval of Kendall's tau, resampling configs with all their rows; None if undefined."""
     if not len(rows):
         return None
-    rng = np.random.default_rng(seed)
     _, place = np.unique(rows.config_id, return_inverse=True)
     members = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
-    taus = []
-    for _ in range(_N_RESAMPLES):
-        at = np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
-        taus.append(kendall_tau(rows.y[at], predicted[at]))
-    defined = [tau for tau in taus if not math.isnan(tau)]
-    if not defined:
-        return None
-    low, high = np.quantile(defined, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-    return float(low), float(high)
+
+    def tau(drawn: NDArray[np.int64]) -> float:
+        at = np.concatenate([members[i] for i in drawn])
+        return kendall_tau(rows.y[at], predicted[at])
+
+    low, high = bootstrap_interval(tau, len(members), level=0.9, n_resamples=_N_RESAMPLES, seed=seed).tolist()
+    return None if math.isnan(low) else (low, high)
 
 
 def epoch_bands(max_epoch: int) -> list[tuple[int, int]]:

@@ -36,7 +36,7 @@ class Coverage:
     """The coverage of the 90 % intervals.
 
     Attributes:
-        metric, kind, epochs: whose; epochs are "all" or "last".
+        metric, kind, epochs: of the intervals; epochs are "all" or "last".
         n_configs, n_rows: sample size.
         share: share of the rows inside their interval, each config with equal weight.
         low, high: 90 % interval of the share.
@@ -112,7 +112,7 @@ def realism(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Reali
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Held:
-    """Which rows of a metric are inside their intervals, how wide those are, and whose rows they are."""
+    """Rows of a metric: whether each is inside its interval, the width of the interval, and the config."""
 
     metric: str
     kind: Kind

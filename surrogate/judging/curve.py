@@ -21,7 +21,7 @@ from surrogate.models.model import ForestSettings, fit_surrogate
 from workshop.jobs import check_workers, in_processes
 from workshop.ranks import kendall_tau
 
-__all__ = ["Point", "Prediction", "curve", "extrapolate", "predictions", "sizes_for"]
+__all__ = ["Extrapolation", "Point", "curve", "extrapolate", "predictions", "sizes_for"]
 
 _FEWEST_SIZES: Final = 4
 _LEVEL: Final = 0.9
@@ -43,7 +43,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class Extrapolation:
     """An extrapolation by the power law; one more fit is between `low` and `high` with probability `level`."""
 
     n_configs: int
@@ -108,7 +108,7 @@ def sizes_for(n_configs: int, *, n_sizes: int = 6, least: int = 4) -> list[int]:
     return sorted(set(np.rint(np.geomspace(first, n_configs, n_sizes)).astype(int).tolist()))
 
 
-def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Prediction], dict[str, str]]:
+def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Extrapolation], dict[str, str]]:
     """Predict tau and R2 for a size, and check the law: tau of the largest size from the others.
 
     Sizes at which a score is not between 0 and 1 are left out of its law, and so are smaller ones.
@@ -138,7 +138,7 @@ def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Pred
     return found, reasons
 
 
-def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") -> Prediction:
+def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") -> Extrapolation:
     """Predict a score, "tau" or "r2", for `n_configs` training configs.
 
     Raises:
@@ -163,7 +163,7 @@ def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") 
     error = math.sqrt(spread * (1 + 1 / n_sizes + (at - float(x.mean())) ** 2 / width))
     reach = float(student.ppf((1 + _LEVEL) / 2, freedom)) * error
     middle = float(intercept + slope * at)
-    return Prediction(
+    return Extrapolation(
         n_configs=n_configs,
         value=1 - math.exp(middle),
         low=1 - math.exp(middle + reach),

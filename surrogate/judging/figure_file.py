@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.release import Release
+from surrogate.data.rows import Facts
 from workshop.folders import write_text
 
 __all__ = ["figures_of", "read_figures", "write_figures"]
 
 _FORMAT: Final = 1
-
-Facts: TypeAlias = dict[str, Any]
-"""JSON."""
 
 
 def write_figures(path: Path, found: Facts) -> None:
@@ -31,7 +29,7 @@ def read_figures(path: Path) -> Facts:
     """Read figures.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat: there are none, or they cannot be read.
+        MissingData, CorruptFile, UnknownFormat: the file is missing or unreadable.
     """
     found = read_sealed(path)
     if found.get("figures_format") != _FORMAT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import unmeasured
+from surrogate.data.rows import Facts, unmeasured
 from surrogate.judging.coverage import Coverage, coverage, held, realism, summary
 from surrogate.judging.predicted import (
     NOISY,
@@ -31,9 +31,6 @@ from surrogate.judging.spread_fit import fit_correlation, fit_spreads, fit_time_
 from surrogate.models.model import ForestSettings
 
 __all__ = ["cross_validated_coverage", "fit_noise", "noise_of"]
-
-Facts: TypeAlias = dict[str, Any]
-"""JSON."""
 
 _FEWEST: Final = 5
 _MOST_FOLDS: Final = 10
@@ -79,7 +76,7 @@ def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
 
     Args:
         predicted: out-of-fold predictions of every metric of `NOISY`.
-        of_task: whose.
+        of_task: of the predictions.
 
     Raises:
         InvalidTable: fewer than five configs have repeats.

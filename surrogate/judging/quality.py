@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import METRICS
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
-from surrogate.data.rows import FEWEST, GROUP_VALUES, Rows, configs_by_group, diverged_runs, group_numbers
+from surrogate.data.rows import FEWEST, GROUP_VALUES, Facts, Rows, configs_by_group, diverged_runs, group_numbers
 from surrogate.judging.agreement import agreement, first_seed, score_rows, score_surrogate
 from surrogate.judging.curve import curve, predictions, sizes_for
 from surrogate.models.model import ForestSettings, Surrogate
@@ -57,12 +57,9 @@ _REFITTED: Final = ("all", "last epoch", "best tenth")
 _QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MOST_POINTS: Final = 1000
 
-Facts: TypeAlias = dict[str, Any]
-"""JSON."""
-
 
 def data_facts(measured: Measurements, split: Split) -> Facts:
-    """Return how much was measured, and its division into parts and fidelity groups."""
+    """Return the counts of measurements, and their division into parts and fidelity groups."""
     configs, runs = trained_configs(measured), measured.runs
     parts = split.parts_of(configs["config_id"])
     pairs = np.unique(np.column_stack([runs["config_id"], runs["seed"].astype(np.uint64)]), axis=0)
@@ -139,13 +136,13 @@ def search_facts(
     of_data: Mapping[str, object],
     settings: ForestSettings,
 ) -> Facts | None:
-    """Return what the search for a metric's settings tried and chose; None if there was no search.
+    """Return the trials and the choice of the search for a metric's settings; None if there was no search.
 
     `is_of_this_split` says whether split, measurements and features are those of the release.
 
     Args:
         history: as `surrogate.tune` wrote it.
-        metric: whose settings.
+        metric: of the settings.
         of_data: `surrogate.tune.data_of` for the release.
         settings: the settings of the release.
 

@@ -1,4 +1,4 @@
-"""What a round of proposals was predicted to be, by the release at the time, and what came."""
+"""A round of proposals: the predictions of the release at the time, and the measurements."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.files.tables import rows_of
 from jahs.schema import FINAL_SOURCE, SOURCES
 from splits.split import Split
 from surrogate.data.measurements import Measurements
@@ -19,7 +20,7 @@ from surrogate.models.optima import MAIN
 __all__ = ["Came", "Known", "rounds_of"]
 
 Known: TypeAlias = tuple[Callable[[NDArray[np.float32]], NDArray[np.float64]], NDArray[np.uint64]]
-"""What a release predicts for encoded configs, and the configs that it was made from."""
+"""A release's predictions for encoded configs, and the configs that it was made from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,7 @@ class Came:
     """One source of one round.
 
     Attributes:
-        round, source: which.
+        round, source: of the proposals.
         release: that predicted it, "" if none is known.
         n_configs, n_runs: trained, of train and valid.
         n_new: configs that the release did not know, which the numbers are of.
@@ -47,7 +48,7 @@ class Came:
 
 
 def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known]) -> list[Came]:
-    """Return what came of each source in each round, in order; configs of the test part are not read.
+    """Return the outcome of each source in each round, in order; configs of the test part are not read.
 
     A source that no release proposed is judged by the one release of its round.
 
@@ -60,9 +61,8 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
     parts = by_part(assemble(MAIN, measured), split)
     rows = join_rows([parts["train"], parts["valid"]])
     rows = rows.take(rows.epoch == measured.task.max_epoch)
-    order = np.argsort(measured.configs["config_id"])
-    at = order[np.searchsorted(measured.configs["config_id"], rows.config_id, sorter=order)]
-    source, number, release = (measured.configs[name][at] for name in ("source", "round", "release"))
+    configs = rows_of(measured.configs, rows.config_id)
+    source, number, release = (configs[name] for name in ("source", "round", "release"))
     is_listed = ~np.isin(source, ["uniform", FINAL_SOURCE])
     found = []
     for this in np.unique(number[is_listed]).tolist():

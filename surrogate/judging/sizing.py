@@ -17,7 +17,7 @@ from surrogate.models.model import ForestSettings, fit_surrogate
 __all__ = ["TOLERANCE", "Size", "sizes", "smallest"]
 
 TOLERANCE: Final = 0.002
-"""How much validation tau a smaller forest may lose against the best."""
+"""The most validation tau that a smaller forest may lose against the best."""
 
 _TOLERANCE_R2: Final = 0.01
 

@@ -60,9 +60,9 @@ class Deviations:
     """Deviations of one metric, each distributed like the deviation of a training from its mean.
 
     Attributes:
-        metric: whose.
+        metric: of the deviations.
         size: the deviations, (n,), on the line of `jahs.models.noise.spread`; of times, of their logarithm.
-        predicted: what a query would answer there, (n,).
+        predicted: answers of a query, (n,).
         X: encoded configs and epochs, (n, 15).
         unit: (n,), numbers of independent observations: a config and a position among its repeats.
         config_id: (n,).

@@ -1,4 +1,4 @@
-"""How good the models are where optimisers go: at full size, among the best.
+"""Quality of the models where optimisers go: at full size, among the best.
 
 Errors are in units of the standard deviation between seeds there. Intervals are 90 % bootstrap intervals that resample
 configs; the ceiling and the unit stay as they are. A figure without enough data has no value, and says what is missing.
@@ -7,8 +7,9 @@ configs; the ceiling and the unit stay as they are. A figure without enough data
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Final
 
@@ -18,10 +19,11 @@ from numpy.typing import NDArray
 from surrogate.data.rows import GROUP_VALUES, Rows, group_numbers
 from surrogate.judging.agreement import ceiling, first_seed
 from workshop.ranks import kendall_tau, spearman
+from workshop.resampling import bootstrap_interval
 
 __all__ = [
     "FEWEST",
-    "Measured",
+    "ReleaseFigure",
     "best_tenth",
     "full_rows",
     "not_measured",
@@ -37,22 +39,20 @@ _Floats = NDArray[np.float64]
 FEWEST: Final = 6
 """Configs that a mean, a correlation or a standard deviation needs."""
 
-_N_RESAMPLES: Final = 500
-_LEVEL: Final = 0.9
 _Z: Final = 1.645
 _FULL: Final = len(GROUP_VALUES) - 1
 _METRIC: Final = "valid_acc"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class ReleaseFigure:
     """A figure.
 
     Attributes:
         value: None where there are not enough data.
         interval: 90 %, or None.
         n: configs that it is made of.
-        missing: what is missing where there is no value.
+        missing: the missing data where there is no value.
     """
 
     value: float | None
@@ -61,9 +61,9 @@ class Measured:
     missing: str = ""
 
 
-def not_measured(missing: str) -> Measured:
+def not_measured(missing: str) -> ReleaseFigure:
     """Return a figure without a value."""
-    return Measured(value=None, missing=missing)
+    return ReleaseFigure(value=None, missing=missing)
 
 
 def full_rows(rows: Rows, *, epoch: int) -> Rows:
@@ -82,11 +82,11 @@ def seed_sd(rows: Rows) -> tuple[float | None, int]:
     return math.sqrt(float(((rows.y - means[place]) ** 2).sum()) / freedom), int((counts > 1).sum())
 
 
-def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted: _Floats) -> dict[str, Measured]:
+def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted: _Floats) -> dict[str, ReleaseFigure]:
     """Return MAE and bias (predicted minus measured) of the predicted best tenth of the configs, by the unit.
 
     Args:
-        rows: what was measured at full size and the last epoch, and its prediction; the first seed of a config counts.
+        rows: measurements at full size and the last epoch, and their predictions; the first seed of a config counts.
         predicted: of each row.
         repeats: rows that the unit comes from: of their repeated configs that are predicted as well as the best tenth.
         repeats_predicted: of each of them.
@@ -112,12 +112,12 @@ def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted:
     found = errors(np.arange(len(y)))
     low, high = _bootstrap(errors, len(y))
     return {
-        name: Measured(value=float(found[i]), interval=(float(low[i]), float(high[i])), n=n_best)
+        name: ReleaseFigure(value=float(found[i]), interval=(float(low[i]), float(high[i])), n=n_best)
         for i, name in enumerate(names)
     }
 
 
-def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> Measured:
+def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> ReleaseFigure:
     """Return Kendall's tau in the measured top quarter as a share of its ceiling.
 
     The ceiling is tau between two seeds of the `repeats` of which the earlier one is as good.
@@ -139,11 +139,11 @@ def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> Measured:
     return _share(y, p, top)
 
 
-def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> Measured:
+def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> ReleaseFigure:
     """Return the mean of trained minus predicted of the ends of a search, by the unit.
 
     Args:
-        trained: what the seeds of each config reached.
+        trained: the accuracies of each config's seeds.
         predicted: before they were trained.
     """
     means = np.array([values.mean() for values in trained])
@@ -153,18 +153,18 @@ def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> Measured:
         return not_measured(f"{len(trained)} ends of a search are trained with two seeds; {FEWEST} are needed")
     gaps = (means - predicted) / math.sqrt(squares / freedom)
     low, high = _bootstrap(lambda at: np.array([gaps[at].mean()]), len(gaps))
-    return Measured(value=float(gaps.mean()), interval=(float(low[0]), float(high[0])), n=len(gaps))
+    return ReleaseFigure(value=float(gaps.mean()), interval=(float(low[0]), float(high[0])), n=len(gaps))
 
 
-def overlap(predicted: Sequence[_Floats], *, share: float = 0.01) -> dict[str, Measured]:
-    """Return how far refits agree on the best configs of a sample, on average over pairs of refits.
+def overlap(predicted: Sequence[_Floats], *, share: float = 0.01) -> dict[str, ReleaseFigure]:
+    """Return the agreement of refits on the best configs of a sample, averaged over pairs of refits.
 
     `overlap` is the share of one's best that are among the other's best. `tau` is Kendall's tau over the configs that
     are among the best of either. Their intervals come from leaving out one refit at a time.
 
     Args:
         predicted: of every refit, for the same configs.
-        share: what the best are.
+        share: of the sample that counts as the best.
     """
     n_best = max(1, round(share * len(predicted[0])))
     tops = [set(np.argsort(-values, kind="stable")[:n_best].tolist()) for values in predicted]
@@ -180,7 +180,7 @@ def overlap(predicted: Sequence[_Floats], *, share: float = 0.01) -> dict[str, M
     }
 
 
-def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) -> dict[str, Measured]:
+def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) -> dict[str, ReleaseFigure]:
     """Return the mean rank correlation between two sizes, measured and predicted, and their difference.
 
     Each pair of fidelity groups with at least `FEWEST` configs that were trained at both counts once.
@@ -217,28 +217,23 @@ def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) 
     found = correlate(np.arange(len(known)))
     low, high = _bootstrap(correlate, len(known))
     return {
-        name: Measured(value=float(found[i]), interval=(float(low[i]), float(high[i])), n=len(known))
+        name: ReleaseFigure(value=float(found[i]), interval=(float(low[i]), float(high[i])), n=len(known))
         for i, name in enumerate(names)
     }
 
 
-def _share(y: _Floats, p: _Floats, top: float) -> Measured:
+def _share(y: _Floats, p: _Floats, top: float) -> ReleaseFigure:
     """Return tau as a share of a ceiling."""
     low, high = _bootstrap(lambda at: np.array([kendall_tau(y[at], p[at]) / top]), len(y))
     value = kendall_tau(y, p) / top
-    return Measured(value=value, interval=(float(low[0]), float(high[0])), n=len(y))
+    return ReleaseFigure(value=value, interval=(float(low[0]), float(high[0])), n=len(y))
 
 
-def _bootstrap(of: Callable[[NDArray[np.intp]], _Floats], n: int) -> tuple[_Floats, _Floats]:
-    """Return the ends of the intervals of what `of` makes of resampled positions."""
-    rng = np.random.default_rng(0)
-    found = np.array([of(rng.integers(n, size=n)) for _ in range(_N_RESAMPLES)])
-    low, high = np.nanquantile(found, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
-    return low, high
+_bootstrap = partial(bootstrap_interval, level=0.9, n_resamples=500)
 
 
-def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> Measured:
+def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> ReleaseFigure:
     mean = float(np.nanmean(values))
     without = [np.nanmean([v for v, pair in zip(values, pairs, strict=True) if out not in pair]) for out in range(n)]
     reach = _Z * math.sqrt((n - 1) * float(np.var(without))) if n > 2 else math.nan
-    return Measured(value=mean, interval=None if math.isnan(reach) else (mean - reach, mean + reach), n=n)
+    return ReleaseFigure(value=mean, interval=None if math.isnan(reach) else (mean - reach, mean + reach), n=n)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from jahs.models.noise import NoiseModel
 from jahs.queries.prediction import Uncertain
 from jahs.queries.views import SIZES
 from jahs.schema import COLUMNS
-from surrogate.data.rows import Rows
+from surrogate.data.rows import Facts, Rows
 from surrogate.judging.agreement import first_seed, kendall_tau
 from surrogate.judging.coverage import share_interval
 from surrogate.models.model import Surrogate
@@ -30,14 +30,11 @@ _SCALES: Final = tuple(round(0.1 * k, 1) for k in range(5, 51))
 _N_BINS: Final = 10
 _N_NEAREST: Final = 5
 
-Facts: TypeAlias = dict[str, Any]
-"""JSON."""
-
 
 def uncertain_of(
     fitted: Surrogate, refits: Sequence[Surrogate], rows: Rows, noise: NoiseModel, *, scale: float = 1.0
 ) -> Uncertain:
-    """Return what `bench.predict` would answer for these rows, with one metric."""
+    """Return the answer of `bench.predict` for these rows, with one metric."""
     return Uncertain(
         metrics=(fitted.metric,),
         mean=fitted.predict(rows.X)[None],
@@ -98,7 +95,7 @@ def uncertainty_facts(
 
 
 def distance_to_data(fitted: Surrogate, rows: Rows, training: Rows) -> NDArray[np.float64]:
-    """Return how far each row is from the trained configs: the mean distance of the five nearest ones.
+    """Return the distance of each row to the trained configs: the mean over the five nearest ones.
 
     A distance is the sum over the model's features of the difference of their ranks among the training configs,
     weighted by the square root of the gain of the feature's splits.

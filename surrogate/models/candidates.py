@@ -1,4 +1,4 @@
-"""Which configs are worth training next, by what the models predict, and where they do not know."""
+"""Candidates for the next trainings, by the predictions of the models and by their disagreement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from surrogate.models.optima import Ask, visit
 __all__ = ["IsKnown", "asking", "best_found", "disagreed_on", "full_size", "poor"]
 
 IsKnown: TypeAlias = Callable[[Columns], NDArray[np.bool_]]
-"""Which configs are not to be proposed: recorded ones, and those of the final test set."""
+"""A mask of the configs that are not proposed: recorded ones, and those of the final test set."""
 
 _SIZES: Final = {"N": 5, "W": 16, "Resolution": 1.0}
 _N_RANDOM: Final = 20_000

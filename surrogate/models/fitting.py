@@ -1,4 +1,4 @@
-"""Fit the models of several metrics over processes, with settings that were given or found by a search."""
+"""Fit the models of several metrics in parallel, with given settings or those of a search."""
 
 from __future__ import annotations
 

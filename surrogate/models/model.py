@@ -51,14 +51,14 @@ Target = Literal["value", "per_epoch"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForestSettings:
-    """How a forest is grown. The defaults are those that JAHS-Bench-201's search starts from.
+    """Hyperparameters of a forest. The defaults are those that JAHS-Bench-201's search starts from.
 
     Attributes:
         n_trees, max_depth: size of the forest.
         min_child_weight, colsample_bytree, colsample_bylevel, learning_rate: as XGBoost names them.
         slope: of the target's inverse sigmoid (`sigmoid_k` in JAHS-Bench-201).
         seed: of the columns that are drawn, where a colsample is below 1.
-        top_weight: how much more than the worst row of its epoch the best one weighs (`top_weights`).
+        top_weight: additional weight of the best row of an epoch (`top_weights`).
     """
 
     n_trees: int = 500
@@ -114,11 +114,11 @@ class Surrogate:
     """A fitted model.
 
     Attributes:
-        metric, task: what it predicts.
+        metric, task: of the predictions.
         target: "value", or "per_epoch" where the forest's answer is multiplied by the epoch.
         features: its input.
         transform: from the forest's answers to the target.
-        settings: how it was fitted.
+        settings: of the fit.
         counts: rows and configs that it was fitted to.
         booster: the forest, XGBoost's `Booster`.
     """
@@ -173,12 +173,12 @@ def fit_surrogate(
     Args:
         metric: a learned or exact metric; the rows of `runtime` are seconds per epoch.
         rows: see `surrogate.data.rows.assemble`.
-        of_task: whose rows they are.
-        settings: how the forest is grown.
+        of_task: of the rows.
+        settings: hyperparameters of the forest.
         times: of the metric's own features.
         features, transform: instead of the metric's own.
         constraints: columns in which the answer may only rise (1) or fall (-1).
-        weights: how often each row counts, (n_rows,); None: once. Whatever they are, splits have the same thresholds.
+        weights: of the rows, (n_rows,); None: 1. Whatever they are, splits have the same thresholds.
         n_bins: thresholds of a column, about.
         objective: XGBoost's, on the transformed scale.
     """

@@ -24,7 +24,7 @@ from jahs.tasks.metrics import METRICS, Metric
 __all__ = ["MAIN", "OPTIMIZERS", "Ask", "visit"]
 
 MAIN: Final = "valid_acc"
-"""What is searched for, and proposed by."""
+"""The metric that is searched for, and proposed by."""
 
 Ask: TypeAlias = Callable[[Configs], NDArray[np.float64]]
 """The model's `MAIN` of configs at the last epoch, (n,)."""
@@ -36,7 +36,7 @@ _START: Final = 50  # random trials of TPE; optuna's ten are for short runs
 
 
 class _View:
-    """What our optimisers read of a benchmark."""
+    """The part of a benchmark that our optimisers read."""
 
     def __init__(self, searched: Space) -> None:
         self.space = searched

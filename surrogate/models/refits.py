@@ -41,7 +41,7 @@ _ROOM: Final = 0.98
 
 
 def weights_of(config_id: NDArray[np.uint64], *, refit: int, seed: int) -> NDArray[np.float64]:
-    """Return how often each row counts in a refit: as often as its config was drawn with replacement."""
+    """Return the weight of each row in a refit: the number of times that its config was drawn with replacement."""
     ids, place = np.unique(config_id, return_inverse=True)
     drawn = np.random.default_rng([seed, refit]).integers(len(ids), size=len(ids))
     return np.bincount(drawn, minlength=len(ids)).astype(np.float64)[place.reshape(-1)]
@@ -72,11 +72,11 @@ def fit_refits(
 
     Args:
         training: the rows of the accuracies; configs that one of them lacks are resampled as those of the others.
-        of_task: whose rows they are.
+        of_task: of the rows.
         settings: of the tuned models; default ones where a metric has none.
         share: of the model's trees.
         seed: of the resampling.
-        n_refits: how many.
+        n_refits: of each metric.
         workers: processes.
     """
     calls = [
@@ -106,7 +106,7 @@ def refit_share(
     """Return the largest share of the trees with which all refits are small enough, as refit 0 has it.
 
     Raises:
-        InvalidArgument: there is none.
+        InvalidArgument: no share is small enough.
     """
     first = fit_refits(training, of_task, settings, share=1.0, seed=0, n_refits=1)
     size = n_refits * sum(_size(_forest([models[0]])) for models in first.values())

@@ -42,7 +42,7 @@ from workshop.ranks import kendall_tau
 __all__ = [
     "OPTIMIZERS",
     "SEARCH_FORMAT",
-    "Evaluation",
+    "TriedSettings",
     "as_record",
     "history",
     "read_rows",
@@ -63,7 +63,7 @@ _ARRAYS: Final = ("X", "y", "config_id", "seed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class TriedSettings:
     """One setting that was tried; `tau` is None where the fit failed."""
 
     number: int
@@ -167,13 +167,13 @@ def work(folder: Path, *, evaluations: int, optimizer: str, n_trees: int, parent
         )
 
 
-def history(folder: Path) -> list[Evaluation]:
+def history(folder: Path) -> list[TriedSettings]:
     """Return every finished evaluation, in order."""
     if not (folder / "search.json").exists():
         return []
     n_trees = _read_json(folder / "search.json")["n_trees"]
     return [
-        Evaluation(
+        TriedSettings(
             number=record["number"],
             settings=settings_of(record["point"], n_trees=n_trees),
             tau=record["tau"],
@@ -245,7 +245,7 @@ def _space(*, has_priors: bool) -> Any:  # Any: NePS builds its space from a cla
 
 
 def _objective(tau: float | None) -> float:
-    """Return what NePS minimises; a fit with an undefined tau, as of constant answers, is worse than any other."""
+    """Return the objective of NePS; an undefined tau, as of constant answers, is worse than any other."""
     return 1.0 if tau is None or math.isnan(tau) else -tau
 
 
@@ -269,7 +269,7 @@ def _record(folder: Path, content: dict[str, Any]) -> None:  # Any: JSON
         beside.write_text(json.dumps({**content, "number": number}, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def as_record(evaluation: Evaluation) -> dict[str, Any]:  # Any: JSON
+def as_record(evaluation: TriedSettings) -> dict[str, Any]:  # Any: JSON
     """Return an evaluation as JSON."""
     return {
         "number": evaluation.number,

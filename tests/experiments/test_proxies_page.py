@@ -13,7 +13,7 @@ from jahs.files.atomic import write_beside
 from jahs.files.runs import read_configs, read_protocol, read_runs
 from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import take, typed
-from jahs.schema import PROXIES, PROXIES_FORMAT, PROXY_COLUMNS, PROXY_DEFAULTS
+from jahs.schema import PROXIES, PROXIES_FORMAT, PROXY_COLUMNS
 from pipeline.runs import RunsFolder
 from tests.building import make_runs_folder
 
@@ -28,7 +28,10 @@ def scored_folder(path, n_scored, *, n=N):
     accuracy = np.array([last[i] for i in ids.tolist()])
     scores = {name: np.random.default_rng(k).normal(size=len(ids)) for k, name in enumerate(PROXIES)}
     scores |= {"snip": accuracy, "zen": np.where(np.arange(len(ids)) % 9, accuracy, np.nan)}
-    filled = {name: np.full(len(ids), value) for name, value in {**PROXY_DEFAULTS, "format": PROXIES_FORMAT}.items()}
+    filled = {
+        name: np.full(len(ids), value)
+        for name, value in {"reason": "", "machine": "", "format": PROXIES_FORMAT}.items()
+    }
     texts = {"torch_version": np.full(len(ids), "2"), "protocol": np.full(len(ids), read_protocol(folder).digest)}
     times = {f"{name}_s": np.full(len(ids), 0.01) for name in PROXIES}
     table = {"config_id": ids, "seed": np.tile([0, 1], n_scored), **filled, **times, **scores, **texts}

@@ -17,7 +17,7 @@ import pytest
 import pipeline.collect
 from jahs.files.runs import read_configs, read_runs, run_shards
 from jahs.spaces.configs import config_id
-from pipeline.collect import Settings, collect, main
+from pipeline.collect import CollectSettings, collect, main
 from pipeline.sampling import run_seeds, sample_config
 from pipeline.verify import verify
 from tests.dask_cluster import DaskCluster
@@ -103,7 +103,7 @@ def n_shards(out):
 def reference(tmp_path_factory):
     """Five runs, collected without any trouble in one process."""
     out = tmp_path_factory.mktemp("reference") / "runs"
-    assert collect(Settings(task=TASK, out=out, runs=5, workers=1)) == 5
+    assert collect(CollectSettings(task=TASK, out=out, runs=5, workers=1)) == 5
     return out
 
 
@@ -117,7 +117,7 @@ def same_measurements(one, other):
 def test_the_first_runs_are_those_of_the_stream_and_go_on_where_they_were(reference):
     assert recorded(reference) == expected(5)
     assert read_configs(reference)["config_index"].tolist() == list(range(270))
-    assert collect(Settings(task=TASK, out=reference, runs=5, workers=1)) == 5
+    assert collect(CollectSettings(task=TASK, out=reference, runs=5, workers=1)) == 5
     assert recorded(reference) == expected(10)
 
 
@@ -131,7 +131,7 @@ def test_workers_measure_what_one_process_measures_after_the_collector_was_kille
     n_left = 7 - n_shards(out)
     assert n_left == 0 or main(command(out, "--runs", n_left, "--workers", 1)[3:]) == 0
     assert recorded(out) == expected(7)
-    collect(Settings(task=TASK, out=plain, runs=7, workers=1))
+    collect(CollectSettings(task=TASK, out=plain, runs=7, workers=1))
     assert same_measurements(out, plain)
 
 
@@ -148,7 +148,7 @@ def test_a_killed_worker_costs_nothing_but_its_run(tmp_path):
 def test_what_another_collector_has_is_not_counted(tmp_path, monkeypatch):
     run_jobs = pipeline.collect.run_jobs
     out, other = tmp_path / "runs", tmp_path / "other"
-    collect(Settings(task=TASK, out=other, runs=1, workers=1))
+    collect(CollectSettings(task=TASK, out=other, runs=1, workers=1))
 
     def after_the_others_run(call, jobs, *, where):
         first = list(itertools.islice(jobs, 1))
@@ -156,7 +156,7 @@ def test_what_another_collector_has_is_not_counted(tmp_path, monkeypatch):
         yield from run_jobs(call, itertools.chain(first, jobs), where=where)
 
     monkeypatch.setattr(pipeline.collect, "run_jobs", after_the_others_run)
-    assert collect(Settings(task=TASK, out=out, runs=2, workers=1)) == 2
+    assert collect(CollectSettings(task=TASK, out=out, runs=2, workers=1)) == 2
     assert recorded(out) == expected(3)
 
 
@@ -171,7 +171,7 @@ def test_a_run_whose_worker_was_lost_with_the_line_about_it_counts(tmp_path, mon
 
     monkeypatch.setattr(pipeline.collect, "run_jobs", lose_the_first_line)
     out = tmp_path / "runs"
-    assert collect(Settings(task=TASK, out=out, runs=3, workers=1)) == 3
+    assert collect(CollectSettings(task=TASK, out=out, runs=3, workers=1)) == 3
     assert recorded(out) == expected(3)
 
 
@@ -207,10 +207,10 @@ def test_ctrl_c_stops_cleanly(tmp_path):
 
 def test_a_shard_cut_short_is_trained_again(tmp_path, reference):
     out = tmp_path / "runs"
-    collect(Settings(task=TASK, out=out, runs=3, workers=1))
+    collect(CollectSettings(task=TASK, out=out, runs=3, workers=1))
     shard = sorted((out / "new").iterdir())[1]
     shard.write_bytes(shard.read_bytes()[:100])
-    assert collect(Settings(task=TASK, out=out, runs=2, workers=1)) == 2
+    assert collect(CollectSettings(task=TASK, out=out, runs=2, workers=1)) == 2
     assert {*zip(*(read_runs(out)[name].tolist() for name in ("config_id", "seed")), strict=True)} == expected(4)
     assert verify(out) == [f"damaged/{shard.name}: a damaged shard was set aside"]
 
@@ -302,7 +302,7 @@ def test_a_cluster_measures_the_same_and_survives_the_death_of_a_worker(tmp_path
         _, log = running.communicate(timeout=300)
         assert running.returncode == 0, log
         assert recorded(out) == expected(6)
-    collect(Settings(task=TASK, out=plain, runs=6, workers=1))
+    collect(CollectSettings(task=TASK, out=plain, runs=6, workers=1))
     assert same_measurements(out, plain)
 
 

@@ -13,7 +13,7 @@ from jahs.files.runs import last_rows, read_configs, read_profile, read_proxies,
 from jahs.files.tables import read_table, write_table
 from jahs.schema import CONFIG_COLUMNS, CONFIG_TABLE_COLUMNS
 from jahs.tasks.definitions import task
-from pipeline.collect import Settings, collect, main
+from pipeline.collect import CollectSettings, collect, main
 from pipeline.merge import merge
 from pipeline.profile import profile_folder
 from pipeline.proxies import proxy_folder
@@ -36,7 +36,7 @@ def write_list(path, *lines):
 
 
 def settings(out, configs, source, **more):
-    return Settings(task="digits", out=out, workers=1, configs=configs, source=source, **more)
+    return CollectSettings(task="digits", out=out, workers=1, configs=configs, source=source, **more)
 
 
 def recorded(out):
@@ -48,7 +48,7 @@ def recorded(out):
 def mixed(tmp_path_factory):
     """One numbered run, and three of two listed configs."""
     folder = tmp_path_factory.mktemp("mixed")
-    collect(Settings(task="digits", out=folder / "runs", workers=1, runs=1))
+    collect(CollectSettings(task="digits", out=folder / "runs", workers=1, runs=1))
     first = {"config": LISTED[0], "seeds": [0, 1], "round": 2, "release": "0123456789abcdef"}
     path = write_list(folder / "list", first, LISTED[1])
     assert collect(settings(folder / "runs", path, "best")) == 3
@@ -99,7 +99,7 @@ def test_a_config_gets_its_number_when_the_stream_reaches_it(tmp_path):
     path = write_list(tmp_path / "list", sample_config(1))
     assert collect(settings(out, path, "poor")) == 1
     assert read_configs(out)["config_index"].tolist() == [-1]
-    assert collect(Settings(task="digits", out=out, workers=1, runs=4)) == 4
+    assert collect(CollectSettings(task="digits", out=out, workers=1, runs=4)) == 4
     configs = read_configs(out)
     assert configs["config_index"].tolist() == list(range(270))
     assert configs["source"].tolist() == ["uniform", "poor", *["uniform"] * 268]
@@ -113,7 +113,7 @@ def test_a_config_gets_its_number_when_the_stream_reaches_it(tmp_path):
 
 def test_merging_compacting_profiling_and_scoring_take_every_source(mixed, tmp_path, capsys):
     out = tmp_path / "runs"
-    collect(Settings(task="digits", out=out, workers=1, runs=2))
+    collect(CollectSettings(task="digits", out=out, workers=1, runs=2))
     merge(out, [mixed])
     assert verify(out) == []
     assert {*recorded(mixed)} <= {*recorded(out)}

@@ -16,12 +16,12 @@ from jahs.errors import DownloadFailed, InvalidArgument, OutOfSpace
 from jahs.files import download as fetching
 from jahs.files import transport
 from pipeline import download as module
-from pipeline.download import PUBLISHED, PublishedFile, download, main
+from pipeline.download import PUBLISHED, DataFile, download, main
 from pipeline.sources import FASHION_FILES
 from tests.local_server import LocalServer, served
 
 _CONTENTS = {name: os.urandom(1000 * (position + 1)) for position, name in enumerate(FASHION_FILES)}
-_FILES = {name: PublishedFile(len(data), hashlib.sha256(data).hexdigest()) for name, data in _CONTENTS.items()}
+_FILES = {name: DataFile(len(data), hashlib.sha256(data).hexdigest()) for name, data in _CONTENTS.items()}
 _LAST = FASHION_FILES[3]
 
 
@@ -238,8 +238,8 @@ def test_the_system_files_are_the_published_ones_but_for_the_name_in_their_heade
 
 def test_cifar10_comes_whole_and_is_checked_against_its_md5(server, tmp_path, monkeypatch, capsys):
     name, content = "cifar-10-binary.tar.gz", os.urandom(5000)
-    assert dict(PUBLISHED["cifar10"]) == {name: PublishedFile(170052171, "c32a1d4ab5d03f1284b67883e8d87530", "md5")}
-    published = {"cifar10": {name: PublishedFile(5000, hashlib.md5(content).hexdigest(), "md5")}}
+    assert dict(PUBLISHED["cifar10"]) == {name: DataFile(170052171, "c32a1d4ab5d03f1284b67883e8d87530", "md5")}
+    published = {"cifar10": {name: DataFile(5000, hashlib.md5(content).hexdigest(), "md5")}}
     monkeypatch.setattr(module, "PUBLISHED", published)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = tmp_path / "jahs" / "cifar10"

@@ -17,11 +17,11 @@ from jahs.schema import (
     PROXIES,
     PROXIES_FORMAT,
     PROXY_COLUMNS,
-    PROXY_DEFAULTS,
+    PROXY_TIMES,
     RUN_COLUMNS,
     VISIT_COLUMNS,
 )
-from pipeline.collect import Settings, collect
+from pipeline.collect import CollectSettings, collect
 from pipeline.inspect_runs import main
 from pipeline.merge import merge
 from pipeline.retrain import retrain
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     out = tmp_path_factory.mktemp("collected") / "runs"
-    collect(Settings(task="digits", out=out, runs=4, workers=1))
+    collect(CollectSettings(task="digits", out=out, runs=4, workers=1))
     return out
 
 
@@ -234,7 +234,7 @@ def test_files_of_the_same_moment_have_no_rate(folder):
 
 def test_folders_of_one_protocol_merge_without_doubles(folder, recorded, tmp_path):
     other = tmp_path / "other"
-    collect(Settings(task="digits", out=other, runs=6, workers=1))
+    collect(CollectSettings(task="digits", out=other, runs=6, workers=1))
     before = read_runs(folder)
     assert merge(folder, [other, recorded]) == (6, 8)
     assert verify(folder) == []
@@ -248,8 +248,10 @@ def scored(folder, ids, *, seed=0, score=1.0):
     """Give a folder proxies of some configs."""
     n = len(ids)
     texts = {"torch_version": np.full(n, "2"), "protocol": np.full(n, read_protocol(folder).digest)}
-    filled = {name: np.full(n, value) for name, value in {**PROXY_DEFAULTS, "format": PROXIES_FORMAT}.items()}
-    scores = {name: np.full(n, score) for name in PROXIES}
+    filled = {
+        name: np.full(n, value) for name, value in {"reason": "", "machine": "", "format": PROXIES_FORMAT}.items()
+    }
+    scores = {name: np.full(n, score) for name in (*PROXIES, *PROXY_TIMES.values())}
     table = typed({"config_id": np.sort(ids), "seed": np.full(n, seed), **filled, **scores, **texts}, PROXY_COLUMNS)
     RunsFolder(folder).commit("proxies.parquet", table, PROXY_COLUMNS)
     return folder

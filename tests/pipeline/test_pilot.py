@@ -11,7 +11,7 @@ from jahs.schema import PROFILE_COLUMNS, RUN_COLUMNS, RUNS_FORMAT
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline import pilot
-from pipeline.collect import Settings, collect
+from pipeline.collect import CollectSettings, collect
 from pipeline.pilot import read_measured, report, seed_agreement, write_cells
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
@@ -195,7 +195,7 @@ def test_the_collector_knows_tasks_by_name():
 
 def test_a_range_of_numbers_is_collected_and_an_empty_one_refused(tmp_path):
     with pytest.raises(InvalidArgument, match="start=5 and stop=5 name no configs"):
-        collect(Settings(task="digits", out=tmp_path / "runs", start=5, stop=5))
+        collect(CollectSettings(task="digits", out=tmp_path / "runs", start=5, stop=5))
     assert not (tmp_path / "runs").exists()
 
 

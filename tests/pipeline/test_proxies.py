@@ -23,7 +23,7 @@ from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.proxies import ProxySettings, main, proxy_folder, score_config
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
-from pipeline.zero_cost import Scores
+from pipeline.zero_cost import ProxyScores
 from tests.pipeline.unwritable import ADVICE, fails_in_one_line_and_goes_on
 from workshop.jobs import Where
 
@@ -42,7 +42,7 @@ def task(images):
 
 def scores(value=1.0, **reasons):
     values = {name: math.nan if name in reasons else value for name in PROXIES}
-    return Scores(values=values, reasons=reasons, cpu_s=dict.fromkeys(PROXIES, 0.25))
+    return ProxyScores(values=values, reasons=reasons, cpu_s=dict.fromkeys(PROXIES, 0.25))
 
 
 def test_the_names_of_the_schema_are_those_of_the_modules():
@@ -148,18 +148,12 @@ def test_scores_that_another_process_saves_meanwhile_stay(folder, task, monkeypa
     assert len(found["config_id"]) == 15
 
 
-def test_a_table_of_version_1_is_read_as_empty_and_replaced_and_a_later_one_is_refused(folder, task, monkeypatch):
-    old = {"config_id": "uint64", "seed": "int64", "grad_norm": "float64", "jacob_cov": "float64"}
-    texts = {"torch_version": "string", "protocol": "string"}
-    table = {name: np.ones(2, dtype) for name, dtype in old.items()}
-    table |= {"torch_version": np.full(2, "2"), "protocol": np.full(2, protocol_digest(task))}
-    RunsFolder(folder).commit("proxies.parquet", table, {**old, **texts})
-    assert len(read_proxies(folder)["seed"]) == 0
+def test_a_table_of_another_version_is_refused(folder, task, monkeypatch):
     monkeypatch.setattr(proxies_module, "score_config", lambda *_, seed: scores())
     assert proxy_folder(folder, task, ProxySettings(where=HERE)) == 5
     found = read_proxies(folder)
     RunsFolder(folder).commit("proxies.parquet", {**found, "format": found["format"] + 1}, PROXY_COLUMNS)
-    with pytest.raises(UnknownFormat, match="scores of format 3; this version reads format 2"):
+    with pytest.raises(UnknownFormat, match="scores: format 3; this version of jahs reads format 2"):
         read_proxies(folder)
 
 

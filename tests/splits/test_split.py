@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, MissingData, OutOfSpace, UnknownFormat, UnknownName
+from jahs.files.sealed_json import sealed_text
 from splits.split import Split, read_split, write_split
 
 
@@ -23,6 +24,7 @@ TEXT = """{
     "00000000000000ff": "valid",
     "ffffffffffffffff": "test"
   },
+  "checksum": "0133163a2841f567",
   "counts": {
     "test": 1,
     "train": 1,
@@ -30,7 +32,7 @@ TEXT = """{
   },
   "digest": "eb78bea3a0a9f42e",
   "extends": null,
-  "format": 1,
+  "format": 2,
   "protocol": "abababababababab",
   "seed": 7,
   "task": "digits"
@@ -38,24 +40,24 @@ TEXT = """{
 """
 
 
-SEALED = TEXT.replace('  "counts"', '  "checksum": "0133163a2841f567",\n  "counts"').replace(
-    '"format": 1', '"format": 2'
-)
+def _sealed(content):
+    """A file whose faults no checksum covers up."""
+    return sealed_text({key: value for key, value in content.items() if key not in ("checksum", "format")})
 
 
 @pytest.fixture
 def file(tmp_path):
-    """A file of format 1, whose faults no checksum covers up."""
+    """The file of `SPLIT`."""
     (tmp_path / "split.json").write_text(TEXT)
     return tmp_path / "split.json"
 
 
 def test_the_file_is_what_it_always_was(tmp_path):
     write_split(path := tmp_path / "split.json", SPLIT)
-    assert path.read_text() == SEALED
+    assert path.read_text() == TEXT
 
 
-def test_a_file_of_format_1_is_read(file):
+def test_a_file_is_read(file):
     found = read_split(file)
     assert found.assignments == SPLIT.assignments
     assert (found.seed, found.task, found.protocol, found.extends) == (7, "digits", "ab" * 8, None)
@@ -105,16 +107,20 @@ def test_a_table_with_configs_of_elsewhere_has_no_rows():
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"format": 3}, UnknownFormat, "format 3; this version reads formats 1 and 2"),
-        ({"format": 2}, CorruptFile, "is not what was written: it was damaged or edited"),
+        ({"format": 3}, UnknownFormat, "format 3; this version of jahs reads format 2"),
+        ({"checksum": "0" * 16}, CorruptFile, "is not what was written: it was damaged or edited"),
         ({"format": True}, UnknownFormat, "format True"),
         ({"format": None}, UnknownFormat, "format None"),
         ({"digest": "0" * 16}, CorruptFile, "digest is '0000000000000000', but the assignments give"),
         ({"digest": 0}, CorruptFile, "digest=0 is not text"),
         ({"counts": {"train": 3, "valid": 0, "test": 0}}, CorruptFile, "counts is"),
-        ({"assignments": {"0" * 16: "dev"}}, CorruptFile, "1 parts are none of train, valid, test: 0{16}: 'dev'"),
-        ({"assignments": {"0" * 16: ["train"]}}, CorruptFile, "1 parts are none of"),
-        ({"assignments": {"1": "train", "0" * 15 + "G": "test"}}, CorruptFile, "2 ids are not 16 hex digits: 1, 0"),
+        (
+            {"assignments": {"0" * 16: "dev"}},
+            CorruptFile,
+            "1 parts must be one of train, valid, test, got: 0{16}: 'dev'",
+        ),
+        ({"assignments": {"0" * 16: ["train"]}}, CorruptFile, "1 parts must be one of"),
+        ({"assignments": {"1": "train", "0" * 15 + "G": "test"}}, CorruptFile, "2 ids are not 16 hex digits: 0"),
         ({"assignments": {"0" * 15 + "A": "train"}}, CorruptFile, "1 ids are not 16 hex digits"),
         ({"assignments": ["train"]}, CorruptFile, "assignments is not an object"),
         ({"assignments": {}}, CorruptFile, "counts is"),
@@ -128,21 +134,23 @@ def test_a_table_with_configs_of_elsewhere_has_no_rows():
 )
 def test_a_changed_file_is_refused(file, changed, error, message):
     content = {**json.loads(file.read_text()), **changed}
-    file.write_text(json.dumps({key: value for key, value in content.items() if value is not ...}))
+    content = {key: value for key, value in content.items() if value is not ...}
+    is_sealed = not {"format", "checksum"} & changed.keys()
+    file.write_text(_sealed(content) if is_sealed else json.dumps(content))
     with pytest.raises(error, match=message):
         read_split(file)
 
 
 def test_every_fault_is_told_at_once(file):
-    file.write_text(json.dumps({**json.loads(file.read_text()), "seed": -1, "task": 3, "note": 1}))
+    file.write_text(_sealed({**json.loads(file.read_text()), "seed": -1, "task": 3, "note": 1}))
     with pytest.raises(CorruptFile) as caught:
         read_split(file)
     assert len(str(caught.value).splitlines()) == 3
 
 
 def test_a_config_moved_by_hand_is_noticed(file):
-    text = file.read_text()
-    file.write_text(text.replace('01": "train"', '01": "valid"').replace('ff": "valid"', 'ff": "train"', 1))
+    text = file.read_text().replace('01": "train"', '01": "valid"').replace('ff": "valid"', 'ff": "train"', 1)
+    file.write_text(_sealed(json.loads(text)))
     with pytest.raises(CorruptFile, match="restore the file"):
         read_split(file)
 

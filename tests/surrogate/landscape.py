@@ -17,7 +17,7 @@ from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from splits.split import Split, write_split
-from surrogate.data.measurements import Measurements, digest_measurements, read_measurements
+from surrogate.data.measurements import Measurements
 
 TASK = TASKS["digits"]
 EPOCHS = (1, 3, 6, TASK.max_epoch)
@@ -61,12 +61,6 @@ def measurements(n_per_group: int = 10, *, seed: int = 0, noise: float = 1.0) ->
         runs=_typed(runs, RUN_COLUMNS),
         profile=_typed(profile, PROFILE_COLUMNS),
     )
-
-
-def made_from(runs: Path, **more: object) -> dict[str, object]:
-    """Facts of a release that was made from a folder of runs and its split."""
-    measured = read_measurements(runs)
-    return {"measurements": digest_measurements(measured), "split": split_of(measured).digest, **more}
 
 
 def split_of(measured: Measurements) -> Split:

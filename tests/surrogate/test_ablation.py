@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jahs.files.sealed_json import sealed_text
 from surrogate import ablation, release, tune
 from tests.surrogate.landscape import measurements
 
@@ -28,7 +29,7 @@ def test_unknown_metrics_optimizers_settings_and_numbers_are_refused(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     params = tmp_path / "params.json"
-    params.write_text(json.dumps({"format": 1, "metrics": {"valid_acc": {"max_depth": 99}, "speed": {}}}))
+    params.write_text(sealed_text({"metrics": {"valid_acc": {"max_depth": 99}, "speed": {}}}))
     out = tmp_path / "out"
     for main, extra, message in (
         (tune.main, ["--metrics", "valid-acc"], "metric='valid-acc' does not exist (did you mean 'valid_acc'?)"),

@@ -1,8 +1,7 @@
-"""Refits: what is resampled, what fits into the bytes, and a release to which they are added answers as before."""
+"""Refits: what is resampled, what fits into the bytes, and what a release with them predicts."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,16 +13,19 @@ from jahs.errors import InvalidArgument
 from jahs.models.features import FeatureBuilder
 from jahs.models.forest import open_engine
 from jahs.release import read_release
+from jahs.release.writing import extend_release
 from jahs.tasks.metrics import ACCURACIES
-from surrogate import refits
 from surrogate.card.uncertainty import uncertainty_blocks
 from surrogate.data.rows import by_part, training_rows
+from surrogate.judging.quality import rounded
 from surrogate.judging.uncertainty import LEVELS, choose_scale, covered, uncertain_of
+from surrogate.models.fitting import fit_each
 from surrogate.models.model import ForestSettings, fit_surrogate
 from surrogate.models.refits import _forest, _size, fit_refits, refit_settings, refit_share, weights_of
+from surrogate.packing import refits_of
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
-from tests.surrogate.landscape import TASK, made_from, measurements, split_of, write_folder
+from tests.surrogate.landscape import TASK, measurements, split_of
 from workshop.pages.document import Table, Text
 
 MEASURED = measurements(10)
@@ -106,26 +108,17 @@ def test_validation_chooses_the_scale_that_covers() -> None:
     assert choose_scale(found, valid.take(np.zeros(0, np.intp))) == 1.0
 
 
-def test_refits_are_added_to_a_release_of_the_same_data_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    runs = write_folder(tmp_path / "runs", MEASURED)
-    facts = made_from(runs, version="0.3.1", seed=0)
-    quality = {"metrics": {metric: {"settings": asdict(SETTINGS)} for metric in ACCURACIES}}
+def test_a_release_with_refits_answers_as_before_and_predicts(tmp_path: Path) -> None:
     noise = noise_model(TASK.name, max_epoch=TASK.max_epoch).to_dict()
-    folder = make_release(tmp_path / "release", task=TASK.name, facts=facts, quality=quality, noise=noise)
+    folder = make_release(tmp_path / "release", task=TASK.name, quality={}, noise=noise)
     before = read_release(folder)
-    contents = {name: (folder / name).read_bytes() for name in before.manifest.files}
-    arguments = [str(runs), "--split", str(runs / "split.json"), "--release", str(folder), "--refits", "3"]
-    assert refits.main(arguments) == 0
+    parts = training_rows(ACCURACIES, MEASURED, SPLIT, fewest=0)
+    fitted = fit_each({m: of["train"] for m, of in parts.items()}, TASK, dict.fromkeys(ACCURACIES, SETTINGS))
+    refits, forests, facts = refits_of(parts, fitted, before.models, noise, seed=0, n_refits=3)
+    extend_release(before, {}, refits=refits, refit_forests=forests, quality={"uncertainty": rounded(facts)})
     now = read_release(folder)
     now.verify()
-    said = json.loads(capsys.readouterr().out)
-    assert set(said["bytes"]) == {"refits.json", "refits-0.npz"}
-    assert (now.facts["version"], now.answers_as) == ("0.3.2", {now.sha256, before.sha256})
-    assert now.manifest.files.keys() - contents.keys() == {"refits.json", "refits-0.npz"}
-    for name, content in contents.items():
-        assert name == "quality.json" or (folder / name).read_bytes() == content, name
+    assert now.manifest.files.keys() - before.manifest.files.keys() == {"refits.json", "refits-0.npz"}
     found = now.quality["uncertainty"]
     assert (found["n_refits"], set(found["metrics"])) == (3, set(ACCURACIES))
     assert {(one["cut"], one["level"]) for one in found["metrics"]["valid_acc"]["coverage"]} >= {("last epoch", 0.9)}
@@ -133,19 +126,6 @@ def test_refits_are_added_to_a_release_of_the_same_data_alone(
     assert [len(block.rows) for block in blocks if isinstance(block, Table)][::2] == [9, 6]
     assert isinstance(blocks[-1], Text)
     assert "the absolute errors" in blocks[-1].text
-    assert now.refits.scales == {metric: found["metrics"][metric]["scale"] for metric in ACCURACIES}
+    assert now.refits.scales == {metric: facts["metrics"][metric]["scale"] for metric in ACCURACIES}
     prediction = jahs.Benchmark(TASK.name, release=folder).predict(jahs.space().default(), metrics=["valid_acc"])
     assert prediction.total_sd["valid_acc"] > prediction.noise_sd["valid_acc"] > 0
-    assert refits.main(arguments) == 0
-    assert read_release(folder).sha256 == now.sha256, "the same refits are the same release"
-    arguments[-1] = "2"
-    assert refits.main(arguments) == 0
-    other = read_release(folder)
-    assert (other.facts["version"], other.answers_as) == ("0.4.0", {other.sha256}), "other refits answer otherwise"
-    make_release(folder, task=TASK.name, facts={**facts, "split": "0" * 16}, quality=quality)
-    capsys.readouterr()
-    assert refits.main(arguments) == 2
-    assert f"split must be '{'0' * 16}', got" in capsys.readouterr().err
-    make_release(folder, task=TASK.name, facts=facts)
-    assert refits.main(arguments) == 2
-    assert "has no quality.json" in capsys.readouterr().err

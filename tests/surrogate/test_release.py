@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 from jahs.files.runs import read_runs
+from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import Table, take
 from jahs.models.features import DEFAULT_TIMES, joint_times
 from jahs.queries.benchmark import Benchmark
@@ -23,9 +23,8 @@ from jahs.spaces.space import space
 from splits.split import write_split
 from surrogate import packing, release
 from surrogate.data.measurements import Measurements, read_measurements, read_with_split
-from surrogate.data.rows import assemble, by_part
+from surrogate.data.rows import Facts, assemble, by_part
 from surrogate.judging import noise
-from surrogate.judging.quality import Facts
 from surrogate.packing import release_answers
 from surrogate.release import make_release
 from surrogate.timing import times_of
@@ -48,9 +47,9 @@ def write_params(folder: Path, measured: Measurements = MEASURED) -> Path:
         "sizes": [size],
         "chosen": size,
     }
-    history = {"format": 1, **data_of(measured, split_of(measured)), "metrics": {"runtime": summary}}
-    (folder / "params.json").write_text(json.dumps({"format": 1, "metrics": SETTINGS}))
-    (folder / "history.json").write_text(json.dumps(history))
+    history = {**data_of(measured, split_of(measured)), "metrics": {"runtime": summary}}
+    (folder / "params.json").write_text(sealed_text({"metrics": SETTINGS}))
+    (folder / "history.json").write_text(sealed_text(history))
     return folder / "params.json"
 
 
@@ -335,7 +334,7 @@ def test_settings_are_not_shipped_with_the_search_for_others(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     params = write_params(tmp_path / "tuned")
-    params.write_text(json.dumps({"format": 1, "metrics": {**SETTINGS, "runtime": {"n_trees": 13}}}))
+    params.write_text(sealed_text({"metrics": {**SETTINGS, "runtime": {"n_trees": 13}}}))
     assert release.main([*arguments(runs, tmp_path / "release"), *OPTIONS, "--params", str(params)]) == 2
     assert (
         "runtime: params.json differs from the settings chosen in history.json; tune again" in capsys.readouterr().err
@@ -364,7 +363,7 @@ def test_timed_configs_that_are_all_held_out_make_a_release_without_runtimes(tmp
     is_held_out = split_of(measured).parts_of(measured.runs["config_id"]) > 0
     measured.runs["machine"] = np.where(is_held_out, "a processor", "another processor")
     runs, params = write_folder(tmp_path / "runs", measured), tmp_path / "params.json"
-    params.write_text(json.dumps({"format": 1, "metrics": {**SETTINGS, "latency": SETTINGS["runtime"]}}))
+    params.write_text(sealed_text({"metrics": {**SETTINGS, "latency": SETTINGS["runtime"]}}))
     quality = make_plain(runs, tmp_path / "one", params=params)
     assert quality["missing"] == {"runtime": "0 training configs were timed on a processor"}
     assert "runtime" not in read_release(tmp_path / "one").models.metrics
@@ -396,7 +395,7 @@ def test_a_history_of_another_version_is_refused(
     params = write_params(tmp_path / "tuned")
     options = [*OPTIONS, "--params", str(params)]
     for text, message in (
-        ('{"format": 9}', "history.json: format 9; this version reads formats 1 and 2"),
+        ('{"format": 9}', "history.json: format 9; this version of jahs reads format 2"),
         ("{", "cannot be read"),
     ):
         params.with_name("history.json").write_text(text)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from jahs.errors import InvalidArgument
+from jahs.files.sealed_json import sealed_text
 from jahs.release import read_release
 from splits.split import Split, read_split
 from surrogate import release, renew
@@ -52,7 +53,7 @@ def test_old_sides_stay_and_nothing_changes_without_new_data(
 ) -> None:
     (tmp_path / "found").mkdir()
     settings = {**SETTINGS, "latency": SETTINGS["runtime"]}
-    (tmp_path / "found" / "params.json").write_text(json.dumps({"format": 1, "metrics": settings}))
+    (tmp_path / "found" / "params.json").write_text(sealed_text({"metrics": settings}))
     few = write_runs(tmp_path / "few", some_configs(MEASURED, 30))
     assert renew.main(arguments(tmp_path, few, "--evaluations", "0")) == 0
     assert "from 30 configs" in capsys.readouterr().out
@@ -82,8 +83,8 @@ def test_what_was_searched_is_what_ships_whatever_is_recorded_meanwhile(
 
     def search(measured: Measurements, split: Split, folder: Path, **_: object) -> None:
         folder.mkdir(parents=True)
-        (folder / "history.json").write_text('{"format": 1, "metrics": {}}')
-        (folder / "params.json").write_text(json.dumps({"format": 1, "metrics": SETTINGS}))
+        (folder / "history.json").write_text(sealed_text({"metrics": {}}))
+        (folder / "params.json").write_text(sealed_text({"metrics": SETTINGS}))
         shutil.rmtree(runs)
         write_runs(runs, MEASURED)
 

@@ -1,4 +1,4 @@
-"""What a page says, whether it becomes HTML or Markdown.
+"""The content of a page, whether it becomes HTML or Markdown.
 
 Texts and cells may hold `**bold**` and code in backticks; everything else is shown as it is.
 """
@@ -37,10 +37,10 @@ class Table:
     """Rows of text. The first `n_labels` columns are labels, the others numbers, which are set to the right.
 
     Attributes:
-        caption: what the numbers are, with their unit; empty where the text before says it.
+        caption: meaning and unit of the numbers; empty where the text before says it.
         columns: titles.
         rows: cells, as many as columns.
-        n_labels: how many columns are labels.
+        n_labels: number of columns of labels.
         is_folded: shown only when it is asked for, on the page.
     """
 
@@ -69,8 +69,8 @@ class Document:
     Attributes:
         title, subtitle: of the page.
         sections: in order.
-        caveats: what a reader must know first, a paragraph each; shown before everything else.
-        facts: how to get the same numbers again, as (what, value).
+        caveats: a paragraph each, shown before everything else.
+        facts: for getting the same numbers again, as (what, value).
     """
 
     title: str

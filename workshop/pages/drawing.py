@@ -31,7 +31,7 @@ class Curve:
         title: in the legend.
         x, y: of the line; NaN where there is none.
         low, high: of the band, or None.
-        number: which colour and dash.
+        number: of the colour and dash.
         is_step: values hold until the next one.
         has_markers: draw every point.
     """

@@ -68,7 +68,7 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
     """Return the whole page.
 
     Args:
-        document: what it says.
+        document: the content.
         drawings: each figure's `svg_text`, by the figure's name.
     """
     links = "".join(
@@ -114,7 +114,7 @@ def svg_text(figure: Figure) -> str:
 
 
 def anchor(title: str) -> str:
-    """Return what a link to a section ends with."""
+    """Return the anchor of a section."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 

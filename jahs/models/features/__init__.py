@@ -1,4 +1,4 @@
-"""What models read of a config and an epoch: features of a cell, sets that models choose, and what builds them."""
+"""Features of a config and an epoch: those of a cell, the sets that models choose, and their builders."""
 
 from jahs.models.features.builder import Column, FeatureBuilder, Place, RowBuilder, joint_columns, schedule
 from jahs.models.features.sets import (

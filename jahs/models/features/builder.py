@@ -101,7 +101,7 @@ class RowBuilder:
     """Builds columns for one task from configs that are known to be valid; look-up tables are made here, once.
 
     Attributes:
-        columns: what it builds, in order.
+        columns: the features, in order.
     """
 
     def __init__(self, columns: Iterable[Column], task: Task, times: TimeCoefficients = DEFAULT_TIMES) -> None:
@@ -264,7 +264,7 @@ def _table(columns: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # Any:
 
 
 def _facts(column: Column) -> list[tuple[str, bool]]:
-    """Return what a computed column reads of the cell and of its signal, besides the costs."""
+    """Return the inputs of a computed column from the cell and its signal, besides the costs."""
     return [(name, column.is_canonical) for name in _reads(column.name) if name in _FACTS]
 
 

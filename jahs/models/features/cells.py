@@ -1,4 +1,4 @@
-"""What a cell is to a model, by cell number: a table of all 15,625 cells, one column per feature.
+"""Features of cells: a table of all 15,625 cells by number, one column per feature.
 
 With `canonical`, every cell has the row of the cell that represents its class, so cells that compute the same function
 (`jahs.spaces.cell.canonical`) have equal features. Numbers that need a live path, such as the fewest convolutions on

@@ -38,7 +38,7 @@ class _Cells:
 
     Attributes:
         convs: whether an edge is a convolution, and whether it is a 3x3 one, each (n,), by edge.
-        gain: what a signal's variance becomes on the ways of copies between two nodes, (n,).
+        gain: of a signal's variance on the paths of copies between two nodes, (n,).
         pools: poolings on such a way, on average, (n,).
     """
 

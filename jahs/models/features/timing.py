@@ -1,4 +1,4 @@
-"""How long a network takes, forwards and in a step of training, from how often it does what.
+"""Estimated time of a forward pass and of a training step, from counts of operations.
 
 A layer takes a time for being called, one for each position of its map, and one for each of its multiply-adds. In a
 network of three stages, each with twice the channels on a quarter of the positions, these grow with 1, Resolution² and
@@ -124,7 +124,7 @@ def time_terms(  # noqa: PLR0917  # called with positions, as every formula is
     n_conv3x3: Any, n_conv1x1: Any, n_pooled: Any, n_activated: Any,
     n_trained_conv3x3: Any, n_trained_conv1x1: Any, n_trained_pooled: Any, n_trained_activated: Any,
 ) -> dict[str, Any]:  # fmt: skip  # Any: floats or float64 arrays
-    """Return what times are sums of: how often something is done, times what each time grows with.
+    """Return the terms of the sums that estimate times: counts of operations, times their sizes.
 
     "once" is stem, reductions and classifier, which activate half as much again as the inputs of the first cells.
     """

@@ -1,4 +1,4 @@
-"""What a network takes: parameters, multiply-adds and estimated times, as a table by activation, size and cell.
+"""Cost of a network: parameters, multiply-adds and estimated times, as a table by activation, size and cell.
 
 Cells with as many convolutions, activations and poolings take the same: 618 classes of the 15,625 cells. So the table
 is small, and a query looks four numbers up.
@@ -50,7 +50,7 @@ def work_classes(*, canonical: bool) -> NDArray[np.intp]:
 
 
 def work_table(task: Task, times: TimeCoefficients) -> NDArray[np.float64]:
-    """Return what networks take, by whether Mish is the activation, size and class of cell, (2, 27, 618, 4)."""
+    """Return the costs of networks by activation (Mish or not), size and class of cell, (2, 27, 618, 4)."""
     cells = _classes()[0]
     X = np.ones((len(SIZES), len(cells), len(COLUMNS)), dtype=np.float32)
     X[..., [COLUMNS.index(key) for key in SIZE_KEYS]] = np.array(SIZES)[:, None]

@@ -1,4 +1,4 @@
-"""What an engine accepts."""
+"""Checks of an engine's input."""
 
 from __future__ import annotations
 

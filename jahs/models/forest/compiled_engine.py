@@ -116,7 +116,7 @@ class CompiledEngine:
         return answers
 
     def _prepare_row(self, forests: tuple[int, ...] | None) -> tuple[Float32s, tuple[int, ...]]:
-        """Where one row's answers will be, and what the kernel takes besides the row."""
+        """Return the buffer of one row's answers, and the other arguments of the kernel."""
         chosen = self._choice(forests)
         out = np.empty(chosen.size, np.float32)
         goes = np.empty(self.forest.n_splits + 1, np.uint8)

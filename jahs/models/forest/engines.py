@@ -1,4 +1,4 @@
-"""What an engine is, and which one answers."""
+"""The interface of an engine, and the choice of one."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Engine(Protocol):
     """Answers rows from a `Forest`: the same bits from every engine, for a row alone or in any batch, in any thread.
 
     Attributes:
-        name: which engine it is, "numpy" or "compiled".
-        forest: what it answers from.
+        name: "numpy" or "compiled".
+        forest: the forest that it evaluates.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Engine(Protocol):
 
         Args:
             X: float32 (n_rows, n_features), without NaN.
-            forests: which forests answer, in this order; None for all.
+            forests: numbers of the forests to evaluate, in this order; None for all.
 
         Returns:
             (n_rows, n_forests) float32.
@@ -59,7 +59,7 @@ def open_engine(forest: Forest, kind: EngineKind = "auto") -> Engine:
     """Return the compiled engine if it can be had, else numpy; `.name` says which.
 
     Args:
-        forest: what to answer from.
+        forest: the forest to evaluate.
         kind: "numpy" or "compiled" to insist.
 
     Raises:

@@ -82,7 +82,7 @@ class Forest:
 
     @property
     def n_forests(self) -> int:
-        """How many forests answer, one per metric."""
+        """The number of forests, one per metric."""
         return self.base_score.size
 
     @property

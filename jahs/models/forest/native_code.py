@@ -88,7 +88,7 @@ def _open() -> Native:
 
 
 def cache_file(llvm: Any) -> Path:
-    """Return where this machine's code is kept."""
+    """Return the path of this machine's code."""
     depends_on = (
         str(REVISION),
         Path(kernels.__file__).read_text(encoding="utf-8"),

@@ -22,7 +22,7 @@ class NumpyEngine:
 
     Attributes:
         name: "numpy".
-        forest: what it answers from.
+        forest: the forest that it evaluates.
     """
 
     name = "numpy"
@@ -82,7 +82,7 @@ class NumpyEngine:
         return self._value.take(node, mode="clip")
 
     def _roots(self, forests: Sequence[int]) -> tuple[Int64s, list[int], int]:
-        """Where each sum's terms begin, base score first; where the terms of each sum end; the depth of the trees."""
+        """Return the first and last position of each sum's terms, base score first, and the depth of the trees."""
         start = self.forest.forest_start
         roots: list[Int64s] = [np.empty(0, np.int64)]
         ends: list[int] = []

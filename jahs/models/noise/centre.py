@@ -1,4 +1,4 @@
-"""What keeps the mean of draws where the prediction is.
+"""The shift that keeps the mean of draws at the prediction.
 
 Draws spread on the line without bounds; bent back to accuracies, their mean is nearer to the middle than what they
 spread around. So they spread around a number that lies further out, z + c sigma^2 z / (1 + z^2). For small spreads c is

@@ -1,4 +1,4 @@
-"""What a query with a seed answers: a reproducible draw of what one more training would have given.
+"""The noise model: a query with a seed returns a reproducible draw of the outcome of one training.
 
 Over 300 lines: drawing, describing and reading a model of noise change together, and a format version covers all
 three.
@@ -27,8 +27,9 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument, InvalidFidelity, UnknownFormat
+from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.files.hashing import digest_facts
+from jahs.files.strict_json import check_format, reading_state
 from jahs.models.noise.centre import N_SPREADS, PER_SPREAD, draws, pull_of_rows, pulls
 from jahs.models.noise.chance import PIECES, normal_list, normals, quantile, run_key, run_keys, word, words
 from jahs.models.noise.spread import (
@@ -77,8 +78,8 @@ class NoiseModel:
         max_epoch: the task's last epoch.
         accuracies: of each accuracy, its spreads "seed" and "outcome".
         runtime: the same of `runtime`.
-        correlation: what epochs and accuracies of one training have in common.
-        counts: what it was fitted on.
+        correlation: between epochs and between accuracies of one training.
+        counts: of the configs that it was fitted to.
     """
 
     task: str
@@ -215,7 +216,7 @@ class NoiseModel:
         return ends
 
     def on_line(self, names: Sequence[str], y: _Floats, X: NDArray[np.float32]) -> tuple[_Floats, _Floats, _Floats]:
-        """Return where draws of accuracies spread, on the line of `jahs.models.noise.spread`.
+        """Return the centres of the draws of accuracies, on the line of `jahs.models.noise.spread`.
 
         Args:
             names: of the accuracies.
@@ -276,10 +277,8 @@ class NoiseModel:
             UnknownFormat: another version's format.
             InvalidArgument: a part is missing or out of range.
         """
-        if not isinstance(state, Mapping) or state.get("format") != NOISE_FORMAT:
-            found = state.get("format") if isinstance(state, Mapping) else type(state).__name__
-            raise UnknownFormat(f"format={found!r} of noise; this version reads {NOISE_FORMAT}")
-        try:
+        with reading_state("noise"):
+            check_format(state.get("format"), NOISE_FORMAT, of="noise")
             return cls(
                 task=str(state["task"]),
                 max_epoch=state["max_epoch"],
@@ -294,8 +293,6 @@ class NoiseModel:
                 correlation=read_part(Correlation, state["correlation"], where="correlation"),
                 counts=dict(state["counts"]),
             )
-        except (KeyError, AttributeError, TypeError) as err:
-            raise InvalidArgument(f"noise: a part is missing or no mapping: {err!r}") from err
 
     def _draw_few(
         self,
@@ -341,7 +338,7 @@ def _moved(spread: Spread, y: _Floats, X: NDArray[np.float32], g: _Floats, *, is
 
 
 def _centre(spread: Spread, y: _Floats, X: NDArray[np.float32], *, is_mean: bool = True) -> tuple[_Floats, _Floats]:
-    """Return what draws spread around on the line, such that their mean (or else median) is y, and their spread."""
+    """Return the centre of draws on the line such that their mean (or else median) is y, and their spread."""
     sigma = spread.of_rows(y, X)
     z = to_line(y)
     if is_mean:
@@ -360,7 +357,7 @@ _Place: TypeAlias = tuple[int, tuple[float, float, float], int, float]
 
 
 def _place(x: Sequence[float]) -> _Place:
-    """Where a row is in the tables of a spread: epoch, size, the learning rate's knot and its share of the way on."""
+    """Return the place of a row in a spread's tables: epoch, size, knot of the learning rate and share beyond it."""
     rate = x[RATE_COLUMN]
     at = min(max(bisect_right(RATES, rate) - 1, 0), len(RATES) - 2)
     share = min(max((rate - RATES[at]) / (RATES[at + 1] - RATES[at]), 0.0), 1.0)

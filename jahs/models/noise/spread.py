@@ -1,4 +1,4 @@
-"""How far trainings spread around a prediction: one table of factors for each thing that the spread depends on.
+"""Spread of trainings around a prediction: a table of factors for each variable that it depends on.
 
 Spread is measured in a space without bounds: a bounded value y in 0..100 is z = t / sqrt(1 - t^2), with
 t = (y - 50) / 51. The one point more keeps both bounds finite. Only sums, products, quotients and roots occur, here as
@@ -66,7 +66,7 @@ _Floats = NDArray[np.float64]
 SpreadTables: TypeAlias = tuple[
     list[float], list[float], dict[tuple[float, float, float], float], list[float], float, float
 ]
-"""What `Spread.tables` returns."""
+"""The tables of `Spread.tables`."""
 
 
 def to_line(y: _Floats) -> _Floats:
@@ -170,7 +170,7 @@ class TimeSpread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
-    """What the noise of one training has in common, between its epochs and between its three accuracies.
+    """Correlation of the noise of one training, between its epochs and between its three accuracies.
 
     Every number is a share of variance or a correlation; pairs are for the beginning of the training and for its last
     epoch, and change linearly with the epoch.
@@ -251,7 +251,7 @@ def with_tail(g: Any, tail: Any) -> Any:  # Any: see the overloads
 
 
 def tail_scale(tail: Any) -> Any:  # Any: a float, or an array
-    """Return what gives g (1 + tail g^2) unit variance: the normal's fourth and sixth moments are 3 and 15."""
+    """Return the factor for unit variance of g (1 + tail g^2): the normal's fourth and sixth moments are 3 and 15."""
     root = np.sqrt if isinstance(tail, np.ndarray) else math.sqrt
     return 1.0 / root(1.0 + 6.0 * tail + 15.0 * tail * tail)
 

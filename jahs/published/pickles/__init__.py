@@ -10,8 +10,8 @@ refused by name. A pickle of n bytes takes at most 64 MB + 12 n of memory and a 
 """
 
 from jahs.published.pickles.arrays import CodedArray
-from jahs.published.pickles.limits import Limits
 from jahs.published.pickles.names import NUMPY_NAMES, PYTHON_NAMES, Record, Use
 from jahs.published.pickles.reading import making_sense, read_pickle
+from jahs.published.pickles.source import Limits
 
 __all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "CodedArray", "Limits", "Record", "Use", "making_sense", "read_pickle"]

@@ -24,10 +24,9 @@ from jahs.published.pickles.arrays import (
     build_array,
     read_shape,
 )
-from jahs.published.pickles.limits import Limits
 from jahs.published.pickles.names import Name, Record, Use, plain_name
 from jahs.published.pickles.plain import check_keys, scalars
-from jahs.published.pickles.source import Source
+from jahs.published.pickles.source import Limits, Source
 
 __all__ = ["follow"]
 
@@ -184,7 +183,7 @@ class _Machine:
         self.stack.append((self.source.array_bytes if is_array else self.source.payload)(n_bytes))
 
     def is_array_state(self) -> bool:
-        """Whether what comes is the content of an array that is being built: 1, shape, dtype, order."""
+        """Return whether what comes is the content of an array that is being built: 1, shape, dtype, order."""
         if not self.marks or len(self.stack) != self.marks[-1] + 4:
             return False
         match self.stack[-5:]:

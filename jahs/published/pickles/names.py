@@ -1,4 +1,4 @@
-"""What a pickle may name, and what each name may be built into. Nothing is ever imported or called.
+"""The names that a pickle may use, and what each is built into. Nothing is ever imported or called.
 
 A name's `Use` says it: a `Record` (an inert note of the class and of the state that the pickle gives it), a word (it
 may only be passed on, as a dtype's class is), or a function of this package that builds plain data from plain data.
@@ -38,13 +38,13 @@ class Name:
 
 
 class Record:
-    """What a pickle says about an object: its class or maker, and what was given to it. It can do nothing.
+    """A pickled object: its class or constructor, and the arguments. It is inert.
 
     Attributes:
         name: of the class or function, such as "sklearn.pipeline.Pipeline".
-        arguments: what it was called with.
+        arguments: of the constructor.
         state: its state, or None.
-        items: what was set in it, if it is some kind of dict.
+        items: of a kind of dict.
     """
 
     __slots__ = ("arguments", "items", "name", "state")
@@ -59,7 +59,7 @@ class Record:
         return f"<a record of {self.name}>"  # never its parts: they may be shared a thousandfold
 
     def get(self, key: str) -> object:
-        """Return what the state, if it is a dict, has for `key`; None if there is nothing."""
+        """Return the value of `key` in the state, if that is a dict; else None."""
         return self.state.get(key) if isinstance(self.state, dict) else None
 
 

@@ -1,4 +1,4 @@
-"""Which values may be keys: those whose hash and comparison cost next to nothing, and that cannot collide at will.
+"""Values that may be keys: their hash and comparison are cheap, and collisions cannot be chosen.
 
 Python salts the hash of texts and bytes alone. Numbers beyond 64 bits, and tuples of numbers, can be chosen so that
 thousands of them share a hash, and then a dict of n keys takes n * n steps.

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from typing import BinaryIO, Final
 
 from jahs.errors import CorruptFile, JahsError, UnsafeFile
-from jahs.published.pickles.limits import Limits
 from jahs.published.pickles.machine import follow
 from jahs.published.pickles.names import NUMPY_NAMES, PYTHON_NAMES, Use
-from jahs.published.pickles.source import Source
+from jahs.published.pickles.source import Limits, Source
 
 __all__ = ["making_sense", "read_pickle"]
 
@@ -22,13 +21,13 @@ _NONSENSE: Final = (ArithmeticError, AttributeError, LookupError, SystemError, T
 def read_pickle(
     file: BinaryIO, *, where: str, names: Mapping[str, Use] | None = None, limits: Limits | None = None
 ) -> object:
-    """Return what a pickle or joblib file describes; nothing of it is executed.
+    """Return the object of a pickle or joblib file as data; nothing of it is executed.
 
     Args:
         file: open for reading bytes; plain, or compressed with gzip.
-        where: what to call it in messages.
-        names: what it may name besides `PYTHON_NAMES` and `NUMPY_NAMES`.
-        limits: what it may cost.
+        where: name of the file in messages.
+        names: allowed besides `PYTHON_NAMES` and `NUMPY_NAMES`.
+        limits: on memory and steps.
 
     Returns:
         None, bools, numbers, texts, bytes (Python 2's strings, too), lists, tuples, dicts, sets, slices, numpy's

@@ -1,4 +1,7 @@
-"""The bytes of a pickle: decompressed while they are read, counted, and never more asked for than have come."""
+"""The bytes of a pickle: decompressed while they are read, counted, and never more asked for than have come.
+
+Whatever the limits, an opcode that copies what was read before is charged for each byte of the copy (see `machine`).
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,46 @@ import gzip
 import io
 import tempfile
 import zlib
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, UnsafeFile
-from jahs.published.pickles.limits import Limits
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer  # type checkers alone see it
 
-__all__ = ["Source"]
+__all__ = ["Limits", "Source"]
 
 _CHUNK: Final = 1 << 20
 _FREE: Final = 32 << 20  # bytes that may come before the ratio is looked at
 _GZIP: Final = b"\x1f\x8b"
 _LONGEST_LINE: Final = 1 << 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one reading; a file that goes beyond one is refused, and a claim is checked before memory is asked for.
+
+    Attributes:
+        n_bytes: of the whole file once decompressed.
+        n_payload: bytes of one text, byte string or array that are held in memory.
+        n_steps: opcodes followed; an empty container counts as several. An item of a long column of texts or bools
+            that repeat is not counted: it takes one byte.
+        depth: open marks.
+        ratio: decompressed by compressed bytes, once 32 MB have come.
+        scratch: folder in which longer arrays are put, as files that vanish with them; None: they are refused.
+    """
+
+    n_bytes: int = 1 << 30
+    n_payload: int = 256 << 20
+    n_steps: int = 500_000
+    depth: int = 100
+    ratio: float = 200.0
+    scratch: Path | None = None
 
 
 class Source:
@@ -128,7 +154,7 @@ class _Raw(io.RawIOBase):
 
 
 class _Counted(_Raw):
-    """What was decompressed, counted against what it was decompressed from."""
+    """Decompressed bytes, counted against the compressed ones."""
 
     def __init__(self, plain: BinaryIO | gzip.GzipFile, packed: _Raw | None, limits: Limits) -> None:
         super().__init__(plain)  # type: ignore[arg-type]  # GzipFile reads as every binary file does

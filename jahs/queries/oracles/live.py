@@ -28,7 +28,7 @@ def open_live(task: Task, *, root: Path = _ROOT) -> Oracle:
     """Return the oracle that trains, `pipeline.live.LiveOracle`.
 
     Args:
-        task: which one.
+        task: to train on.
         root: the folder in which this `jahs` lies.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Which oracle answers, and from which folder."""
+"""Opening of an oracle: which one, and from which folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Asked", "Opened", "open_oracle", "sha256_of"]
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _READ: Final = ("protocol.json", "configs.parquet", "profile.parquet")
-"""What a folder of runs answers from, besides the runs; the last one may be missing."""
+"""The files that a folder of runs answers from, besides the runs; the last one may be missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +36,12 @@ class Asked:
 
     Attributes:
         task: name of a task.
-        kind: which oracle.
+        kind: of the oracle.
         engine: of a surrogate.
         release: a folder in place of the usual ones.
         save_dir: a folder that is looked into before the usual ones.
         sha256: what `Opened.sha256` must be; None: anything.
-        refit: which refit of the models answers; None: the models themselves.
+        refit: number of the refit that answers; None: the models themselves.
     """
 
     task: str
@@ -58,9 +58,9 @@ class Opened:
     """An oracle and where it comes from.
 
     Attributes:
-        oracle: what answers.
-        description: where from, in a few words.
-        folder: what was opened, if anything was.
+        oracle: the open oracle.
+        description: its source, in a few words.
+        folder: that was opened, or None.
         release: the same, if it is a release.
         sha256: covers every byte that answers come from; None where nothing does.
         table: the recorded runs, if it is a folder of them.

@@ -30,11 +30,11 @@ class Oracle(Protocol):
     """Answers queries about one task. What it is given is valid: configs as codes, epochs in 1..max_epoch.
 
     Attributes:
-        kind: which oracle it is.
-        task: what it answers for.
-        metrics: what it answers, in order.
+        kind: of the oracle.
+        task: of the answers.
+        metrics: of the answers, in order.
         max_epoch: the last epoch that it answers about.
-        costs: how it answers costs.
+        costs: mode of the costs.
     """
 
     kind: Kind

@@ -19,7 +19,7 @@ __all__ = ["RefitsOracle"]
 
 
 class _Choice(NamedTuple):
-    """Which metrics a pack answers; for each of them and each refit the place of its forest and its transform."""
+    """The metrics that a pack answers; for each metric and refit the place of its forest and its transform."""
 
     metrics: tuple[str, ...]
     places: tuple[int, ...]
@@ -83,7 +83,7 @@ class RefitsOracle:
         return np.array([found[name] for name in metrics])
 
     def _choice(self, metrics: tuple[str, ...], names: tuple[str, ...]) -> _Choice:
-        """Return what a pack answers of these metrics; known choices are kept."""
+        """Return the choice of these metrics in a pack; known choices are kept."""
         try:
             return self._choices[metrics, names]
         except KeyError:

@@ -87,7 +87,7 @@ def invert_row(inverses: Sequence[Inverse], answers: Sequence[float]) -> list[fl
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How to answer one choice of metrics.
+    """The plan of a query for one choice of metrics.
 
     Attributes:
         learned: (name, model) of the metrics that forests answer.

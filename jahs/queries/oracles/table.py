@@ -108,7 +108,7 @@ class TableOracle:
         )
 
     def _is_recorded(self, name: str, drawn: Sequence[int]) -> bool:
-        """Whether every config has this metric at every epoch; of times, every config that is drawn."""
+        """Return whether every config has this metric at every epoch; of times, every config that is drawn."""
         if name in self._of_config:
             return all(config_id in self._of_config[name] for config_id in drawn)
         runs = self._timed if name == "runtime" else self._runs
@@ -120,7 +120,7 @@ class TableOracle:
         )
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return what was recorded of one config at one epoch; see `Oracle.query`.
+        """Return the recorded metrics of one config at one epoch; see `Oracle.query`.
 
         Raises:
             NotRecorded: the config, or this epoch of it, was not recorded; names the nearest config.
@@ -131,7 +131,7 @@ class TableOracle:
     def query_many(
         self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
     ) -> Numbers:
-        """Return what was recorded of many configs; see `query`."""
+        """Return the recorded metrics of many configs; see `query`."""
         ids = ids_of_codes(codes).tolist()
         seeds = seed.tolist() if isinstance(seed, np.ndarray) else [seed] * len(ids)
         rows: list[_Rows] = []
@@ -148,7 +148,7 @@ class TableOracle:
     def trajectory(
         self, codes: Codes, epochs: NDArray[np.int64], *, seed: int | None, metrics: Sequence[str]
     ) -> Numbers:
-        """Return what was recorded of one training at ascending epochs; see `query`. The first fault says all."""
+        """Return the recorded metrics of one training at ascending epochs; see `query`. The first fault is raised."""
         asked = np.array(codes)
         [config_id] = ids_of_codes(asked[None]).tolist()
         rows = [self._rows(config_id, asked, epoch, seed, metrics) for epoch in epochs.tolist()]

@@ -1,4 +1,4 @@
-"""What a view is made of: which fidelities, which fixed values and which searched keys, every contradiction at once."""
+"""Arguments of a view: fidelities, fixed values and searched keys, with every contradiction at once."""
 
 from __future__ import annotations
 

@@ -22,8 +22,7 @@ import numpy.typing as npt
 
 from jahs.errors import InvalidFidelity, MissingData, PoorView
 from jahs.queries.answers import Answers
-from jahs.queries.forms import Epochs, Forms
-from jahs.queries.queryable import At, Queryable
+from jahs.queries.queryable import At, Epochs, Queryable
 from jahs.queries.result import Result
 from jahs.queries.views.choices import REFERENCE, SIZES, legal_values, read_choices, read_size
 from jahs.schema import CONFIG_KEYS
@@ -46,11 +45,11 @@ class _ReadEpoch(Protocol):
     def __call__(self, at: object, max_epoch: int, *, name: str) -> int: ...
 
 
-class View(Forms):
+class View(Queryable):
     """A benchmark with some of N, W and Resolution as fidelities and some keys fixed. Made by `bench.view()`.
 
     Attributes:
-        bench: what answers.
+        bench: the benchmark that answers.
         space: the joint space with every key that is not searched fixed; fidelities have their full values there.
         fidelities: the legal values of each fidelity of this view, ascending, in the order of `FIDELITIES`.
         metrics, max_epoch: as those of `bench`.
@@ -67,9 +66,9 @@ class View(Forms):
         """Make a view.
 
         Args:
-            bench: what answers.
+            bench: the benchmark that answers.
             fidelities: some of epoch, N, W and Resolution. Without "epoch", every query is at the last epoch.
-            fixed: what the keys that are not searched are fixed at: "reference", the benchmark's `reference_config`;
+            fixed: values of the keys that are not searched: "reference", the benchmark's `reference_config`;
                 "default", JAHS-Bench-201's default; or values of some keys, with those of the reference for the others.
                 N, W and Resolution have their full values unless you give others.
             search: "all" that is neither fixed nor a fidelity, "nas" (the cell alone), "hpo" (how it is trained alone)
@@ -98,7 +97,7 @@ class View(Forms):
 
     @property
     def _own_fixed(self) -> dict[str, Value]:
-        """What is fixed by choice: neither a fidelity nor a key with one value."""
+        """The values fixed by choice: neither a fidelity nor a key with one value."""
         return {
             name: value
             for name, value in self._fixed.items()
@@ -192,7 +191,7 @@ class View(Forms):
         return cast("Config", {**whole, **_sizes(there)})
 
     def _completed(self, config: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a config with the keys that the view fixes, where it lacks them; what is none is returned as it is."""
+        """Return a config with the keys that the view fixes, where it lacks them; anything else unchanged."""
         given = as_mapping(config)
         return {**self._fixed, **given} if isinstance(given, Mapping) else config
 
@@ -212,8 +211,6 @@ class View(Forms):
     def _predict(
         self, found: npt.NDArray[np.float64], there: npt.NDArray[np.float64], *, metrics: Sequence[str] | None
     ) -> Prediction:
-        if not isinstance(self.bench, Forms):
-            raise MissingData(f"{self.bench!r} has no models whose error could be predicted")
         columns, epochs = self._at(found, there)
         return self.bench.predict(columns, each_at=epochs, metrics=metrics)
 

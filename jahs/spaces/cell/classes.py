@@ -1,8 +1,8 @@
 """The classes of cells that compute the same, for arrays of cells.
 
 A class has a number; classes are numbered by their smallest member, which represents them. Finding them takes the
-canonical key of every cell, a second of work, so the package carries the table. `python -m
-jahs.spaces.cell.write_classes` writes it; a test finds the classes anew and compares.
+canonical key of every cell (`jahs.spaces.cell.keys`), a second of work, so the package carries the table. A test finds
+the classes anew and compares.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jahs.spaces.cell.keys import canonical
 from jahs.spaces.cell.operations import all_ops, cell_numbers
-from jahs.spaces.cell.value import Cell
 
-__all__ = ["TABLE", "canonical_keys", "find_classes", "representatives"]
+__all__ = ["TABLE", "canonical_keys", "representatives"]
 
 TABLE: Final = Path(__file__).with_name("classes.npz")
 """The class of each cell number, (15625,) uint16."""
@@ -45,10 +43,3 @@ def _classes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     with np.load(TABLE, allow_pickle=False) as file:
         classes = file["classes"].astype(np.int64)
     return classes, np.unique(classes, return_index=True)[1]
-
-
-def find_classes() -> NDArray[np.uint16]:
-    """Class of each cell number, (15625,), from the canonical key of every cell."""
-    numbers: dict[str, int] = {}
-    keys = (canonical(Cell(tuple(ops))) for ops in all_ops().tolist())
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.uint16)

@@ -11,7 +11,7 @@ from jahs.spaces.cell.paths import dead_edges
 __all__ = ["LABELS", "draw_svg", "draw_text"]
 
 LABELS: Final = ("identity", "zero", "conv 3×3", "conv 1×1", "avg pool 3×3")
-"""What each code is called in a picture."""
+"""The name of each code in a picture."""
 
 # Characters: the column of each node, and the row along which each edge runs.
 _COLUMNS: Final = {1: 2, 2: 29, 3: 56, 4: 83}

@@ -76,7 +76,7 @@ def nb201_key(cell: Cell) -> str:
 
 
 def canonical(cell: Cell) -> str:
-    """Return what the network computes from the cell's input x; equal text, equal function (see the module).
+    """Return the function of the cell's input x as text; equal text, equal function (see the module).
 
     Example:
         >>> from jahs.spaces.cell import Cell

@@ -1,4 +1,4 @@
-"""What lies on the four paths from a cell's input to its output, for one cell and as features of many.
+"""The four paths from a cell's input to its output, for one cell and as features of many.
 
 A path is alive if no operation on it is a zero; an edge is dead if it is on no path that is alive.
 """

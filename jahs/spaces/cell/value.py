@@ -108,7 +108,7 @@ class Cell:
 
     @property
     def n_parameter_free(self) -> int:
-        """How many of the six operations have no parameters: identities, zeros and poolings."""
+        """The number of operations without parameters: identities, zeros and poolings."""
         return sum(op not in (CONV3X3, CONV1X1) for op in self.ops)
 
     def draw(self) -> str:

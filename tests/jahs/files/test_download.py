@@ -363,8 +363,8 @@ def test_a_part_that_was_finished_just_before_it_was_locked_is_left_alone(server
         path.with_name(PART[0]).replace(path)
         real(file)
 
-    real = module._lock
-    monkeypatch.setattr(module, "_lock", finish_and_lock)
+    real = module.hold
+    monkeypatch.setattr(module, "hold", finish_and_lock)
     with pytest.raises(DownloadFailed, match="another process is downloading"):
         get(server, path)
     assert left_over(path) == ["file.bin"]

@@ -148,7 +148,7 @@ def test_the_dict_names_its_format_and_another_is_refused():
         "published": False,
     }
     for version in (2, "1", None, True):
-        with pytest.raises(UnknownFormat, match="this version reads 1"):
+        with pytest.raises(UnknownFormat, match="this version of jahs reads format 1"):
             BoundedTransform.from_dict({**state, "format": version})
     with pytest.raises(UnknownFormat):
         BoundedTransform.from_dict({})

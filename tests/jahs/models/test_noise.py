@@ -193,9 +193,9 @@ def test_a_model_comes_back_from_json_with_every_bit() -> None:
 
 
 def test_another_version_is_refused() -> None:
-    with pytest.raises(UnknownFormat, match=f"format=99 of noise; this version reads {NOISE_FORMAT}"):
+    with pytest.raises(UnknownFormat, match=f"noise: format 99; this version of jahs reads format {NOISE_FORMAT}"):
         NoiseModel.from_dict({**MODEL.to_dict(), "format": 99})
-    with pytest.raises(UnknownFormat, match="format='list' of noise"):
+    with pytest.raises(InvalidArgument, match="noise: a part is missing or of a wrong type"):
         NoiseModel.from_dict([])  # type: ignore[arg-type]
 
 

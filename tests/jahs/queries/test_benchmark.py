@@ -493,7 +493,7 @@ def test_a_live_benchmark_has_no_front_and_says_what_holds():
 
 
 @pytest.mark.parametrize(("references", "error", "said"), [
-    ({"format": 2}, UnknownFormat, "references of format 2"),
+    ({"format": 2}, UnknownFormat, "references: format 2"),
     ({"format": 1}, CorruptFile, "KeyError"),
     ({"format": 1, "configs": [], "minimised": {}, "fronts": [], "facts": {}}, CorruptFile, "list indices"),
     ([1], CorruptFile, "holds no object"),

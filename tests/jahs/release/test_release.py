@@ -152,12 +152,12 @@ def test_another_format_version_is_refused(copy, version):
 @pytest.mark.parametrize("key", ["format", "features_version"])
 def test_models_of_another_version_are_refused(copy, key):
     edit_json(copy, lambda models: models.update({key: 99}), name="models.json")
-    with pytest.raises(UnknownFormat, match=r"models\.json: models .*this version of jahs"):
+    with pytest.raises(UnknownFormat, match=r"models\.json: models.*this version of jahs"):
         _ = read_release(copy).models
 
 
 @pytest.mark.parametrize(("noise", "error", "said"), [
-    ({"format": 2}, UnknownFormat, "format=2 of noise"),
+    ({"format": 2}, UnknownFormat, "noise: format 2"),
     ({"format": 1}, CorruptFile, "a part is missing"),
     ([1], CorruptFile, "holds no object"),
 ], ids=["version", "empty", "list"])  # fmt: skip

@@ -1,0 +1,31 @@
+"""Bootstrap intervals."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["bootstrap_interval"]
+
+
+def bootstrap_interval(
+    score: Callable[[NDArray[np.int64]], ArrayLike], n: int, *, level: float, n_resamples: int, seed: int = 0
+) -> NDArray[Any]:  # Any: floats of the score's shape, with one more axis in front
+    """Return the lower and the upper end of the interval of a score over resampled rows.
+
+    Args:
+        score: of the rows at these positions; NaN where it is not defined.
+        n: rows.
+        level: share of the resampled scores inside the interval; those that are NaN are left out.
+        n_resamples: number of draws of `n` rows with replacement.
+        seed: of the draws.
+    """
+    rng = np.random.default_rng(seed)
+    found = np.array([score(rng.integers(n, size=n)) for _ in range(n_resamples)], dtype=np.float64)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)  # then the interval is NaN, too
+        return np.asarray(np.nanquantile(found, np.round([(1 - level) / 2, (1 + level) / 2], 6), axis=0))
