@@ -70,6 +70,7 @@ def _open(job: RepetitionJob) -> Queryable:
     own = job.repetition
     if job.arm.world == "release":
         return open_benchmark(own.task, job.release, refit=own.refit)
+    assert job.arm.world != "trained", "experiments.live trains"
     return open_world(worlds_path(job.out, own.task), own.task, job.arm.world)
 
 

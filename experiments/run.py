@@ -2,6 +2,7 @@
 
     python -m experiments.run joint --seeds 30 --workers 2 --out out/joint
     python -m experiments.run joint --family model-free --out out/joint
+    python -m experiments.run live --out out/live --minutes 60    # optimisers that really train: experiments.live
     python -m experiments.run --list
 
 A run may be stopped at any moment, by Ctrl-C or kill -9; the same command continues it. A finished repetition is one
@@ -12,23 +13,21 @@ from __future__ import annotations
 
 import fnmatch
 import logging
-import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Literal
 
 from experiments.folder import StudyFolder, TaskFacts, is_finished, open_or_make, remove_parts, repetitions_of
-from experiments.optimizers import OPTIMIZERS
+from experiments.optimizers import refuse_lacking
 from experiments.repetitions import Outcome, RepetitionJob, run_repetition
 from experiments.studies import STUDIES, find_study
 from experiments.studies.study import Arm, Study
 from experiments.worlds import build_worlds, worlds_path, write_worlds
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
-from jahs.errors import InvalidArgument, JahsError, MissingData, MissingDependency, UnknownName
+from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName
 from jahs.release import read_release
 from jahs.release.manifest import MANIFEST
 from jahs.release.refits import REFITS
@@ -109,12 +108,7 @@ class StudySettings:
             among = f" and matches {' or '.join(self.arms)}" if self.arms else ""
             there = ", ".join(f"{arm.name} ({arm.family})" for arm in study.arms)
             raise InvalidArgument(f"no arm of {study.name} is {self.family}{among}; its arms are {there}")
-        lacking = {arm.name: packages for arm in chosen if (packages := _lacking(arm.optimizer))}
-        if lacking:
-            lines = [f"{name} needs {', '.join(packages)}" for name, packages in lacking.items()]
-            raise MissingDependency(
-                "\n".join([*lines, "install the missing packages, or exclude these arms with --family or --arms"])
-            )
+        refuse_lacking({arm.name: arm.optimizer for arm in chosen})
         return tuple(chosen)
 
 
@@ -156,17 +150,6 @@ def _tasks(settings: StudySettings, study: Study) -> tuple[str, ...]:
     if not settings.task and settings.release is not None and (settings.release / MANIFEST).is_file():
         return (read_release(settings.release).task.name,)
     return settings.task or study.tasks
-
-
-def _lacking(optimizer: str) -> list[str]:
-    """Return the requirements of an optimiser that are not installed."""
-    lacking = []
-    for requirement in OPTIMIZERS[optimizer].needs:
-        try:
-            version(re.split(r"[^\w.-]", requirement, maxsplit=1)[0])
-        except PackageNotFoundError:  # noqa: PERF203  # a handful
-            lacking.append(requirement)
-    return lacking
 
 
 def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
@@ -238,6 +221,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments == ["--list"]:
         return run_command("experiments.run", _listing)
+    if arguments[:1] == ["live"]:
+        from experiments.live import command  # trains, so it needs torch
+
+        return command.main(arguments[1:])
     settings = _parse(arguments)
 
     def work() -> object:
@@ -253,6 +240,7 @@ def _listing() -> str:
     for study in STUDIES.values():
         lines.append(f"{study.name}: {study.question} ({study.n_seeds} seeds, {', '.join(study.tasks)})")
         lines += [f"    {arm.name}  [{arm.family}]" for arm in study.arms]
+    lines.append("live: the same optimisers on real trainings; see python -m experiments.run live --help")
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import matplotlib as mpl
 
@@ -29,7 +29,7 @@ from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme, style
 
-__all__ = ["build_document", "check_target", "write_document", "write_report", "written"]
+__all__ = ["build_document", "check_target", "made_facts", "write_document", "write_report", "written"]
 
 _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "joint": joint_sections,
@@ -213,16 +213,14 @@ def _settings_section(results: Results) -> Section:
 
 
 def _facts(results: Results) -> tuple[tuple[str, str], ...]:
-    made = results.folder.made_with
-    commands = [f"{each.get('command')} --out DIR" for each in made]
+    commands, versions = made_facts(results.folder.made_with)
     seeds = [result.repetition.seed for found in results.by_arm.values() for result in found]
     releases = ", ".join(
         f"{task}: {facts.version} ({facts.source}, {facts.release[:16]})"
         for task, facts in results.folder.tasks.items()
     )
     return (
-        *_numbered("command", [*commands[:-1], f"{commands[-1]} && python -m experiments.report DIR"]),
-        *_numbered("commit", [str(each.get("commit")) for each in made]),
+        *commands,
         ("releases", releases),
         ("study", results.study.name),
         ("seeds", f"{min(seeds)} to {max(seeds)}"),
@@ -234,8 +232,17 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
             else "drawn with the seed of each run; pages report the means of the chosen configs",
         ),
         ("budget", f"{results.study.n_evaluations} mean full evaluations"),
-        *_numbered("versions", [_versions_text(each.get("versions") or {}) for each in made]),
+        *versions,
     )
+
+
+def made_facts(made: Sequence[Mapping[str, Any]]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:  # Any: JSON
+    """Return the commands and commits that made a study, and the versions of packages, as facts of its page."""
+    commands = [f"{each.get('command')} --out DIR" for each in made]
+    whole = [*commands[:-1], f"{commands[-1]} && python -m experiments.report DIR"]
+    commits = _numbered("commit", [str(each.get("commit")) for each in made])
+    versions = _numbered("versions", [_versions_text(each.get("versions") or {}) for each in made])
+    return [*_numbered("command", whole), *commits], versions
 
 
 def _numbered(name: str, values: Sequence[str]) -> list[tuple[str, str]]:
