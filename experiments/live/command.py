@@ -159,7 +159,7 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
     )
     if runs_path(path).is_dir():
         RunsFolder.open_or_make(runs_path(path), facts=protocol_facts(bench.task), digest=protocol_digest(bench.task))
-    flags = [f"--arms {arm.name}" for arm in arms] if len(arms) < len(settings.study.arms) else []
+    flags = [word for arm in arms for word in ("--arms", arm.name)] if len(arms) < len(settings.study.arms) else []
     folder = open_or_make(
         path,
         settings.study,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from jahs.queries.benchmark import Benchmark
 from jahs.spaces.configs import Config, config_id
 
 __all__ = ["LiveResults", "Trained", "read_live"]
+
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,11 @@ class LiveResults:
         """Return the seeds with which all these arms have spent so many evaluations."""
         return np.flatnonzero((self.n_done[arms] >= n_evaluations).all(axis=0))
 
+    def furthest(self, arm: int) -> tuple[int, NDArray[np.intp]]:
+        """Return the whole evaluations of an arm's furthest seeds, and these seeds."""
+        reached = np.floor(self.n_done[arm] + _ROUNDING)
+        return int(reached.max()), np.flatnonzero(reached == reached.max())
+
     def has_beside(self, refit: int | None) -> NDArray[np.intp]:
         """Return the numbers of the arms that were run on the release, or on a refit."""
         return np.array([i for i, arm in enumerate(self.arms) if (arm.name, refit) in self.beside], dtype=np.intp)
@@ -98,7 +106,7 @@ def read_live(path: Path) -> LiveResults:
             if log.header.get("arm_digest") != study.digest_of(arm.name):
                 raise CorruptFile(f"{source} is the log of another study; remove it")
             n_done[i, seed] = n_evaluations_of(log, facts)
-            reached = int(n_done[i, seed] + 1e-9)
+            reached = int(n_done[i, seed] + _ROUNDING)
             curves[i, seed, :reached] = curve(log.trials, facts, bench.max_epoch)[:reached]
             trained[arm.name, seed] = tuple(
                 Trained(config=trial.config, seed=seed, valid_acc=trial.metrics["valid_acc"])

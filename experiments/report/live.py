@@ -120,30 +120,29 @@ def _at(
 
 
 def _final_table(results: LiveResults, numbers: NDArray[np.intp]) -> Table:
-    """Return the last errors of each optimiser that all seeds of a stage have, and how far both worlds are apart."""
+    """Return the errors of each optimiser's furthest seeds, and how far both worlds are apart."""
     rows = []
     for i in numbers.tolist():
         arm = results.arms[i]
-        n = min(int(results.n_done[i].min()), results.curves.shape[2])
-        cells = ("–",) * 5
-        if n >= 1 and np.isfinite(results.curves[i, :, n - 1]).all():
-            trained, surrogate = results.curves[i, :, n - 1], results.beside[arm.name, None][:, :, n - 1]
-            apart = abs(float(trained.mean()) - float(surrogate.mean()))
-            distance = curve_distance(results.curves[i, :, :n], results.beside[arm.name, None][:, :, :n])
+        n, seeds = results.furthest(i)
+        cells: tuple[str, ...] = ("–",) * 5
+        if n >= 1 and np.isfinite(results.curves[i, seeds, n - 1]).all():
+            trained, surrogate = results.curves[i, seeds, :n], results.beside[arm.name, None][seeds, :, :n]
+            ends = float(trained[:, -1].mean()), float(surrogate[..., -1].mean())
+            apart = abs(ends[0] - ends[1])
             cells = (
-                f"{trained.mean():.2f}",
-                f"{surrogate.mean():.2f}",
-                f"{distance:.2f}",
+                *(f"{end:.2f}" for end in ends),
+                f"{curve_distance(trained, surrogate):.2f}",
                 f"{apart:.2f}",
                 number_text(apart / _noise_sd(results, arm.name)),
             )
-        rows.append((arm.title, str(n), *cells))
+        rows.append((arm.title, str(n), str(len(seeds)), *cells))
     return Table(
-        caption="The incumbent after as many evaluations as every seed has spent: mean observed validation error, "
-        "and distances of the mean curves and of their ends. The last column is in standard deviations between "
-        "trainings of one config",
+        caption="The incumbent of the seeds that have come furthest: mean observed validation error on trainings and "
+        "on the surrogate with the same seeds, and distances of the mean curves and of their ends. The last column is "
+        "in standard deviations between trainings of one config",
         columns=(
-            *("optimiser", "evaluations", "trained: error (%)", "surrogate: error (%)"),
+            *("optimiser", "evaluations", "seeds", "trained: error (%)", "surrogate: error (%)"),
             *("distance of curves (points)", "of ends (points)", "of ends (sd between trainings)"),
         ),
         rows=tuple(rows),
@@ -165,14 +164,13 @@ def _noise_sd(results: LiveResults, arm: str) -> float:
 def _curve_blocks(results: LiveResults) -> list[Block]:
     numbers = results.has_beside(None)
     grid = np.arange(1.0, results.curves.shape[2] + 1)
-    begun = [i for i in range(len(results.arms)) if results.n_done[i].min() > 0]
-    trained = {i: results.curves[i] for i in begun}
+    trained = {i: results.curves[i][seeds] for i in range(len(results.arms)) if (seeds := _begun(results, i)).size}
     surrogate = {i: results.beside[results.arms[i].name, None].reshape(-1, len(grid)) for i in numbers.tolist()}
     means = [values.mean(axis=0) for values in (*trained.values(), *surrogate.values())]
     limits = error_limits(np.concatenate(means)) if means else None
     blocks: list[Block] = []
     for name, what, values in (
-        ("trained", "On real trainings: mean over seeds, and standard error, as far as every seed has come.", trained),
+        ("trained", "On real trainings: mean over the seeds that have come furthest, and standard error.", trained),
         ("surrogate", f"On the surrogate: mean over seeds and {N_RUNS} runs each, and standard deviation.", surrogate),
     ):
         if values:
@@ -181,7 +179,12 @@ def _curve_blocks(results: LiveResults) -> list[Block]:
             alt = f"Validation error of the incumbent over evaluations, {name}: {', '.join(c.title for c in curves)}."
             caption = f"{what} Observed validation error of the incumbent. Both figures have the same axes."
             blocks.append(Figure(name=f"live-{name}", caption=caption, alt=alt, drawing=drawing))
-    return blocks or [Text(text="No optimiser has begun with every seed.")]
+    return blocks or [Text(text="No optimiser has spent a whole evaluation.")]
+
+
+def _begun(results: LiveResults, arm: int) -> NDArray[np.intp]:
+    n, seeds = results.furthest(arm)
+    return seeds if n else seeds[:0]
 
 
 def _curve(title: str, number: int, grid: Floats, values: Floats, *, is_se: bool) -> Curve:
