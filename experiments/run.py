@@ -25,7 +25,7 @@ from experiments.optimizers import refuse_lacking
 from experiments.repetitions import Outcome, RepetitionJob, run_repetition
 from experiments.studies import STUDIES, find_study
 from experiments.studies.study import Arm, Study
-from experiments.worlds import build_worlds, worlds_path, write_worlds
+from experiments.worlds import WORLD_NAMES, build_worlds, recorded_runtime, worlds_path, write_worlds
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName
 from jahs.release import read_release
@@ -85,6 +85,10 @@ class StudySettings:
         if faults:
             raise InvalidArgument("\n".join(faults))
         study = find_study(self.study)
+        if self.noise == "mean" and _has_worlds(study.arms):
+            raise InvalidArgument(
+                f"{study.name} compares single trainings, and most configs have one; leave out --noise mean"
+            )
         return study if self.noise is None else replace(study, noise=self.noise)
 
     def choose(self, study: Study) -> tuple[Arm, ...]:
@@ -133,7 +137,7 @@ def run(settings: StudySettings) -> int:
     # On a cluster, processes on other machines may still be writing.
     if settings.backend == "loky" and (n_removed := remove_parts(folder.path)):
         _log.info("removed %d unfinished logs of a killed run", n_removed)
-    if any(arm.world != "release" for arm in arms):
+    if _has_worlds(arms):
         _prepare_worlds(folder.path, tasks, settings.release)
     jobs = list(_jobs(settings, study, folder, arms=arms, tasks=tasks))
     failed = _run_all(settings, jobs)
@@ -152,6 +156,10 @@ def _tasks(settings: StudySettings, study: Study) -> tuple[str, ...]:
     return settings.task or study.tasks
 
 
+def _has_worlds(arms: Iterable[Arm]) -> bool:
+    return any(arm.world in WORLD_NAMES for arm in arms)
+
+
 def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
     bench = open_benchmark(task, release)
     found = release_of(bench)
@@ -159,7 +167,7 @@ def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
         raise MissingData(
             f"{task}: {study.name} draws training noise, but {bench.release} has no noise.json; --noise mean needs none"
         )
-    unit = mean_runtime(bench)
+    unit = recorded_runtime(found.table, bench.task) if _has_worlds(study.arms) else mean_runtime(bench)
     return TaskFacts(
         release=found.sha256,
         version=str(found.facts.get("version")),
@@ -177,7 +185,8 @@ def _prepare_worlds(path: Path, tasks: Iterable[str], release: Path | None) -> N
             bench = open_benchmark(name, release)
             assert bench.release is not None
             _log.info("%s: fitting the surrogates of the cross-validation", name)
-            write_worlds(worlds_path(path, name), build_worlds(read_release(bench.release).table, bench.task))
+            found = read_release(bench.release)
+            write_worlds(worlds_path(path, name), build_worlds(found.table, bench.task, found.noise))
 
 
 def _jobs(
