@@ -103,11 +103,12 @@ def _curves(arms: Sequence[Arm], values: Floats, everything: Sequence[Floats], g
     )
 
 
-def _agreement_figure(task: str, values: dict[str, Floats], grid: Floats) -> Figure:
+def _agreement_figure(task: str, values: dict[str, Floats], grid: Floats) -> Block:
     """Return rank agreement over time, from the time at which every seed of every arm has a result in both worlds."""
     known = np.all([~np.isnan(found).any(axis=(0, 1)) for found in values.values()], axis=0)
-    at = np.flatnonzero(known)
-    at = at[np.unique(np.linspace(0, len(at) - 1, _N_TIMES).round().astype(int))] if len(at) else at
+    if not len(at := np.flatnonzero(known)):
+        return Text(text="At no time have all seeds of all optimisers a result in both worlds.")
+    at = at[np.unique(np.linspace(0, len(at) - 1, _N_TIMES).round().astype(int))]
     found = [
         rank_agreement(
             values["table"][:, :, i], values["left_out"][:, :, i], has_same_seeds=True, n_resamples=_N_RESAMPLES

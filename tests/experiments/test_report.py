@@ -50,8 +50,11 @@ NEEDS_CHROMIUM = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def short_studies():
-    """Budgets of five evaluations."""
-    short = {name: replace(study, n_evaluations=5) for name, study in experiments.studies.STUDIES.items()}
+    """Budgets of five evaluations; of twenty where these are of smaller networks."""
+    short = {
+        name: replace(study, n_evaluations=20 if name == "truth" else 5)
+        for name, study in experiments.studies.STUDIES.items()
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(experiments.studies, "STUDIES", short)
         yield

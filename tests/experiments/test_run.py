@@ -280,6 +280,7 @@ def test_a_study_of_another_format_is_refused(reference, tmp_path):
             ["joint", "--arms", "random*", "--family", "model-based"],
             "no arm of joint is model-based and matches random*; its arms are random_search-jahs (model-free), ",
         ),
+        (["truth", "--noise", "mean"], "truth compares single trainings, and most configs have one"),
         (
             ["truth", "--family", "model-based"],
             "no arm of truth is model-based; its arms are table-random_search (model-f",
