@@ -15,9 +15,9 @@ import fnmatch
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class Incumbent:
         task, arm, seed: of the first of these repetitions.
         config: the config.
         predicted: its mean validation error by the release that the study asked, in percent.
-        trained: validation error of each finished training, in percent, by seed.
+        trained: validation error of each finished training, in percent, by its seed, a text as JSON has it.
     """
 
     task: str
@@ -82,7 +82,7 @@ class Incumbent:
     seed: int
     config: Config
     predicted: float
-    trained: Mapping[int, float]
+    trained: Mapping[str, float]
 
 
 def best_incumbents(results: Results, task: str, *, top: int, arms: Sequence[str] = ()) -> list[Incumbent]:
@@ -163,7 +163,7 @@ def retrain(settings: RetrainSettings) -> int:
     content = {
         "study": study.study.name,
         "releases": {task: facts.release for task, facts in study.tasks.items()},
-        "incumbents": [_to_dict(one) for one in found],
+        "incumbents": [asdict(one) for one in found],
     }
     write_text(settings.record or settings.folder / RECORD, sealed_text(content))
     return sum(len(one.trained) for one in found)
@@ -174,21 +174,7 @@ def _with_measured(chosen: Sequence[Incumbent], last: Table) -> Iterator[Incumbe
     for one in chosen:
         is_it = (last["config_id"] == np.uint64(config_id(one.config))) & (last["status"] == "finished")
         errors = 100.0 - last["valid_acc"][is_it].astype(np.float64)
-        trained = dict(zip(last["seed"][is_it].tolist(), errors.tolist(), strict=True))
-        yield Incumbent(
-            task=one.task, arm=one.arm, seed=one.seed, config=one.config, predicted=one.predicted, trained=trained
-        )
-
-
-def _to_dict(one: Incumbent) -> dict[str, Any]:  # Any: JSON
-    return {
-        "task": one.task,
-        "arm": one.arm,
-        "seed": one.seed,
-        "config": one.config,
-        "predicted": one.predicted,
-        "trained": {str(seed): error for seed, error in one.trained.items()},
-    }
+        yield replace(one, trained=dict(zip(map(str, last["seed"][is_it].tolist()), errors.tolist(), strict=True)))
 
 
 def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[Incumbent]:
@@ -213,7 +199,7 @@ def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[
                 seed=int(each["seed"]),
                 config=validate(each["config"]),
                 predicted=float(each["predicted"]),
-                trained={int(seed): float(error) for seed, error in each["trained"].items()},
+                trained={str(seed): float(error) for seed, error in each["trained"].items()},
             )
             for each in content["incumbents"]
         ]

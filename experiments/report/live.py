@@ -13,7 +13,7 @@ from experiments.analysis.live_agreement import attainable, curve_distance, orde
 from experiments.live.beside import N_RUNS, N_RUNS_OF_REFIT
 from experiments.live.declared import CORNER, STAGES
 from experiments.live.results import LiveResults, Trained, read_live
-from experiments.report.build import check_target, made_facts, write_document
+from experiments.report.build import made_facts, write_document
 from experiments.report.single import error_limits, number_text
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
@@ -35,8 +35,7 @@ _ERROR: Final = "validation error (%)"
 
 def write_live(path: Path, *, out: Path | None = None, is_for_docs: bool = False) -> Path:
     """Write the page of a live study, finished or not, and return its path; raises as `read_live`."""
-    target = check_target(out or path / "report")
-    return write_document(build_live(read_live(path)), target, is_for_docs=is_for_docs)
+    return write_document(build_live(read_live(path)), out or path / "report", is_for_docs=is_for_docs)
 
 
 def build_live(results: LiveResults) -> Document:
@@ -80,8 +79,8 @@ def _order_blocks(results: LiveResults) -> list[Block]:
         if len(seeds := results.seeds_at(stage, numbers)):
             trained, surrogate = _at(results, stage, numbers, seeds)
             tau, chance = order_agreement(trained, surrogate), attainable(surrogate)
-            cells = (str(len(seeds)), _interval_text(tau, len(seeds)), f"{chance.value:.2f}", _ends_text(chance))
-            rows.append((str(stage), *cells))
+            attained = f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"
+            rows.append((str(stage), str(len(seeds)), _interval_text(tau, len(seeds)), *attained))
             said.append(f"{tau.value:.2f} at {stage} evaluations")
     titles = [results.arms[i].title for i in numbers]
     if not rows:
@@ -121,29 +120,26 @@ def _at(
 
 def _final_table(results: LiveResults, numbers: NDArray[np.intp]) -> Table:
     """Return the errors of each optimiser's furthest seeds, and how far both worlds are apart."""
-    rows = []
+    rows, in_sd = [], []
     for i in numbers.tolist():
-        arm = results.arms[i]
-        n, seeds = results.furthest(i)
+        arm, (n, seeds) = results.arms[i], results.furthest(i)
         cells: tuple[str, ...] = ("–",) * 5
         if n >= 1 and np.isfinite(results.curves[i, seeds, n - 1]).all():
             trained, surrogate = results.curves[i, seeds, :n], results.beside[arm.name, None][seeds, :, :n]
             ends = float(trained[:, -1].mean()), float(surrogate[..., -1].mean())
             apart = abs(ends[0] - ends[1])
-            cells = (
-                *(f"{end:.2f}" for end in ends),
-                f"{curve_distance(trained, surrogate):.2f}",
-                f"{apart:.2f}",
-                number_text(apart / _noise_sd(results, arm.name)),
-            )
+            in_sd.append(apart / _noise_sd(results, arm.name))
+            distance = curve_distance(trained, surrogate)
+            cells = (*map(number_text, (*ends, distance, apart, in_sd[-1])),)
         rows.append((arm.title, str(n), str(len(seeds)), *cells))
+    if in_sd:
+        rows.append(("mean", *("",) * 6, number_text(float(np.mean(in_sd)))))
     return Table(
         caption="The incumbent of the seeds that have come furthest: mean observed validation error on trainings and "
-        "on the surrogate with the same seeds, and distances of the mean curves and of their ends. The last column is "
-        "in standard deviations between trainings of one config",
+        "on the surrogate with the same seeds, and distances of the mean curves and of their ends",
         columns=(
             *("optimiser", "evaluations", "seeds", "trained: error (%)", "surrogate: error (%)"),
-            *("distance of curves (points)", "of ends (points)", "of ends (sd between trainings)"),
+            *("distance of curves (points)", "of ends (points)", "of ends (sd between trainings of a config)"),
         ),
         rows=tuple(rows),
     )
@@ -164,7 +160,8 @@ def _noise_sd(results: LiveResults, arm: str) -> float:
 def _curve_blocks(results: LiveResults) -> list[Block]:
     numbers = results.has_beside(None)
     grid = np.arange(1.0, results.curves.shape[2] + 1)
-    trained = {i: results.curves[i][seeds] for i in range(len(results.arms)) if (seeds := _begun(results, i)).size}
+    furthest = [results.furthest(i) for i in range(len(results.arms))]
+    trained = {i: results.curves[i][seeds] for i, (n, seeds) in enumerate(furthest) if n}
     surrogate = {i: results.beside[results.arms[i].name, None].reshape(-1, len(grid)) for i in numbers.tolist()}
     means = [values.mean(axis=0) for values in (*trained.values(), *surrogate.values())]
     limits = error_limits(np.concatenate(means)) if means else None
@@ -180,11 +177,6 @@ def _curve_blocks(results: LiveResults) -> list[Block]:
             caption = f"{what} Observed validation error of the incumbent. Both figures have the same axes."
             blocks.append(Figure(name=f"live-{name}", caption=caption, alt=alt, drawing=drawing))
     return blocks or [Text(text="No optimiser has spent a whole evaluation.")]
-
-
-def _begun(results: LiveResults, arm: int) -> NDArray[np.intp]:
-    n, seeds = results.furthest(arm)
-    return seeds if n else seeds[:0]
 
 
 def _curve(title: str, number: int, grid: Floats, values: Floats, *, is_se: bool) -> Curve:
@@ -231,22 +223,16 @@ def _refit_blocks(results: LiveResults) -> list[Block]:
 
 def _prediction_blocks(results: LiveResults) -> list[Block]:
     """Return how well the release, which has seen none of these trainings, predicts them."""
-    per_arm = {
-        arm: [one for seed in range(results.n_done.shape[1]) for one in results.trained.get((arm.name, seed), ())]
-        for arm in results.arms
-    }
-    everything = [one for found in per_arm.values() for one in found]
-    if not everything:
-        return [Text(text="No training has reached the last epoch yet.")]
     if not results.folder.tasks[results.task].n_refits:
         return [Text(text="The release has no refits, so it gives no predictive intervals.")]
-    rows = [_prediction_row(results, "all", everything, everything)]
-    for arm, found in per_arm.items():
-        last = [
-            one for seed in range(results.n_done.shape[1]) for one in results.trained.get((arm.name, seed), ())[-_LAST:]
-        ]
-        if found:
-            rows.append(_prediction_row(results, arm.title, found, last))
+    proposed = {
+        arm.title: [found for (name, _), found in sorted(results.trained.items()) if name == arm.name]
+        for arm in results.arms
+    }
+    everything = [found for several in proposed.values() for found in several]
+    rows = [_prediction_row(results, *each) for each in {"all": everything, **proposed}.items() if any(each[1])]
+    if not rows:
+        return [Text(text="No training has reached the last epoch yet.")]
     return [
         Text(
             text=f"90 % predictive intervals (model and noise) hold {rows[0][4]} % of {rows[0][1]} trainings that the "
@@ -258,18 +244,18 @@ def _prediction_blocks(results: LiveResults) -> list[Block]:
             "row. No model was fitted to data of any of these optimisers",
             columns=(
                 *("proposed by", "trainings", "R²", "sparse τ", "in the 90 % interval (%)"),
-                f"of the last {_LAST} of each seed (%)",
+                f"of the last {_LAST} of each run (%)",
             ),
             rows=tuple(rows),
         ),
     ]
 
 
-def _prediction_row(results: LiveResults, name: str, found: list[Trained], last: list[Trained]) -> tuple[str, ...]:
-    trained, predicted, is_in = _predicted(results, found)
+def _prediction_row(results: LiveResults, name: str, runs: list[tuple[Trained, ...]]) -> tuple[str, ...]:
+    trained, predicted, is_in = _predicted(results, [one for found in runs for one in found])
     scores = agreement("valid_acc", trained, predicted)
     texts = (number_text(np.nan if (x := scores[key]) is None else x) for key in ("r2", "sparse_tau"))
-    of_last = _predicted(results, last)[2]
+    of_last = _predicted(results, [one for found in runs for one in found[-_LAST:]])[2]
     return (name, str(len(trained)), *texts, f"{100 * is_in.mean():.0f}", f"{100 * of_last.mean():.0f}")
 
 
@@ -294,11 +280,8 @@ def _progress_table(results: LiveResults) -> Table:
 
 
 def _interval_text(found: Interval, n_seeds: int) -> str:
-    return f"{found.value:.2f} ({_ends_text(found) if n_seeds > 1 else 'one seed'})"
-
-
-def _ends_text(found: Interval) -> str:
-    return f"{found.low:.2f} to {found.high:.2f}"
+    ends = f"{found.low:.2f} to {found.high:.2f}" if n_seeds > 1 else "one seed"
+    return f"{found.value:.2f} ({ends})"
 
 
 def _facts(results: LiveResults) -> tuple[tuple[str, str], ...]:

@@ -18,7 +18,7 @@ import pytest
 import jahs
 from experiments.folder import read_folder
 from experiments.live.command import beside, main, status, train
-from experiments.live.declared import log_path, read_trajectory, runs_path
+from experiments.live.declared import LIVE, log_path, read_trajectory, runs_path
 from experiments.live.results import read_live
 from experiments.live.worlds import Stepwise
 from experiments.run import main as run
@@ -130,6 +130,21 @@ def test_a_study_goes_on_without_training_again(whole, release, tmp_path, quick,
     again = read_runs(runs_path(out))
     assert len(again["epoch"]) == len(read_runs(runs_path(whole))["epoch"])
     assert train(settings(out, release)) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("optimizer", "tool"), [("optuna_tpe", "optuna"), ("syne_tune_bohb", "syne_tune")])
+def test_an_optimiser_with_a_model_is_rebuilt_from_its_answers(optimizer, tool, release, tmp_path, quick):
+    pytest.importorskip(tool)
+    study = replace(STUDY, n_seeds=1, n_evaluations=16, arms=(LIVE.arm(optimizer),))  # ten of them are random
+    one, other = tmp_path / "one", tmp_path / "other"
+    train(replace(settings(one, release), study=study))
+    shutil.copytree(one, other)
+    log = log_path(other, TASK, optimizer, 0)
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[: len(lines) * 3 // 4]) + lines[-2][:40])
+    train(replace(settings(other, release), study=study))
+    assert log.read_bytes() == log_path(one, TASK, optimizer, 0).read_bytes()
 
 
 def test_it_stops_when_its_time_is_over(release, tmp_path, quick, monkeypatch):

@@ -50,9 +50,9 @@ def test_the_best_incumbents_are_trained_twice_and_on_the_page(study, release, w
     found = read_record(study / RECORD, study="baselines", releases=releases)
     assert len(found) == len(configs["config_id"]) == 2
     assert found[0].predicted <= found[1].predicted
-    assert all(set(one.trained) == set(SEEDS) and set(one.config) == set(CONFIG_KEYS) for one in found)
+    assert all(set(one.trained) == set(map(str, SEEDS)) and set(one.config) == set(CONFIG_KEYS) for one in found)
     last = runs["valid_acc"][(runs["epoch"] == runs["epoch"].max()) & (runs["seed"] == SEEDS[0])]
-    assert sorted(100 - last) == pytest.approx(sorted(one.trained[SEEDS[0]] for one in found), abs=1e-4)
+    assert sorted(100 - last) == pytest.approx(sorted(one.trained[str(SEEDS[0])] for one in found), abs=1e-4)
 
     before = sorted((study / "retrained" / TASK).rglob("*.parquet"))
     assert retrain(study, release) == 0  # nothing is trained again

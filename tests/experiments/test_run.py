@@ -288,7 +288,7 @@ def test_a_study_of_another_format_is_refused(reference, tmp_path):
         (["joint", "--family", "model-free", "--task", "cifar"], "did you mean 'cifar10'"),
         (["joint", "--family", "model-free", "--release", "nowhere"], "nowhere is not a release"),
     ],
-    ids=["study", "seeds", "workers", "dask", "arms", "family", "family alone", "task", "release"],
+    ids=["study", "seeds", "workers", "dask", "arms", "family", "means", "family alone", "task", "release"],
 )
 def test_bad_input_is_one_clear_message_and_writes_nothing(tmp_path, caplog, arguments, message):
     out = tmp_path / "out"
