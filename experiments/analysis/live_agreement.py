@@ -27,17 +27,18 @@ def order_agreement(trained: Floats, surrogate: Floats) -> Interval:
 
 
 def attainable(surrogate: Floats) -> Interval:
-    """Return the tau that chance alone allows: of one run per arm and seed with the means of all runs.
+    """Return the tau that chance alone allows: of one run per seed with the means of all runs.
 
     It is what trainings would reach if the surrogate were exact, with their number of seeds: the mean, and the central
-    95 % of draws.
+    95 % of draws. A draw takes the same run of every arm, for these share the noise of their first configs, as
+    trainings do.
 
     Args:
-        surrogate: (n_arms, n_seeds, n_runs).
+        surrogate: (n_arms, n_seeds, n_runs); runs with the same number have the same noise.
     """
     rng = np.random.default_rng(0)
-    n_arms, n_seeds, n_runs = surrogate.shape
-    picks = rng.integers(0, n_runs, size=(_N_DRAWS, n_arms, n_seeds, 1))
+    _, n_seeds, n_runs = surrogate.shape
+    picks = rng.integers(0, n_runs, size=(_N_DRAWS, 1, n_seeds, 1))
     drawn = np.take_along_axis(surrogate[None], picks, axis=3)[..., 0].mean(axis=2)  # (n_draws, n_arms)
     means = surrogate.mean(axis=(1, 2))
     taus = np.array(
