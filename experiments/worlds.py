@@ -166,7 +166,7 @@ class World:
     ) -> dict[str, Floats]:
         """Return metrics of one training of each config, (n,) each: at one epoch, or at one for each.
 
-        A seed chooses among the recorded runs of a config, most of which have one, or draws the noise.
+        A seed chooses among the recorded runs of a config, most of which have one, or among as many draws of the noise.
 
         Raises:
             InvalidArgument: there is no seed. One recorded training is not a mean, so no world answers with means.
@@ -182,12 +182,12 @@ class World:
         one = last if at is None else read_epoch(at, last)
         epochs = np.full(len(at_rows), one) if each_at is None else read_epochs(each_at, last)
         names = tuple(metrics or METRIC_NAMES)
+        first, numbers = self._worlds.first[at_rows], seed % np.diff(self._worlds.first)[at_rows]
         if self.name == "table":
-            first, n_runs = self._worlds.first[at_rows], np.diff(self._worlds.first)[at_rows]
-            return {name: self._worlds.runs[name][first + seed % n_runs, epochs - 1] for name in names}
+            return {name: self._worlds.runs[name][first + numbers, epochs - 1] for name in names}
         X = np.column_stack([self._worlds.X[at_rows], epochs.astype(np.float32)])
         means = {name: self._worlds.answers[self.name][name][at_rows, epochs - 1] for name in names}
-        return self._worlds.noise.draw(means, X, ids, seed)
+        return self._worlds.noise.draw(means, X, ids, numbers)
 
 
 def build_worlds(

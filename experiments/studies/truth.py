@@ -22,9 +22,9 @@ TRUTH: Final = Study(
         "fold. Optimisers propose recorded configs: random configs are drawn from them, and any other proposal becomes "
         "the nearest one that the run has not trained yet. Optimisers, settings and budget are those of `baselines`; a "
         "full evaluation, the unit of time, takes the mean runtime of the recorded configs. N, W and Resolution are "
-        "searched as well, because too few recorded configs have one size. Most configs were trained once, so noise is "
-        "the same for all seeds in the world of recorded trainings, and another for each seed in the other one. Errors "
-        "are those that the optimisers observed."
+        "searched as well, because too few recorded configs have one size. Most configs were trained once, so "
+        "they have one result for all seeds, in both worlds: with many evaluations, optimisers find the luckiest "
+        "config of each. Errors are those that the optimisers observed."
     ),
     n_refit_seeds=0,  # its worlds have surrogates of their own
     arms=tuple(
