@@ -6,11 +6,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from experiments.optimizers import make
+from experiments.pool import FromPool
 from experiments.studies.study import Arm, Repetition
-from experiments.worlds import open_world, worlds_path
+from experiments.worlds import WORLD_NAMES, open_world, worlds_path
 from jahs.comparison.benches import open_benchmark
 from jahs.comparison.views import open_view
 from jahs.errors import JahsError
@@ -65,19 +66,14 @@ def run_repetition(job: RepetitionJob) -> Outcome:
     return Outcome(repetition=own, line=f"{own.path.removesuffix('.jsonl')} trials={n_trials} {seconds:.2f}s")
 
 
-def _open(job: RepetitionJob) -> Queryable:
-    """Return the benchmark that answers the job's arm."""
-    own = job.repetition
-    if job.arm.world == "release":
-        return open_benchmark(own.task, job.release, refit=own.refit)
-    return open_world(worlds_path(job.out, own.task), own.task, job.arm.world)
-
-
 def _simulate(job: RepetitionJob) -> int:
     """Write a repetition's log; return its number of trials."""
     arm, own = job.arm, job.repetition
-    view = open_view(_open(job), arm.view, seed=own.seed)
-    optimizer = make(arm.optimizer, view, seed=own.seed, objectives=arm.objectives, **dict(arm.settings))
+    world = open_world(worlds_path(job.out, own.task), own.task, arm.world) if arm.world in WORLD_NAMES else None
+    bench = open_benchmark(own.task, job.release, refit=own.refit) if world is None else world
+    view = open_view(cast("Queryable", bench), arm.view, seed=own.seed)  # simulations use `query_many` alone
+    made = make(arm.optimizer, view, seed=own.seed, objectives=arm.objectives, **dict(arm.settings))
+    optimizer = made if world is None else FromPool(made, world)
     target = job.out / own.path
     target.parent.mkdir(parents=True, exist_ok=True)
     with write_beside(target) as beside:

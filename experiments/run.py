@@ -2,6 +2,7 @@
 
     python -m experiments.run joint --seeds 30 --workers 2 --out out/joint
     python -m experiments.run joint --family model-free --out out/joint
+    python -m experiments.run live --out out/live --minutes 60    # optimisers that really train: experiments.live
     python -m experiments.run --list
 
 A run may be stopped at any moment, by Ctrl-C or kill -9; the same command continues it. A finished repetition is one
@@ -12,23 +13,21 @@ from __future__ import annotations
 
 import fnmatch
 import logging
-import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Literal
 
 from experiments.folder import StudyFolder, TaskFacts, is_finished, open_or_make, remove_parts, repetitions_of
-from experiments.optimizers import OPTIMIZERS
+from experiments.optimizers import refuse_lacking
 from experiments.repetitions import Outcome, RepetitionJob, run_repetition
 from experiments.studies import STUDIES, find_study
 from experiments.studies.study import Arm, Study
-from experiments.worlds import build_worlds, worlds_path, write_worlds
+from experiments.worlds import WORLD_NAMES, build_worlds, recorded_runtime, worlds_path, write_worlds
 from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
-from jahs.errors import InvalidArgument, JahsError, MissingData, MissingDependency, UnknownName
+from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName
 from jahs.release import read_release
 from jahs.release.manifest import MANIFEST
 from jahs.release.refits import REFITS
@@ -86,6 +85,10 @@ class StudySettings:
         if faults:
             raise InvalidArgument("\n".join(faults))
         study = find_study(self.study)
+        if self.noise == "mean" and _has_worlds(study.arms):
+            raise InvalidArgument(
+                f"{study.name} compares single trainings, and most configs have one; leave out --noise mean"
+            )
         return study if self.noise is None else replace(study, noise=self.noise)
 
     def choose(self, study: Study) -> tuple[Arm, ...]:
@@ -109,12 +112,7 @@ class StudySettings:
             among = f" and matches {' or '.join(self.arms)}" if self.arms else ""
             there = ", ".join(f"{arm.name} ({arm.family})" for arm in study.arms)
             raise InvalidArgument(f"no arm of {study.name} is {self.family}{among}; its arms are {there}")
-        lacking = {arm.name: packages for arm in chosen if (packages := _lacking(arm.optimizer))}
-        if lacking:
-            lines = [f"{name} needs {', '.join(packages)}" for name, packages in lacking.items()]
-            raise MissingDependency(
-                "\n".join([*lines, "install the missing packages, or exclude these arms with --family or --arms"])
-            )
+        refuse_lacking({arm.name: arm.optimizer for arm in chosen})
         return tuple(chosen)
 
 
@@ -139,7 +137,7 @@ def run(settings: StudySettings) -> int:
     # On a cluster, processes on other machines may still be writing.
     if settings.backend == "loky" and (n_removed := remove_parts(folder.path)):
         _log.info("removed %d unfinished logs of a killed run", n_removed)
-    if any(arm.world != "release" for arm in arms):
+    if _has_worlds(arms):
         _prepare_worlds(folder.path, tasks, settings.release)
     jobs = list(_jobs(settings, study, folder, arms=arms, tasks=tasks))
     failed = _run_all(settings, jobs)
@@ -158,15 +156,8 @@ def _tasks(settings: StudySettings, study: Study) -> tuple[str, ...]:
     return settings.task or study.tasks
 
 
-def _lacking(optimizer: str) -> list[str]:
-    """Return the requirements of an optimiser that are not installed."""
-    lacking = []
-    for requirement in OPTIMIZERS[optimizer].needs:
-        try:
-            version(re.split(r"[^\w.-]", requirement, maxsplit=1)[0])
-        except PackageNotFoundError:  # noqa: PERF203  # a handful
-            lacking.append(requirement)
-    return lacking
+def _has_worlds(arms: Iterable[Arm]) -> bool:
+    return any(arm.world in WORLD_NAMES for arm in arms)
 
 
 def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
@@ -176,7 +167,7 @@ def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
         raise MissingData(
             f"{task}: {study.name} draws training noise, but {bench.release} has no noise.json; --noise mean needs none"
         )
-    unit = mean_runtime(bench)
+    unit = recorded_runtime(found.table, bench.task) if _has_worlds(study.arms) else mean_runtime(bench)
     return TaskFacts(
         release=found.sha256,
         version=str(found.facts.get("version")),
@@ -194,7 +185,8 @@ def _prepare_worlds(path: Path, tasks: Iterable[str], release: Path | None) -> N
             bench = open_benchmark(name, release)
             assert bench.release is not None
             _log.info("%s: fitting the surrogates of the cross-validation", name)
-            write_worlds(worlds_path(path, name), build_worlds(read_release(bench.release).table, bench.task))
+            found = read_release(bench.release)
+            write_worlds(worlds_path(path, name), build_worlds(found.table, bench.task, found.noise))
 
 
 def _jobs(
@@ -238,6 +230,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments == ["--list"]:
         return run_command("experiments.run", _listing)
+    if arguments[:1] == ["live"]:
+        from experiments.live import command  # trains, so it needs torch
+
+        return command.main(arguments[1:])
     settings = _parse(arguments)
 
     def work() -> object:
@@ -253,6 +249,7 @@ def _listing() -> str:
     for study in STUDIES.values():
         lines.append(f"{study.name}: {study.question} ({study.n_seeds} seeds, {', '.join(study.tasks)})")
         lines += [f"    {arm.name}  [{arm.family}]" for arm in study.arms]
+    lines.append("live: the same optimisers on real trainings; see python -m experiments.run live --help")
     return "\n".join(lines)
 
 

@@ -1,38 +1,42 @@
-"""Two worlds over the same recorded configs: measured values, and cross-validated predictions.
+"""Two worlds over the same recorded configs: recorded trainings, and cross-validated predictions with training noise.
 
-    DIR/worlds/<task>.npz    configs, and for each world and metric an array (n_configs, n_epochs)
+Over 300 lines: a world's answers and their file change together.
 
-Any config gets the answer of the nearest recorded config, the same one in both worlds, so optimisers search both
-unchanged. The recorded configs are those with a finished run on the processor of the runtimes
-(`jahs.files.runs.timing_machine`). Measured values are means over seeds.
+    DIR/worlds/<task>.npz    configs; means of both worlds, (n_configs, n_epochs); each recorded run; the noise model
+
+Both worlds answer with one training: a recorded one, or the prediction with a draw of the release's noise. Only
+recorded configs can be asked; `experiments.pool` lets any optimiser propose them. They are those with a finished run
+on the processor of the runtimes (`jahs.files.runs.timing_machine`).
 """
 
 from __future__ import annotations
 
 import functools
 import io
+import json
 import lzma
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, cast, overload
+from typing import Any, Final, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, NotRecorded
 from jahs.files.atomic import write_beside
 from jahs.files.runs import is_timed
 from jahs.files.tables import take
-from jahs.queries.queryable import At, Queryable
+from jahs.models.noise import NoiseModel
+from jahs.queries.queryable import At
 from jahs.release import RecordedTable
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
-from jahs.spaces.columns import Configs
+from jahs.spaces.columns import Configs, config_ids, rows
 from jahs.spaces.configs import Config
-from jahs.spaces.encoding import encode
+from jahs.spaces.encoding import decode_columns, encode
 from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.space import Space
@@ -51,6 +55,7 @@ __all__ = [
     "build_worlds",
     "open_world",
     "read_worlds",
+    "recorded_runtime",
     "worlds_path",
     "write_worlds",
 ]
@@ -66,10 +71,9 @@ _UNREADABLE: Final = (
 )  # fmt: skip
 """Errors that numpy raises for damaged zip archives."""
 
-_WORLDS_FORMAT: Final = 1
+_WORLDS_FORMAT: Final = 2
 _FEWEST: Final = 50
 _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
-_BLOCK: Final = 256  # proposals compared with every recorded config at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,13 +83,19 @@ class Worlds:
     Attributes:
         task: the task.
         X: encoded configs, (n_configs, 14).
-        answers: by world and metric, (n_configs, n_epochs).
+        answers: means by world and metric, (n_configs, n_epochs): over the recorded runs of each config, and predicted.
+        runs: the recorded runs by metric, (n_runs, n_epochs), those of one config one after another.
+        first: number of each config's first run, and at last the number of all, (n_configs + 1,).
+        noise: of the trainings.
         n_folds: number of folds of the cross-validation.
     """
 
     task: Task
     X: NDArray[np.float32]
     answers: Mapping[WorldName, Mapping[str, Floats]]
+    runs: Mapping[str, Floats]
+    first: NDArray[np.int64]
+    noise: NoiseModel
     n_folds: int
 
     def agreement(self, metric: str) -> tuple[float, float]:
@@ -96,7 +106,7 @@ class Worlds:
 
 
 class World:
-    """The part of a benchmark that simulations use, answered with the nearest recorded config."""
+    """The part of a benchmark that simulations use, of recorded configs alone."""
 
     def __init__(self, worlds: Worlds, name: WorldName) -> None:
         self.task = worlds.task
@@ -106,33 +116,44 @@ class World:
         self.fidelities: Mapping[str, tuple[float, ...]] = {"epoch": tuple(range(1, self.max_epoch + 1))}
         self.full: Mapping[str, float] = {"epoch": self.max_epoch}
         self.metrics: Mapping[str, Metric] = {metric: METRICS[metric] for metric in METRIC_NAMES}
-        self._answers = worlds.answers[name]
+        self._worlds = worlds
         self._places = _places(worlds.X)
+        coded = np.column_stack([worlds.X, np.ones(len(worlds.X), dtype=np.float32)])
+        self.configs: Final = rows(decode_columns(coded)[0])
+        self._ids = config_ids(self.configs)
+        self._rows = {identity: row for row, identity in enumerate(self._ids.tolist())}
 
     @overload
     def sample(self, n: None = None, *, seed: int | None) -> Config: ...
     @overload
     def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
     def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
-        """Return random configs of the joint space."""
-        return self.space.sample(n, seed=seed)
+        """Return random recorded configs, different ones as far as there are so many."""
+        rng = np.random.default_rng(seed)
+        n_drawn, n_all = 1 if n is None else n, len(self.configs)
+        order = np.concatenate([rng.permutation(n_all) for _ in range(-(-n_drawn // n_all))])[:n_drawn]
+        found = [self.configs[row].copy() for row in order.tolist()]
+        return found[0] if n is None else found
 
     def fidelity(self, at: object = None) -> dict[str, float]:
         """Return the fidelity with its epoch rounded, half to even."""
         return {"epoch": self.max_epoch if at is None else read_budget(at, self.max_epoch)}
 
-    def nearest(self, configs: Configs) -> NDArray[np.intp]:
-        """Return the rows of the nearest recorded configs, (n,); the first of equally near ones.
+    def nearest(self, config: Config, *, without: Collection[int] = ()) -> Config:
+        """Return the nearest recorded config, the first of equally near ones.
 
         A different choice counts 1, a step of N, W or Resolution 1/2, and the range of a float 1 on its log scale.
+
+        Args:
+            config: any config.
+            without: ids of configs that are not meant; if these are all, none is left out.
         """
-        asked = _places(encode(configs, 1)[:, :-1])
-        found = np.empty(len(asked), dtype=np.intp)
-        for at in range(0, len(asked), _BLOCK):
-            block = asked[at : at + _BLOCK, None]
-            apart = np.where(_IS_CHOICE, block != self._places, np.abs(block - self._places))
-            found[at : at + _BLOCK] = apart.sum(axis=2).argmin(axis=1)
-        return found
+        asked = _places(encode([config], 1)[:, :-1])
+        apart = np.where(_IS_CHOICE, asked != self._places, np.abs(asked - self._places)).sum(axis=1)
+        is_out = np.isin(self._ids, np.array([*without], dtype=np.uint64))
+        if not is_out.all():
+            apart[is_out] = np.inf
+        return self.configs[int(apart.argmin())].copy()
 
     def query_many(
         self,
@@ -140,31 +161,50 @@ class World:
         *,
         at: At | Sequence[At] | None = None,
         each_at: Sequence[At] | NDArray[np.integer] | None = None,
-        seed: int | NDArray[np.integer] | None = None,
+        seed: int | None = None,
         metrics: Sequence[str] | None = None,
     ) -> dict[str, Floats]:
-        """Return metrics of the nearest recorded configs, (n,) each: at one epoch, or at one for each.
+        """Return metrics of one training of each config, (n,) each: at one epoch, or at one for each.
+
+        A seed chooses among the recorded runs of a config, most of which have one, or among as many draws of the noise.
 
         Raises:
-            InvalidArgument: a seed is given; means have no training noise.
+            InvalidArgument: there is no seed. One recorded training is not a mean, so no world answers with means.
+            NotRecorded: a config is not a recorded one.
         """
-        if seed is not None:
-            raise InvalidArgument(f"seed={seed!r} must be None: recorded means have no training noise to draw")
-        rows = self.nearest(configs)
+        if seed is None:
+            raise InvalidArgument("seed=None asks for means, but most configs were trained once; give a seed")
+        ids = config_ids(configs)
+        if unknown := [identity for identity in ids.tolist() if identity not in self._rows]:
+            raise NotRecorded(f"{len(unknown)} configs are not recorded, first {unknown[0]:016x}; see experiments.pool")
+        at_rows = np.array([self._rows[identity] for identity in ids.tolist()], dtype=np.intp)
         last = self.max_epoch
         one = last if at is None else read_epoch(at, last)
-        epochs = np.full(len(rows), one) if each_at is None else read_epochs(each_at, last)
-        return {name: self._answers[name][rows, epochs - 1] for name in metrics or METRIC_NAMES}
+        epochs = np.full(len(at_rows), one) if each_at is None else read_epochs(each_at, last)
+        names = tuple(metrics or METRIC_NAMES)
+        first, numbers = self._worlds.first[at_rows], seed % np.diff(self._worlds.first)[at_rows]
+        if self.name == "table":
+            return {name: self._worlds.runs[name][first + numbers, epochs - 1] for name in names}
+        X = np.column_stack([self._worlds.X[at_rows], epochs.astype(np.float32)])
+        means = {name: self._worlds.answers[self.name][name][at_rows, epochs - 1] for name in names}
+        return self._worlds.noise.draw(means, X, ids, numbers)
 
 
 def build_worlds(
-    recorded: RecordedTable, of_task: Task, *, n_folds: int = 5, seed: int = 0, settings: ForestSettings | None = None
+    recorded: RecordedTable,
+    of_task: Task,
+    noise: NoiseModel,
+    *,
+    n_folds: int = 5,
+    seed: int = 0,
+    settings: ForestSettings | None = None,
 ) -> Worlds:
     """Return measured values and cross-validated predictions of every recorded config.
 
     Args:
         recorded: the recorded runs of a release.
         of_task: their task.
+        noise: the model of the training noise, of the same release.
         n_folds: number of folds; models fitted on the others predict each.
         seed: seeds the folds.
         settings: settings of the models.
@@ -173,12 +213,14 @@ def build_worlds(
         MissingData: too few configs have a finished run with a runtime.
     """
     measured = _measurements_of(recorded, of_task)
-    ids, table = _recorded_means(measured, of_task.max_epoch)
+    ids, first, runs = _recorded_runs(measured, of_task.max_epoch)
     if len(ids) < _FEWEST:
         raise MissingData(
             f"{of_task.name}: {len(ids)} configs have a finished run on the processor of the runtimes; "
             f"{_FEWEST} are needed"
         )
+    n_runs = np.diff(first)[:, None]
+    table = {name: np.add.reduceat(values, first[:-1], axis=0) / n_runs for name, values in runs.items()}
     configs = take(measured.configs, np.searchsorted(measured.configs["config_id"], ids))
     X = encode({key: configs[key] for key in CONFIG_KEYS}, 1)
     left_out = {name: np.empty_like(table[name]) for name in METRIC_NAMES}
@@ -191,12 +233,31 @@ def build_worlds(
             asked = np.repeat(X[held_out], of_task.max_epoch, axis=0)
             asked[:, -1] = np.tile(np.arange(1, of_task.max_epoch + 1), len(held_out))
             left_out[name][held_out] = model.predict(asked).reshape(len(held_out), of_task.max_epoch)
-    return Worlds(task=of_task, X=X[:, :-1], answers={"table": table, "left_out": left_out}, n_folds=n_folds)
+    return Worlds(
+        task=of_task,
+        X=X[:, :-1],
+        answers={"table": table, "left_out": left_out},
+        runs=runs,
+        first=first,
+        noise=noise,
+        n_folds=n_folds,
+    )
+
+
+def recorded_runtime(recorded: RecordedTable, of_task: Task) -> float:
+    """Return the mean runtime in seconds of a full evaluation over the recorded configs: the unit of time in worlds."""
+    _, first, runs = _recorded_runs(_measurements_of(recorded, of_task), of_task.max_epoch)
+    last = runs["runtime"][:, -1]
+    return float((np.add.reduceat(last, first[:-1]) / np.diff(first)).mean())
 
 
 def write_worlds(path: Path, worlds: Worlds) -> None:
     """Write both worlds, completely or not at all."""
-    arrays = {f"{world}.{name}": values for world in WORLD_NAMES for name, values in worlds.answers[world].items()}
+    arrays: dict[str, NDArray[Any]] = {  # Any: each has its own type
+        f"{world}.{name}": values for world in WORLD_NAMES for name, values in worlds.answers[world].items()
+    }
+    arrays |= {f"run.{name}": values for name, values in worlds.runs.items()}
+    arrays |= {"first": worlds.first, "noise": np.array(json.dumps(worlds.noise.to_dict()))}
     header = np.array([_WORLDS_FORMAT, worlds.n_folds], dtype=np.int64)
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_beside(path) as beside, beside.open("wb") as file:
@@ -218,7 +279,15 @@ def read_worlds(path: Path, task_name: str) -> Worlds:
             if version != _WORLDS_FORMAT:
                 raise CorruptFile(f"{path}: format {version}; this version reads {_WORLDS_FORMAT}")
             answers = {world: {name: file[f"{world}.{name}"] for name in METRIC_NAMES} for world in WORLD_NAMES}
-            return Worlds(task=task(task_name), X=file["X"], answers=answers, n_folds=n_folds)
+            return Worlds(
+                task=task(task_name),
+                X=file["X"],
+                answers=answers,
+                runs={name: file[f"run.{name}"] for name in METRIC_NAMES},
+                first=file["first"],
+                noise=NoiseModel.from_dict(json.loads(str(file["noise"]))),
+                n_folds=n_folds,
+            )
     except _UNREADABLE as err:
         if isinstance(err, CorruptFile):
             raise
@@ -231,9 +300,9 @@ def worlds_path(study: Path, task_name: str) -> Path:
 
 
 @functools.lru_cache(maxsize=8)
-def open_world(path: Path, task_name: str, name: WorldName) -> Queryable:
+def open_world(path: Path, task_name: str, name: WorldName) -> World:
     """Return a world; it is read once per process."""
-    return cast("Queryable", World(read_worlds(path, task_name), name))  # simulations use `query_many` alone
+    return World(read_worlds(path, task_name), name)
 
 
 def _measurements_of(recorded: RecordedTable, of_task: Task) -> Measurements:
@@ -243,21 +312,19 @@ def _measurements_of(recorded: RecordedTable, of_task: Task) -> Measurements:
     return Measurements(task=of_task, protocol=protocol, configs=configs, runs=recorded.runs, profile=recorded.profile)
 
 
-def _recorded_means(measured: Measurements, max_epoch: int) -> tuple[NDArray[np.uint64], dict[str, Floats]]:
-    """Return ascending ids of configs with finished timed runs, and means over seeds, (n_configs, max_epoch)."""
+def _recorded_runs(
+    measured: Measurements, max_epoch: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], dict[str, Floats]]:
+    """Return ascending ids of configs with finished timed runs, `Worlds.first`, and the runs, (n_runs, max_epoch)."""
     runs = {name: measured.runs[name] for name in RUN_COLUMNS}
     rows = take(runs, (runs["status"] == "finished") & is_timed(runs, measured.timing_machine))
     rows = take(rows, np.lexsort((rows["epoch"], rows["seed"], rows["config_id"])))
-    ids, first, counts = np.unique(rows["config_id"], return_index=True, return_counts=True)
-    if np.any(counts % max_epoch):
+    ids, first = np.unique(rows["config_id"], return_index=True)
+    first = np.append(first, len(rows["config_id"]))
+    if np.any(first % max_epoch):
         raise CorruptFile("a finished run must have every epoch")
-    means = {
-        name: np.add.reduceat(rows[name].astype(np.float64).reshape(-1, max_epoch), first // max_epoch, axis=0)
-        / (counts // max_epoch)[:, None]
-        for name in METRIC_NAMES
-        if len(ids)
-    }
-    return ids.astype(np.uint64), means
+    values = {name: rows[name].astype(np.float64).reshape(-1, max_epoch) for name in METRIC_NAMES}
+    return ids.astype(np.uint64), (first // max_epoch).astype(np.int64), values
 
 
 _IS_CHOICE: Final = np.array([PARAMETERS[key].kind not in {"float", "ordinal"} for key in CONFIG_KEYS])

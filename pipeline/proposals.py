@@ -12,7 +12,7 @@ A line is a config, or {"config": {...}} with any of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +27,7 @@ from jahs.spaces.columns import validate_columns
 from jahs.spaces.configs import Config, config_id, validate
 from jahs.spaces.parameters import show
 
-__all__ = ["Proposals", "check_source", "read_proposals"]
+__all__ = ["Proposals", "check_source", "read_proposals", "table_of"]
 
 _KEYS: Final = ("config", "seeds", "round", "release", "protocol", "source")
 _MOST_LISTED: Final = 20
@@ -119,7 +119,9 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
             f"{path}: {len(mismatches)} configs were proposed for another protocol than {protocol}: {listed}; "
             "train them with the task that they were proposed for"
         )
-    return Proposals(configs=_table(configs, wanted, source), seeds=tuple(tuple(line["seeds"]) for line in wanted))
+    rounds, releases = ([line[name] for line in wanted] for name in ("round", "release"))
+    table = table_of(configs, source=source, number=rounds, release=releases)
+    return Proposals(configs=table, seeds=tuple(tuple(line["seeds"]) for line in wanted))
 
 
 def _content(line: bytes) -> dict[str, Any]:  # Any: JSON
@@ -161,12 +163,23 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST
 
 
-def _table(configs: list[Config], wanted: list[dict[str, Any]], source: str) -> Table:  # Any: JSON
+def table_of(
+    configs: Sequence[Config], *, source: str, number: int | Sequence[int] = 0, release: str | Sequence[str] = ""
+) -> Table:
+    """Return the rows of the config table of proposed configs.
+
+    Args:
+        configs: validated.
+        source: who proposed them.
+        number: of the round of proposals; one for all, or one for each.
+        release: digest of the release that proposed them; one for all, or one for each.
+    """
     columns: Table = {
         **validate_columns({key: [config[key] for config in configs] for key in CONFIG_KEYS}),
         "config_id": np.array([config_id(config) for config in configs], np.uint64),
         "config_index": np.full(len(configs), -1),
         "source": np.full(len(configs), source),
-        **{name: np.array([line[name] for line in wanted]) for name in ("round", "release")},
+        "round": np.broadcast_to(number, len(configs)),
+        "release": np.broadcast_to(release, len(configs)),
     }
     return typed(columns, CONFIG_TABLE_COLUMNS)

@@ -20,7 +20,7 @@ from pipeline.runs import Named, RunsFolder
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.machine import device_name, processor_model
 
-__all__ = ["NamedRun", "collect_run", "run_table"]
+__all__ = ["NamedRun", "collect_run", "images_of", "run_table"]
 
 NamedRun: TypeAlias = tuple[Named, int]
 """A config as shards are named after it, and a seed."""
@@ -35,6 +35,7 @@ def collect_run(
     by: str,
     device: str = "cpu",
     data_dir: Path | None = None,
+    checkpoint: Path | None = None,
 ) -> tuple[NamedRun, str | None]:
     """Train config `named` with `seed` and make it durable.
 
@@ -47,6 +48,7 @@ def collect_run(
         by: the collector that this is done for.
         device: "cpu" or "cuda".
         data_dir: folder of the original images.
+        checkpoint: file to resume the training from, saved after every epoch; None: it begins at the first.
 
     Raises:
         OutOfSpace: the disk is full; nothing of the run was left behind.
@@ -63,9 +65,10 @@ def collect_run(
         run = train(
             config,
             chosen,
-            _images(chosen, data_dir)[config["Resolution"]],
+            images_of(chosen, data_dir)[config["Resolution"]],
             seed=seed,
             device=device,
+            checkpoint=checkpoint,
         )
         if not folder.write_run(named, seed, run_table(run, config_id(config), seed, chosen, device), by=by):
             return (named, seed), None
@@ -75,7 +78,8 @@ def collect_run(
 
 
 @functools.lru_cache(maxsize=1)
-def _images(chosen: Task, data_dir: Path | None) -> dict[float, ImageSet]:
+def images_of(chosen: Task, data_dir: Path | None) -> dict[float, ImageSet]:
+    """Return the images of a task by Resolution; a worker reads them once."""
     return load_images(chosen, data_dir=data_dir)
 
 

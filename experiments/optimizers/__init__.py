@@ -1,5 +1,5 @@
 """Optimisers by name, for studies: those of `jahs.optimizers`, and those of other tools."""
 
-from experiments.optimizers.registry import OPTIMIZERS, make
+from experiments.optimizers.registry import OPTIMIZERS, make, refuse_lacking
 
-__all__ = ["OPTIMIZERS", "make"]
+__all__ = ["OPTIMIZERS", "make", "refuse_lacking"]

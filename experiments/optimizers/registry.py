@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Final
 
+from jahs.errors import MissingDependency
 from jahs.optimizers.registry import OPTIMIZERS as OWN
 from jahs.optimizers.registry import Entry, Trait, entry_of
 from jahs.optimizers.registry import make as make_own
 
-__all__ = ["OPTIMIZERS", "make"]
+__all__ = ["OPTIMIZERS", "make", "refuse_lacking"]
 
 
 def _entry(path: str, title: str, *traits: Trait, needs: tuple[str, ...] = (), **preset: object) -> Entry:
@@ -44,3 +47,31 @@ OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
 
 make: Final = partial(make_own, registry=OPTIMIZERS)
 """`jahs.optimizers.make` for every optimiser."""
+
+
+def refuse_lacking(arms: Mapping[str, str]) -> None:
+    """Refuse arms whose optimisers need packages that are not installed.
+
+    Args:
+        arms: the name of the optimiser of each.
+
+    Raises:
+        MissingDependency: lists the packages of every such arm.
+    """
+    lacking = {name: packages for name, optimizer in arms.items() if (packages := _lacking(optimizer))}
+    if lacking:
+        lines = [f"{name} needs {', '.join(packages)}" for name, packages in lacking.items()]
+        raise MissingDependency(
+            "\n".join([*lines, "install the missing packages, or exclude these arms with --family or --arms"])
+        )
+
+
+def _lacking(optimizer: str) -> list[str]:
+    """Return the requirements of an optimiser that are not installed."""
+    lacking = []
+    for requirement in OPTIMIZERS[optimizer].needs:
+        try:
+            version(re.split(r"[^\w.-]", requirement, maxsplit=1)[0])
+        except PackageNotFoundError:  # noqa: PERF203  # a handful
+            lacking.append(requirement)
+    return lacking

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.folder import read_folder
+from experiments.live.declared import LIVE
 from experiments.report.build import write_report, written
 from jahs.comparison.benches import open_benchmark
 from workshop.command import new_parser, run_command
@@ -26,12 +27,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="target folder (default: FOLDER/report)")
     parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
     parser.add_argument("--workers", type=int, default=2, help="processes that read logs (default: %(default)s)")
+    parser.add_argument(
+        "--retrained", type=Path, help="a record of python -m experiments.retrain (default: the one in FOLDER)"
+    )
     given = parser.parse_args(argv)
 
     def work() -> object:
+        if read_folder(given.folder).study.name == LIVE.name:
+            from experiments.report.live import write_live
+
+            return written(write_live(given.folder, out=given.out, is_for_docs=given.docs))
         bench = {task: open_benchmark(task, given.release) for task in read_folder(given.folder).tasks}
-        workers = max(given.workers, 1)
-        return written(write_report(given.folder, bench=bench, out=given.out, workers=workers, is_for_docs=given.docs))
+        page = write_report(
+            given.folder,
+            bench=bench,
+            out=given.out,
+            workers=max(given.workers, 1),
+            is_for_docs=given.docs,
+            retrained=given.retrained,
+        )
+        return written(page)
 
     return run_command("experiments.report", work)
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import matplotlib as mpl
 
@@ -17,6 +17,7 @@ from experiments.report.joint import joint_sections
 from experiments.report.multiobjective import multiobjective_sections
 from experiments.report.refits import refits_section
 from experiments.report.results import Results, read_results
+from experiments.report.retrained import retrained_section
 from experiments.report.standings import leaderboard_section
 from experiments.report.truth import truth_sections
 from jahs.errors import InvalidArgument
@@ -29,7 +30,7 @@ from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme, style
 
-__all__ = ["build_document", "check_target", "write_document", "write_report", "written"]
+__all__ = ["build_document", "check_target", "made_facts", "write_document", "write_report", "written"]
 
 _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "joint": joint_sections,
@@ -43,16 +44,16 @@ _OWN: Final = frozenset({"report.md", "README.md", "index.html", "tables.json", 
 _DRAWINGS: Final = frozenset({".svg", ".png"})
 
 
-def build_document(results: Results) -> Document:
-    """Return the page of results, with its figures drawn."""
+def build_document(results: Results, *, retrained: Path | None = None) -> Document:
+    """Return the page of results, with its figures drawn; `retrained` is a record of `experiments.retrain`."""
     study = results.study
     with mpl.rc_context(dict(style())):
         chapters = _CHAPTERS[study.name](results)
         # Trade-offs have no single winner, and worlds cannot be queried again from the release.
         is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
         standings = (leaderboard_section(results),) if is_ranked else ()
-        refits = tuple(filter(None, [refits_section(results)]))
-        sections = (*chapters, *refits, *standings, _settings_section(results))
+        more = tuple(filter(None, [refits_section(results), retrained_section(results, retrained)]))
+        sections = (*chapters, *more, *standings, _settings_section(results))
     counts = [len(found) for found in results.by_arm.values()]
     seeds = f"{max(counts)} seeds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} seeds"
     titles = ", ".join(TASKS[task].title for task in results.tasks)
@@ -72,6 +73,7 @@ def write_report(
     out: Path | None = None,
     workers: int = 1,
     is_for_docs: bool = False,
+    retrained: Path | None = None,
 ) -> Path:
     """Write the report of a study's folder and return its page.
 
@@ -82,13 +84,14 @@ def write_report(
         workers: processes that read logs.
         is_for_docs: write only Markdown with SVG figures, which is small; the page is then `report.md`, not
             `index.html`.
+        retrained: a record of `experiments.retrain`; None: that in the study's folder, if there is one.
 
     Raises:
         InvalidArgument: `out` cannot be written, or is not the folder of a page.
         JahsError: as `experiments.report.results.read_results`.
     """
     target = check_target(out or path / "report")
-    document = build_document(read_results(path, bench=bench, workers=workers))
+    document = build_document(read_results(path, bench=bench, workers=workers), retrained=retrained)
     return write_document(document, target, is_for_docs=is_for_docs)
 
 
@@ -213,16 +216,14 @@ def _settings_section(results: Results) -> Section:
 
 
 def _facts(results: Results) -> tuple[tuple[str, str], ...]:
-    made = results.folder.made_with
-    commands = [f"{each.get('command')} --out DIR" for each in made]
+    commands, versions = made_facts(results.folder.made_with)
     seeds = [result.repetition.seed for found in results.by_arm.values() for result in found]
     releases = ", ".join(
         f"{task}: {facts.version} ({facts.source}, {facts.release[:16]})"
         for task, facts in results.folder.tasks.items()
     )
     return (
-        *_numbered("command", [*commands[:-1], f"{commands[-1]} && python -m experiments.report DIR"]),
-        *_numbered("commit", [str(each.get("commit")) for each in made]),
+        *commands,
         ("releases", releases),
         ("study", results.study.name),
         ("seeds", f"{min(seeds)} to {max(seeds)}"),
@@ -231,11 +232,22 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
             "training noise",
             "none: means over trainings"
             if results.study.noise == "mean"
-            else "drawn with the seed of each run; pages report the means of the chosen configs",
+            else "drawn with the seed of each run; pages report the means of the chosen configs"
+            if all(arm.world == "release" for arm in results.arms)
+            else "that of one training in both worlds; the page reports observed errors",
         ),
         ("budget", f"{results.study.n_evaluations} mean full evaluations"),
-        *_numbered("versions", [_versions_text(each.get("versions") or {}) for each in made]),
+        *versions,
     )
+
+
+def made_facts(made: Sequence[Mapping[str, Any]]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:  # Any: JSON
+    """Return the commands and commits that made a study, and the versions of packages, as facts of its page."""
+    commands = [f"{each.get('command')} --out DIR" for each in made]
+    whole = [*commands[:-1], f"{commands[-1]} && python -m experiments.report DIR"]
+    commits = _numbered("commit", [str(each.get("commit")) for each in made])
+    versions = _numbered("versions", [_versions_text(each.get("versions") or {}) for each in made])
+    return [*_numbered("command", whole), *commits], versions
 
 
 def _numbered(name: str, values: Sequence[str]) -> list[tuple[str, str]]:

@@ -133,7 +133,7 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     ]
     read = in_processes(read_repetition, calls, workers=workers if len(calls) > _FEW else 1)
     _check_settings(read)
-    if study.noise == "seeded":
+    if study.noise == "seeded" and all(arm.world == "release" for arm in study.arms):  # worlds have no means
         read = _by_mean(read, bench)
     by_arm, on_refits = (_by_arm(read, is_refit=is_refit) for is_refit in (False, True))
     return Results(

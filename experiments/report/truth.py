@@ -29,6 +29,7 @@ from workshop.pages.drawing import Curve, draw_curves
 __all__ = ["truth_sections"]
 
 _N_TIMES: Final = 12
+_STAGES: Final = (10, 20, 50, 100)
 _N_RESAMPLES: Final = 300
 
 
@@ -62,6 +63,7 @@ def _blocks(results: Results, task: str) -> list[Block]:
         Text(text=_answer(tau, chance, len(pairs), len(seeds)), is_answer=True),
         *(_curves(arms[world], values[world], [*values.values()], grid, key=f"{task}-{world}") for world in arms),
         _agreement_figure(task, values, grid),
+        *_stages(pairs, results, task, seeds),
         _table(arms["table"], final, values),
         _quality_table(results, task),
     ]
@@ -103,11 +105,12 @@ def _curves(arms: Sequence[Arm], values: Floats, everything: Sequence[Floats], g
     )
 
 
-def _agreement_figure(task: str, values: dict[str, Floats], grid: Floats) -> Figure:
+def _agreement_figure(task: str, values: dict[str, Floats], grid: Floats) -> Block:
     """Return rank agreement over time, from the time at which every seed of every arm has a result in both worlds."""
     known = np.all([~np.isnan(found).any(axis=(0, 1)) for found in values.values()], axis=0)
-    at = np.flatnonzero(known)
-    at = at[np.unique(np.linspace(0, len(at) - 1, _N_TIMES).round().astype(int))] if len(at) else at
+    if not len(at := np.flatnonzero(known)):
+        return Text(text="At no time have all seeds of all optimisers a result in both worlds.")
+    at = at[np.unique(np.linspace(0, len(at) - 1, _N_TIMES).round().astype(int))]
     found = [
         rank_agreement(
             values["table"][:, :, i], values["left_out"][:, :, i], has_same_seeds=True, n_resamples=_N_RESAMPLES
@@ -122,6 +125,27 @@ def _agreement_figure(task: str, values: dict[str, Floats], grid: Floats) -> Fig
         alt="Kendall's tau between the orders in the two worlds over simulated time.",
         drawing=draw_curves([curve], x_label=TIME_LABEL, y_label="Kendall's τ", x_scale="log", y_limits=(-1.05, 1.05)),
     )
+
+
+def _stages(pairs: Sequence[tuple[Arm, Arm]], results: Results, task: str, seeds: Sequence[int]) -> list[Block]:
+    """Return the agreement at several budgets: with a large one, every optimiser finds the best recorded config."""
+    rows = []
+    for budget in (n for n in _STAGES if n <= results.study.n_evaluations):
+        at = np.array([float(budget)])
+        one, other = (
+            np.stack([on_grid(results.steps(task, arm, seeds), at)[:, 0] for arm in arms])
+            for arms in zip(*pairs, strict=True)
+        )
+        if np.isfinite(one).all() and np.isfinite(other).all():
+            tau = rank_agreement(one, other, has_same_seeds=True)
+            spreads = (f"{np.ptp(found.mean(axis=1)):.2f}" for found in (one, other))
+            rows.append((str(budget), f"{tau.value:.2f} ({tau.low:.2f} to {tau.high:.2f})", *spreads))
+    caption = (
+        "Agreement of the orders at several budgets, and the difference of the best and the worst optimiser's mean "
+        "error (percentage points)"
+    )
+    columns = ("mean full evaluations", "Kendall's τ (95 %)", "recorded trainings: best to worst", "surrogate")
+    return [Table(caption=caption, columns=columns, rows=tuple(rows))] if rows else []
 
 
 def _table(arms: Sequence[Arm], final: dict[str, Floats], values: dict[str, Floats]) -> Table:

@@ -7,9 +7,9 @@ from typing import Any, Final
 from experiments.optimizers import OPTIMIZERS
 from experiments.studies.study import Study, arm_of
 
-__all__ = ["BASELINES"]
+__all__ = ["BASELINES", "OPTIMIZERS_OF_BASELINES"]
 
-_OPTIMIZERS: Final = (
+OPTIMIZERS_OF_BASELINES: Final = (
     *("random_search", "local_search", "regularized_evolution", "evolution", "reinforce"),
     *("successive_halving", "hyperband", "asha"),
 )
@@ -35,7 +35,7 @@ BASELINES: Final = Study(
     ),
     n_seeds=100,
     arms=(
-        *(arm_of(optimizer, chapter="optimisers") for optimizer in _OPTIMIZERS),
+        *(arm_of(optimizer, chapter="optimisers") for optimizer in OPTIMIZERS_OF_BASELINES),
         *(
             arm_of(
                 optimizer,

@@ -27,7 +27,8 @@ class Arm:
         family: whether the optimiser fits a model.
         objectives: the metrics to optimise.
         chapter: arms of one chapter are drawn together.
-        world: source of the answers: the "release", or in the study `truth` the "table" or the "left_out" surrogates.
+        world: source of the answers: the "release"; in the study `truth` the "table" or the "left_out" surrogates; in
+            the study `live` trainings ("trained").
     """
 
     name: str
@@ -38,7 +39,7 @@ class Arm:
     family: Literal["model-free", "model-based"] = "model-free"
     objectives: tuple[str, ...] = ("valid_acc",)
     chapter: str = ""
-    world: Literal["release", "table", "left_out"] = "release"
+    world: Literal["release", "table", "left_out", "trained"] = "release"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

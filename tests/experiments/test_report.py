@@ -26,6 +26,7 @@ from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import TASKS
 from surrogate.models.model import ForestSettings
 from tests.experiments.conftest import TASK, recorded_table
+from tests.jahs.models.noise_models import noise_model
 from tests.svg_text import texts_outside
 from workshop.pages.document import Document, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
@@ -49,8 +50,11 @@ NEEDS_CHROMIUM = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def short_studies():
-    """Budgets of five evaluations."""
-    short = {name: replace(study, n_evaluations=5) for name, study in experiments.studies.STUDIES.items()}
+    """Budgets of five evaluations; of twenty where these are of smaller networks."""
+    short = {
+        name: replace(study, n_evaluations=20 if name == "truth" else 5)
+        for name, study in experiments.studies.STUDIES.items()
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(experiments.studies, "STUDIES", short)
         yield
@@ -60,7 +64,8 @@ def short_studies():
 def page(request, release, short_studies, tmp_path_factory):
     out = tmp_path_factory.mktemp("study") / request.param
     if request.param == "truth":
-        worlds = build_worlds(recorded_table(), TASKS[TASK], n_folds=2, settings=ForestSettings(n_trees=5, max_depth=3))
+        quick = ForestSettings(n_trees=5, max_depth=3)
+        worlds = build_worlds(recorded_table(), TASKS[TASK], noise_model(TASK), n_folds=2, settings=quick)
     arms = [part for pattern in STUDIES[request.param] for part in ("--arms", pattern)]
     given = [
         *arms,
@@ -77,7 +82,7 @@ def page(request, release, short_studies, tmp_path_factory):
     ]
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "truth":
-            patch.setattr("experiments.run.build_worlds", lambda table, task: worlds)
+            patch.setattr("experiments.run.build_worlds", lambda table, task, noise: worlds)
         assert run([request.param, *given]) == 0
     assert main([str(out), "--release", str(release), "--workers", "1"]) == 0
     return out / "report" / "index.html"

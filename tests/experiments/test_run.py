@@ -280,6 +280,7 @@ def test_a_study_of_another_format_is_refused(reference, tmp_path):
             ["joint", "--arms", "random*", "--family", "model-based"],
             "no arm of joint is model-based and matches random*; its arms are random_search-jahs (model-free), ",
         ),
+        (["truth", "--noise", "mean"], "truth compares single trainings, and most configs have one"),
         (
             ["truth", "--family", "model-based"],
             "no arm of truth is model-based; its arms are table-random_search (model-f",
@@ -287,7 +288,7 @@ def test_a_study_of_another_format_is_refused(reference, tmp_path):
         (["joint", "--family", "model-free", "--task", "cifar"], "did you mean 'cifar10'"),
         (["joint", "--family", "model-free", "--release", "nowhere"], "nowhere is not a release"),
     ],
-    ids=["study", "seeds", "workers", "dask", "arms", "family", "family alone", "task", "release"],
+    ids=["study", "seeds", "workers", "dask", "arms", "family", "means", "family alone", "task", "release"],
 )
 def test_bad_input_is_one_clear_message_and_writes_nothing(tmp_path, caplog, arguments, message):
     out = tmp_path / "out"

@@ -1,0 +1,279 @@
+"""Run the study `live`: optimisers that really train what they propose, an hour now and an hour then.
+
+    python -m experiments.run live --out DIR --minutes 60 --data-dir IMAGES    # begin, or go on
+    python -m experiments.run live --out DIR --status                          # how far it is, and what it cost
+    python -m experiments.run live --out DIR --beside                          # the runs on the surrogate; no training
+    python -m experiments.report DIR                                           # the page, also of an unfinished study
+
+Stopped at any moment, by Ctrl-C or kill -9, it loses at most the epoch under way: full trainings are runs in
+`DIR/runs`, each trajectory is a log, and an optimiser is rebuilt by running it again on its recorded answers. All
+optimisers reach 25 evaluations with the first seed, then 50, then 100; then comes the second seed.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from experiments.folder import StudyFolder, TaskFacts, open_or_make, read_folder, remove_parts
+from experiments.live.beside import BesideJob, run_beside
+from experiments.live.declared import (
+    CORNER,
+    LIVE,
+    STAGES,
+    budget_of,
+    checkpoints_path,
+    log_path,
+    n_evaluations_of,
+    read_trajectory,
+    release_path,
+    runs_path,
+)
+from experiments.live.trajectories import TrajectoryJob, follow
+from experiments.optimizers import refuse_lacking
+from experiments.studies.study import Arm, Study
+from jahs.comparison.benches import open_benchmark, release_of
+from jahs.errors import InvalidArgument, JahsError
+from jahs.files.atomic import change_folder
+from jahs.files.runs import last_rows, read_runs
+from jahs.release.refits import REFITS
+from pipeline.data import load_images
+from pipeline.protocol import protocol_digest, protocol_facts
+from pipeline.runs import RunsFolder, check_free_space
+from workshop.command import new_parser, run_command
+from workshop.folders import commit, package_versions
+from workshop.jobs import Where, run_jobs
+from workshop.progress import Progress
+
+__all__ = ["LiveSettings", "beside", "main", "status", "train"]
+
+_log = logging.getLogger(__name__)
+_SECONDS_AN_HOUR: Final = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveSettings:
+    """Settings of the study; one field per flag.
+
+    Attributes:
+        out: folder of the study, made if it does not exist.
+        minutes: begin no training after so many; None: until the end.
+        workers: processes, each on one core.
+        arms: names of optimisers; empty: all.
+        data_dir: folder of the original images.
+        release: folder of the release that stands beside the trainings; None: found by `jahs`, or the study's own.
+        study: the declaration.
+    """
+
+    out: Path
+    minutes: float | None = None
+    workers: int = 2
+    arms: tuple[str, ...] = ()
+    data_dir: Path | None = None
+    release: Path | None = None
+    study: Study = LIVE
+
+    def check(self) -> list[Arm]:
+        """Return the chosen arms; refuse all invalid settings at once."""
+        faults = Where(workers=self.workers).faults()
+        if self.minutes is not None and not self.minutes > 0:
+            faults.append(f"minutes={self.minutes} must be more than 0")
+        if faults:
+            raise InvalidArgument("\n".join(faults))
+        chosen = [self.study.arm(name).name for name in self.arms]
+        arms = [arm for arm in self.study.arms if not chosen or arm.name in chosen]
+        refuse_lacking({arm.name: arm.optimizer for arm in arms})
+        return arms
+
+
+def train(settings: LiveSettings) -> int:
+    """Go on with every trajectory until the limit; return the number of trainings.
+
+    Raises:
+        JahsError: invalid settings, no images or release, another study, protocol or release than the folder's, before
+            anything is written; or some trajectories failed.
+    """
+    deadline = np.inf if settings.minutes is None else time.time() + 60 * settings.minutes
+    arms = settings.check()
+    folder = _open(settings, arms)
+    (task,) = settings.study.tasks
+    seeds, stages = range(settings.study.n_seeds), [n for n in STAGES if n < settings.study.n_evaluations]
+    jobs = [
+        TrajectoryJob(
+            path=folder.path,
+            task=task,
+            facts=folder.tasks[task],
+            arm=arm,
+            digest=settings.study.digest_of(arm.name),
+            seed=seed,
+            until=until,
+            deadline=deadline,
+            data_dir=settings.data_dir and settings.data_dir.absolute(),
+        )
+        for seed in seeds
+        for until in (*stages, settings.study.n_evaluations)
+        for arm in arms
+    ]
+    progress = Progress(len(jobs), settings.study.name, limit_s=settings.minutes and settings.minutes * 60)
+    n_trained, faults = 0, []
+    for n_done, done in enumerate(run_jobs(follow, _in_time(jobs), where=Where(workers=settings.workers)), 1):
+        n_here, fault = done.result
+        n_trained += n_here
+        faults += [fault] if fault else []
+        job = done.job
+        progress.update(n_done, f"{job.arm.name} seed {job.seed}, {job.until} evaluations: {n_here} trainings")
+    progress.close()
+    if faults:
+        raise JahsError("\n".join([f"{len(faults)} trajectories failed; the same command goes on", *faults]))
+    return n_trained
+
+
+def _in_time(jobs: Sequence[TrajectoryJob]) -> Iterator[TrajectoryJob]:
+    return (job for job in jobs if time.time() <= job.deadline)
+
+
+def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
+    """Open or make the folder of the study, its runs and its release."""
+    own, path = release_path(settings.out), settings.out.absolute()
+    (task,) = settings.study.tasks
+    bench = open_benchmark(task, settings.release or (own if own.is_dir() else None))
+    load_images(bench.task, data_dir=settings.data_dir, resolutions=(CORNER["Resolution"],))
+    check_free_space(path)
+    found, source = release_of(bench), bench.release
+    assert source is not None
+    facts = TaskFacts(
+        release=found.sha256,
+        version=str(found.facts.get("version")),
+        source=str(found.facts.get("source")),
+        mean_runtime_s=budget_of(bench.task, 1),
+        budget_s=budget_of(bench.task, settings.study.n_evaluations),
+        n_refits=found.refits.n_refits if found.has(REFITS) else 0,
+    )
+    if runs_path(path).is_dir():
+        RunsFolder.open_or_make(runs_path(path), facts=protocol_facts(bench.task), digest=protocol_digest(bench.task))
+    flags = [word for arm in arms for word in ("--arms", arm.name)] if len(arms) < len(settings.study.arms) else []
+    folder = open_or_make(
+        path,
+        settings.study,
+        tasks={task: facts},
+        arms=[arm.name for arm in arms],
+        n_seeds=settings.study.n_seeds,
+        made_with={
+            "commit": commit(),
+            "versions": package_versions(),
+            "command": shlex.join(["python", "-m", "experiments.run", "live", *flags]),
+        },
+    )
+    remove_parts(path)
+    if not own.is_dir():
+        with change_folder(own) as beside_it:
+            shutil.copytree(source, beside_it, dirs_exist_ok=True)
+    runs = RunsFolder.open_or_make(
+        runs_path(path), facts=protocol_facts(bench.task), digest=protocol_digest(bench.task)
+    )
+    runs.recover()
+    checkpoints_path(path).mkdir(exist_ok=True)
+    return folder
+
+
+def beside(settings: LiveSettings) -> int:
+    """Simulate what is missing on the surrogate, the release first and then its refits; return the number of files.
+
+    Raises:
+        MissingData: the study has not begun.
+        JahsError: some runs failed.
+    """
+    arms = settings.check()
+    folder = read_folder(settings.out)
+    (task,) = folder.study.tasks
+    facts = folder.tasks[task]
+    jobs = [
+        job
+        for refit in (None, *range(facts.n_refits))
+        for seed in range(folder.study.n_seeds)
+        for arm in arms
+        if not (
+            job := BesideJob(path=folder.path.absolute(), task=task, facts=facts, arm=arm, seed=seed, refit=refit)
+        ).target.is_file()
+    ]
+    progress, faults = Progress(len(jobs), "surrogate"), []
+    for n_done, done in enumerate(run_jobs(run_beside, jobs, where=Where(workers=settings.workers)), 1):
+        faults += [done.result] if done.result else []
+        progress.update(n_done, str(done.job.target.relative_to(folder.path.absolute())), spent_s=done.spent_s)
+    progress.close()
+    if faults:
+        raise JahsError("\n".join([f"{len(faults)} files failed; the same command goes on", *faults]))
+    return len(jobs)
+
+
+def status(path: Path) -> dict[str, Any]:  # Any: JSON
+    """Return how far the study is, its cost so far and what is left, in core-hours.
+
+    Raises:
+        MissingData: it has not begun.
+    """
+    folder = read_folder(path)
+    (task,) = folder.study.tasks
+    facts, study = folder.tasks[task], folder.study
+    counts = {
+        arm.name: [
+            round(n_evaluations_of(read_trajectory(log_path(path, task, arm.name, seed)), facts), 1)
+            for seed in range(study.n_seeds)
+        ]
+        for arm in study.arms
+    }
+    runs = last_rows(read_runs(runs_path(path))) if any(runs_path(path).glob("**/*.parquet")) else None
+    n_wanted = study.n_seeds * study.n_evaluations * len(study.arms)
+    n_done = sum(map(sum, counts.values()))
+    seconds = runs["runtime"].astype(np.float64) if runs is not None else np.empty(0)
+    mean_s = float(seconds.mean()) if seconds.size else None
+    return {
+        "evaluations": f"{n_done:.0f} of {n_wanted:,}",
+        "evaluations_by_arm_and_seed": counts,
+        "full_trainings": len(seconds),
+        "core_hours_of_full_trainings": float(seconds.sum()) / _SECONDS_AN_HOUR,
+        "mean_core_seconds": mean_s,
+        "core_hours_left_at_most": mean_s and (n_wanted - n_done) * mean_s / _SECONDS_AN_HOUR,
+        "surrogate_files": len([*(path / "surrogate").rglob("*.npz")]),
+        "release": facts.release,
+    }
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command line behind `experiments.run live`; return its exit status."""
+    parser = new_parser(
+        "experiments.run live",
+        "Train what six optimisers propose, or go on with it.",
+        example="--out out/live --minutes 60 --data-dir IMAGES",
+        more="Stop it at any moment; the same command goes on.",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder of the study, made if it does not exist")
+    parser.add_argument("--minutes", type=float, help="begin no training after so many (default: until the end)")
+    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    parser.add_argument("--arms", action="append", default=[], help="an optimiser; repeatable (default: all)")
+    parser.add_argument("--data-dir", type=Path, help="folder of the original images")
+    parser.add_argument("--release", type=Path, help="folder of the release beside it (default: found by jahs)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--status", action="store_true", help="print how far it is")
+    which.add_argument("--beside", action="store_true", help="run on the surrogate what is missing there")
+    given = vars(parser.parse_args(argv))
+    is_status, is_beside = given.pop("status"), given.pop("beside")
+    settings = LiveSettings(**{**given, "arms": tuple(given["arms"])})
+
+    def work() -> Mapping[str, Any]:  # Any: JSON
+        if is_status:
+            return status(settings.out)
+        if is_beside:
+            return {"out": str(settings.out), "files_added": beside(settings)}
+        return {"out": str(settings.out), "trainings": train(settings), **status(settings.out)}
+
+    stopped = "every finished training is kept; run the command again to continue"
+    return run_command("experiments.run live", work, stopped=stopped)

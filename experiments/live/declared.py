@@ -1,0 +1,136 @@
+"""The declaration of the study `live`, and the layout of its folder.
+
+DIR/study.json                                  as of every study (`experiments.folder`); time is counted in epochs
+DIR/release/                                    a copy of the release that stands beside the trainings
+DIR/runs/                                       a folder of runs: every full training, source `live`
+DIR/checkpoints/                                trainings that stopped before the last epoch, the newest few
+DIR/<task>/<arm>/seed-0000.jsonl                the log of a trajectory, which grows; whole when it has its last line
+DIR/surrogate/<arm>/seed-0000.npz               the optimiser's runs on the release, see `experiments.live.beside`
+DIR/surrogate/<arm>/refit-0/seed-0000.npz       the same on a refit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.folder import TaskFacts
+from experiments.studies.study import Repetition, Study, arm_of
+from jahs.comparison.logs import trial_log
+from jahs.comparison.steps import incumbents
+from jahs.simulate import Log, Trial, read_log
+from jahs.tasks.definitions import Task
+
+__all__ = [
+    "CORNER",
+    "LIVE",
+    "STAGES",
+    "beside_path",
+    "budget_of",
+    "checkpoints_path",
+    "curve",
+    "log_path",
+    "n_evaluations_of",
+    "read_trajectory",
+    "release_path",
+    "runs_path",
+]
+
+CORNER: Final[Mapping[str, float]] = MappingProxyType({"N": 1, "W": 16, "Resolution": 0.25})
+"""What is fixed. Of the groups whose full evaluation takes about 16 core-seconds, the one with the best accuracies.
+
+Resolution=0.5 takes 33 core-seconds, so 1,800 evaluations would take 16 core-hours instead of 8."""
+
+STAGES: Final = (25, 50, 100)
+"""Numbers of evaluations at which optimisers are compared. All reach one before any begins the next."""
+
+LIVE: Final = Study(
+    name="live",
+    title="Optimisers that train what they propose",
+    question="Does an optimiser's run on the surrogate look like its run on real trainings?",
+    protocol=(
+        "Every proposal is trained, in the corner N=1, W=16, Resolution=0.25. A run has the epochs of 100 full "
+        "evaluations; continuing a training costs only the further epochs. An optimiser's seed is also that of its "
+        "trainings: optimisers with the same seed begin with the same random configs, trained once for all of them, so "
+        "they differ by their later proposals only. A config that is proposed again costs its epochs again and is "
+        "answered with its recorded run. On the surrogate, the same optimiser with the same seed begins with the same "
+        "configs; 20 runs draw 20 different training noises. Time is counted in epochs in both."
+    ),
+    tasks=("cifar10_mini",),
+    n_seeds=3,
+    n_refit_seeds=3,
+    n_evaluations=STAGES[-1],
+    arms=tuple(
+        arm_of(optimizer, chapter="trained", world="trained")
+        for optimizer in (
+            *("random_search", "optuna_tpe", "regularized_evolution", "local_search"),
+            *("successive_halving", "syne_tune_bohb"),
+        )
+    ),
+)
+"""Random search is first and TPE, which shares no config with it, is second: two processes seldom want the same one."""
+
+
+def budget_of(task: Task, n_evaluations: float) -> float:
+    """Return the epochs of a number of full evaluations, which is the budget of a simulation whose time is epochs."""
+    return float(task.max_epoch * n_evaluations)
+
+
+def runs_path(path: Path) -> Path:
+    """Return the folder of runs of a live study."""
+    return path / "runs"
+
+
+def release_path(path: Path) -> Path:
+    """Return the folder of its copy of the release."""
+    return path / "release"
+
+
+def checkpoints_path(path: Path) -> Path:
+    """Return the folder of its checkpoints."""
+    return path / "checkpoints"
+
+
+def log_path(path: Path, task: str, arm: str, seed: int) -> Path:
+    """Return the path of a trajectory's log."""
+    return path / Repetition(task=task, arm=arm, seed=seed).path
+
+
+def beside_path(path: Path, arm: str, seed: int, refit: int | None) -> Path:
+    """Return the path of an optimiser's runs on the release, or on a refit of it."""
+    of_refit = "" if refit is None else f"refit-{refit}/"
+    return path / "surrogate" / arm / f"{of_refit}seed-{seed:04d}.npz"
+
+
+def read_trajectory(path: Path) -> Log | None:
+    """Read the log of a trajectory as far as it goes; None if nothing is recorded yet.
+
+    Raises:
+        CorruptFile, UnknownFormat: it is damaged, or of another version.
+    """
+    if not path.is_file() or b"\n" not in path.read_bytes():
+        return None
+    return read_log(path)
+
+
+def n_evaluations_of(log: Log | None, facts: TaskFacts) -> float:
+    """Return how many full evaluations a trajectory has spent so far; partial trainings count by their epochs."""
+    if log is None:
+        return 0.0
+    end = facts.budget_s if log.ending is not None else max((trial.end for trial in log.trials), default=0.0)
+    return end / facts.mean_runtime_s
+
+
+def curve(trials: Sequence[Trial], facts: TaskFacts, full_epoch: int) -> NDArray[np.float64]:
+    """Return the incumbent's observed validation error after 1, 2, ... full evaluations; NaN before the first result.
+
+    It says nothing about times after the last trial: the error there is that of the last incumbent.
+    """
+    found = trial_log({"view": {"fidelities": {"epoch": full_epoch}}}, trials)
+    n_evaluations = round(facts.budget_s / facts.mean_runtime_s)
+    return incumbents(found).steps.at(np.arange(1.0, n_evaluations + 1) * facts.mean_runtime_s)

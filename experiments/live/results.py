@@ -1,0 +1,140 @@
+"""The content of a live study's folder: trained trajectories, and the runs on the surrogate beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.folder import StudyFolder, read_folder
+from experiments.live.beside import read_beside
+from experiments.live.declared import beside_path, curve, log_path, n_evaluations_of, read_trajectory, release_path
+from experiments.studies.study import Arm
+from jahs.comparison.benches import open_benchmark, release_of
+from jahs.comparison.logs import Floats
+from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
+from jahs.queries.benchmark import Benchmark
+from jahs.spaces.configs import Config, config_id
+
+__all__ = ["LiveResults", "Trained", "read_live"]
+
+_ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """A full training that an optimiser has asked for: the config, the seed, and the validation accuracy in percent."""
+
+    config: Config
+    seed: int
+    valid_acc: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LiveResults:
+    """A live study, finished or not.
+
+    Attributes:
+        folder, task: the folder and its task.
+        bench: the release beside the trainings.
+        n_done: full evaluations spent, (n_arms, n_seeds), for the arms of the study.
+        curves: the incumbent's validation error after each evaluation, (n_arms, n_seeds, n_evaluations); NaN where the
+            trajectory has not come so far.
+        beside: the same of the surrogate's runs by arm and number of the refit, (n_seeds, n_runs, n_evaluations); None
+            is the release itself. Only what is there for every seed.
+        trained: the full trainings of each arm and seed, in the order of proposals.
+    """
+
+    folder: StudyFolder
+    task: str
+    bench: Benchmark
+    n_done: Floats
+    curves: Floats
+    beside: Mapping[tuple[str, int | None], Floats]
+    trained: Mapping[tuple[str, int], tuple[Trained, ...]]
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The optimisers of the study."""
+        return self.folder.study.arms
+
+    @property
+    def n_wanted(self) -> int:
+        """Full evaluations of the whole study."""
+        study = self.folder.study
+        return len(study.arms) * study.n_seeds * study.n_evaluations
+
+    def seeds_at(self, n_evaluations: int, arms: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the seeds with which all these arms have spent so many evaluations."""
+        return np.flatnonzero((self.n_done[arms] >= n_evaluations).all(axis=0))
+
+    def furthest(self, arm: int) -> tuple[int, NDArray[np.intp]]:
+        """Return the whole evaluations of an arm's furthest seeds, and these seeds."""
+        reached = np.floor(self.n_done[arm] + _ROUNDING)
+        return int(reached.max()), np.flatnonzero(reached == reached.max())
+
+    def has_beside(self, refit: int | None) -> NDArray[np.intp]:
+        """Return the numbers of the arms that were run on the release, or on a refit."""
+        return np.array([i for i, arm in enumerate(self.arms) if (arm.name, refit) in self.beside], dtype=np.intp)
+
+
+def read_live(path: Path) -> LiveResults:
+    """Read the folder of a live study.
+
+    Raises:
+        MissingData: it is not one, or nothing has been trained yet.
+        CorruptFile: a log is damaged or belongs to another study.
+        ProtocolMismatch: its release has seen some of the trainings.
+    """
+    folder = read_folder(path)
+    (task,) = folder.study.tasks
+    facts, study, bench = folder.tasks[task], folder.study, open_benchmark(task, release_path(path).absolute())
+    if (found := release_of(bench).sha256) != facts.release:
+        raise ProtocolMismatch(f"{release_path(path)} is release {found[:16]}, the study used {facts.release[:16]}")
+    n_done = np.zeros((len(study.arms), study.n_seeds))
+    curves = np.full((*n_done.shape, study.n_evaluations), np.nan)
+    trained: dict[tuple[str, int], tuple[Trained, ...]] = {}
+    for i, arm in enumerate(study.arms):
+        for seed in range(study.n_seeds):
+            source = log_path(path, task, arm.name, seed)
+            if (log := read_trajectory(source)) is None:
+                continue
+            if log.header.get("arm_digest") != study.digest_of(arm.name):
+                raise CorruptFile(f"{source} is the log of another study; remove it")
+            n_done[i, seed] = n_evaluations_of(log, facts)
+            reached = int(n_done[i, seed] + _ROUNDING)
+            curves[i, seed, :reached] = curve(log.trials, facts, bench.max_epoch)[:reached]
+            trained[arm.name, seed] = tuple(
+                Trained(config=trial.config, seed=seed, valid_acc=trial.metrics["valid_acc"])
+                for trial in log.trials
+                if trial.status == "finished" and trial.fidelity["epoch"] == bench.max_epoch and trial.metrics
+            )
+    if not n_done.any():
+        raise MissingData(f"{path} has no training yet; python -m experiments.run live begins")
+    _refuse_seen(bench, trained)
+    beside: dict[tuple[str, int | None], Floats] = {}
+    for refit in (None, *range(facts.n_refits)):
+        for arm in study.arms:
+            read = [read_beside(beside_path(path, arm.name, seed, refit), facts) for seed in range(study.n_seeds)]
+            there = [values for values in read if values is not None]
+            if len(there) == study.n_seeds:
+                beside[arm.name, refit] = np.stack(there)
+    return LiveResults(
+        folder=folder, task=task, bench=bench, n_done=n_done, curves=curves, beside=beside, trained=trained
+    )
+
+
+def _refuse_seen(bench: Benchmark, trained: Mapping[tuple[str, int], tuple[Trained, ...]]) -> None:
+    """Refuse a release whose record has configs of this study: its models may have been fitted to them."""
+    ours = {config_id(one.config) for several in trained.values() for one in several}
+    release = release_of(bench)
+    recorded = release.table.runs["config_id"] if release.has("table.npz") else np.empty(0, np.uint64)
+    if n_seen := len(np.intersect1d(recorded, np.array(sorted(ours), dtype=np.uint64))):
+        raise ProtocolMismatch(
+            f"the release beside the trainings has seen {n_seen} of their configs, so it cannot be judged by them; "
+            "a study keeps the release that it began with"
+        )

@@ -1,0 +1,297 @@
+"""The page of the study `live`: optimisers on real trainings, and the same optimisers on the surrogate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import matplotlib as mpl
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.analysis.live_agreement import attainable, curve_distance, order_agreement, reversed_pairs
+from experiments.live.beside import N_RUNS, N_RUNS_OF_REFIT
+from experiments.live.declared import CORNER, STAGES
+from experiments.live.results import LiveResults, Trained, read_live
+from experiments.report.build import made_facts, write_document
+from experiments.report.single import error_limits, number_text
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval
+from jahs.spaces.configs import config_id
+from jahs.tasks.definitions import TASKS, caveats_of
+from surrogate.judging.agreement import agreement
+from workshop.pages.document import Block, Document, Figure, Section, Table, Text
+from workshop.pages.drawing import Curve, draw_curves
+from workshop.pages.style import style
+
+__all__ = ["build_live", "write_live"]
+
+_LAST: Final = 20
+_ENDS: Final = (0.05, 0.95)
+_FEWEST_ARMS: Final = 2
+_TIME: Final = "full evaluations (epochs of one)"
+_ERROR: Final = "validation error (%)"
+
+
+def write_live(path: Path, *, out: Path | None = None, is_for_docs: bool = False) -> Path:
+    """Write the page of a live study, finished or not, and return its path; raises as `read_live`."""
+    return write_document(build_live(read_live(path)), out or path / "report", is_for_docs=is_for_docs)
+
+
+def build_live(results: LiveResults) -> Document:
+    """Return the page of results, with its figures drawn."""
+    study = results.folder.study
+    with mpl.rc_context(dict(style())):
+        sections = (
+            Section(title="Order of the optimisers", blocks=tuple(_order_blocks(results))),
+            Section(title="Curves", blocks=tuple(_curve_blocks(results))),
+            *([Section(title="On the refits", blocks=blocks)] if (blocks := tuple(_refit_blocks(results))) else []),
+            Section(title="Predicted and trained accuracies", blocks=tuple(_prediction_blocks(results))),
+            Section(title="Settings", blocks=(Text(text=study.protocol), _progress_table(results))),
+        )
+    return Document(
+        title=study.title,
+        caveats=caveats_of([TASKS[results.task]] if results.task in TASKS else []),
+        subtitle=f"{study.question} {_progress(results)}",
+        sections=sections,
+        facts=_facts(results),
+    )
+
+
+def _progress(results: LiveResults) -> str:
+    n_done, n_wanted = results.n_done.sum(), results.n_wanted
+    size = ", ".join(f"{name}={value:g}" for name, value in CORNER.items())
+    where = f"on {results.bench.task.title} at {size}, with {results.folder.study.n_seeds} seeds"
+    if n_done >= n_wanted:
+        return f"All {n_wanted:,} evaluations are trained, {where}."
+    return f"The study is not finished: {n_done:,.0f} of {n_wanted:,} evaluations are trained, {where}."
+
+
+def _order_blocks(results: LiveResults) -> list[Block]:
+    """Return the agreement of orders at every stage that all optimisers have reached with some seed."""
+    numbers = results.has_beside(None)
+    if len(numbers) < _FEWEST_ARMS:
+        return [
+            Text(text="The runs on the surrogate are missing; `python -m experiments.run live --beside` adds them.")
+        ]
+    rows, said = [], []
+    for stage in (n for n in STAGES if n <= results.folder.study.n_evaluations):
+        if len(seeds := results.seeds_at(stage, numbers)):
+            trained, surrogate = _at(results, stage, numbers, seeds)
+            tau, chance = order_agreement(trained, surrogate), attainable(surrogate)
+            attained = f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"
+            rows.append((str(stage), str(len(seeds)), _interval_text(tau, len(seeds)), *attained))
+            said.append(f"{tau.value:.2f} at {stage} evaluations")
+    titles = [results.arms[i].title for i in numbers]
+    if not rows:
+        ahead = int(results.n_done[numbers].min(axis=0).max())
+        text = f"No stage has been reached by all of {', '.join(titles)}: the slowest has spent {ahead} evaluations."
+        return [Text(text=text, is_answer=True)]
+    return [
+        Text(
+            text=f"The orders of {len(titles)} optimisers on trainings and on the surrogate agree with Kendall's τ = "
+            f"{', '.join(said)}.",
+            is_answer=True,
+        ),
+        Table(
+            caption="Agreement of the orders by mean validation error of the incumbent. The last two columns are what "
+            "chance allows: the agreement that trainings would reach if the surrogate were exact",
+            columns=(
+                *("evaluations", "seeds", "Kendall's τ (95 % interval over seeds)"),
+                *("attainable τ: mean", "attainable τ: central 95 %"),
+            ),
+            rows=tuple(rows),
+        ),
+        _final_table(results, numbers),
+    ]
+
+
+def _at(
+    results: LiveResults, stage: int, numbers: NDArray[np.intp], seeds: NDArray[np.intp], refit: int | None = None
+) -> tuple[Floats, Floats]:
+    """Return errors at a stage: trained (n_arms, n_seeds), and on the surrogate (n_arms, n_seeds, n_runs).
+
+    An optimiser without a full evaluation yet counts as one with an error of 100 %.
+    """
+    trained = results.curves[numbers][:, seeds, stage - 1]
+    surrogate = np.stack([results.beside[results.arms[i].name, refit][seeds][..., stage - 1] for i in numbers])
+    return np.nan_to_num(trained, nan=100.0), np.nan_to_num(surrogate, nan=100.0)
+
+
+def _final_table(results: LiveResults, numbers: NDArray[np.intp]) -> Table:
+    """Return the errors of each optimiser's furthest seeds, and how far both worlds are apart."""
+    rows, in_sd = [], []
+    for i in numbers.tolist():
+        arm, (n, seeds) = results.arms[i], results.furthest(i)
+        cells: tuple[str, ...] = ("–",) * 5
+        if n >= 1 and np.isfinite(results.curves[i, seeds, n - 1]).all():
+            trained, surrogate = results.curves[i, seeds, :n], results.beside[arm.name, None][seeds, :, :n]
+            ends = float(trained[:, -1].mean()), float(surrogate[..., -1].mean())
+            apart = abs(ends[0] - ends[1])
+            in_sd.append(apart / _noise_sd(results, arm.name))
+            distance = curve_distance(trained, surrogate)
+            cells = (*map(number_text, (*ends, distance, apart, in_sd[-1])),)
+        rows.append((arm.title, str(n), str(len(seeds)), *cells))
+    if in_sd:
+        rows.append(("mean", *("",) * 6, number_text(float(np.mean(in_sd)))))
+    return Table(
+        caption="The incumbent of the seeds that have come furthest: mean observed validation error on trainings and "
+        "on the surrogate with the same seeds, and distances of the mean curves and of their ends",
+        columns=(
+            *("optimiser", "evaluations", "seeds", "trained: error (%)", "surrogate: error (%)"),
+            *("distance of curves (points)", "of ends (points)", "of ends (sd between trainings of a config)"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _noise_sd(results: LiveResults, arm: str) -> float:
+    """Return the mean standard deviation between trainings of the best trained config of each seed."""
+    best = [
+        max(found, key=lambda one: one.valid_acc).config
+        for (name, _), found in results.trained.items()
+        if name == arm and found
+    ]
+    if not best or not results.folder.tasks[results.task].n_refits:
+        return np.nan
+    return float(results.bench.predict(best, metrics=("valid_acc",)).noise_sd["valid_acc"].mean())
+
+
+def _curve_blocks(results: LiveResults) -> list[Block]:
+    numbers = results.has_beside(None)
+    grid = np.arange(1.0, results.curves.shape[2] + 1)
+    furthest = [results.furthest(i) for i in range(len(results.arms))]
+    trained = {i: results.curves[i][seeds] for i, (n, seeds) in enumerate(furthest) if n}
+    surrogate = {i: results.beside[results.arms[i].name, None].reshape(-1, len(grid)) for i in numbers.tolist()}
+    means = [values.mean(axis=0) for values in (*trained.values(), *surrogate.values())]
+    limits = error_limits(np.concatenate(means)) if means else None
+    blocks: list[Block] = []
+    for name, what, values in (
+        ("trained", "On real trainings: mean over the seeds that have come furthest, and standard error.", trained),
+        ("surrogate", f"On the surrogate: mean over seeds and {N_RUNS} runs each, and standard deviation.", surrogate),
+    ):
+        if values:
+            curves = [_curve(results.arms[i].title, i, grid, of, is_se=name == "trained") for i, of in values.items()]
+            drawing = draw_curves(curves, x_label=_TIME, y_label=_ERROR, x_scale="log", y_limits=limits)
+            alt = f"Validation error of the incumbent over evaluations, {name}: {', '.join(c.title for c in curves)}."
+            caption = f"{what} Observed validation error of the incumbent. Both figures have the same axes."
+            blocks.append(Figure(name=f"live-{name}", caption=caption, alt=alt, drawing=drawing))
+    return blocks or [Text(text="No optimiser has spent a whole evaluation.")]
+
+
+def _curve(title: str, number: int, grid: Floats, values: Floats, *, is_se: bool) -> Curve:
+    mean = values.mean(axis=0)
+    spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros_like(mean)
+    spread = spread / np.sqrt(len(values)) if is_se else spread
+    return Curve(title=title, x=grid, y=mean, low=mean - spread, high=mean + spread, number=number)
+
+
+def _refit_blocks(results: LiveResults) -> list[Block]:
+    """Return which refits order the optimisers otherwise than the release, and how they agree with trainings."""
+    rows, n_otherwise = [], 0
+    for refit in range(results.folder.tasks[results.task].n_refits):
+        numbers = np.intersect1d(results.has_beside(None), results.has_beside(refit))
+        stages = [n for n in STAGES if n <= results.folder.study.n_evaluations]
+        reached = [n for n in stages if len(results.seeds_at(n, numbers))]
+        if len(numbers) < _FEWEST_ARMS:
+            continue
+        last, all_seeds = stages[-1], np.arange(results.n_done.shape[1])
+        mean = _at(results, last, numbers, all_seeds)[1].mean(axis=(1, 2))
+        own = _at(results, last, numbers, all_seeds, refit)[1].mean(axis=(1, 2))
+        pairs = [(results.arms[numbers[i]].title, results.arms[numbers[j]].title) for i, j in reversed_pairs(mean, own)]
+        n_otherwise += bool(pairs)
+        tau = "–"
+        if reached:
+            seeds = results.seeds_at(reached[-1], numbers)
+            tau = _interval_text(order_agreement(*_at(results, reached[-1], numbers, seeds, refit)), len(seeds))
+        told = "; ".join(f"{one} and {other}" for one, other in pairs) or "none"
+        rows.append((str(refit), str(len(numbers)), results.arms[numbers[own.argmin()]].title, tau, told))
+    if not rows:
+        return []
+    return [
+        Text(text=f"{n_otherwise} of {len(rows)} refits order some pair of optimisers otherwise.", is_answer=True),
+        Table(
+            caption=f"Every refit at the last stage, {N_RUNS_OF_REFIT} runs for each seed; its agreement with "
+            "trainings at the last stage that these have reached. Pairs are ordered otherwise than by the release; "
+            "small differences change their sign by chance",
+            columns=("refit", "optimisers", "best optimiser", "τ with trainings (95 %)", "pairs ordered otherwise"),
+            rows=tuple(rows),
+            n_labels=3,
+        ),
+    ]
+
+
+def _prediction_blocks(results: LiveResults) -> list[Block]:
+    """Return how well the release, which has seen none of these trainings, predicts them."""
+    if not results.folder.tasks[results.task].n_refits:
+        return [Text(text="The release has no refits, so it gives no predictive intervals.")]
+    proposed = {
+        arm.title: [found for (name, _), found in sorted(results.trained.items()) if name == arm.name]
+        for arm in results.arms
+    }
+    everything = [found for several in proposed.values() for found in several]
+    rows = [_prediction_row(results, *each) for each in {"all": everything, **proposed}.items() if any(each[1])]
+    if not rows:
+        return [Text(text="No training has reached the last epoch yet.")]
+    return [
+        Text(
+            text=f"90 % predictive intervals (model and noise) hold {rows[0][4]} % of {rows[0][1]} trainings that the "
+            "release has not seen.",
+            is_answer=True,
+        ),
+        Table(
+            caption="Predicted and trained validation accuracy after the last epoch. Each training counts once in a "
+            "row. No model was fitted to data of any of these optimisers",
+            columns=(
+                *("proposed by", "trainings", "R²", "sparse τ", "in the 90 % interval (%)"),
+                f"of the last {_LAST} of each run (%)",
+            ),
+            rows=tuple(rows),
+        ),
+    ]
+
+
+def _prediction_row(results: LiveResults, name: str, runs: list[tuple[Trained, ...]]) -> tuple[str, ...]:
+    trained, predicted, is_in = _predicted(results, [one for found in runs for one in found])
+    scores = agreement("valid_acc", trained, predicted)
+    texts = (number_text(np.nan if (x := scores[key]) is None else x) for key in ("r2", "sparse_tau"))
+    of_last = _predicted(results, [one for found in runs for one in found[-_LAST:]])[2]
+    return (name, str(len(trained)), *texts, f"{100 * is_in.mean():.0f}", f"{100 * of_last.mean():.0f}")
+
+
+def _predicted(results: LiveResults, found: list[Trained]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Return trained and predicted accuracies of different trainings, and whether the 90 % interval holds each."""
+    once = list({(config_id(one.config), one.seed): one for one in found}.values())
+    trained = np.array([one.valid_acc for one in once])
+    prediction = results.bench.predict([one.config for one in once], metrics=("valid_acc",))
+    low, high = prediction.quantile(_ENDS)["valid_acc"].T
+    return trained, prediction.mean["valid_acc"], (low <= trained) & (trained <= high)
+
+
+def _progress_table(results: LiveResults) -> Table:
+    return Table(
+        caption="Full evaluations that each optimiser has spent, by seed; partial trainings count by their epochs",
+        columns=("optimiser", *(f"seed {seed}" for seed in range(results.n_done.shape[1])), "surrogate"),
+        rows=tuple(
+            (arm.title, *(f"{n:.1f}" for n in done), "yes" if (arm.name, None) in results.beside else "missing")
+            for arm, done in zip(results.arms, results.n_done, strict=True)
+        ),
+    )
+
+
+def _interval_text(found: Interval, n_seeds: int) -> str:
+    ends = f"{found.low:.2f} to {found.high:.2f}" if n_seeds > 1 else "one seed"
+    return f"{found.value:.2f} ({ends})"
+
+
+def _facts(results: LiveResults) -> tuple[tuple[str, str], ...]:
+    facts, folder = results.folder.tasks[results.task], results.folder
+    commands, versions = made_facts(folder.made_with)
+    return (
+        *commands,
+        ("release", f"{results.task}: {facts.version} ({facts.source}, {facts.release})"),
+        ("its record", "has none of the configs trained here, which was checked when this page was written"),
+        ("seeds", f"0 to {folder.study.n_seeds - 1}, of optimisers and of trainings"),
+        ("runs on the surrogate", f"{N_RUNS} for each optimiser and seed, {N_RUNS_OF_REFIT} on each refit"),
+        *versions,
+    )

@@ -1,0 +1,239 @@
+"""Train the incumbents that a study ended with: what does a real training say about them?
+
+    python -m experiments.retrain out/joint --top 3 --data-dir IMAGES
+    python -m experiments.retrain out/joint --top 3 --data-dir IMAGES --record data/cifar10_mini/retrained-joint.json
+
+Of each task, the best incumbents by their predicted mean are trained with two seeds that no collected run has. Runs go
+into `STUDY/retrained/<task>`, a folder of runs (source `retrained`); stopped at any moment, the same command goes on.
+What was measured is recorded in `STUDY/retrained.json`, or elsewhere with --record, and `experiments.report` adds it to
+the study's page, without any training.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from experiments.folder import read_folder
+from experiments.report.results import Results, read_results
+from jahs.comparison.benches import open_benchmark, release_of
+from jahs.errors import CorruptFile, InvalidArgument
+from jahs.files.runs import last_rows, read_runs
+from jahs.files.sealed_json import read_sealed, sealed_text
+from jahs.files.tables import Table
+from jahs.spaces.configs import Config, config_id, validate
+from workshop.command import new_parser, run_command
+from workshop.folders import write_text
+
+__all__ = ["RECORD", "SEEDS", "Incumbent", "RetrainSettings", "best_incumbents", "main", "read_record", "retrain"]
+
+RECORD: Final = "retrained.json"
+SEEDS: Final = (1000, 1001)
+"""Collected runs have seeds below 1000."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrainSettings:
+    """Settings of `retrain`; one field per flag.
+
+    Attributes:
+        folder: of the study.
+        top: how many incumbents of each task.
+        task: names of tasks; empty: all of the study.
+        arms: patterns of arm names; empty: all.
+        record: file of the measurements; None: `retrained.json` in the study's folder.
+        data_dir: folder of the original images.
+        release: folder of the release, or of one per task; None: found by `jahs`.
+        minutes: begin no training after so many, for each task; None: until the end.
+        workers: processes, each on one core.
+    """
+
+    folder: Path
+    top: int = 3
+    task: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+    record: Path | None = None
+    data_dir: Path | None = None
+    release: Path | None = None
+    minutes: float | None = None
+    workers: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incumbent:
+    """A config that repetitions of a study ended with.
+
+    Attributes:
+        task, arm, seed: of the first of these repetitions.
+        config: the config.
+        predicted: its mean validation error by the release that the study asked, in percent.
+        trained: validation error of each finished training, in percent, by its seed, a text as JSON has it.
+    """
+
+    task: str
+    arm: str
+    seed: int
+    config: Config
+    predicted: float
+    trained: Mapping[str, float]
+
+
+def best_incumbents(results: Results, task: str, *, top: int, arms: Sequence[str] = ()) -> list[Incumbent]:
+    """Return the best different final incumbents of a task by predicted mean error, none of them trained.
+
+    Args:
+        results: of the study.
+        task: name of the task.
+        top: how many.
+        arms: patterns of arm names; empty: all.
+
+    Raises:
+        InvalidArgument: no arm with a result matches.
+    """
+    found: dict[int, Incumbent] = {}
+    for arm in results.arms:
+        if arms and not any(fnmatch.fnmatchcase(arm.name, pattern) for pattern in arms):
+            continue
+        for result in results.of(task, arm):
+            if result.configs:
+                one = Incumbent(
+                    task=task,
+                    arm=arm.name,
+                    seed=result.repetition.seed,
+                    config=result.configs[-1],
+                    predicted=float(result.incumbents.values[-1]),
+                    trained={},
+                )
+                found.setdefault(config_id(one.config), one)
+    if not found:
+        raise InvalidArgument(
+            f"no arm of {task} that matches {' or '.join(arms) or '*'} has an incumbent; the study has "
+            f"{', '.join(arm.name for arm in results.arms)}"
+        )
+    return sorted(found.values(), key=lambda one: (one.predicted, config_id(one.config)))[:top]
+
+
+def retrain(settings: RetrainSettings) -> int:
+    """Train the incumbents and record them; return how many trainings are recorded.
+
+    Raises:
+        InvalidArgument: `top` is not positive, a task or an arm is not of the study, or the study's optimisers trained.
+        JahsError: as `read_results` and `pipeline.collect.collect`.
+    """
+    from pipeline.collect import Settings, collect  # needs torch
+
+    study = read_folder(settings.folder)
+    unknown = [name for name in settings.task if name not in study.tasks]
+    faults = [f"top={settings.top} must be at least 1"] if settings.top < 1 else []
+    faults += [f"task {name!r} is not of this study; it has {', '.join(study.tasks)}" for name in unknown]
+    if any(arm.world != "release" for arm in study.study.arms):
+        faults.append(f"{study.study.name} does not ask a release, so its incumbents have no prediction to compare")
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+    bench = {task: open_benchmark(task, settings.release) for task in study.tasks}
+    results = read_results(settings.folder, bench=bench, workers=settings.workers)
+    found: list[Incumbent] = []
+    for task in settings.task or results.tasks:
+        chosen = best_incumbents(results, task, top=settings.top, arms=settings.arms)
+        runs = settings.folder / "retrained" / task
+        listed = settings.folder / "retrained" / f"{task}.jsonl"
+        listed.parent.mkdir(exist_ok=True)
+        digest = release_of(bench[task]).sha256
+        lines = ({"config": one.config, "seeds": list(SEEDS), "release": digest} for one in chosen)
+        write_text(listed, "".join(json.dumps(line) + "\n" for line in lines))
+        collect(
+            Settings(
+                task=task,
+                out=runs,
+                configs=listed,
+                source="retrained",
+                data_dir=settings.data_dir,
+                minutes=settings.minutes,
+                workers=settings.workers,
+            )
+        )
+        found += _with_measured(chosen, last_rows(read_runs(runs)))
+    content = {
+        "study": study.study.name,
+        "releases": {task: facts.release for task, facts in study.tasks.items()},
+        "incumbents": [asdict(one) for one in found],
+    }
+    write_text(settings.record or settings.folder / RECORD, sealed_text(content))
+    return sum(len(one.trained) for one in found)
+
+
+def _with_measured(chosen: Sequence[Incumbent], last: Table) -> Iterator[Incumbent]:
+    """Yield the incumbents with the validation errors of their finished trainings."""
+    for one in chosen:
+        is_it = (last["config_id"] == np.uint64(config_id(one.config))) & (last["status"] == "finished")
+        errors = 100.0 - last["valid_acc"][is_it].astype(np.float64)
+        yield replace(one, trained=dict(zip(map(str, last["seed"][is_it].tolist()), errors.tolist(), strict=True)))
+
+
+def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[Incumbent]:
+    """Read what `retrain` recorded.
+
+    Args:
+        path: the file.
+        study: name of the study that it must be of.
+        releases: sha256 of the releases that this study asked, by task.
+
+    Raises:
+        MissingData: there is no such file.
+        CorruptFile: it is damaged, or of another study or of other releases.
+    """
+    content = read_sealed(path)
+    try:
+        of = content["study"], {task: content["releases"].get(task) for task in releases}
+        found = [
+            Incumbent(
+                task=str(each["task"]),
+                arm=str(each["arm"]),
+                seed=int(each["seed"]),
+                config=validate(each["config"]),
+                predicted=float(each["predicted"]),
+                trained={str(seed): float(error) for seed, error in each["trained"].items()},
+            )
+            for each in content["incumbents"]
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError) as err:
+        raise CorruptFile(f"{path} is not a record of retrained incumbents: {err!r}") from err
+    if of != (study, dict(releases)):
+        raise CorruptFile(
+            f"{path} is of the study {of[0]!r} or of other releases; python -m experiments.retrain renews it"
+        )
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    about = "Train the best incumbents of a study with new seeds, and record what they reach."
+    parser = new_parser("experiments.retrain", about, example="out/joint --top 3 --data-dir IMAGES")
+    parser.add_argument("folder", type=Path, help="a folder written by python -m experiments.run")
+    parser.add_argument("--top", type=int, default=3, help="incumbents of each task (default: %(default)s)")
+    parser.add_argument("--task", action="append", default=[], help="a task; repeatable (default: all)")
+    parser.add_argument("--arms", action="append", default=[], help="pattern of arm names; repeatable (default: all)")
+    parser.add_argument("--record", type=Path, help="file of the measurements (default: FOLDER/retrained.json)")
+    parser.add_argument("--data-dir", type=Path, help="folder of the original images")
+    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    parser.add_argument("--minutes", type=float, help="begin no training of a task after so many (default: no limit)")
+    parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    given = vars(parser.parse_args(argv))
+    settings = RetrainSettings(**{**given, "task": tuple(given["task"]), "arms": tuple(given["arms"])})
+
+    def work() -> object:
+        n = retrain(settings)
+        return {"record": str(settings.record or settings.folder / RECORD), "trainings": n}
+
+    return run_command("experiments.retrain", work, stopped="finished trainings are kept; run it again to continue")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

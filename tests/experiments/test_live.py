@@ -1,0 +1,277 @@
+"""The study `live`: what is trained is recorded once, and a killed study ends as an uninterrupted one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import jahs
+from experiments.folder import read_folder
+from experiments.live.command import beside, main, status, train
+from experiments.live.declared import LIVE, log_path, read_trajectory, runs_path
+from experiments.live.results import read_live
+from experiments.live.worlds import Stepwise
+from experiments.run import main as run
+from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch, UnknownName
+from jahs.files.runs import read_configs, read_runs
+from jahs.release import read_release
+from jahs.simulate import Proposal, Simulation
+from jahs.spaces.configs import config_id
+from jahs.tasks.definitions import TASKS
+from pipeline.merge import merge
+from pipeline.verify import verify
+from tests.experiments.live_fakes import (
+    N_EVALUATIONS,
+    N_SEEDS,
+    OPTIMIZERS,
+    STAGES,
+    STUDY,
+    TASK,
+    settings,
+    without_training,
+)
+from tests.jahs.models.noise_models import noise_model
+from tests.releases import make_release
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    noise = noise_model(TASK).to_dict()
+    return make_release(tmp_path_factory.mktemp("release") / TASK, task=TASK, noise=noise, n_refits=2)
+
+
+@pytest.fixture(scope="module")
+def whole(release, tmp_path_factory):
+    """An uninterrupted study."""
+    out = tmp_path_factory.mktemp("live") / "whole"
+    with pytest.MonkeyPatch.context() as patch:
+        without_training(patch)
+        train(settings(out, release))
+    return out
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    without_training(monkeypatch)
+
+
+def logs_of(out):
+    return {(arm, seed): log_path(out, TASK, arm, seed).read_bytes() for arm in OPTIMIZERS for seed in range(N_SEEDS)}
+
+
+def test_every_trajectory_spends_the_epochs_of_its_evaluations(whole):
+    max_epoch = TASKS[TASK].max_epoch
+    for arm in OPTIMIZERS:
+        log = read_trajectory(log_path(whole, TASK, arm, 0))
+        assert log.ending["ended"] == "budget"
+        assert log.ending["clock"] == N_EVALUATIONS * max_epoch
+        n_full = sum(trial.fidelity["epoch"] == max_epoch and trial.status == "finished" for trial in log.trials)
+        assert n_full == N_EVALUATIONS if arm != "successive_halving" else 1 <= n_full < N_EVALUATIONS
+
+
+def test_its_runs_are_a_folder_that_merges(whole, release, tmp_path, quick):
+    runs, configs = read_runs(runs_path(whole)), read_configs(runs_path(whole))
+    assert set(configs["source"].tolist()) == {"live"}
+    assert set(configs["release"].tolist()) == {read_release(release).sha256}
+    assert set(runs["seed"].tolist()) == set(range(N_SEEDS))
+    assert verify(runs_path(whole)) == []
+    shutil.copytree(runs_path(whole), tmp_path / "runs")
+    other = tmp_path / "other"
+    train(replace(settings(other, release), arms=("random_search",)))
+    n_runs, n_left_out = merge(tmp_path / "runs", [runs_path(other)])
+    assert n_left_out == N_SEEDS * N_EVALUATIONS
+    assert n_runs == len({*zip(runs["config_id"], runs["seed"], strict=True)})
+
+
+def test_optimisers_with_one_seed_share_their_first_trainings(whole):
+    first = {
+        arm: [trial.config for trial in read_trajectory(log_path(whole, TASK, arm, 1)).trials[:5]] for arm in OPTIMIZERS
+    }
+    assert all(configs == first["random_search"] for configs in first.values())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+def test_a_killed_study_ends_as_an_uninterrupted_one(whole, release, tmp_path):
+    out = tmp_path / "killed"
+    script = ROOT / "tests" / "experiments" / "kill_live.py"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(script), str(release), str(out), "12", "0"],
+        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) >= 3
+    assert logs_of(out) == logs_of(whole)
+    one, other = (read_runs(runs_path(path)) for path in (out, whole))
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_a_study_goes_on_without_training_again(whole, release, tmp_path, quick, monkeypatch):
+    out = tmp_path / "live"
+    shutil.copytree(whole, out)
+    for arm in OPTIMIZERS:  # as a kill leaves them
+        path = log_path(out, TASK, arm, 1)
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    n_trained = train(settings(out, release))
+    assert n_trained < 60
+    assert logs_of(out) == logs_of(whole)  # partial trainings of successive halving alone
+    again = read_runs(runs_path(out))
+    assert len(again["epoch"]) == len(read_runs(runs_path(whole))["epoch"])
+    assert train(settings(out, release)) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("optimizer", "tool"), [("optuna_tpe", "optuna"), ("syne_tune_bohb", "syne_tune")])
+def test_an_optimiser_with_a_model_is_rebuilt_from_its_answers(optimizer, tool, release, tmp_path, quick):
+    pytest.importorskip(tool)
+    study = replace(STUDY, n_seeds=1, n_evaluations=16, arms=(LIVE.arm(optimizer),))  # ten of them are random
+    one, other = tmp_path / "one", tmp_path / "other"
+    train(replace(settings(one, release), study=study))
+    shutil.copytree(one, other)
+    log = log_path(other, TASK, optimizer, 0)
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[: len(lines) * 3 // 4]) + lines[-2][:40])
+    train(replace(settings(other, release), study=study))
+    assert log.read_bytes() == log_path(one, TASK, optimizer, 0).read_bytes()
+
+
+def test_it_stops_when_its_time_is_over(release, tmp_path, quick, monkeypatch):
+    out = tmp_path / "live"
+    n_trained = train(settings(out, release, minutes=1e-9))
+    assert n_trained == 0
+    found = status(out)
+    assert found["evaluations"] == f"0 of {len(OPTIMIZERS) * N_SEEDS * N_EVALUATIONS}"
+    assert found["core_hours_left_at_most"] is None
+
+
+def test_the_surrogate_starts_with_the_same_configs(whole):
+    assert beside(settings(whole, None)) == len(OPTIMIZERS) * N_SEEDS * 3  # the release and two refits
+    assert beside(settings(whole, None)) == 0
+    from experiments.live.beside import read_beside
+    from experiments.live.declared import beside_path
+
+    facts = read_folder(whole).tasks[TASK]
+    curves = read_beside(beside_path(whole, "random_search", 0, None), facts)
+    assert curves.shape == (20, N_EVALUATIONS)
+    assert (np.diff(curves) <= 0).all()
+    assert len(np.unique(curves[:, 0])) == 20  # one config, 20 draws
+
+
+def test_a_wrong_start_is_refused(whole, release, tmp_path, quick, monkeypatch):
+    other = make_release(tmp_path / TASK, task=TASK, n_trees=11, noise=noise_model(TASK).to_dict())
+    with pytest.raises(ProtocolMismatch, match="used release"):
+        train(settings(whole, other))
+    with pytest.raises(InvalidArgument, match=r"workers=0(.|\n)*minutes=-1"):
+        train(replace(settings(tmp_path / "new", release), workers=0, minutes=-1))
+    with pytest.raises(UnknownName, match="random_search"):
+        train(replace(settings(tmp_path / "new", release), arms=("tpe",)))
+    monkeypatch.setattr("experiments.live.command.protocol_digest", lambda task: "0" * 16)
+    with pytest.raises(ProtocolMismatch, match="runs of protocol"):
+        train(settings(whole, release))
+    with pytest.raises(MissingData, match="is not a study"):
+        beside(settings(tmp_path / "new", release))
+    assert not (tmp_path / "new").exists()
+
+
+def test_missing_images_are_said_before_anything_is_written(tmp_path, capsys, caplog):
+    out = tmp_path / "live"
+    more = ["--data-dir", str(tmp_path), "--arms", "random_search"]
+    assert run(["live", "--out", str(out), *more]) == 2
+    assert "CIFAR" in caplog.text or "cifar" in caplog.text
+    assert not out.exists()
+    assert main(["--out", str(out), "--status"]) == 2
+
+
+class StopsAfter:
+    """A clock that jumps past every deadline after so many looks at it."""
+
+    def __init__(self, n_looks):
+        self.n_left = n_looks
+
+    def time(self):
+        self.n_left -= 1
+        return 0.0 if self.n_left > 0 else float("inf")
+
+
+class Stops:
+    """Stops every second trial at its first report."""
+
+    name, settings = "stops", {}  # as an optimiser has them
+
+    def __init__(self, bench):
+        self.bench, self.n_asked, self.told = bench, 0, []
+
+    def ask(self, n):
+        self.n_asked += 1
+        return [Proposal(config=self.bench.sample(seed=self.n_asked), reports=(1, 3), tag=self.n_asked)]
+
+    def should_stop(self, report):
+        return report.tag % 2 == 0
+
+    def tell(self, trial):
+        self.told.append((trial.tag, trial.status, trial.fidelity["epoch"], round(trial.end, 6)))
+
+
+def test_steps_cost_and_end_as_reports_do(release):
+    bench = jahs.Benchmark(TASK, release=release)
+    reports, steps = Stops(bench), Stops(bench)
+    Simulation(bench, workers=1, n_trials=6).run(reports)
+    Simulation(bench, workers=1, budget=reports.told[-1][-1] * 1.001).run(Stepwise(steps))
+    assert steps.told[:6] == reports.told
+    assert {status for _, status, _, _ in steps.told} == {"finished", "stopped"}
+
+
+def test_status_and_the_list_know_the_study(whole, capsys):
+    assert main(["--out", str(whole), "--status"]) == 0
+    found, n = json.loads(capsys.readouterr().out), len(OPTIMIZERS) * N_SEEDS * N_EVALUATIONS
+    assert found["evaluations"] == f"{n} of {n}"
+    assert found["full_trainings"] > 15
+    assert run(["--list"]) == 0
+    assert "live: " in capsys.readouterr().out
+    assert STUDY.n_seeds == 2
+
+
+@pytest.mark.slow
+def test_the_page_states_how_far_it_is(whole, release, tmp_path, quick, monkeypatch):
+    from experiments.report.__main__ import main as report
+
+    monkeypatch.setattr("experiments.report.live.STAGES", STAGES)
+    part = tmp_path / "part"
+    with monkeypatch.context() as patch:
+        patch.setattr("experiments.live.trajectories.time", StopsAfter(9))
+        train(settings(part, release, minutes=60))
+    assert report([str(part), "--docs"]) == 0
+    page = (part / "report" / "report.md").read_text()
+    n = len(OPTIMIZERS) * N_SEEDS * N_EVALUATIONS
+    assert re.search(rf"The study is not finished: \d+ of {n} evaluations are trained", page)
+    assert "The runs on the surrogate are missing" in page
+    beside(settings(whole, None))
+    assert report([str(whole), "--docs", "--out", str(tmp_path / "page")]) == 0
+    page = (tmp_path / "page" / "report.md").read_text()
+    assert f"All {n} evaluations are trained" in page
+    assert re.search(r"agree with Kendall's τ = -?[\d.]+ at 3 evaluations, -?[\d.]+ at 8 evaluations", page)
+    assert "| local search |" in page
+    assert re.search(r"predictive intervals \(model and noise\) hold \d+ % of \d+ trainings", page)
+
+
+def test_a_release_that_has_seen_the_trainings_judges_nothing(whole, monkeypatch):
+    seen = next(iter(read_live(whole).trained.values()))[0]
+    table = SimpleNamespace(table=SimpleNamespace(runs={"config_id": np.array([config_id(seen.config)], np.uint64)}))
+    monkeypatch.setattr(
+        "experiments.live.results.release_of",
+        lambda bench: SimpleNamespace(**vars(table), sha256=read_folder(whole).tasks[TASK].release, has=lambda _: True),
+    )
+    with pytest.raises(ProtocolMismatch, match="has seen 1 of their configs"):
+        read_live(whole)

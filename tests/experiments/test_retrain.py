@@ -1,0 +1,93 @@
+"""Incumbents of a study as trained: recorded once, and read by the page without training."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from experiments.report.__main__ import main as report
+from experiments.retrain import RECORD, SEEDS, main, read_record
+from experiments.run import main as run
+from jahs.errors import CorruptFile, MissingData
+from jahs.files.runs import read_configs, read_runs
+from jahs.schema import CONFIG_KEYS
+from pipeline.verify import verify
+from tests.experiments.conftest import TASK
+from tests.experiments.live_fakes import fake_train
+
+ARMS = ("random_search", "local_search")
+
+
+@pytest.fixture
+def without_images(monkeypatch):
+    monkeypatch.setattr("pipeline.worker.train", fake_train)
+    monkeypatch.setattr("pipeline.worker.images_of", lambda chosen, data_dir: dict.fromkeys((0.25, 0.5, 1.0)))
+    monkeypatch.setattr("pipeline.collect.load_images", lambda *_, **__: {})
+
+
+@pytest.fixture
+def study(release, tmp_path):
+    out = tmp_path / "study"
+    arms = [word for arm in ARMS for word in ("--arms", arm)]
+    given = ["--seeds", "3", "--workers", "1", "--release", str(release), "--out", str(out)]
+    assert run(["baselines", *arms, *given]) == 0
+    return out
+
+
+def retrain(study, release, *more):
+    return main([str(study), "--top", "2", "--release", str(release), "--workers", "1", *map(str, more)])
+
+
+def test_the_best_incumbents_are_trained_twice_and_on_the_page(study, release, without_images):
+    assert retrain(study, release) == 0
+    runs, configs = read_runs(study / "retrained" / TASK), read_configs(study / "retrained" / TASK)
+    assert verify(study / "retrained" / TASK) == []
+    assert set(runs["seed"].tolist()) == set(SEEDS)
+    assert set(configs["source"].tolist()) == {"retrained"}
+    releases = {TASK: json.loads((study / "study.json").read_text())["tasks"][TASK]["release"]}
+    found = read_record(study / RECORD, study="baselines", releases=releases)
+    assert len(found) == len(configs["config_id"]) == 2
+    assert found[0].predicted <= found[1].predicted
+    assert all(set(one.trained) == set(map(str, SEEDS)) and set(one.config) == set(CONFIG_KEYS) for one in found)
+    last = runs["valid_acc"][(runs["epoch"] == runs["epoch"].max()) & (runs["seed"] == SEEDS[0])]
+    assert sorted(100 - last) == pytest.approx(sorted(one.trained[str(SEEDS[0])] for one in found), abs=1e-4)
+
+    before = sorted((study / "retrained" / TASK).rglob("*.parquet"))
+    assert retrain(study, release) == 0  # nothing is trained again
+    assert sorted((study / "retrained" / TASK).rglob("*.parquet")) == before
+
+    assert report([str(study), "--docs", "--release", str(release), "--workers", "1"]) == 0
+    page = (study / "report" / "report.md").read_text()
+    assert "## As trained" in page
+    assert "2 of the best incumbents were trained, 4 times in all" in page
+
+
+def test_a_record_elsewhere_needs_no_training(study, release, without_images, tmp_path):
+    record = tmp_path / "record.json"
+    assert retrain(study, release, "--record", record) == 0
+    assert report([str(study), "--docs", "--release", str(release), "--workers", "1"]) == 0
+    assert "## As trained" not in (study / "report" / "report.md").read_text()
+    shown = [str(study), "--docs", "--release", str(release), "--workers", "1", "--retrained", str(record)]
+    assert report(shown) == 0
+    assert "## As trained" in (study / "report" / "report.md").read_text()
+    record.write_text(record.read_text().replace('"seed": 1', '"seed": 2').replace('"seed": 0', '"seed": 2'))
+    with pytest.raises(CorruptFile, match="damaged or edited"):
+        read_record(record, study="baselines", releases={})
+    with pytest.raises(MissingData):
+        read_record(Path("nowhere.json"), study="baselines", releases={})
+
+
+def test_a_wrong_start_names_every_fault(study, release, without_images, caplog):
+    assert retrain(study, release, "--top", 0, "--task", "digits") == 2
+    assert "top=0 must be at least 1" in caplog.text
+    assert "'digits' is not of this study" in caplog.text
+    assert retrain(study, release, "--arms", "hyperband") == 2
+    assert "no arm of fashion_mnist_mini that matches hyperband has an incumbent" in caplog.text
+    assert not (study / RECORD).exists()
+
+
+def test_missing_images_are_said(study, release, tmp_path, caplog):
+    assert retrain(study, release, "--data-dir", tmp_path / "nothing") == 2
+    assert "fashion" in caplog.text.lower()
