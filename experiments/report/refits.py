@@ -11,11 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.ranks import compare, rank_agreement
 from experiments.report.results import Results
 from experiments.report.single import FEWEST_TO_COMPARE, number_text
 from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
+from jahs.comparison.ranks import compare, rank_agreement
 from workshop.pages.document import Block, Section, Table, Text
 
 __all__ = ["refits_section", "variance_shares"]

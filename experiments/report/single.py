@@ -7,12 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.ranks import compare, mean_ranks
 from experiments.analysis.speedups import Speedup, geometric_mean
 from experiments.report.comparison import draw_comparison
 from experiments.report.results import Results
 from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
+from jahs.comparison.ranks import compare, mean_ranks
 from jahs.comparison.steps import on_grid
 from jahs.comparison.summaries import Summary, bootstrap_interval, summarize
 from workshop.pages.document import Block, Figure, Table, Text

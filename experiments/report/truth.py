@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.ranks import rank_agreement
 from experiments.report.results import Results
 from experiments.report.single import (
     TIME_LABEL,
@@ -21,6 +20,7 @@ from experiments.report.single import (
 from experiments.studies.study import Arm
 from experiments.worlds import METRIC_NAMES, read_worlds, worlds_path
 from jahs.comparison.logs import Floats
+from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.steps import on_grid
 from jahs.comparison.summaries import Interval, summarize
 from workshop.pages.document import Block, Figure, Section, Table, Text

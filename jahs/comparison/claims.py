@@ -3,11 +3,12 @@
 Over 300 lines: a claim is one table of checks, and each check reads what the one before it has parsed.
 
 Every metric of every trial is queried again, and times are checked against the release's training costs. Test
-accuracies are queried only here.
+accuracies are queried only here. What an optimiser has chosen counts by its mean, whatever noise it saw.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import FINISHED, TrialLog, trial_log
 from jahs.comparison.rules import rule_faults
-from jahs.comparison.steps import incumbents
+from jahs.comparison.steps import Steps, incumbents
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, ProtocolMismatch
 from jahs.files.hashing import digest_facts
 from jahs.queries.benchmark import Benchmark
@@ -71,11 +72,12 @@ class Claim:
         settings: the optimiser's settings except its seed, as text.
         fixed: values that the view fixes and that differ from its defaults.
         seed: seed of the simulation.
-        valid_error: the final incumbent's validation error (%) by the release; NaN without an incumbent.
+        valid_error: the final incumbent's mean validation error (%) by the release; NaN without an incumbent.
         test_error: its mean test error (%); NaN if the release has none.
         n_trials: number of trials.
         digest: digest of the trials; equal digests mean the same run.
-        full: columns of its trials at the highest fidelity.
+        incumbents: the incumbent's mean validation error over time. It is chosen by what the log says, with noise.
+        full: columns of its trials at the highest fidelity, with the means that the release answers.
     """
 
     terms: Terms
@@ -87,6 +89,7 @@ class Claim:
     test_error: float
     n_trials: int
     digest: str
+    incumbents: Steps = field(repr=False, compare=False)
     full: TrialLog = field(repr=False, compare=False)
 
 
@@ -107,8 +110,13 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         raise ProtocolMismatch("\n".join([*faults[:_MOST_SHOWN], *more]))
     header = log.header
     columns = trial_log(header, log.trials)
-    rows = incumbents(columns).rows
-    valid, test = _final_errors(view, columns.trials[rows[-1]] if len(rows) else None)
+    chosen, full = incumbents(columns), _by_mean(columns, view)
+    means, test = np.empty(0), math.nan
+    if len(chosen.rows):
+        means = full.minimised("valid_acc")[np.searchsorted(np.flatnonzero(columns.is_full), chosen.rows)]
+    if len(chosen.rows) and "test_acc" in view.metrics:
+        final = columns.trials[chosen.rows[-1]].config
+        test = 100.0 - float(view.query_many([final], metrics=("test_acc",))["test_acc"][0])
     settings, said = settings_of(header), header.get("optimizer_settings")
     shown = {k: v for k, v in said.items() if k != "seed"} if isinstance(said, Mapping) else {}
     return Claim(
@@ -130,11 +138,12 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         settings=", ".join(f"{name}={value}" for name, value in shown.items()),
         fixed=_fixed_by_hand(view),
         seed=settings.seed,
-        valid_error=valid,
+        valid_error=float(means[-1]) if len(means) else math.nan,
         test_error=test,
         n_trials=len(log.trials),
         digest=digest_facts({"trials": [trial.to_dict() for trial in log.trials]}),
-        full=columns.full(),
+        incumbents=Steps(times=chosen.steps.times, values=means),
+        full=full,
     )
 
 
@@ -286,13 +295,13 @@ def _ask(
     return found
 
 
-def _final_errors(view: View, chosen: Trial | None) -> tuple[float, float]:
-    if chosen is None:
-        return float("nan"), float("nan")
-    test = float("nan")
-    if "test_acc" in view.metrics:
-        test = 100.0 - float(view.query_many([chosen.config], metrics=("test_acc",))["test_acc"][0])
-    return 100.0 - float(_ask(view, [chosen])["valid_acc"][0]), test
+def _by_mean(columns: TrialLog, view: View) -> TrialLog:
+    """Return the trials at the highest fidelity, with the means of their metrics by the release."""
+    full = columns.full()
+    configs = [columns.trials[row].config for row in np.flatnonzero(columns.is_full).tolist()]
+    answers = view.query_many(configs, metrics=tuple(full.metrics)) if configs and full.metrics else full.metrics
+    means = {name: np.where(np.isnan(said), np.nan, answers[name]) for name, said in full.metrics.items()}
+    return replace(full, metrics=means)
 
 
 def _fixed_by_hand(view: View) -> dict[str, object]:

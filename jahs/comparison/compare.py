@@ -27,7 +27,7 @@ from jahs.comparison.leaderboard import Board, Refusal, board_facts, boards_of, 
 from jahs.comparison.page import Page, write_page
 from jahs.comparison.processes import run_all
 from jahs.comparison.runs import Run, check_finished, code_of, run
-from jahs.comparison.standings import REFERENCE, Standing, standings_of
+from jahs.comparison.standings import REFERENCE, Standing, rollouts_of, standings_of
 from jahs.comparison.terms import StudyTerms, open_terms
 from jahs.errors import InvalidArgument, JahsError, OptimizerFailed, ProtocolMismatch, UnknownName
 from jahs.files.atomic import write_beside
@@ -125,7 +125,7 @@ def compare(
     claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order})
     refused += _drop_repeated(claims)
     boards = boards_of(claims.values())
-    standings = standings_of([of for of in claims.values() if of.terms == boards[0].terms], terms)
+    standings = standings_of(rollouts_of([of for of in claims.values() if of.terms == boards[0].terms], terms), terms)
     ours = tuple(name for name, _ in (*named, *objects))
     write_page(out, Page(names=ours, terms=terms, standings=standings, others=boards[1:], refused=refused))
     with write_beside(out / "leaderboard.json") as beside:

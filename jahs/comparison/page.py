@@ -9,9 +9,9 @@ from html import escape
 from pathlib import Path
 from typing import Final, get_args
 
-from jahs.comparison.leaderboard import Board, Refusal, differences_text, estimate_text
+from jahs.comparison.leaderboard import Board, Refusal, differences_text
 from jahs.comparison.standings import REFERENCE, Standing
-from jahs.comparison.summaries import Interval
+from jahs.comparison.summaries import Interval, digits_for, estimate_text
 from jahs.comparison.svg import Line, LineStyle, Panel, draw_chart
 from jahs.comparison.terms import StudyTerms
 from jahs.files.atomic import write_beside
@@ -87,8 +87,8 @@ def write_page(folder: Path, page: Page) -> None:
 
 
 HEAD: Final = (
-    *("", "optimiser", "result (%)", "test error (%)", "mean rank", f"minus {REFERENCE} (points) [95 % interval]"),
-    "seeds",
+    *("", "optimiser", "result (%)", "median (%)", "area under regret (%)", "test error (%)", "mean rank"),
+    *(f"minus {REFERENCE} (points) [95 % interval]", "better in", "p (Holm)", "seeds"),
 )
 """The head of the table whose rows `standing_row` returns."""
 
@@ -99,30 +99,44 @@ def standing_row(place: int, of: Standing) -> tuple[str, ...]:
         str(place),
         of.name,
         estimate_text(of.result, of.result_se),
+        _number_text(of.median, digits_for(of.result_se)),
+        _number_text(of.area),
         estimate_text(of.test_error, of.test_se),
-        "–" if math.isnan(of.rank) else f"{of.rank:.2f}",
+        _number_text(of.rank),
         _interval_text(of.difference),
+        "–" if math.isnan(of.superiority) else f"{100 * of.superiority:.0f} % of seeds",
+        "< 0.001" if of.p_holm < 0.001 else _number_text(of.p_holm, 3),
         str(len(of.seeds)),
     )
 
 
+def _number_text(value: float, digits: int = 2) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
 def _interval_text(of: Interval | None) -> str:
-    return "–" if of is None else f"{of.value:+.3f} [{of.low:+.3f}, {of.high:+.3f}]"
+    if of is None:
+        return "–"
+    digits = digits_for((of.high - of.low) / 4)  # about its standard error
+    return f"{of.value:+.{digits}f} [{of.low:+.{digits}f}, {of.high:+.{digits}f}]"
 
 
 def _what(terms: StudyTerms) -> str:
     names = terms.rules.objectives
-    return "Validation error (%)" if len(names) == 1 else f"Missing hypervolume of {', '.join(names)} (%)"
+    return "Mean validation error (%)" if len(names) == 1 else f"Missing hypervolume of {', '.join(names)} (%)"
 
 
 def _legend(terms: StudyTerms) -> str:
-    what = "validation error of the final incumbent"
+    what = "mean validation error of the final incumbent"
     if len(terms.rules.objectives) > 1:
-        what = "share of the hypervolume of the release's front that is missing at the end"
+        what = "share of the hypervolume of the release's front that the means of all trials miss at the end"
     return (
-        f"Result: {what}, mean ± standard error over seeds; lower is better. Ranks are over the seeds that all "
-        f"optimisers have. Differences are paired over seeds, with bootstrap intervals; below zero is better than "
-        f"{REFERENCE}. Every trial of every log was queried again from the release."
+        f"Result: {what}, mean ± standard error and median over seeds; lower is better. Optimisers see training noise; "
+        "the reader sees the mean of what they chose. The area under the regret curve is normalised: 0 has the best "
+        "known result from the start, 100 never beats a guess. Ranks are over the seeds that all optimisers have. "
+        f"Differences from {REFERENCE} are paired over seeds, with bootstrap intervals; below zero is better. p-values "
+        "are those of Wilcoxon's signed-rank test, with Holm's correction over all pairs of optimisers. Every trial of "
+        "every log was queried again from the release."
     )
 
 
@@ -131,7 +145,7 @@ def _finding(name: str, page: Page) -> str:
     if not found:
         return f"{name} has no valid log under these terms."
     ((place, own),) = found
-    what = "validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
+    what = "mean validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
     text = f"{name} has a {what} of {estimate_text(own.result, own.result_se)} % at the end of the budget"
     if own.difference is not None:
         low, high = own.difference.low, own.difference.high

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import experiments.studies
-from experiments.analysis.ranks import Comparison, compare
 from experiments.report.__main__ import main
 from experiments.report.build import build_document, write_document
 from experiments.report.comparison import draw_comparison
 from experiments.report.results import read_results
 from experiments.run import main as run
 from experiments.worlds import build_worlds
+from jahs.comparison.ranks import Comparison, compare
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import TASKS
 from surrogate.models.model import ForestSettings
