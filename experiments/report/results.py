@@ -52,6 +52,14 @@ class RepetitionResult:
     n_trials: int
     settings: Mapping[str, Any]  # Any: JSON
 
+    def points(self, names: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return times and metrics (n, m) of the full trials that have all of these metrics."""
+        if not self.full_metrics:
+            return np.empty(0), np.empty((0, len(names)))
+        F = np.stack([self.full_metrics[name] for name in names], axis=1)
+        is_known = ~np.isnan(F).any(axis=1)
+        return self.full_times[is_known], F[is_known]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Results:

@@ -11,9 +11,9 @@ from experiments.report.results import Results
 from experiments.report.single import (
     TIME_LABEL,
     error_limits,
-    estimate_text,
     no_common_seed,
     number_text,
+    summary_text,
     time_figure,
     time_grid,
 )
@@ -22,7 +22,7 @@ from experiments.worlds import METRIC_NAMES, read_worlds, worlds_path
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.steps import on_grid
-from jahs.comparison.summaries import Interval, summarize
+from jahs.comparison.summaries import Interval, digits_for, summarize
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 
@@ -134,9 +134,11 @@ def _table(arms: Sequence[Arm], final: dict[str, Floats], values: dict[str, Floa
         rows.append(
             (
                 arm.title,
-                estimate_text(one),
+                summary_text(one),
+                number_text(float(one.median), digits_for(float(one.se))),
                 f"{order['table'][i]}",
-                estimate_text(other),
+                summary_text(other),
+                number_text(float(other.median), digits_for(float(other.se))),
                 f"{order['left_out'][i]}",
                 number_text(float(np.nanmean(apart)) if np.isfinite(apart).any() else np.nan),
             )
@@ -145,7 +147,7 @@ def _table(arms: Sequence[Arm], final: dict[str, Floats], values: dict[str, Floa
         caption="Final validation error in each world, mean ± standard error over seeds, and the mean absolute "
         "difference between the mean curves",
         columns=(
-            *("optimiser", "recorded trainings: error (%)", "rank", "surrogate: error (%)", "rank"),
+            *("optimiser", "recorded trainings: error (%)", "median", "rank", "surrogate: error (%)", "median", "rank"),
             "difference between curves (percentage points)",
         ),
         rows=tuple(rows),

@@ -413,6 +413,8 @@ def test_a_critical_difference_diagram_draws_a_bar_for_each_clique():
 @pytest.mark.parametrize("rank", [1.03, 2.99, 3.23, 4.97])
 def test_a_critical_difference_diagram_cuts_no_label_off(title, rank):
     mean_ranks = np.array([1.0, 2.0, rank, 4.0, 5.0])
-    found = Comparison(mean_ranks=mean_ranks, pairs=(), cliques=(), alpha=0.05, n_blocks=30, p_friedman=0.01)
+    found = Comparison(
+        mean_ranks=mean_ranks, pairs=(), cliques=(), alpha=0.05, n_family=0, n_blocks=30, p_friedman=0.01
+    )
     drawing = draw_comparison(found, [title] * 5, numbers=range(5))
     assert texts_outside(svg_text(Figure(name="d", caption="", alt="", drawing=drawing))) == []
