@@ -11,6 +11,7 @@ from typing import Final
 
 import matplotlib as mpl
 
+from experiments.packs import season_of
 from experiments.report.baselines import baselines_sections
 from experiments.report.fidelity import fidelity_sections
 from experiments.report.joint import joint_sections
@@ -59,7 +60,7 @@ def build_document(results: Results) -> Document:
     return Document(
         title=study.title,
         caveats=caveats_of([TASKS[task] for task in results.tasks]),
-        subtitle=f"{study.question} Simulated on {titles}, with {seeds}.",
+        subtitle=f"{study.question} Simulated on {titles}, with {seeds}. Season: {season_of(results.folder.tasks)}.",
         sections=sections,
         facts=_facts(results),
     )

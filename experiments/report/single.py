@@ -247,8 +247,8 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
     return Table(
         caption="Mean errors of the incumbent at the end of the budget, and the area under the regret curve over the "
         "whole run: mean ± standard error over seeds. The area is normalised: 0 % has the best known mean error "
-        "from the start, 100 % never beats a guess. The incumbent is selected by validation error at the highest fidelity; "
-        "no optimiser sees its test error",
+        "from the start, 100 % never beats a guess. The incumbent is selected by validation error at the highest "
+        "fidelity; no optimiser sees its test error",
         columns=(
             *("arm", "validation error (%)", "95 % interval of the mean", "median", "quartiles"),
             *("area under regret (%)", "test error (%)", "seeds with a result", "mean number of trials"),

@@ -18,7 +18,7 @@ from experiments.report.single import (
     time_grid,
 )
 from experiments.studies.study import Arm
-from experiments.worlds import METRIC_NAMES, read_worlds, worlds_path
+from experiments.worlds import quality_of_worlds
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.steps import on_grid
@@ -159,11 +159,11 @@ def _order(final: Floats) -> list[int]:
 
 
 def _quality_table(results: Results, task: str) -> Table:
-    worlds = read_worlds(worlds_path(results.folder.path, task), task)
-    rows = tuple((name, *(f"{x:.3f}" for x in worlds.agreement(name))) for name in METRIC_NAMES)
+    found = quality_of_worlds(results.folder.path, task)
+    rows = tuple((name, *(f"{x:.3f}" for x in values)) for name, *values in found["agreement"])
     return Table(
-        caption=f"Quality of the surrogates at the last epoch on held-out configs ({worlds.n_folds}-fold "
-        f"cross-validation over {len(worlds.X)} recorded configs)",
+        caption=f"Quality of the surrogates at the last epoch on held-out configs ({found['n_folds']}-fold "
+        f"cross-validation over {found['n_configs']} recorded configs)",
         columns=("metric", "Kendall's τ", "R²"),
         rows=rows,
     )

@@ -211,7 +211,7 @@ def _chi2_tail(x: float, dof: int) -> float:
     half, is_odd = x / 2, dof % 2
     first = math.erfc(math.sqrt(half)) if is_odd else 0.0
     powers = (i + is_odd / 2 for i in range(dof // 2))
-    return first + math.exp(-half) * sum(half**power / math.gamma(power + 1) for power in powers)
+    return first + math.exp(-half) * math.fsum(math.pow(half, power) / math.gamma(power + 1) for power in powers)
 
 
 def rank_agreement(

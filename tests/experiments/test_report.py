@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import experiments.studies
+from experiments.pack import pack
+from experiments.packs import COLUMNS, MANIFEST
 from experiments.report.__main__ import main
 from experiments.report.build import build_document, write_document
 from experiments.report.comparison import draw_comparison
@@ -128,6 +130,21 @@ def test_a_page_needs_nothing_but_itself(page):
     assert "@import" not in text
     outside = set(re.findall(r"https?://[^\s\"'<>)]+", text))
     assert outside <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_the_page_of_a_pack_is_the_page_of_its_logs_byte_for_byte(page, release, tmp_path):
+    study = page.parent.parent
+    packed = pack(study, tmp_path / "packs")
+    assert packed.parent.name == f"{TASK}-test"
+    assert main([str(packed), "--release", str(release), "--workers", "1"]) == 0
+    wanted, found = (
+        {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+        for folder in (page.parent, packed / "report")
+    )
+    assert found == wanted
+    again = pack(study, tmp_path / "again")
+    for name in (MANIFEST, *COLUMNS):
+        assert (again / name).read_bytes() == (packed / name).read_bytes()
 
 
 def test_every_colour_of_a_figure_follows_the_readers_mode(page):
