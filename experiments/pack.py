@@ -85,7 +85,7 @@ class _Tables:
         }
         asked = np.array(self._asked)
         fidelities = [np.array(values)[asked] for values in zip(*self._fidelities, strict=True)]
-        found = {
+        found: dict[str, Sequence[Any]] = {  # Any: each column has a type of its own
             "logs.parquet": list(zip(*self._logs, strict=True)),
             "configs.parquet": list(validate_columns(configs).values()),
             "trials.parquet": [self._steps, *fidelities],

@@ -166,19 +166,21 @@ def each_once(found: Mapping[Path, Claim | Refusal]) -> tuple[dict[Path, Claim],
     return claims, refused
 
 
-def boards_of(claims: Iterable[Claim]) -> list[Board]:
-    """Return the boards; the first claim sets the terms of the season."""
+def boards_of(claims: Iterable[Claim], *, season: Terms | None = None) -> list[Board]:
+    """Return the boards, that of the season first; without `season`, the first claim sets its terms."""
     by_terms: dict[Terms, dict[tuple[str, str], list[Claim]]] = {}
     for claim in claims:
         by_terms.setdefault(claim.terms, {}).setdefault((claim.name, claim.settings), []).append(claim)
-    return [
+    season = season or next(iter(by_terms), None)
+    boards = [
         Board(
             terms=terms,
-            differs=_differences(terms, next(iter(by_terms))),
+            differs=_differences(terms, season or terms),
             lines=tuple(sorted(map(_line, entries.values()), key=_place)),
         )
         for terms, entries in by_terms.items()
     ]
+    return sorted(boards, key=lambda board: bool(board.differs))
 
 
 def _differences(terms: Terms, season: Terms) -> dict[str, tuple[object, object]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, get_args
 
 from jahs.comparison.leaderboard import Board, Refusal, differences_text
+from jahs.comparison.ranks import Pair
 from jahs.comparison.standings import REFERENCE, Standing
 from jahs.comparison.summaries import Interval, digits_for, estimate_text
 from jahs.comparison.svg import Line, LineStyle, Panel, draw_chart
@@ -34,19 +35,24 @@ class Page:
         names: optimisers that are compared with the baselines.
         terms: of the study.
         standings: optimisers under these terms, the best first.
+        pairs: tests of `names` against all others.
         others: boards of logs under other terms.
         refused: logs that were not counted.
+        season: of the shipped results that are shown; None: all logs are the reader's.
     """
 
     names: tuple[str, ...]
     terms: StudyTerms
     standings: Sequence[Standing]
+    pairs: Sequence[tuple[str, str, Pair]]
     others: Sequence[Board]
     refused: Sequence[Refusal]
+    season: str | None
 
 
 def write_page(folder: Path, page: Page) -> None:
-    """Write report.md, curves.svg and index.html to an existing folder, each completely or not at all."""
+    """Write report.md, curves.svg and index.html to a folder, each completely or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
     chart = _chart(page)
     markdown: list[str] = []
     html: list[str] = []
@@ -67,12 +73,17 @@ def write_page(folder: Path, page: Page) -> None:
         paragraph(_finding(name, page))
     markdown.append(f"![{_what(page.terms)} over simulated time, one curve for each optimiser](curves.svg)")
     html.append(chart)
-    head, rows = HEAD, [standing_row(place, each) for place, each in enumerate(page.standings, 1)]
-    markdown.append("\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)))
-    html.append(
-        f"<table><thead>{_row('th', head)}</thead><tbody>{''.join(_row('td', row) for row in rows)}</tbody></table>"
-    )
-    paragraph(_legend(page.terms))
+
+    def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        markdown.append("\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)))
+        body = "".join(_row("td", row) for row in rows)
+        html.append(f"<table><thead>{_row('th', head)}</thead><tbody>{body}</tbody></table>")
+
+    table(HEAD, [standing_row(place, each) for place, each in enumerate(page.standings, 1)])
+    paragraph(_legend(page))
+    if page.pairs:
+        table(_PAIR_HEAD, [_pair_row(*each) for each in page.pairs])
+        paragraph("Differences are paired over the seeds that both have; below zero, the first is better.")
     section("Logs under other terms", [_other(board) for board in page.others])
     section("Logs that are not counted", [f"{each.path}: {each.fault}" for each in page.refused])
     section("Terms", _terms(page.terms))
@@ -105,9 +116,21 @@ def standing_row(place: int, of: Standing) -> tuple[str, ...]:
         _number_text(of.rank),
         _interval_text(of.difference),
         "–" if math.isnan(of.superiority) else f"{100 * of.superiority:.0f} % of seeds",
-        "< 0.001" if of.p_holm < 0.001 else _number_text(of.p_holm, 3),
+        _p_text(of.p_holm),
         str(len(of.seeds)),
     )
+
+
+_PAIR_HEAD: Final = ("optimiser", "other", "median difference (points)", "better in", "p", "p (Holm)")
+
+
+def _pair_row(one: str, other: str, pair: Pair) -> tuple[str, ...]:
+    share = f"{100 * pair.superiority:.0f} % of seeds"
+    return one, other, f"{pair.difference:+.2f}", share, *(_p_text(p) for p in (pair.p, pair.p_holm))
+
+
+def _p_text(value: float) -> str:
+    return "< 0.001" if value < 0.001 else _number_text(value, 3)
 
 
 def _number_text(value: float, digits: int = 2) -> str:
@@ -126,7 +149,8 @@ def _what(terms: StudyTerms) -> str:
     return "Mean validation error (%)" if len(names) == 1 else f"Missing hypervolume of {', '.join(names)} (%)"
 
 
-def _legend(terms: StudyTerms) -> str:
+def _legend(page: Page) -> str:
+    terms = page.terms
     what = "mean validation error of the final incumbent"
     if len(terms.rules.objectives) > 1:
         what = "share of the hypervolume of the release's front that the means of all trials miss at the end"
@@ -137,7 +161,7 @@ def _legend(terms: StudyTerms) -> str:
         f"Differences from {REFERENCE} are paired over seeds, with bootstrap intervals; below zero is better. p-values "
         "are those of Wilcoxon's signed-rank test, with Holm's correction over all pairs of optimisers. Every trial of "
         "every log was queried again from the release."
-    )
+    ) + (f" All other results come with the package (season {page.season})." if page.season else "")
 
 
 def _finding(name: str, page: Page) -> str:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 import numpy as np
 
 from jahs.comparison.claims import Claim
 from jahs.comparison.logs import Floats, TrialLog
-from jahs.comparison.ranks import Comparison, compare
+from jahs.comparison.ranks import Comparison, Pair, compare, compare_groups
 from jahs.comparison.steps import Steps, hypervolume_over_time, on_grid, regret_area
 from jahs.comparison.summaries import Interval, bootstrap_interval, summarize
 from jahs.comparison.terms import StudyTerms
 from jahs.errors import MissingData, UnknownName
 
-__all__ = ["REFERENCE", "Rollout", "Standing", "guess_of", "rollouts_of", "standings_of"]
+__all__ = ["REFERENCE", "Rollout", "Standing", "guess_of", "pairs_of", "rollouts_of", "standings_of"]
 
 REFERENCE: Final = "random_search"
 """The optimiser that all others are compared with."""
@@ -77,14 +78,14 @@ class Standing:
     curve: tuple[tuple[float, float], ...]
 
 
-def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> dict[str, dict[int, Rollout]]:
+def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> dict[str, Mapping[int, Rollout]]:
     """Return the runs of checked logs under the same terms, by optimiser and seed."""
     found: dict[str, dict[int, Rollout]] = {}
     for claim in sorted(claims, key=lambda each: each.seed):
         steps = claim.incumbents if len(terms.rules.objectives) == 1 else _missing(claim.full, terms)
         rollout = Rollout(steps=steps.scaled(terms.budget_s), test_error=claim.test_error)
         found.setdefault(_label(claim, claims), {})[claim.seed] = rollout
-    return found
+    return dict(found)
 
 
 def standings_of(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms) -> list[Standing]:
@@ -124,6 +125,21 @@ def standings_of(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerm
             )
         )
     return sorted(standings, key=lambda each: (np.isnan(each.result), each.result))
+
+
+def pairs_of(rollouts: Mapping[str, Mapping[int, Rollout]], ours: Collection[str]) -> list[tuple[str, str, Pair]]:
+    """Return our optimisers' tests against every other one, over the seeds that both have; corrected over all pairs."""
+    names = list(rollouts)
+    groups, of_group = [], []
+    for i, j in combinations(range(len(names)), 2):
+        one, other = (j, i) if names[j] in ours and names[i] not in ours else (i, j)
+        runs = rollouts[names[one]], rollouts[names[other]]
+        seeds = sorted(set(runs[0]) & set(runs[1]))
+        if len(seeds) > 1 and names[one] in ours:
+            groups.append((np.array([[of[seed].final for seed in seeds] for of in runs]), None))
+            of_group.append((names[one], names[other]))
+    found = compare_groups(groups) if groups else []
+    return [(*of, each.pairs[0]) for of, each in zip(of_group, found, strict=True)]
 
 
 def guess_of(terms: StudyTerms) -> float:
