@@ -28,7 +28,7 @@ from jahs.simulate import Log, Trial
 from jahs.simulate.continuation import network_of
 from jahs.simulate.settings import Settings as SimulationSettings
 
-__all__ = ["Claim", "Terms", "check_log", "claim_of", "settings_of", "view_of"]
+__all__ = ["Claim", "Terms", "by_mean", "check_log", "claim_of", "settings_of", "view_of"]
 
 _RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
 _MOST_SHOWN: Final = 5
@@ -110,12 +110,10 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         raise ProtocolMismatch("\n".join([*faults[:_MOST_SHOWN], *more]))
     header = log.header
     columns = trial_log(header, log.trials)
-    chosen, full = incumbents(columns), _by_mean(columns, view)
-    means, test = np.empty(0), math.nan
-    if len(chosen.rows):
-        means = full.minimised("valid_acc")[np.searchsorted(np.flatnonzero(columns.is_full), chosen.rows)]
-    if len(chosen.rows) and "test_acc" in view.metrics:
-        final = columns.trials[chosen.rows[-1]].config
+    full, steps = by_mean(columns, view)
+    chosen, test = incumbents(columns).rows, math.nan
+    if len(chosen) and "test_acc" in view.metrics:
+        final = columns.trials[chosen[-1]].config
         test = 100.0 - float(view.query_many([final], metrics=("test_acc",))["test_acc"][0])
     settings, said = settings_of(header), header.get("optimizer_settings")
     shown = {k: v for k, v in said.items() if k != "seed"} if isinstance(said, Mapping) else {}
@@ -138,11 +136,11 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         settings=", ".join(f"{name}={value}" for name, value in shown.items()),
         fixed=_fixed_by_hand(view),
         seed=settings.seed,
-        valid_error=float(means[-1]) if len(means) else math.nan,
+        valid_error=float(steps.values[-1]) if len(steps.values) else math.nan,
         test_error=test,
         n_trials=len(log.trials),
         digest=digest_facts({"trials": [trial.to_dict() for trial in log.trials]}),
-        incumbents=Steps(times=chosen.steps.times, values=means),
+        incumbents=steps,
         full=full,
     )
 
@@ -295,13 +293,18 @@ def _ask(
     return found
 
 
-def _by_mean(columns: TrialLog, view: View) -> TrialLog:
-    """Return the trials at the highest fidelity, with the means of their metrics by the release."""
+def by_mean(columns: TrialLog, view: View) -> tuple[TrialLog, Steps]:
+    """Return the trials at the highest fidelity and the incumbent's validation error over time, both by their means.
+
+    The incumbent is chosen by what the trials say, with their noise; the release answers its mean.
+    """
     full = columns.full()
     configs = [columns.trials[row].config for row in np.flatnonzero(columns.is_full).tolist()]
     answers = view.query_many(configs, metrics=tuple(full.metrics)) if configs and full.metrics else full.metrics
     means = {name: np.where(np.isnan(said), np.nan, answers[name]) for name, said in full.metrics.items()}
-    return replace(full, metrics=means)
+    chosen, reported = incumbents(full), replace(full, metrics=means)
+    values = reported.minimised("valid_acc")[chosen.rows] if len(chosen.rows) else np.empty(0)
+    return reported, Steps(times=chosen.steps.times, values=values)
 
 
 def _fixed_by_hand(view: View) -> dict[str, object]:

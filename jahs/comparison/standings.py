@@ -18,7 +18,7 @@ from jahs.comparison.summaries import Interval, bootstrap_interval, summarize
 from jahs.comparison.terms import StudyTerms
 from jahs.errors import MissingData, UnknownName
 
-__all__ = ["REFERENCE", "Rollout", "Standing", "guess_of", "pairs_of", "rollouts_of", "standings_of"]
+__all__ = ["REFERENCE", "Rollout", "Standing", "guess_of", "pairs_of", "rollouts_of", "standings_of", "steps_of"]
 
 REFERENCE: Final = "random_search"
 """The optimiser that all others are compared with."""
@@ -82,7 +82,7 @@ def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> dict[str, Mappi
     """Return the runs of checked logs under the same terms, by optimiser and seed."""
     found: dict[str, dict[int, Rollout]] = {}
     for claim in sorted(claims, key=lambda each: each.seed):
-        steps = claim.incumbents if len(terms.rules.objectives) == 1 else _missing(claim.full, terms)
+        steps = steps_of(claim.full, claim.incumbents, terms)
         rollout = Rollout(steps=steps.scaled(terms.budget_s), test_error=claim.test_error)
         found.setdefault(_label(claim, claims), {})[claim.seed] = rollout
     return dict(found)
@@ -153,9 +153,14 @@ def _label(claim: Claim, claims: Collection[Claim]) -> str:
     return claim.name if len(same) == 1 else f"{claim.name} ({claim.settings or 'no settings'})"
 
 
-def _missing(full: TrialLog, terms: StudyTerms) -> Steps:
-    """Return the share of the front's hypervolume (%) that the means of all trials so far miss, over seconds."""
+def steps_of(full: TrialLog, incumbents: Steps, terms: StudyTerms) -> Steps:
+    """Return the result so far over seconds: the incumbent's, or with several objectives the missing hypervolume (%).
+
+    That is the share of the hypervolume of the release's front that the means of all trials so far miss.
+    """
     names = terms.rules.objectives
+    if len(names) == 1:
+        return incumbents
     front = terms.bench.front(names)
     F = np.stack([full.minimised(name) for name in names], axis=1) if len(full) else np.empty((0, len(names)))
     volume = hypervolume_over_time(full.end, F, reference=front.reference_point)
