@@ -172,8 +172,9 @@ def _finding(name: str, page: Page) -> str:
     what = "mean validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
     text = f"{name} has a {what} of {estimate_text(own.result, own.result_se)} % at the end of the budget"
     if own.difference is not None:
-        low, high = own.difference.low, own.difference.high
-        verdict = "better than" if high < 0 else "worse than" if low > 0 else "not significantly different from"
+        p = next((pair.p_holm for one, other, pair in page.pairs if (one, other) == (name, REFERENCE)), math.nan)
+        direction = "better than" if own.difference.value < 0 else "worse than"
+        verdict = direction if p < 0.05 else "not significantly different from"
         text += f", {verdict} {REFERENCE} ({_interval_text(own.difference)} points)"
     return f"{text}; place {place} of {len(page.standings)}."
 

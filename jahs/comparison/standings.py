@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,7 +12,7 @@ import numpy as np
 
 from jahs.comparison.claims import Claim
 from jahs.comparison.logs import Floats, TrialLog
-from jahs.comparison.ranks import Comparison, Pair, compare, compare_groups
+from jahs.comparison.ranks import Pair, compare_groups, mean_ranks
 from jahs.comparison.steps import Steps, hypervolume_over_time, on_grid, regret_area
 from jahs.comparison.summaries import Interval, bootstrap_interval, summarize
 from jahs.comparison.terms import StudyTerms
@@ -58,8 +58,8 @@ class Standing:
         rank: mean rank among all optimisers, over the seeds that all have; NaN without such a seed.
         difference: mean result minus random search's, over common seeds, with a 95 % interval; None for random search.
         superiority: share of the common seeds in which it is better than random search, ties count half; else NaN.
-        p_holm: p-value of the signed-rank test against random search, after Holm's correction over all pairs of
-            optimisers; NaN with fewer than two common seeds.
+        p_holm: p-value of the signed-rank test against random search, over common seeds, after Holm's correction over
+            all pairs of optimisers; NaN with fewer than two common seeds.
         curve: mean result so far, at shares of the budget; NaN until every seed has one.
     """
 
@@ -97,16 +97,16 @@ def standings_of(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerm
     """
     seeds = sorted(set.intersection(*(set(runs) for runs in rollouts.values())))
     finals = np.array([[runs[seed].final for seed in seeds] for runs in rollouts.values()])
-    found = compare(finals) if len(rollouts) > 1 and len(seeds) > 1 else None
-    ranks = found.mean_ranks.tolist() if found else [1.0 if seeds else np.nan] * len(rollouts)
+    ranks = mean_ranks(finals).tolist() if seeds else [np.nan] * len(rollouts)
     scale = {"best": _best(rollouts, terms), "guess": guess_of(terms), "budget": 1.0}
-    names = list(rollouts)
+    others = [name for name in rollouts if name != REFERENCE]
+    against = {one: pair for one, other, pair in pairs_of(rollouts, others) if other == REFERENCE}
     standings = []
     for (name, runs), rank in zip(rollouts.items(), ranks, strict=True):
         own = np.array([run.final for run in runs.values()])
         result, test = summarize(own), summarize(np.array([run.test_error for run in runs.values()]))
         mean = on_grid([run.steps for run in runs.values()], _GRID).mean(axis=0)
-        p_holm, superiority = _against(names, name, found)
+        pair = against.get(name)
         standings.append(
             Standing(
                 name=name,
@@ -119,8 +119,8 @@ def standings_of(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerm
                 test_se=float(test.se),
                 rank=rank,
                 difference=None if name == REFERENCE else _difference(runs, rollouts.get(REFERENCE, {})),
-                superiority=superiority,
-                p_holm=p_holm,
+                superiority=pair.superiority if pair else np.nan,
+                p_holm=pair.p_holm if pair else np.nan,
                 curve=tuple(zip(_GRID.tolist(), mean.tolist(), strict=True)),
             )
         )
@@ -177,16 +177,6 @@ def _best(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms) -> f
     with suppress(MissingData, UnknownName):  # a release without references
         known.append(100.0 - terms.bench.best().value)
     return min(known, default=0.0)
-
-
-def _against(names: Sequence[str], name: str, found: Comparison | None) -> tuple[float, float]:
-    """Return the corrected p-value of an optimiser's difference from random search, and its superiority."""
-    if found is not None and REFERENCE in names and name != REFERENCE:
-        own, other = names.index(name), names.index(REFERENCE)
-        for pair in found.pairs:
-            if {pair.one, pair.other} == {own, other}:
-                return pair.p_holm, pair.superiority if pair.one == own else 1 - pair.superiority
-    return np.nan, np.nan
 
 
 def _difference(own: Mapping[int, Rollout], reference: Mapping[int, Rollout]) -> Interval | None:
