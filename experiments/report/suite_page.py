@@ -126,8 +126,8 @@ def write_suite_page(
 def _drawing(values: Floats, names: Sequence[str]) -> Drawing:
     """Return a matrix of discs; their area is the correlation, circles are negative."""
     n = len(values)
-    drawing = Drawing(figsize=(8.0, 6.4))
-    axes = drawing.add_axes((0.34, 0.02, 0.64, 0.8))
+    drawing = Drawing(figsize=(8.0, 5.6))
+    axes = drawing.add_axes((0.34, 0.02, 0.64, 0.92))
     for i in range(n):
         for j in range(n):
             value = float(values[i, j])
@@ -136,8 +136,8 @@ def _drawing(values: Floats, names: Sequence[str]) -> Drawing:
             axes.scatter([j], [i], s=[area], facecolors=face, edgecolors=LIGHT["s0"], linewidths=0.8)
     axes.set_xlim(-0.6, n - 0.4)
     axes.set_ylim(n - 0.4, -0.6)
-    axes.set_yticks(range(n), names, fontsize=7.5)
-    axes.set_xticks(range(n), names, fontsize=7.5, rotation=60, ha="left")
+    axes.set_yticks(range(n), [f"{name}  {i}" for i, name in enumerate(names, 1)], fontsize=7.5)
+    axes.set_xticks(range(n), [str(i) for i in range(1, n + 1)], fontsize=7.5)
     axes.xaxis.tick_top()
     for edge in axes.spines.values():
         edge.set_visible(False)
