@@ -74,7 +74,8 @@ studies: $(TEST_READY)
 	@set -e; for study in $(STUDIES); do \
 	    logs=build/studies/$$(cat jahs/releases/*/manifest.json | cksum | cut -d' ' -f1)/$$study; \
 	    $(TEST)/bin/python -m experiments.run $$study --workers $(JOBS) --out $$logs; \
-	    $(TEST)/bin/python -m experiments.report $$logs --workers $(JOBS) --docs --out docs/studies/$$study; \
+	    pack=$$($(TEST)/bin/python -m experiments.pack $$logs --out data/studies | $(TEST)/bin/python -c 'import json, sys; print(json.load(sys.stdin)["pack"])'); \
+	    $(TEST)/bin/python -m experiments.report $$pack --docs --out docs/studies/$$study --ship jahs/seasons; \
 	done
 
 landscape: $(TEST_READY)

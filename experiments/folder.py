@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import psutil
 
+from experiments.packs import MANIFEST, is_pack, read_manifest
 from experiments.studies.study import Repetition, Study
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.atomic import write_beside
@@ -139,17 +140,18 @@ def open_or_make(
 
 
 def read_folder(path: Path) -> StudyFolder:
-    """Open the folder of a study.
+    """Open the folder of a study, or its pack (`experiments.packs`).
 
     Raises:
         MissingData: the folder has no study.json.
         CorruptFile, UnknownFormat: study.json is invalid, or has another format.
     """
     recorded = path / _FILE
-    if not recorded.is_file():
+    if not recorded.is_file() and not is_pack(path):
         raise MissingData(f"{path} is not a study: it has no {_FILE}; python -m experiments.run makes one")
+    packed = read_manifest(path / MANIFEST)[_FILE] if is_pack(path) else None
     try:
-        content = parse_json(recorded.read_bytes())
+        content = packed or parse_json(recorded.read_bytes())
         if content["format"] != STUDY_FORMAT:
             raise UnknownFormat(f"{recorded}: format {content['format']!r}; this version reads {STUDY_FORMAT}")
         study = Study.from_dict(content["study"])

@@ -127,7 +127,7 @@ def retrain(settings: RetrainSettings) -> int:
         InvalidArgument: `top` is not positive, a task or an arm is not of the study, or the study's optimisers trained.
         JahsError: as `read_results` and `pipeline.collect.collect`.
     """
-    from pipeline.collect import Settings, collect  # needs torch
+    from pipeline.collect import CollectSettings, collect  # needs torch
 
     study = read_folder(settings.folder)
     unknown = [name for name in settings.task if name not in study.tasks]
@@ -149,7 +149,7 @@ def retrain(settings: RetrainSettings) -> int:
         lines = ({"config": one.config, "seeds": list(SEEDS), "release": digest} for one in chosen)
         write_text(listed, "".join(json.dumps(line) + "\n" for line in lines))
         collect(
-            Settings(
+            CollectSettings(
                 task=task,
                 out=runs,
                 configs=listed,

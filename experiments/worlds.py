@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from experiments.packs import MANIFEST, is_pack, read_manifest
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, NotRecorded
 from jahs.files.atomic import write_beside
 from jahs.files.runs import is_timed
@@ -54,6 +55,7 @@ __all__ = [
     "Worlds",
     "build_worlds",
     "open_world",
+    "quality_of_worlds",
     "read_worlds",
     "recorded_runtime",
     "worlds_path",
@@ -292,6 +294,19 @@ def read_worlds(path: Path, task_name: str) -> Worlds:
         if isinstance(err, CorruptFile):
             raise
         raise CorruptFile(f"{path} cannot be read: {err}; remove it, and it is built again") from err
+
+
+def quality_of_worlds(study: Path, task_name: str) -> dict[str, Any]:  # Any: JSON
+    """Return what a page says about the worlds of a task, as JSON; from its worlds, or from the pack of the study.
+
+    Raises:
+        MissingData, CorruptFile: see `read_worlds`.
+    """
+    if is_pack(study):
+        return dict(read_manifest(study / MANIFEST)["worlds"][task_name])
+    worlds = read_worlds(worlds_path(study, task_name), task_name)
+    agreement = [[name, *worlds.agreement(name)] for name in METRIC_NAMES]
+    return {"n_folds": worlds.n_folds, "n_configs": len(worlds.X), "agreement": agreement}
 
 
 def worlds_path(study: Path, task_name: str) -> Path:

@@ -23,6 +23,7 @@ from jahs.spaces.space import Space, space
 if TYPE_CHECKING:
     from jahs import adapters, optimizers, simulate
     from jahs.comparison.compare import compare
+    from jahs.comparison.suite import suite
     from jahs.comparison.terms import terms
     from jahs.models.cost import cost
     from jahs.models.noise.model import NoiseModel
@@ -65,6 +66,7 @@ __all__ = [
     "releases",
     "simulate",
     "space",
+    "suite",
     "tasks",
     "terms",
     "validate",
@@ -83,6 +85,7 @@ _LAZY: Final = {
     "is_non_dominated": "jahs.tasks.pareto",
     "pareto_front": "jahs.tasks.pareto",
     "read_objectives": "jahs.tasks.objectives",
+    "suite": "jahs.comparison.suite",
     "terms": "jahs.comparison.terms",
     "NoiseModel": "jahs.models.noise.model",
     "Prediction": "jahs.queries.prediction",

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.ranks import rank_agreement
 from jahs.comparison.logs import Floats
+from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.summaries import Interval, percentile_interval
 
 __all__ = ["attainable", "curve_distance", "order_agreement", "reversed_pairs"]

@@ -55,20 +55,22 @@ def speedup(
     """Compare two arms whose values are minimised.
 
     Args:
-        fast, slow: the incumbents' values over time, for each seed.
+        fast, slow: the incumbents' values over time, for each seed; both have the same seeds, in the same order.
         budget: the end of both.
         guess: the value before the first result.
-        n_resamples: number of bootstrap resamples of each arm's seeds.
+        n_resamples: number of bootstrap resamples of the seeds. A resample has the same seeds of both arms.
 
     Raises:
-        InvalidArgument: an arm has no seeds.
+        InvalidArgument: there are no seeds, or the numbers of seeds differ.
     """
-    if not fast or not slow:
-        raise InvalidArgument("fast, slow: both require at least one seed")
+    if not fast or len(fast) != len(slow):
+        raise InvalidArgument(f"fast, slow: both require the same seeds, got {len(fast)} and {len(slow)}")
     grid = union_grid(fast, slow, until=budget)
     values = [np.nan_to_num(on_grid(arm, grid), nan=guess) for arm in (fast, slow)]
-    rng = np.random.default_rng(0)
-    means = [_resampled_means(arm, rng, n_resamples) for arm in values]
+    n = len(fast)
+    picks = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=n_resamples)
+    weights = np.concatenate([np.ones((1, n)), picks]) / n  # the first row is not resampled
+    means = [weights @ arm for arm in values]
     target = means[1][:, -1]
     has_it = [arm <= target[:, None] + _SLACK for arm in means]
     times = [np.where(arm.any(axis=1), grid[arm.argmax(axis=1)], budget) for arm in has_it]
@@ -91,10 +93,3 @@ def geometric_mean(speedups: Sequence[Speedup]) -> Interval:
     value = np.exp(np.mean([np.log(s.interval.value) for s in speedups]))
     resampled = np.exp(np.mean([np.log(s.resampled) for s in speedups], axis=0))
     return percentile_interval(float(value), resampled)
-
-
-def _resampled_means(values: Floats, rng: np.random.Generator, n_resamples: int) -> Floats:
-    """Return means over seeds, (1 + n_resamples, n_times); the first row is not resampled."""
-    n = len(values)
-    weights = np.concatenate([np.ones((1, n)), rng.multinomial(n, np.full(n, 1 / n), size=n_resamples)])
-    return np.asarray(weights @ values / n)

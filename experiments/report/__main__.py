@@ -9,7 +9,9 @@ from pathlib import Path
 
 from experiments.folder import read_folder
 from experiments.live.declared import LIVE
-from experiments.report.build import write_report, written
+from experiments.report.build import build_document, check_target, write_document, written
+from experiments.report.results import read_results
+from experiments.report.shipping import ship
 from jahs.comparison.benches import open_benchmark
 from workshop.command import new_parser, run_command
 
@@ -22,10 +24,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Write the page of a study's trial logs, as HTML and as Markdown."
     parser = new_parser("experiments.report", about, example="out/joint")
-    parser.add_argument("folder", type=Path, help="a folder written by python -m experiments.run")
+    parser.add_argument("folder", type=Path, help="a folder written by python -m experiments.run or experiments.pack")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     parser.add_argument("--out", type=Path, help="target folder (default: FOLDER/report)")
     parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
+    parser.add_argument("--ship", type=Path, help="folder for what jahs compare shows, such as jahs/seasons")
     parser.add_argument("--workers", type=int, default=2, help="processes that read logs (default: %(default)s)")
     parser.add_argument(
         "--retrained", type=Path, help="a record of python -m experiments.retrain (default: the one in FOLDER)"
@@ -38,15 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             return written(write_live(given.folder, out=given.out, is_for_docs=given.docs))
         bench = {task: open_benchmark(task, given.release) for task in read_folder(given.folder).tasks}
-        page = write_report(
-            given.folder,
-            bench=bench,
-            out=given.out,
-            workers=max(given.workers, 1),
-            is_for_docs=given.docs,
-            retrained=given.retrained,
-        )
-        return written(page)
+        workers = max(given.workers, 1)
+        target = check_target(given.out or given.folder / "report")
+        results = read_results(given.folder, bench=bench, workers=workers)
+        shipped = ship(results, given.ship) if given.ship else []
+        page = write_document(build_document(results, retrained=given.retrained), target, is_for_docs=given.docs)
+        return {**written(page), **({"shipped": [str(path) for path in shipped]} if given.ship else {})}
 
     return run_command("experiments.report", work)
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from experiments.report.results import Results
-from experiments.report.single import error_limits, estimate_text, number_text, overview, time_figure, time_grid
+from experiments.report.single import error_limits, number_text, overview, summary_text, time_figure, time_grid
 from experiments.studies.study import FULL_SIZES, Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
@@ -155,7 +155,7 @@ def _regret_table(arms: Sequence[Arm], finals: Sequence[Floats]) -> Table:
     rows = [
         (
             arm.title,
-            estimate_text(found),
+            summary_text(found),
             number_text(float(found.median)),
             number_text(float(np.quantile(final, 0.95))),
             number_text(float(final.max())),
@@ -188,7 +188,7 @@ def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], bes
                     (
                         chapter,
                         arm.title,
-                        estimate_text(found),
+                        summary_text(found),
                         number_text(float(found.median)),
                         str(final.size),
                     )

@@ -11,18 +11,18 @@ from typing import Any, Final
 
 import matplotlib as mpl
 
+from experiments.packs import season_of
 from experiments.report.baselines import baselines_sections
 from experiments.report.fidelity import fidelity_sections
 from experiments.report.joint import joint_sections
 from experiments.report.multiobjective import multiobjective_sections
 from experiments.report.refits import refits_section
-from experiments.report.results import Results, read_results
+from experiments.report.results import Results
 from experiments.report.retrained import retrained_section
 from experiments.report.standings import leaderboard_section
 from experiments.report.truth import truth_sections
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder
-from jahs.queries.benchmark import Benchmark
 from jahs.tasks.definitions import TASKS, caveats_of
 from workshop.folders import writing
 from workshop.pages.document import Document, Section, Table, Text
@@ -30,7 +30,7 @@ from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme, style
 
-__all__ = ["build_document", "check_target", "made_facts", "write_document", "write_report", "written"]
+__all__ = ["build_document", "check_target", "write_document", "written"]
 
 _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "joint": joint_sections,
@@ -60,39 +60,10 @@ def build_document(results: Results, *, retrained: Path | None = None) -> Docume
     return Document(
         title=study.title,
         caveats=caveats_of([TASKS[task] for task in results.tasks]),
-        subtitle=f"{study.question} Simulated on {titles}, with {seeds}.",
+        subtitle=f"{study.question} Simulated on {titles}, with {seeds}. Season: {season_of(results.folder.tasks)}.",
         sections=sections,
         facts=_facts(results),
     )
-
-
-def write_report(
-    path: Path,
-    *,
-    bench: Mapping[str, Benchmark],
-    out: Path | None = None,
-    workers: int = 1,
-    is_for_docs: bool = False,
-    retrained: Path | None = None,
-) -> Path:
-    """Write the report of a study's folder and return its page.
-
-    Args:
-        path: the study's folder.
-        bench: the benchmark of each task.
-        out: the target folder, see `check_target`; None: `path/report`.
-        workers: processes that read logs.
-        is_for_docs: write only Markdown with SVG figures, which is small; the page is then `report.md`, not
-            `index.html`.
-        retrained: a record of `experiments.retrain`; None: that in the study's folder, if there is one.
-
-    Raises:
-        InvalidArgument: `out` cannot be written, or is not the folder of a page.
-        JahsError: as `experiments.report.results.read_results`.
-    """
-    target = check_target(out or path / "report")
-    document = build_document(read_results(path, bench=bench, workers=workers), retrained=retrained)
-    return write_document(document, target, is_for_docs=is_for_docs)
 
 
 def written(page: Path) -> dict[str, str]:
@@ -136,12 +107,12 @@ def write_document(
     name: str = "report.md",
     data: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """Write a document as the folder `target` and return its page, as `write_report` does.
+    """Write a document as the folder `target` and return its page.
 
     Args:
         document: the page.
         target: the folder, see `check_target`.
-        is_for_docs: as in `write_report`.
+        is_for_docs: write only Markdown with SVG figures, which is small; the page is then `name`, not `index.html`.
         name: of the Markdown file.
         data: more files, by name.
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
 
-from experiments.analysis.ranks import Comparison
+from jahs.comparison.ranks import Comparison
 from workshop.pages.style import LIGHT, series
 
 __all__ = ["draw_comparison"]

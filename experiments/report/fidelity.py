@@ -134,15 +134,17 @@ def _correlation_blocks(results: Results) -> list[Block]:
 
 
 def _speedup_blocks(results: Results, task: str, plain: str, names: list[str]) -> list[Block]:
-    base = results.steps(task, results.study.arm(plain))
-    if len(base) < 2 or not all(len(s.times) for s in base):
-        return []
+    slow = results.study.arm(plain)
     guess = 100.0 * (1 - 1 / TASKS[task].n_classes)
     parts = []
     for name in names:
         arm = results.study.arm(name)
-        if fast := results.steps(task, arm):
-            found = speedup(fast, base, budget=float(results.study.n_evaluations), guess=guess)
+        seeds = results.seeds(task, (slow, arm))
+        base = results.steps(task, slow, seeds)
+        if len(seeds) > 1 and all(len(s.times) for s in base):
+            found = speedup(
+                results.steps(task, arm, seeds), base, budget=float(results.study.n_evaluations), guess=guess
+            )
             parts.append(f"{arm.title} {speedup_text([found])}")
     said = "Speed-up to the final mean validation error of random search, with 95 % bootstrap intervals: "
     bounds = (

@@ -46,7 +46,7 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:
             continue
         whole, said = geometric_mean([*found.values()]), speedup_text([*found.values()])
         answers.append(f"{said} against {other.title}")
-        n_seeds += [len(results.of(task, arm)) for task in found for arm in (joint, other)]
+        n_seeds += [len(results.seeds(task, (joint, other))) for task in found]
         table += [_row(TASKS[task].title, other, s) for task, s in found.items()]
         table += [("geometric mean", other.title, "", "", "", said)] if len(found) > 1 else []
         number = arms.index(other)
@@ -84,8 +84,9 @@ def _speedup_table(rows: Sequence[tuple[str, ...]]) -> Table:
 
 
 def _speedup(results: Results, task: str, joint: Arm, other: Arm) -> Speedup | None:
-    fast, slow = results.steps(task, joint), results.steps(task, other)
-    if min(len(fast), len(slow)) < _FEWEST_SEEDS or not all(len(s.times) for s in slow):
+    seeds = results.seeds(task, (joint, other))
+    fast, slow = results.steps(task, joint, seeds), results.steps(task, other, seeds)
+    if len(seeds) < _FEWEST_SEEDS or not all(len(s.times) for s in slow):
         return None
     guess = 100.0 * (1 - 1 / TASKS[task].n_classes)
     return speedup(fast, slow, budget=float(results.study.n_evaluations), guess=guess)

@@ -8,20 +8,20 @@ from typing import Final
 import numpy as np
 
 from experiments.analysis.fronts import attainment_surface, igd_plus
-from experiments.report.results import RepetitionResult, Results
+from experiments.report.family import compared, curve
+from experiments.report.results import Results
 from experiments.report.single import (
-    FEWEST_TO_COMPARE,
-    difference_figure,
-    estimate_text,
+    comparison_blocks,
     no_common_seed,
     number_text,
+    summary_text,
     time_figure,
     time_grid,
 )
 from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.steps import Steps, hypervolume_over_time, on_grid
-from jahs.comparison.summaries import summarize
+from jahs.comparison.steps import Steps, on_grid, regret_area
+from jahs.comparison.summaries import digits_for, summarize
 from jahs.errors import MissingData, UnknownName
 from jahs.queries.references import Front
 from jahs.tasks.metrics import METRICS
@@ -71,10 +71,10 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
     if not seeds:
         return [no_common_seed(arms)]
     key = f"{task}-{names[1]}".replace("_", "-")
-    share = {arm.name: [_volume(r, names, front) for r in results.of(task, arm, seeds)] for arm in arms}
-    points = {arm.name: [_points(r, names)[1] for r in results.of(task, arm, seeds)] for arm in arms}
+    share = {arm.name: [curve(results, task, arm, r) for r in results.of(task, arm, seeds)] for arm in arms}
+    points = {arm.name: [r.points(names)[1] for r in results.of(task, arm, seeds)] for arm in arms}
     grid = time_grid(results)
-    values = np.stack([np.nan_to_num(on_grid(share[arm.name], grid)) for arm in arms])  # no point: no volume
+    values = -np.stack([np.nan_to_num(on_grid(share[arm.name], grid)) for arm in arms])  # no point: no volume
     summaries = [summarize(of_arm) for of_arm in values]
     blocks: list[Block] = [
         Text(text=_answer(arms, values[:, :, -1]), is_answer=True),
@@ -90,9 +90,16 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
         ),
         _attainment_figure(arms, points, front.F, names, key=key),
     ]
-    if len(arms) > 1 and len(seeds) >= FEWEST_TO_COMPARE:
-        blocks.append(difference_figure(arms, -values[:, :, -1], what="hypervolume", name=f"{key}-difference"))
-    return [*blocks, _table(arms, values[:, :, -1], points, front)]
+    if found := compared(results).get((task, tuple(arm.name for arm in arms))):
+        blocks += comparison_blocks(arms, found, what="missing share of hypervolume", key=key)
+    budget = float(results.study.n_evaluations)
+    areas = [[_area(steps, budget=budget) for steps in share[arm.name]] for arm in arms]
+    return [*blocks, _table(arms, values[:, :, -1], areas, points, front)]
+
+
+def _area(share: Steps, *, budget: float) -> float:
+    """Return the normalised area under the curve of the missing share; the share is minus the hypervolume's."""
+    return 100 * regret_area(share, best=-1.0, guess=0.0, budget=budget)
 
 
 def _answer(arms: Sequence[Arm], final: Floats) -> str:
@@ -101,9 +108,15 @@ def _answer(arms: Sequence[Arm], final: Floats) -> str:
     return f"Final share of the front's hypervolume, from best to worst: {', '.join(parts)}."
 
 
-def _table(arms: Sequence[Arm], final: Floats, points: dict[str, list[Floats]], front: Front) -> Table:
+def _table(
+    arms: Sequence[Arm],
+    final: Floats,
+    areas: Sequence[Sequence[float]],
+    points: dict[str, list[Floats]],
+    front: Front,
+) -> Table:
     rows = []
-    for arm, values in sorted(zip(arms, final, strict=True), key=lambda pair: -pair[1].mean()):
+    for arm, values, area in sorted(zip(arms, final, areas, strict=True), key=lambda pair: -pair[1].mean()):
         distances = np.array(
             [igd_plus(F, front=front.F, ideal=front.ideal, nadir=front.nadir) for F in points[arm.name]]
         )
@@ -112,17 +125,21 @@ def _table(arms: Sequence[Arm], final: Floats, points: dict[str, list[Floats]], 
         rows.append(
             (
                 arm.title,
-                estimate_text(volume, 4),
-                number_text(float(volume.median), 4),
-                estimate_text(distance, 4) if distance else "–",
+                summary_text(volume),
+                number_text(float(volume.median), digits_for(float(volume.se), usual=4)),
+                summary_text(summarize(np.array(area))),
+                summary_text(distance) if distance else "–",
                 f"{known.size}/{len(values)}",
             )
         )
     return Table(
         caption="At the end of the budget, mean ± standard error over seeds: share of the reference front's "
-        "hypervolume (higher is better), and IGD+ to that front, objectives scaled by its ideal and nadir points "
-        "(lower is better)",
-        columns=("optimiser", "hypervolume (share)", "median (share)", "IGD+", "seeds with a result"),
+        "hypervolume (higher is better), normalised area under the curve of the missing share over the run (lower is "
+        "better), and IGD+ to that front, objectives scaled by its ideal and nadir points (lower is better)",
+        columns=(
+            *("optimiser", "hypervolume (share)", "median (share)", "area under missing share (%)", "IGD+"),
+            "seeds with a result",
+        ),
         rows=tuple(rows),
     )
 
@@ -164,23 +181,6 @@ def _error_at(surface: Floats, costs: Floats) -> Floats:
     best = [surface[surface[:, 1] <= cost, 0].min(initial=np.inf) for cost in costs.tolist()]
     found = np.array(best)
     return np.where(np.isfinite(found), found, np.nan)
-
-
-def _points(result: RepetitionResult, names: Sequence[str]) -> tuple[Floats, Floats]:
-    """Return the times and the points (n, m) without missing metrics."""
-    F = (
-        np.stack([result.full_metrics[name] for name in names], axis=1)
-        if result.full_metrics
-        else np.empty((0, len(names)))
-    )
-    is_known = ~np.isnan(F).any(axis=1)
-    return result.full_times[is_known], F[is_known]
-
-
-def _volume(result: RepetitionResult, names: Sequence[str], front: Front) -> Steps:
-    times, F = _points(result, names)
-    found = hypervolume_over_time(times, F, reference=front.reference_point)
-    return Steps(times=found.times, values=found.values / front.hypervolume)
 
 
 def _point_text(point: Floats, names: Sequence[str]) -> str:

@@ -11,9 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from experiments.folder import StudyFolder, TaskFacts, read_folder, repetitions_of
+from experiments.packs import PackedLog, is_pack, read_pack, season_of
 from experiments.studies.study import Arm, Repetition, Study
 from jahs.comparison.benches import open_benchmark, release_of
-from jahs.comparison.logs import Floats, trial_log
+from jahs.comparison.logs import Floats, TrialLog, trial_log
 from jahs.comparison.steps import Steps, incumbents
 from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
@@ -21,7 +22,7 @@ from jahs.simulate import read_log
 from jahs.spaces.configs import Config
 from workshop.jobs import in_processes
 
-__all__ = ["RepetitionResult", "Results", "read_repetition", "read_results"]
+__all__ = ["RepetitionResult", "Results", "check_owner", "read_repetition", "read_results"]
 
 _FEW: Final = 64  # logs; more are worth starting processes
 
@@ -35,8 +36,8 @@ class RepetitionResult:
         incumbents: the incumbent's mean validation error over time. With training noise it may rise.
         configs: the config of each incumbent.
         observed: the last incumbent's validation error in its log, with its training noise; NaN without one.
-        full_times: ends of the trials at the highest fidelity, (n,).
-        full_configs: their configs, if metrics were requested.
+        full_times: ends of the trials at the highest fidelity, (n,), if metrics were requested.
+        full_configs: their configs.
         full_metrics: the requested metrics of these trials, to be minimised, as means.
         n_trials: number of trials.
         settings: the optimiser's settings except its seed.
@@ -51,6 +52,14 @@ class RepetitionResult:
     full_metrics: Mapping[str, Floats]
     n_trials: int
     settings: Mapping[str, Any]  # Any: JSON
+
+    def points(self, names: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return times and metrics (n, m) of the full trials that have all of these metrics."""
+        if not self.full_metrics:
+            return np.empty(0), np.empty((0, len(names)))
+        F = np.stack([self.full_metrics[name] for name in names], axis=1)
+        is_known = ~np.isnan(F).any(axis=1)
+        return self.full_times[is_known], F[is_known]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,7 +105,7 @@ class Results:
 
 
 def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1) -> Results:
-    """Read every log of a study's folder.
+    """Read every log of a study's folder, or its pack.
 
     Args:
         path: the folder.
@@ -113,27 +122,18 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
     for task, facts in folder.tasks.items():
         if facts.release not in (found := release_of(bench[task])).answers_as:
             raise ProtocolMismatch(
-                f"{task}: the logs used release {facts.release[:16]}, this one is {found.sha256[:16]}"
+                f"{task}: the logs used release {facts.release[:16]} (season {season_of(folder.tasks)}), this one is "
+                f"{found.sha256[:16]}; a page does not mix seasons: name their release, or run the study again"
             )
-    selected = repetitions_of(study, tasks=folder.tasks, arms=folder.arms, n_seeds=folder.n_seeds)
-    repetitions = [repetition for repetition in selected if (path / repetition.path).exists()]
-    if not repetitions:
-        raise MissingData(f"{path} has no finished repetition; python -m experiments.run continues it")
     metrics = tuple(dict.fromkeys(name for names in study.combinations for name in names))
-    digests = {name: study.digest_of(name) for name in folder.arms}
-    calls = [
-        {
-            "path": path,
-            "repetition": repetition,
-            "facts": folder.tasks[repetition.task],
-            "digest": digests[repetition.arm],
-            "metrics": metrics,
-        }
-        for repetition in repetitions
-    ]
-    read = in_processes(read_repetition, calls, workers=workers if len(calls) > _FEW else 1)
+    if is_pack(path):
+        known = {task: [name for name in metrics if name in bench[task].metrics] for task in folder.tasks}
+        read = [_unpacked(log, folder.tasks[log.repetition.task], known) for log in read_pack(path)]
+    else:
+        read = _read_logs(folder, metrics, workers=workers)
     _check_settings(read)
-    if study.noise == "seeded" and all(arm.world == "release" for arm in study.arms):  # worlds have no means
+    is_of_release = all(arm.world == "release" for arm in study.arms)  # other worlds have no means
+    if (study.noise == "seeded" and is_of_release) or (metrics and is_pack(path)):
         read = _by_mean(read, bench)
     by_arm, on_refits = (_by_arm(read, is_refit=is_refit) for is_refit in (False, True))
     return Results(
@@ -145,6 +145,27 @@ def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1
         on_refits=on_refits,
         bench=bench,
     )
+
+
+def _read_logs(folder: StudyFolder, metrics: Sequence[str], *, workers: int) -> list[RepetitionResult]:
+    """Return every finished repetition, reduced."""
+    study, path = folder.study, folder.path
+    selected = repetitions_of(study, tasks=folder.tasks, arms=folder.arms, n_seeds=folder.n_seeds)
+    repetitions = [repetition for repetition in selected if (path / repetition.path).exists()]
+    if not repetitions:
+        raise MissingData(f"{path} has no finished repetition; python -m experiments.run continues it")
+    digests = {name: study.digest_of(name) for name in folder.arms}
+    calls = [
+        {
+            "path": path,
+            "repetition": repetition,
+            "facts": folder.tasks[repetition.task],
+            "digest": digests[repetition.arm],
+            "metrics": metrics,
+        }
+        for repetition in repetitions
+    ]
+    return in_processes(read_repetition, calls, workers=workers if len(calls) > _FEW else 1)
 
 
 def _by_arm(read: Sequence[RepetitionResult], *, is_refit: bool) -> dict[tuple[str, str], tuple[RepetitionResult, ...]]:
@@ -194,7 +215,31 @@ def read_repetition(
     """
     source = path / repetition.path
     log = read_log(source)
-    said = {key: log.header.get(key) for key in ("task", "arm", "seed", "refit", "release", "arm_digest")}
+    check_owner(log.header, source, repetition, facts, digest=digest)
+    if log.ending is None:
+        raise CorruptFile(f"{source} was cut short; remove it and run again")
+    found = trial_log(log.header, log.trials)
+    full = found.full()
+    return _reduced(
+        repetition,
+        full,
+        [found.trials[row].config for row in np.flatnonzero(found.is_full).tolist()],
+        metrics={name: full.minimised(name) for name in metrics if name in full.metrics},
+        unit=facts.mean_runtime_s,
+        n_trials=len(found),
+        settings=log.header.get("optimizer_settings"),
+    )
+
+
+def check_owner(
+    header: Mapping[str, object], source: Path, repetition: Repetition, facts: TaskFacts, *, digest: str
+) -> None:
+    """Refuse the log of another repetition.
+
+    Raises:
+        CorruptFile: names what its header says instead.
+    """
+    said = {key: header.get(key) for key in ("task", "arm", "seed", "refit", "release", "arm_digest")}
     expected = {
         "task": repetition.task,
         "arm": repetition.arm,
@@ -205,22 +250,42 @@ def read_repetition(
     }
     if wrong := [f"{key}={said[key]!r} instead of {expected[key]!r}" for key in said if said[key] != expected[key]]:
         raise CorruptFile(f"{source} belongs to another repetition: {', '.join(wrong)}; remove it and run again")
-    if log.ending is None:
-        raise CorruptFile(f"{source} was cut short; remove it and run again")
-    found = trial_log(log.header, log.trials)
-    best, unit = incumbents(found), facts.mean_runtime_s
-    settings = log.header.get("optimizer_settings")
+
+
+def _unpacked(log: PackedLog, facts: TaskFacts, known: Mapping[str, Sequence[str]]) -> RepetitionResult:
+    """Return a log of a pack, reduced; metrics are NaN until they are asked again."""
+    return _reduced(
+        log.repetition,
+        log.found,
+        log.configs,
+        metrics={name: np.full(len(log.found), np.nan) for name in known[log.repetition.task]},
+        unit=facts.mean_runtime_s,
+        n_trials=log.n_trials,
+        settings=log.settings,
+    )
+
+
+def _reduced(
+    repetition: Repetition,
+    full: TrialLog,
+    configs: Sequence[Config],
+    *,
+    metrics: Mapping[str, Floats],
+    unit: float,
+    n_trials: int,
+    settings: object,
+) -> RepetitionResult:
+    """Return what a page needs of the trials at the highest fidelity, with their configs."""
+    best = incumbents(full)
     return RepetitionResult(
         repetition=repetition,
         incumbents=best.steps.scaled(unit),
-        configs=tuple(found.trials[row].config for row in best.rows.tolist()),
+        configs=tuple(configs[row] for row in best.rows.tolist()),
         observed=float(best.steps.values[-1]) if len(best.rows) else math.nan,
-        full_times=found.end[found.is_full] / unit,
-        full_configs=tuple(found.trials[row].config for row in np.flatnonzero(found.is_full).tolist())
-        if metrics
-        else (),
-        full_metrics={name: found.minimised(name)[found.is_full] for name in metrics if name in found.metrics},
-        n_trials=len(found),
+        full_times=full.end / unit if metrics else np.empty(0),
+        full_configs=tuple(configs) if metrics else (),
+        full_metrics=metrics,
+        n_trials=n_trials,
         settings={k: v for k, v in settings.items() if k != "seed"} if isinstance(settings, Mapping) else {},
     )
 

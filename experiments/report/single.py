@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
 
-from experiments.analysis.ranks import compare, mean_ranks
 from experiments.analysis.speedups import Speedup, geometric_mean
 from experiments.report.comparison import draw_comparison
+from experiments.report.family import compared
 from experiments.report.results import Results
 from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.steps import on_grid
-from jahs.comparison.summaries import Summary, bootstrap_interval, summarize
+from jahs.comparison.ranks import HOLDS, Comparison, mean_ranks
+from jahs.comparison.steps import on_grid, regret_area
+from jahs.comparison.summaries import Summary, bootstrap_interval, digits_for, estimate_text, summarize
+from jahs.errors import MissingData, UnknownName
+from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 
 __all__ = [
-    "FEWEST_TO_COMPARE",
     "N_TIMES",
     "TIME_LABEL",
-    "difference_figure",
+    "comparison_blocks",
     "error_limits",
-    "estimate_text",
     "no_common_seed",
     "number_text",
     "overview",
     "p_text",
     "speedup_text",
+    "summary_text",
     "test_errors",
     "time_figure",
     "time_grid",
@@ -39,7 +42,6 @@ N_TIMES: Final = 401
 TIME_LABEL: Final = "simulated time (mean full evaluations)"
 ERROR_LABEL: Final = "validation error (%)"
 _FIRST: Final = 0.5
-FEWEST_TO_COMPARE: Final = 6  # blocks; with fewer, no two-sided signed-rank test can reach 0.05
 
 
 def time_grid(results: Results) -> Floats:
@@ -59,8 +61,8 @@ def overview(results: Results, task: str, arms: Sequence[Arm], *, key: str) -> t
     blocks: list[Block] = _error_figures(arms, values, grid, key=key)
     if len(arms) > 1:
         blocks.append(_rank_figure(arms, values, grid, key=key))
-    if len(arms) > 1 and len(seeds) >= FEWEST_TO_COMPARE:
-        blocks += _comparison(arms, values[:, :, -1], key=key)
+    if found := compared(results).get((task, tuple(arm.name for arm in arms))):
+        blocks += comparison_blocks(arms, found, what="mean validation error (points)", key=key)
     return (*blocks, _final_table(results, task, arms, seeds, values[:, :, -1]))
 
 
@@ -91,20 +93,43 @@ def time_figure(
     return Figure(name=name, caption=caption, alt=alt, drawing=drawing)
 
 
-def difference_figure(arms: Sequence[Arm], values: Floats, *, what: str, name: str) -> Figure:
-    """Return the critical-difference diagram of final values (n_arms, n_seeds), less is better."""
-    found = compare(values)
-    significant = sum(pair.p_holm < found.alpha for pair in found.pairs)
+def comparison_blocks(arms: Sequence[Arm], found: Comparison, *, what: str, key: str) -> list[Block]:
+    """Return the critical-difference diagram of final values and the table of all pairs."""
+    n_differ = sum(pair.differs for pair in found.pairs)
+    on_refits = f" and the same sign on at least {100 * HOLDS:.0f} % of the refits"
+    has_refits = any(pair.holds is not None for pair in found.pairs)
     order = np.argsort(found.mean_ranks)
-    return Figure(
-        name=name,
-        caption=f"Critical differences of the final {what}. Arms joined by a bar do not differ significantly "
-        f"({significant} of {len(found.pairs)} pairs do; Wilcoxon's signed-rank test on {found.n_blocks} paired seeds, "
-        f"Holm's correction over all pairs, α = {found.alpha:g}). Friedman's test of all arms: "
-        f"p = {p_text(found.p_friedman)}.",
+    quantity, _, unit = what.partition(" (")
+    figure = Figure(
+        name=f"{key}-difference",
+        caption=f"Critical differences of the final {quantity}. Friedman's test of all arms: "
+        f"p = {p_text(found.p_friedman)}. {n_differ} of {len(found.pairs)} pairs differ; bars join arms that do not. "
+        f"Pairs differ with a significant signed-rank test of Wilcoxon on {found.n_blocks} paired seeds (α = "
+        f"{found.alpha:g}, Holm's correction over all {found.n_family} pairs of the study){on_refits * has_refits}.",
         alt="Mean ranks: " + ", ".join(f"{arms[i].title} {found.mean_ranks[i]:.2f}" for i in order),
         drawing=draw_comparison(found, [arm.title for arm in arms], numbers=range(len(arms))),
     )
+    digits = 2 if unit == "points)" else 4
+    rows = [
+        (
+            *(arms[pair.one].title, arms[pair.other].title, f"{pair.difference:+.{digits}f}"),
+            *(f"{pair.superiority:.2f}", p_text(pair.p), p_text(pair.p_holm)),
+            "–" if pair.holds is None else f"{100 * pair.holds:.0f} %",
+            "yes" if pair.differs else "no",
+        )
+        for pair in found.pairs
+    ]
+    table = Table(
+        caption=f"Wilcoxon's signed-rank test of the final {quantity}, for all pairs of arms, with effect sizes",
+        columns=(
+            *("arm", "other arm", "median difference" + (f" ({unit}" if unit else ""), "better in a share of seeds"),
+            *("p-value", "p-value (Holm)", "same sign on refits", "differs"),
+        ),
+        rows=tuple(rows),
+        n_labels=2,
+        is_folded=True,
+    )
+    return [figure, table]
 
 
 def test_errors(results: Results, task: str, arm: Arm, seeds: Sequence[int]) -> Floats:
@@ -128,9 +153,9 @@ def p_text(value: float) -> str:
     return "–" if np.isnan(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def estimate_text(found: Summary, digits: int = 2) -> str:
+def summary_text(found: Summary) -> str:
     """Return mean ± standard error for a table."""
-    return f"{found.mean:.{digits}f} ± {number_text(float(found.se), digits)}"
+    return estimate_text(float(found.mean), float(found.se))
 
 
 def speedup_text(found: Sequence[Speedup]) -> str:
@@ -192,52 +217,49 @@ def _rank_figure(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str)
     )
 
 
-def _comparison(arms: Sequence[Arm], final: Floats, *, key: str) -> list[Block]:
-    table = Table(
-        caption="Wilcoxon's signed-rank test of the final validation error, for all pairs of arms",
-        columns=(
-            *("arm", "other arm", "median difference (points)", "better in a share of seeds"),
-            *("p-value", "p-value (Holm)"),
-        ),
-        rows=tuple(
-            (
-                *(arms[pair.one].title, arms[pair.other].title, f"{pair.difference:+.2f}", f"{pair.superiority:.2f}"),
-                *(p_text(pair.p), p_text(pair.p_holm)),
-            )
-            for pair in compare(final).pairs
-        ),
-        n_labels=2,
-        is_folded=True,
-    )
-    return [difference_figure(arms, final, what="validation error", name=f"{key}-difference"), table]
-
-
 def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequence[int], final: Floats) -> Table:
+    scale = {
+        "best": _best_error(results, task),
+        "guess": 100.0 * (1 - 1 / TASKS[task].n_classes),
+        "budget": float(results.study.n_evaluations),
+    }
     rows = []
     for arm, values in zip(arms, final, strict=True):
         known = values[np.isfinite(values)]
         counts = [result.n_trials for result in results.of(task, arm, seeds)]
-        numbers: tuple[str, ...] = ("–",) * 5
+        numbers: tuple[str, ...] = ("–",) * 6
         if known.size:
-            found = summarize(known)
+            found, digits = summarize(known), digits_for(float(summarize(known).se))
             mean = bootstrap_interval(known, lambda picks: picks.mean(axis=1))
+            area = summarize(np.array([100 * regret_area(steps, **scale) for steps in results.steps(task, arm, seeds)]))
             test = test_errors(results, task, arm, seeds)
             test = test[np.isfinite(test)]
             numbers = (
-                estimate_text(found),
-                f"{mean.low:.2f} to {mean.high:.2f}",
-                number_text(float(found.median)),
-                f"{found.q25:.2f} to {found.q75:.2f}",
-                estimate_text(summarize(test)) if test.size else "–",
+                summary_text(found),
+                f"{mean.low:.{digits}f} to {mean.high:.{digits}f}",
+                number_text(float(found.median), digits),
+                f"{found.q25:.{digits}f} to {found.q75:.{digits}f}",
+                summary_text(area),
+                summary_text(summarize(test)) if test.size else "–",
             )
         n_trials = f"{np.mean(counts):.0f}" if counts else "–"
         rows.append((arm.title, *numbers, f"{known.size}/{len(values)}", n_trials))
     return Table(
-        caption="Errors of the incumbent at the end of the budget: mean ± standard error over seeds. The incumbent is "
-        "selected by validation error at the highest fidelity; no optimiser sees its test error",
+        caption="Mean errors of the incumbent at the end of the budget, and the area under the regret curve over the "
+        "whole run: mean ± standard error over seeds. The area is normalised: 0 % has the best known mean error "
+        "from the start, 100 % never beats a guess. The incumbent is selected by validation error at the highest "
+        "fidelity; no optimiser sees its test error",
         columns=(
             *("arm", "validation error (%)", "95 % interval of the mean", "median", "quartiles"),
-            *("test error (%)", "seeds with a result", "mean number of trials"),
+            *("area under regret (%)", "test error (%)", "seeds with a result", "mean number of trials"),
         ),
         rows=tuple(rows),
     )
+
+
+def _best_error(results: Results, task: str) -> float:
+    """Return the smallest known mean validation error of the release and all incumbents of the study."""
+    found = [float(r.incumbents.values.min()) for arm in results.arms for r in results.of(task, arm) if r.configs]
+    with suppress(MissingData, UnknownName):  # a release without references
+        found.append(100.0 - results.bench[task].best().value)
+    return min(found)

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from experiments.report.results import RepetitionResult, Results
-from experiments.report.single import estimate_text, test_errors
+from experiments.report.single import number_text, summary_text, test_errors
 from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import summarize
+from jahs.comparison.summaries import digits_for, summarize
 from jahs.errors import CorruptFile
 from jahs.queries.benchmark import Benchmark
 from workshop.pages.document import Block, Section, Table, Text
@@ -38,8 +38,12 @@ def leaderboard_section(results: Results) -> Section:
         rows = sorted(found, key=lambda row: row[0])
         blocks.append(
             Table(
-                caption=f"{task}: errors of final incumbents, mean ± standard error over seeds; ranked by validation",
-                columns=("place", "arm", "optimiser", "validation error (%)", "test error (%)", "seeds with a result"),
+                caption=f"{task}: mean errors of final incumbents, mean ± standard error and median over seeds; by "
+                "validation error",
+                columns=(
+                    *("place", "arm", "optimiser", "validation error (%)", "median", "test error (%)"),
+                    "seeds with a result",
+                ),
                 rows=tuple((str(place), *texts) for place, (_, texts) in enumerate(rows, start=1)),
                 n_labels=3,
             )
@@ -59,8 +63,9 @@ def _row(results: Results, task: str, arm: Arm) -> tuple[float, tuple[str, ...]]
     texts = (
         f"{arm.chapter}: {arm.title}" if arm.chapter else arm.title,
         arm.optimizer,
-        estimate_text(valid, 3),
-        estimate_text(test, 3),
+        summary_text(valid),
+        number_text(float(valid.median), digits_for(float(valid.se))),
+        summary_text(test),
         f"{len(found)}/{len(results.of(task, arm))}",
     )
     return float(valid.mean), texts

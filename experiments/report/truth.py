@@ -7,22 +7,22 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.ranks import rank_agreement
 from experiments.report.results import Results
 from experiments.report.single import (
     TIME_LABEL,
     error_limits,
-    estimate_text,
     no_common_seed,
     number_text,
+    summary_text,
     time_figure,
     time_grid,
 )
 from experiments.studies.study import Arm
-from experiments.worlds import METRIC_NAMES, read_worlds, worlds_path
+from experiments.worlds import quality_of_worlds
 from jahs.comparison.logs import Floats
+from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.steps import on_grid
-from jahs.comparison.summaries import Interval, summarize
+from jahs.comparison.summaries import Interval, digits_for, summarize
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 
@@ -158,9 +158,11 @@ def _table(arms: Sequence[Arm], final: dict[str, Floats], values: dict[str, Floa
         rows.append(
             (
                 arm.title,
-                estimate_text(one),
+                summary_text(one),
+                number_text(float(one.median), digits_for(float(one.se))),
                 f"{order['table'][i]}",
-                estimate_text(other),
+                summary_text(other),
+                number_text(float(other.median), digits_for(float(other.se))),
                 f"{order['left_out'][i]}",
                 number_text(float(np.nanmean(apart)) if np.isfinite(apart).any() else np.nan),
             )
@@ -169,7 +171,7 @@ def _table(arms: Sequence[Arm], final: dict[str, Floats], values: dict[str, Floa
         caption="Final validation error in each world, mean ± standard error over seeds, and the mean absolute "
         "difference between the mean curves",
         columns=(
-            *("optimiser", "recorded trainings: error (%)", "rank", "surrogate: error (%)", "rank"),
+            *("optimiser", "recorded trainings: error (%)", "median", "rank", "surrogate: error (%)", "median", "rank"),
             "difference between curves (percentage points)",
         ),
         rows=tuple(rows),
@@ -181,11 +183,11 @@ def _order(final: Floats) -> list[int]:
 
 
 def _quality_table(results: Results, task: str) -> Table:
-    worlds = read_worlds(worlds_path(results.folder.path, task), task)
-    rows = tuple((name, *(f"{x:.3f}" for x in worlds.agreement(name))) for name in METRIC_NAMES)
+    found = quality_of_worlds(results.folder.path, task)
+    rows = tuple((name, *(f"{x:.3f}" for x in values)) for name, *values in found["agreement"])
     return Table(
-        caption=f"Quality of the surrogates at the last epoch on held-out configs ({worlds.n_folds}-fold "
-        f"cross-validation over {len(worlds.X)} recorded configs)",
+        caption=f"Quality of the surrogates at the last epoch on held-out configs ({found['n_folds']}-fold "
+        f"cross-validation over {found['n_configs']} recorded configs)",
         columns=("metric", "Kendall's τ", "R²"),
         rows=rows,
     )

@@ -27,17 +27,22 @@ def add_commands(commands: Commands) -> None:
     added = commands.add(
         "compare",
         _compare,
-        "Compare your optimiser with the baselines: run, check, rank and write a page.",
+        "Compare your optimiser or logs with the results of a study: run, check, rank and write a page.",
         "jahs compare mine.py:Climber --study baselines --seeds 20 --out out",
     )
     added.add_argument(
         "entries", nargs="+", metavar="FILE.py:NAME", help="your optimisers; also logs, or their folders"
     )
-    added.add_argument("--out", type=Path, required=True, help="folder of logs and page, made if it does not exist")
-    added.add_argument("--study", default="baselines", help=f"whose terms: {', '.join(STUDIES)} (default: baselines)")
-    added.add_argument("--task", default="fashion_mnist_mini", help="which task (default: fashion_mnist_mini)")
+    added.add_argument(
+        "--out", type=Path, default=Path("compared"), help="folder of logs and page (default: %(default)s)"
+    )
+    added.add_argument("--study", help=f"whose terms: {', '.join(STUDIES)} (default: the log's, or baselines)")
+    added.add_argument("--task", help="which task (default: the log's, or fashion_mnist_mini)")
     added.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
-    added.add_argument("--against", help=f"baselines, separated by commas (default: {','.join(BASELINES)})")
+    added.add_argument(
+        "--against",
+        help=f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)",
+    )
     added.add_argument("--workers", type=int, default=2, help="number of processes (default: 2)")
     added.add_argument("--limit-s", type=float, default=600.0, help="seconds of one run at most (default: 600)")
     added.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")

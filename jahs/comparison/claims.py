@@ -3,11 +3,12 @@
 Over 300 lines: a claim is one table of checks, and each check reads what the one before it has parsed.
 
 Every metric of every trial is queried again, and times are checked against the release's training costs. Test
-accuracies are queried only here.
+accuracies are queried only here. What an optimiser has chosen counts by its mean, whatever noise it saw.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import FINISHED, TrialLog, trial_log
 from jahs.comparison.rules import rule_faults
-from jahs.comparison.steps import incumbents
+from jahs.comparison.steps import Steps, incumbents
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, ProtocolMismatch
 from jahs.files.hashing import digest_facts
 from jahs.queries.benchmark import Benchmark
@@ -27,7 +28,7 @@ from jahs.simulate import Log, Trial
 from jahs.simulate.continuation import network_of
 from jahs.simulate.settings import Settings as SimulationSettings
 
-__all__ = ["Claim", "Terms", "check_log", "claim_of", "settings_of", "view_of"]
+__all__ = ["Claim", "Terms", "by_mean", "check_log", "claim_of", "settings_of", "view_of"]
 
 _RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
 _MOST_SHOWN: Final = 5
@@ -71,11 +72,12 @@ class Claim:
         settings: the optimiser's settings except its seed, as text.
         fixed: values that the view fixes and that differ from its defaults.
         seed: seed of the simulation.
-        valid_error: the final incumbent's validation error (%) by the release; NaN without an incumbent.
+        valid_error: the final incumbent's mean validation error (%) by the release; NaN without an incumbent.
         test_error: its mean test error (%); NaN if the release has none.
         n_trials: number of trials.
         digest: digest of the trials; equal digests mean the same run.
-        full: columns of its trials at the highest fidelity.
+        incumbents: the incumbent's mean validation error over time. It is chosen by what the log says, with noise.
+        full: columns of its trials at the highest fidelity, with the means that the release answers.
     """
 
     terms: Terms
@@ -87,6 +89,7 @@ class Claim:
     test_error: float
     n_trials: int
     digest: str
+    incumbents: Steps = field(repr=False, compare=False)
     full: TrialLog = field(repr=False, compare=False)
 
 
@@ -107,8 +110,11 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         raise ProtocolMismatch("\n".join([*faults[:_MOST_SHOWN], *more]))
     header = log.header
     columns = trial_log(header, log.trials)
-    rows = incumbents(columns).rows
-    valid, test = _final_errors(view, columns.trials[rows[-1]] if len(rows) else None)
+    full, steps = by_mean(columns, view)
+    chosen, test = incumbents(columns).rows, math.nan
+    if len(chosen) and "test_acc" in view.metrics:
+        final = columns.trials[chosen[-1]].config
+        test = 100.0 - float(view.query_many([final], metrics=("test_acc",))["test_acc"][0])
     settings, said = settings_of(header), header.get("optimizer_settings")
     shown = {k: v for k, v in said.items() if k != "seed"} if isinstance(said, Mapping) else {}
     return Claim(
@@ -130,11 +136,12 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         settings=", ".join(f"{name}={value}" for name, value in shown.items()),
         fixed=_fixed_by_hand(view),
         seed=settings.seed,
-        valid_error=valid,
+        valid_error=float(steps.values[-1]) if len(steps.values) else math.nan,
         test_error=test,
         n_trials=len(log.trials),
         digest=digest_facts({"trials": [trial.to_dict() for trial in log.trials]}),
-        full=columns.full(),
+        incumbents=steps,
+        full=full,
     )
 
 
@@ -286,13 +293,18 @@ def _ask(
     return found
 
 
-def _final_errors(view: View, chosen: Trial | None) -> tuple[float, float]:
-    if chosen is None:
-        return float("nan"), float("nan")
-    test = float("nan")
-    if "test_acc" in view.metrics:
-        test = 100.0 - float(view.query_many([chosen.config], metrics=("test_acc",))["test_acc"][0])
-    return 100.0 - float(_ask(view, [chosen])["valid_acc"][0]), test
+def by_mean(columns: TrialLog, view: View) -> tuple[TrialLog, Steps]:
+    """Return the trials at the highest fidelity and the incumbent's validation error over time, both by their means.
+
+    The incumbent is chosen by what the trials say, with their noise; the release answers its mean.
+    """
+    full = columns.full()
+    configs = [columns.trials[row].config for row in np.flatnonzero(columns.is_full).tolist()]
+    answers = view.query_many(configs, metrics=tuple(full.metrics)) if configs and full.metrics else full.metrics
+    means = {name: np.where(np.isnan(said), np.nan, answers[name]) for name, said in full.metrics.items()}
+    chosen, reported = incumbents(full), replace(full, metrics=means)
+    values = reported.minimised("valid_acc")[chosen.rows] if len(chosen.rows) else np.empty(0)
+    return reported, Steps(times=chosen.steps.times, values=values)
 
 
 def _fixed_by_hand(view: View) -> dict[str, object]:

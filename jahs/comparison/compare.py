@@ -1,4 +1,4 @@
-"""Compare optimisers with the baselines under the terms of a study: run, check, rank and write a page.
+"""Compare optimisers and logs with the results of a study under its terms: run, check, rank and write a page.
 
 OUT/logs/<task>/<optimiser>/seed-0000.jsonl    one trial log for each run, complete or absent
 OUT/report.md, index.html, curves.svg          the page
@@ -9,29 +9,43 @@ from __future__ import annotations
 
 import inspect
 import json
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
-from jahs.comparison.benches import open_benchmark
+from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import Claim, Terms
 from jahs.comparison.factories import Factory, split_named
-from jahs.comparison.leaderboard import Board, Refusal, board_facts, boards_of, each_once, find_logs, read_claim
+from jahs.comparison.leaderboard import (
+    Board,
+    Refusal,
+    board_facts,
+    boards_of,
+    differences_text,
+    each_once,
+    find_logs,
+    read_claim,
+)
 from jahs.comparison.page import Page, write_page
-from jahs.comparison.processes import run_all
-from jahs.comparison.runs import Run, check_finished, code_of, run
-from jahs.comparison.standings import REFERENCE, Standing, standings_of
-from jahs.comparison.terms import StudyTerms, open_terms
-from jahs.errors import InvalidArgument, JahsError, OptimizerFailed, ProtocolMismatch, UnknownName
+from jahs.comparison.processes import make_logs
+from jahs.comparison.runs import Run, code_of
+from jahs.comparison.shipped import read_shipped
+from jahs.comparison.standings import REFERENCE, Standing, pairs_of, rollouts_of, standings_of
+from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
+from jahs.errors import (
+    CorruptFile,
+    InvalidArgument,
+    MissingData,
+    ProtocolMismatch,
+    UnknownFormat,
+    UnknownName,
+)
 from jahs.files.atomic import write_beside
 from jahs.optimizers import OPTIMIZERS
+from jahs.simulate.log import read_header
 from jahs.spaces.parameters import is_integer, is_number, show
 
 __all__ = ["BASELINES", "Comparison", "compare"]
@@ -60,8 +74,8 @@ class Comparison:
 def compare(
     *entries: str | Path | Factory,
     out: str | Path,
-    study: str = "baselines",
-    task: str = "fashion_mnist_mini",
+    study: str | None = None,
+    task: str | None = None,
     seeds: int = 20,
     workers: int = 2,
     limit_s: float = 600.0,
@@ -69,22 +83,24 @@ def compare(
     against: Sequence[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Run optimisers and baselines under the terms of a study, check every log, and write a page to `out`.
+    """Put optimisers and logs beside the results of a study: run, check every log, and write a page to `out`.
 
-    Finished logs in `out` are not run again, so an interrupted comparison continues where it was.
+    The results of the studies come with the package; baselines are run for a release or study without them. Finished
+    logs in `out` are not run again, so an interrupted comparison continues where it was.
 
     Args:
         *entries: what to compare: "FILE.py:NAME", a factory, an optimiser in one function, or trial logs and folders
             of them. A factory is called as `factory(view, seed=..., objectives=..., settings=...)` with those arguments
             that it has. A factory given as an object runs in this process, others in processes of their own.
         out: the folder, made if it does not exist.
-        study: whose terms; see `jahs.terms`.
-        task: the task.
+        study: whose terms, see `jahs.terms`; None: those that the first log names, or else `baselines`.
+        task: the task; None: that of the first log, or else `fashion_mnist_mini`.
         seeds: number of seeds, which are 0, 1, 2 and so on.
         workers: number of processes.
         limit_s: seconds of wall time after which a run is ended.
         release: folder of a release, or of one per task; None: found by `jahs`.
-        against: baselines, of `jahs.optimizers.OPTIMIZERS`; None: the usual ones. Random search is always run.
+        against: baselines to run, of `jahs.optimizers.OPTIMIZERS`, and random search; None: the results that come with
+            the package, or the usual baselines if there are none.
         progress: called with the numbers of finished runs and of all runs.
 
     Raises:
@@ -92,14 +108,17 @@ def compare(
         UnknownName: there is no such study, task or baseline.
         OptimizerFailed: an optimiser raised, proposed an invalid config or exceeded the limit; names the seed. Finished
             logs are kept.
-        ProtocolMismatch: `out` has logs of other terms or other code, or no given log is valid.
+        ProtocolMismatch: `out` has logs of other terms or other code, or no given log is valid, or of these terms.
     """
     out = Path(out)
     _check_numbers(seeds=seeds, workers=workers, limit_s=limit_s, out=out)
     folder = None if release is None else Path(release).resolve()
-    terms = open_terms(study, task, folder)
     named, objects, paths = _sort_entries(entries)
-    names = _unique([name for name, _ in (*named, *objects)], _baselines(against, terms))
+    study, task = _study_of(paths, study, task)
+    terms = open_terms(study, task, folder)
+    shipped = None if against is not None else read_shipped(study, task, release_of(terms.bench).answers_as)
+    baselines = [] if shipped else _baselines(against, terms)
+    names = _unique([name for name, _ in (*named, *objects)], baselines)
 
     def runs_of(name: str, optimizer: str, code: str | None) -> list[Run]:
         own = out / "logs" / task / name
@@ -119,19 +138,61 @@ def compare(
 
     checked = _check_foreign(paths, check)
     own_logs = [Path(each.log) for each in (*in_processes, *(of for of, _ in here))]
-    for log in _run(in_processes, here, workers=workers, limit_s=limit_s, progress=progress):
+    for log in make_logs(in_processes, here, workers=workers, limit_s=limit_s, progress=progress):
         checked[log] = check(log)  # while other processes make more
     in_order = dict.fromkeys([*own_logs, *checked])
     claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order})
     refused += _drop_repeated(claims)
-    boards = boards_of(claims.values())
-    standings = standings_of([of for of in claims.values() if of.terms == boards[0].terms], terms)
-    ours = tuple(name for name, _ in (*named, *objects))
-    write_page(out, Page(names=ours, terms=terms, standings=standings, others=boards[1:], refused=refused))
+    boards = boards_of(claims.values(), season=_season(terms))
+    if boards and boards[0].differs:
+        raise ProtocolMismatch(
+            f"no log has the terms of {study} on {task}: {differences_text(boards[0])}; run under "
+            f"jahs.terms({study!r}, task={task!r}), or name another study or task"
+        )
+    rollouts = rollouts_of([of for of in claims.values() if of.terms == boards[0].terms], terms)
+    ours = tuple(name for name in rollouts if name not in baselines)
+    if shipped:
+        yours = {name: f"{name} (yours)" if name in shipped.rollouts else name for name in rollouts}
+        rollouts = {yours[name]: runs for name, runs in rollouts.items()} | dict(shipped.rollouts)
+        ours = tuple(yours[name] for name in ours)
+    standings, pairs = standings_of(rollouts, terms), pairs_of(rollouts, ours)
+    season = shipped.season if shipped else None
+    page = Page(
+        names=ours, terms=terms, standings=standings, pairs=pairs, others=boards[1:], refused=refused, season=season
+    )
+    write_page(out, page)
     with write_beside(out / "leaderboard.json") as beside:
         facts = {"boards": [board_facts(board) for board in boards], "refused": [asdict(each) for each in refused]}
         beside.write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return Comparison(out=out, standings=tuple(standings), boards=tuple(boards), refused=tuple(refused))
+
+
+def _study_of(paths: Sequence[Path], study: str | None, task: str | None) -> tuple[str, str]:
+    """Return study and task, as given or else as the first log says."""
+    said: Mapping[str, object] = {}
+    if paths and (study is None or task is None):
+        with suppress(CorruptFile, UnknownFormat, MissingData):  # which its check will report
+            said = read_header(find_logs(paths)[0])
+    of_log = str(said.get("study"))
+    return study or (of_log if of_log in STUDIES else "baselines"), task or str(said.get("task", "fashion_mnist_mini"))
+
+
+def _season(terms: StudyTerms) -> Terms:
+    """Return the terms of a study as logs have them."""
+    return Terms(
+        task=terms.bench.task.name,
+        release=terms.release,
+        searched=tuple(terms.view.space.searched),
+        fidelities=tuple(terms.view.fidelities),
+        workers=terms.rules.workers,
+        budget_s=terms.budget_s,
+        n_trials=None,
+        mode="asynchronous",
+        continuation="resume",
+        failure_rate=0.0,
+        thinking="free",
+        is_noisy=terms.rules.noise == "seeded",
+    )
 
 
 def _check_numbers(*, seeds: int, workers: int, limit_s: float, out: Path) -> None:
@@ -219,54 +280,6 @@ def _drop_repeated(claims: dict[Path, Claim]) -> list[Refusal]:
         del claims[path]
         refused.append(Refusal(path=str(path), fault=fault))
     return refused
-
-
-def _run(
-    in_processes: Sequence[Run],
-    here: Sequence[tuple[Run, Factory]],
-    *,
-    workers: int,
-    limit_s: float,
-    progress: Callable[[int, int], None] | None,
-) -> Iterator[Path]:
-    """Make the logs that do not exist, and yield each; first one of each optimiser, so that a fault shows early."""
-    waiting = [each for each in in_processes if not check_finished(each)]
-    waiting_here = [(each, factory) for each, factory in here if not check_finished(each)]
-    n_all = len(waiting) + len(waiting_here)
-    show_progress = progress or (lambda _n_done, _n_all: None)
-    for n_done, (own, factory) in enumerate(waiting_here, 1):
-        try:
-            with _alarm(limit_s):
-                run(own, factory)
-        except (JahsError, TimeoutError) as err:
-            raise OptimizerFailed(f"{own.name}, seed {own.seed}: {err}") from err
-        show_progress(n_done, n_all)
-        yield Path(own.log)
-    first = [each for each in waiting if each.code is not None and each.seed == 0]
-    rest = [each for each in waiting if each not in first]
-    in_order = chain.from_iterable(run_all(runs, workers=workers, limit_s=limit_s) for runs in (first, rest) if runs)
-    for n_done, own in enumerate(in_order, len(waiting_here) + 1):
-        show_progress(n_done, n_all)
-        yield Path(own.log)
-
-
-@contextmanager
-def _alarm(limit_s: float) -> Iterator[None]:
-    """Raise TimeoutError after some seconds, in the main thread of systems that have alarms."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise TimeoutError(f"did not end within {limit_s:g} s; limit_s changes the limit")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, limit_s)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def _code_of_object(factory: Factory) -> str | None:

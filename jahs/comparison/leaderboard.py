@@ -1,7 +1,8 @@
 """Leaderboards of trial logs, ours and other people's.
 
 Every metric of every trial is queried again from the release that the log names, and no trial may take less time than
-its training costs. A log that does not match is refused with the reason. Logs are compared if they have the same terms:
+its training costs. A log that does not match is refused with the reason. Results are means by the release: noise is
+drawn for the optimiser, and what it has chosen counts by its mean. Logs are compared if they have the same terms:
 task, release, searched keys, fidelities, workers, budget, number of trials, mode, continuation, failure rate, thinking
 and noise. The first valid log sets the terms of the season; every other board states how its terms differ. Seeds are 0,
 1, 2 and so on; lines with other seeds, which could have been selected, rank last.
@@ -24,7 +25,7 @@ import numpy as np
 from jahs.comparison.claims import Claim, Terms, claim_of
 from jahs.comparison.factories import Factory
 from jahs.comparison.replay import replay
-from jahs.comparison.summaries import summarize
+from jahs.comparison.summaries import digits_for, estimate_text, summarize
 from jahs.errors import InvalidArgument, JahsError
 from jahs.simulate import read_log
 
@@ -37,7 +38,6 @@ __all__ = [
     "boards_of",
     "differences_text",
     "each_once",
-    "estimate_text",
     "find_logs",
     "leaderboard",
     "read_claim",
@@ -58,8 +58,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One optimiser on a board: errors in percent, mean and standard error over seeds (NaN for a single seed).
+    """One optimiser on a board: its incumbents' mean errors (%), with mean, standard error and median over seeds.
 
+    Incumbents are chosen by what the optimiser saw, with or without noise, and count by their means.
     `fixed` lists fixed values that differ from the default, and those that vary between seeds.
     """
 
@@ -70,6 +71,7 @@ class Line:
     has_chosen_seeds: bool
     valid_error: float
     valid_se: float
+    valid_median: float
     test_error: float
     test_se: float
 
@@ -164,19 +166,21 @@ def each_once(found: Mapping[Path, Claim | Refusal]) -> tuple[dict[Path, Claim],
     return claims, refused
 
 
-def boards_of(claims: Iterable[Claim]) -> list[Board]:
-    """Return the boards; the first claim sets the terms of the season."""
+def boards_of(claims: Iterable[Claim], *, season: Terms | None = None) -> list[Board]:
+    """Return the boards, that of the season first; without `season`, the first claim sets its terms."""
     by_terms: dict[Terms, dict[tuple[str, str], list[Claim]]] = {}
     for claim in claims:
         by_terms.setdefault(claim.terms, {}).setdefault((claim.name, claim.settings), []).append(claim)
-    return [
+    season = season or next(iter(by_terms), None)
+    boards = [
         Board(
             terms=terms,
-            differs=_differences(terms, next(iter(by_terms))),
+            differs=_differences(terms, season or terms),
             lines=tuple(sorted(map(_line, entries.values()), key=_place)),
         )
         for terms, entries in by_terms.items()
     ]
+    return sorted(boards, key=lambda board: bool(board.differs))
 
 
 def _differences(terms: Terms, season: Terms) -> dict[str, tuple[object, object]]:
@@ -199,6 +203,7 @@ def _line(claims: Sequence[Claim]) -> Line:
         has_chosen_seeds=seeds != set(range(len(seeds))),
         valid_error=float(valid.mean),
         valid_se=float(valid.se),
+        valid_median=float(valid.median),
         test_error=float(test.mean),
         test_se=float(test.se),
     )
@@ -218,12 +223,13 @@ def board_text(board: Board) -> str:
     noise = "draws of training noise" if terms.is_noisy else "means of trainings"
     thinking = terms.thinking if isinstance(terms.thinking, str) else f"{terms.thinking:g} s"
     rules = f"{terms.mode}; continuation {terms.continuation}; failure rate {terms.failure_rate:g}; thinking {thinking}"
-    rows = [("", "optimiser", "validation error (%)", "test error (%)", "seeds", "fixed", "settings")]
+    rows = [("", "optimiser", "validation error (%)", "median", "test error (%)", "seeds", "fixed", "settings")]
     for place, line in enumerate(board.lines, start=1):
         few = " (not 0, 1, 2 ...)" if line.has_chosen_seeds else " (few)" if line.n_seeds < _FEW_SEEDS else ""
         valid, test = estimate_text(line.valid_error, line.valid_se), estimate_text(line.test_error, line.test_se)
+        median = "–" if math.isnan(line.valid_median) else f"{line.valid_median:.{digits_for(line.valid_se)}f}"
         seeds, fixed = f"{line.n_seeds}{few}", line.fixed or "by default"
-        rows.append((f"{place}", line.name, valid, test, seeds, fixed, line.settings or "–"))
+        rows.append((f"{place}", line.name, valid, median, test, seeds, fixed, line.settings or "–"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     workers = f"{terms.workers} worker{'s' if terms.workers > 1 else ''}"
     head = (
@@ -242,11 +248,6 @@ def board_text(board: Board) -> str:
 def differences_text(board: Board) -> str:
     """Return the terms that differ, with this board's value and the season's."""
     return "; ".join(f"{name}={mine!r} (season: {season!r})" for name, (mine, season) in board.differs.items())
-
-
-def estimate_text(mean: float, se: float) -> str:
-    """Return mean and standard error; a dash for NaN."""
-    return " ± ".join("–" if math.isnan(number) else f"{number:.3f}" for number in (mean, se))
 
 
 def board_facts(board: Board) -> dict[str, object]:

@@ -9,9 +9,10 @@ from html import escape
 from pathlib import Path
 from typing import Final, get_args
 
-from jahs.comparison.leaderboard import Board, Refusal, differences_text, estimate_text
+from jahs.comparison.leaderboard import Board, Refusal, differences_text
+from jahs.comparison.ranks import Pair
 from jahs.comparison.standings import REFERENCE, Standing
-from jahs.comparison.summaries import Interval
+from jahs.comparison.summaries import Interval, digits_for, estimate_text
 from jahs.comparison.svg import Line, LineStyle, Panel, draw_chart
 from jahs.comparison.terms import StudyTerms
 from jahs.files.atomic import write_beside
@@ -34,19 +35,24 @@ class Page:
         names: optimisers that are compared with the baselines.
         terms: of the study.
         standings: optimisers under these terms, the best first.
+        pairs: tests of `names` against all others.
         others: boards of logs under other terms.
         refused: logs that were not counted.
+        season: of the shipped results that are shown; None: all logs are the reader's.
     """
 
     names: tuple[str, ...]
     terms: StudyTerms
     standings: Sequence[Standing]
+    pairs: Sequence[tuple[str, str, Pair]]
     others: Sequence[Board]
     refused: Sequence[Refusal]
+    season: str | None
 
 
 def write_page(folder: Path, page: Page) -> None:
-    """Write report.md, curves.svg and index.html to an existing folder, each completely or not at all."""
+    """Write report.md, curves.svg and index.html to a folder, each completely or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
     chart = _chart(page)
     markdown: list[str] = []
     html: list[str] = []
@@ -67,12 +73,17 @@ def write_page(folder: Path, page: Page) -> None:
         paragraph(_finding(name, page))
     markdown.append(f"![{_what(page.terms)} over simulated time, one curve for each optimiser](curves.svg)")
     html.append(chart)
-    head, rows = HEAD, [standing_row(place, each) for place, each in enumerate(page.standings, 1)]
-    markdown.append("\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)))
-    html.append(
-        f"<table><thead>{_row('th', head)}</thead><tbody>{''.join(_row('td', row) for row in rows)}</tbody></table>"
-    )
-    paragraph(_legend(page.terms))
+
+    def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        markdown.append("\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)))
+        body = "".join(_row("td", row) for row in rows)
+        html.append(f"<table><thead>{_row('th', head)}</thead><tbody>{body}</tbody></table>")
+
+    table(HEAD, [standing_row(place, each) for place, each in enumerate(page.standings, 1)])
+    paragraph(_legend(page))
+    if page.pairs:
+        table(_PAIR_HEAD, [_pair_row(*each) for each in page.pairs])
+        paragraph("Differences are paired over the seeds that both have; below zero, the first is better.")
     section("Logs under other terms", [_other(board) for board in page.others])
     section("Logs that are not counted", [f"{each.path}: {each.fault}" for each in page.refused])
     section("Terms", _terms(page.terms))
@@ -87,8 +98,8 @@ def write_page(folder: Path, page: Page) -> None:
 
 
 HEAD: Final = (
-    *("", "optimiser", "result (%)", "test error (%)", "mean rank", f"minus {REFERENCE} (points) [95 % interval]"),
-    "seeds",
+    *("", "optimiser", "result (%)", "median (%)", "area under regret (%)", "test error (%)", "mean rank"),
+    *(f"minus {REFERENCE} (points) [95 % interval]", "better in", "p (Holm)", "seeds"),
 )
 """The head of the table whose rows `standing_row` returns."""
 
@@ -99,31 +110,58 @@ def standing_row(place: int, of: Standing) -> tuple[str, ...]:
         str(place),
         of.name,
         estimate_text(of.result, of.result_se),
+        _number_text(of.median, digits_for(of.result_se)),
+        _number_text(of.area),
         estimate_text(of.test_error, of.test_se),
-        "–" if math.isnan(of.rank) else f"{of.rank:.2f}",
+        _number_text(of.rank),
         _interval_text(of.difference),
+        "–" if math.isnan(of.superiority) else f"{100 * of.superiority:.0f} % of seeds",
+        _p_text(of.p_holm),
         str(len(of.seeds)),
     )
 
 
+_PAIR_HEAD: Final = ("optimiser", "other", "median difference (points)", "better in", "p", "p (Holm)")
+
+
+def _pair_row(one: str, other: str, pair: Pair) -> tuple[str, ...]:
+    share = f"{100 * pair.superiority:.0f} % of seeds"
+    return one, other, f"{pair.difference:+.2f}", share, *(_p_text(p) for p in (pair.p, pair.p_holm))
+
+
+def _p_text(value: float) -> str:
+    return "< 0.001" if value < 0.001 else _number_text(value, 3)
+
+
+def _number_text(value: float, digits: int = 2) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
 def _interval_text(of: Interval | None) -> str:
-    return "–" if of is None else f"{of.value:+.3f} [{of.low:+.3f}, {of.high:+.3f}]"
+    if of is None:
+        return "–"
+    digits = digits_for((of.high - of.low) / 4)  # about its standard error
+    return f"{of.value:+.{digits}f} [{of.low:+.{digits}f}, {of.high:+.{digits}f}]"
 
 
 def _what(terms: StudyTerms) -> str:
     names = terms.rules.objectives
-    return "Validation error (%)" if len(names) == 1 else f"Missing hypervolume of {', '.join(names)} (%)"
+    return "Mean validation error (%)" if len(names) == 1 else f"Missing hypervolume of {', '.join(names)} (%)"
 
 
-def _legend(terms: StudyTerms) -> str:
-    what = "validation error of the final incumbent"
+def _legend(page: Page) -> str:
+    terms = page.terms
+    what = "mean validation error of the final incumbent"
     if len(terms.rules.objectives) > 1:
-        what = "share of the hypervolume of the release's front that is missing at the end"
+        what = "share of the hypervolume of the release's front that the means of all trials miss at the end"
     return (
-        f"Result: {what}, mean ± standard error over seeds; lower is better. Ranks are over the seeds that all "
-        f"optimisers have. Differences are paired over seeds, with bootstrap intervals; below zero is better than "
-        f"{REFERENCE}. Every trial of every log was queried again from the release."
-    )
+        f"Result: {what}, mean ± standard error and median over seeds; lower is better. Optimisers see training noise; "
+        "the reader sees the mean of what they chose. The area under the regret curve is normalised: 0 has the best "
+        "known result from the start, 100 never beats a guess. Ranks are over the seeds that all optimisers have. "
+        f"Differences from {REFERENCE} are paired over seeds, with bootstrap intervals; below zero is better. p-values "
+        "are those of Wilcoxon's signed-rank test, with Holm's correction over all pairs of optimisers. Every trial of "
+        "every log was queried again from the release."
+    ) + (f" All other results come with the package (season {page.season})." if page.season else "")
 
 
 def _finding(name: str, page: Page) -> str:
@@ -131,11 +169,12 @@ def _finding(name: str, page: Page) -> str:
     if not found:
         return f"{name} has no valid log under these terms."
     ((place, own),) = found
-    what = "validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
+    what = "mean validation error" if len(page.terms.rules.objectives) == 1 else "missing hypervolume"
     text = f"{name} has a {what} of {estimate_text(own.result, own.result_se)} % at the end of the budget"
     if own.difference is not None:
-        low, high = own.difference.low, own.difference.high
-        verdict = "better than" if high < 0 else "worse than" if low > 0 else "not significantly different from"
+        p = next((pair.p_holm for one, other, pair in page.pairs if (one, other) == (name, REFERENCE)), math.nan)
+        direction = "better than" if own.difference.value < 0 else "worse than"
+        verdict = direction if p < 0.05 else "not significantly different from"
         text += f", {verdict} {REFERENCE} ({_interval_text(own.difference)} points)"
     return f"{text}; place {place} of {len(page.standings)}."
 

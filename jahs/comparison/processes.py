@@ -1,4 +1,4 @@
-"""Runs in processes, of which each can be ended when it exceeds its limit."""
+"""Logs of runs: in processes of their own, of which each can be ended when it exceeds its limit, or in this one."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import contextlib
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
+from types import FrameType
 from typing import IO, Final
 
 import jahs
-from jahs.comparison.runs import Run, remove_parts
-from jahs.errors import InvalidArgument, OptimizerFailed
+from jahs.comparison.factories import Factory
+from jahs.comparison.runs import Run, check_finished, remove_parts, run
+from jahs.errors import InvalidArgument, JahsError, OptimizerFailed
 
-__all__ = ["run_all"]
+__all__ = ["make_logs", "run_all"]
 
 _ROOT: Final = str(Path(jahs.__file__).parents[1])
 _START: Final = (
@@ -63,6 +68,54 @@ def run_all(runs: Sequence[Run], *, workers: int, limit_s: float) -> Iterator[Ru
             line.release()
         for each in runs:
             remove_parts(each)
+
+
+def make_logs(
+    in_processes: Sequence[Run],
+    here: Sequence[tuple[Run, Factory]],
+    *,
+    workers: int,
+    limit_s: float,
+    progress: Callable[[int, int], None] | None,
+) -> Iterator[Path]:
+    """Make the logs that do not exist, and yield each; first one of each optimiser, so that a fault shows early."""
+    waiting = [each for each in in_processes if not check_finished(each)]
+    waiting_here = [(each, factory) for each, factory in here if not check_finished(each)]
+    n_all = len(waiting) + len(waiting_here)
+    show_progress = progress or (lambda _n_done, _n_all: None)
+    for n_done, (own, factory) in enumerate(waiting_here, 1):
+        try:
+            with _alarm(limit_s):
+                run(own, factory)
+        except (JahsError, TimeoutError) as err:
+            raise OptimizerFailed(f"{own.name}, seed {own.seed}: {err}") from err
+        show_progress(n_done, n_all)
+        yield Path(own.log)
+    first = [each for each in waiting if each.code is not None and each.seed == 0]
+    rest = [each for each in waiting if each not in first]
+    in_order = chain.from_iterable(run_all(runs, workers=workers, limit_s=limit_s) for runs in (first, rest) if runs)
+    for n_done, own in enumerate(in_order, len(waiting_here) + 1):
+        show_progress(n_done, n_all)
+        yield Path(own.log)
+
+
+@contextmanager
+def _alarm(limit_s: float) -> Iterator[None]:
+    """Raise TimeoutError after some seconds, in the main thread of systems that have alarms."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"did not end within {limit_s:g} s; limit_s changes the limit")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class _Line:

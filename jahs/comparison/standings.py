@@ -1,25 +1,48 @@
-"""How optimisers did under the same terms: final results, ranks, differences from random search, and curves."""
+"""How optimisers did under the same terms, with the statistics of the studies' pages."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 import numpy as np
 
 from jahs.comparison.claims import Claim
 from jahs.comparison.logs import Floats, TrialLog
-from jahs.comparison.steps import Steps, hypervolume_over_time, incumbents, on_grid
+from jahs.comparison.ranks import Pair, compare_groups, mean_ranks
+from jahs.comparison.steps import Steps, hypervolume_over_time, on_grid, regret_area
 from jahs.comparison.summaries import Interval, bootstrap_interval, summarize
 from jahs.comparison.terms import StudyTerms
+from jahs.errors import MissingData, UnknownName
 
-__all__ = ["REFERENCE", "Standing", "standings_of"]
+__all__ = ["REFERENCE", "Rollout", "Standing", "guess_of", "pairs_of", "rollouts_of", "standings_of", "steps_of"]
 
 REFERENCE: Final = "random_search"
 """The optimiser that all others are compared with."""
 
 _GRID: Final = np.arange(1, 101) / 100  # of the budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rollout:
+    """One run.
+
+    Attributes:
+        steps: the result so far over shares of the budget, minimised: the incumbent's mean validation error (%), or
+            with several objectives the share of the front's hypervolume that is missing (%).
+        test_error: the final incumbent's mean test error (%).
+    """
+
+    steps: Steps
+    test_error: float
+
+    @property
+    def final(self) -> float:
+        """The result at the end; NaN without any."""
+        return float(self.steps.at(np.array([1.0]))[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,11 +52,14 @@ class Standing:
     Attributes:
         name: its label.
         seeds: those of its runs.
-        result, result_se: mean and standard error of what is minimised, at the end of the budget: the validation error
-            (%), or with several objectives the share of the front's hypervolume that is missing (%).
+        result, result_se, median: mean, standard error and median of the results at the end of the budget.
+        area: mean normalised area under the regret curve (%); 0 is the best known result from the start.
         test_error, test_se: mean and standard error of the final incumbents' test errors (%).
         rank: mean rank among all optimisers, over the seeds that all have; NaN without such a seed.
-        difference: result minus random search's, over common seeds, with a 95 % interval; None for random search.
+        difference: mean result minus random search's, over common seeds, with a 95 % interval; None for random search.
+        superiority: share of the common seeds in which it is better than random search, ties count half; else NaN.
+        p_holm: p-value of the signed-rank test against random search, over common seeds, after Holm's correction over
+            all pairs of optimisers; NaN with fewer than two common seeds.
         curve: mean result so far, at shares of the budget; NaN until every seed has one.
     """
 
@@ -41,27 +67,84 @@ class Standing:
     seeds: tuple[int, ...]
     result: float
     result_se: float
+    median: float
+    area: float
     test_error: float
     test_se: float
     rank: float
     difference: Interval | None
+    superiority: float
+    p_holm: float
     curve: tuple[tuple[float, float], ...]
 
 
-def standings_of(claims: Collection[Claim], terms: StudyTerms) -> list[Standing]:
+def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> dict[str, Mapping[int, Rollout]]:
+    """Return the runs of checked logs under the same terms, by optimiser and seed."""
+    found: dict[str, dict[int, Rollout]] = {}
+    for claim in sorted(claims, key=lambda each: each.seed):
+        steps = steps_of(claim.full, claim.incumbents, terms)
+        rollout = Rollout(steps=steps.scaled(terms.budget_s), test_error=claim.test_error)
+        found.setdefault(_label(claim, claims), {})[claim.seed] = rollout
+    return dict(found)
+
+
+def standings_of(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms) -> list[Standing]:
     """Return a standing for each optimiser, the best first.
 
     Args:
-        claims: checked logs under the same terms.
+        rollouts: runs under the same terms, by optimiser and seed.
         terms: of the study.
     """
-    found: dict[str, dict[int, tuple[Claim, Steps]]] = {}
-    for claim in sorted(claims, key=lambda each: each.seed):
-        found.setdefault(_label(claim, claims), {})[claim.seed] = (claim, _steps(claim.full, terms))
-    finals = {name: {seed: _final(*of, terms) for seed, of in runs.items()} for name, runs in found.items()}
-    ranks = _mean_ranks(finals)
-    standings = [_standing(name, runs, finals, ranks[name], terms) for name, runs in found.items()]
+    seeds = sorted(set.intersection(*(set(runs) for runs in rollouts.values())))
+    finals = np.array([[runs[seed].final for seed in seeds] for runs in rollouts.values()])
+    ranks = mean_ranks(finals).tolist() if seeds else [np.nan] * len(rollouts)
+    scale = {"best": _best(rollouts, terms), "guess": guess_of(terms), "budget": 1.0}
+    others = [name for name in rollouts if name != REFERENCE]
+    against = {one: pair for one, other, pair in pairs_of(rollouts, others) if other == REFERENCE}
+    standings = []
+    for (name, runs), rank in zip(rollouts.items(), ranks, strict=True):
+        own = np.array([run.final for run in runs.values()])
+        result, test = summarize(own), summarize(np.array([run.test_error for run in runs.values()]))
+        mean = on_grid([run.steps for run in runs.values()], _GRID).mean(axis=0)
+        pair = against.get(name)
+        standings.append(
+            Standing(
+                name=name,
+                seeds=tuple(runs),
+                result=float(result.mean),
+                result_se=float(result.se),
+                median=float(result.median),
+                area=100 * float(np.mean([regret_area(run.steps, **scale) for run in runs.values()])),
+                test_error=float(test.mean),
+                test_se=float(test.se),
+                rank=rank,
+                difference=None if name == REFERENCE else _difference(runs, rollouts.get(REFERENCE, {})),
+                superiority=pair.superiority if pair else np.nan,
+                p_holm=pair.p_holm if pair else np.nan,
+                curve=tuple(zip(_GRID.tolist(), mean.tolist(), strict=True)),
+            )
+        )
     return sorted(standings, key=lambda each: (np.isnan(each.result), each.result))
+
+
+def pairs_of(rollouts: Mapping[str, Mapping[int, Rollout]], ours: Collection[str]) -> list[tuple[str, str, Pair]]:
+    """Return our optimisers' tests against every other one, over the seeds that both have; corrected over all pairs."""
+    names = list(rollouts)
+    groups, of_group = [], []
+    for i, j in combinations(range(len(names)), 2):
+        one, other = (j, i) if names[j] in ours and names[i] not in ours else (i, j)
+        runs = rollouts[names[one]], rollouts[names[other]]
+        seeds = sorted(set(runs[0]) & set(runs[1]))
+        if len(seeds) > 1 and names[one] in ours:
+            groups.append((np.array([[of[seed].final for seed in seeds] for of in runs]), None))
+            of_group.append((names[one], names[other]))
+    found = compare_groups(groups) if groups else []
+    return [(*of, each.pairs[0]) for of, each in zip(of_group, found, strict=True)]
+
+
+def guess_of(terms: StudyTerms) -> float:
+    """Return the result before the first trial: the error of guessing a class (%), or all of the hypervolume."""
+    return 100.0 if len(terms.rules.objectives) > 1 else 100.0 * (1 - 1 / terms.bench.task.n_classes)
 
 
 def _label(claim: Claim, claims: Collection[Claim]) -> str:
@@ -70,60 +153,34 @@ def _label(claim: Claim, claims: Collection[Claim]) -> str:
     return claim.name if len(same) == 1 else f"{claim.name} ({claim.settings or 'no settings'})"
 
 
-def _steps(full: TrialLog, terms: StudyTerms) -> Steps:
-    """Return the result so far as a function of time."""
+def steps_of(full: TrialLog, incumbents: Steps, terms: StudyTerms) -> Steps:
+    """Return the result so far over seconds: the incumbent's, or with several objectives the missing hypervolume (%).
+
+    That is the share of the hypervolume of the release's front that the means of all trials so far miss.
+    """
     names = terms.rules.objectives
     if len(names) == 1:
-        return incumbents(full, objective=names[0]).steps
+        return incumbents
     front = terms.bench.front(names)
     F = np.stack([full.minimised(name) for name in names], axis=1) if len(full) else np.empty((0, len(names)))
     volume = hypervolume_over_time(full.end, F, reference=front.reference_point)
-    return Steps(times=volume.times, values=100 * (1 - volume.values / front.hypervolume))
+    values = 100 * (1 - volume.values / front.hypervolume)
+    return Steps(times=np.concatenate([[0.0], volume.times]), values=np.concatenate([[100.0], values]))
 
 
-def _final(claim: Claim, steps: Steps, terms: StudyTerms) -> float:
-    if len(terms.rules.objectives) == 1:
-        return claim.valid_error
-    return float(steps.values[-1]) if len(steps.values) else 100.0
+def _best(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms) -> float:
+    """Return the best known result: no missing volume, or the smallest validation error of the release and all runs."""
+    if len(terms.rules.objectives) > 1:
+        return 0.0
+    values = [run.steps.values for runs in rollouts.values() for run in runs.values() if len(run.steps.values)]
+    known = [float(of.min()) for of in values]
+    with suppress(MissingData, UnknownName):  # a release without references
+        known.append(100.0 - terms.bench.best().value)
+    return min(known, default=0.0)
 
 
-def _mean_ranks(finals: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
-    """Return mean ranks over common seeds; equal results share their mean rank."""
-    seeds = sorted(set.intersection(*(set(of) for of in finals.values())))
-    if not seeds:
-        return dict.fromkeys(finals, float("nan"))
-    values = np.nan_to_num(np.array([[of[seed] for seed in seeds] for of in finals.values()]), nan=np.inf)
-    below = (values[None] < values[:, None]).sum(axis=1)
-    equal = (values[None] == values[:, None]).sum(axis=1)
-    return dict(zip(finals, (below + (equal + 1) / 2).mean(axis=1).tolist(), strict=True))
-
-
-def _standing(
-    name: str,
-    runs: Mapping[int, tuple[Claim, Steps]],
-    finals: Mapping[str, Mapping[int, float]],
-    rank: float,
-    terms: StudyTerms,
-) -> Standing:
-    own = finals[name]
-    result = summarize(np.array([*own.values()]))
-    test = summarize(np.array([claim.test_error for claim, _ in runs.values()]))
-    mean = on_grid([steps for _, steps in runs.values()], _GRID * terms.budget_s).mean(axis=0)
-    return Standing(
-        name=name,
-        seeds=tuple(own),
-        result=float(result.mean),
-        result_se=float(result.se),
-        test_error=float(test.mean),
-        test_se=float(test.se),
-        rank=rank,
-        difference=None if name == REFERENCE else _difference(own, finals.get(REFERENCE, {})),
-        curve=tuple(zip(_GRID.tolist(), mean.tolist(), strict=True)),
-    )
-
-
-def _difference(own: Mapping[int, float], reference: Mapping[int, float]) -> Interval | None:
-    differences: Floats = np.array([own[seed] - reference[seed] for seed in own if seed in reference])
+def _difference(own: Mapping[int, Rollout], reference: Mapping[int, Rollout]) -> Interval | None:
+    differences: Floats = np.array([own[seed].final - reference[seed].final for seed in own if seed in reference])
     if len(differences) < 2 or np.isnan(differences).any():
         return None
     return bootstrap_interval(differences, lambda values: values.mean(axis=1))

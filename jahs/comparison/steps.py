@@ -15,7 +15,7 @@ from jahs.comparison.logs import Floats, TrialLog
 from jahs.errors import InvalidArgument
 from jahs.tasks.pareto import hypervolume
 
-__all__ = ["Incumbents", "Steps", "hypervolume_over_time", "incumbents", "on_grid", "union_grid"]
+__all__ = ["Incumbents", "Steps", "hypervolume_over_time", "incumbents", "on_grid", "regret_area", "union_grid"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,6 +90,21 @@ def hypervolume_over_time(times: Floats, F: Floats, *, reference: Floats) -> Ste
             steps.pop()
         steps.append((time, volume))
     return Steps(times=np.array([t for t, _ in steps]), values=np.array([v for _, v in steps]))
+
+
+def regret_area(steps: Steps, *, best: float, guess: float, budget: float) -> float:
+    """Return the normalised area under the regret curve: 0 has the best value from the start, 1 is a guess to the end.
+
+    Args:
+        steps: the incumbent's value over time, to be minimised.
+        best: the best known value, which has no regret.
+        guess: the value before the first result.
+        budget: the end of the run.
+    """
+    is_within = steps.times < budget
+    edges = np.concatenate([[0.0], steps.times[is_within], [budget]])
+    values = np.concatenate([[guess], steps.values[is_within]])
+    return float(((values - best) * np.diff(edges)).sum() / ((guess - best) * budget))
 
 
 def on_grid(functions: Sequence[Steps], grid: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +12,17 @@ import numpy as np
 from jahs.comparison.logs import Floats
 from jahs.errors import InvalidArgument
 
-__all__ = ["LEVEL", "N_RESAMPLES", "Interval", "Summary", "bootstrap_interval", "percentile_interval", "summarize"]
+__all__ = [
+    "LEVEL",
+    "N_RESAMPLES",
+    "Interval",
+    "Summary",
+    "bootstrap_interval",
+    "digits_for",
+    "estimate_text",
+    "percentile_interval",
+    "summarize",
+]
 
 LEVEL: Final = 0.95
 """The share of resampled statistics inside an interval."""
@@ -83,3 +94,26 @@ def percentile_interval(value: float, resampled: Floats) -> Interval:
     """Return the central 95 % of resampled statistics; NaN if any of them is."""
     low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(value=value, low=float(low), high=float(high))
+
+
+def digits_for(error: float, *, usual: int = 2) -> int:
+    """Return the decimals that a number with this error deserves: two digits of the error up to 35, else one.
+
+    Returns:
+        `usual` where the error is not known, or zero.
+    """
+    if not math.isfinite(error) or error <= 0:
+        return usual
+    first = math.floor(math.log10(error))
+    return max(0, (1 if error / 10**first < 3.55 else 0) - first)
+
+
+def estimate_text(value: float, error: float) -> str:
+    """Return an estimate ± its standard error with the decimals that the error allows; dashes for NaN.
+
+    Example:
+        >>> estimate_text(13.4159, 0.0271), estimate_text(13.4159, 0.72)
+        ('13.416 ± 0.027', '13.4 ± 0.7')
+    """
+    digits = digits_for(error)
+    return " ± ".join("–" if math.isnan(number) else f"{number:.{digits}f}" for number in (value, error))

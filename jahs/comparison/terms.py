@@ -16,7 +16,7 @@ from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
 from jahs.simulate import Simulation
 
-__all__ = ["STUDIES", "Rules", "StudyTerms", "open_terms", "terms"]
+__all__ = ["STUDIES", "Rules", "StudyTerms", "open_rules", "open_terms", "terms"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,20 +100,24 @@ def terms(study: str, *, task: str = "fashion_mnist_mini", release: Path | str |
     return open_terms(study, task, None if release is None else Path(release))
 
 
-@functools.lru_cache(maxsize=8)
 def open_terms(study: str, task: str, release: Path | None, budget_s: float | None = None) -> StudyTerms:
-    """Return the same; they are opened once per process, and a known budget is not computed again."""
+    """Return the same; a known budget is not computed again."""
     if study not in STUDIES:
         raise UnknownName.of("study", study, STUDIES)
-    rules = STUDIES[study]
+    return open_rules(study, STUDIES[study], task, release, budget_s)
+
+
+@functools.lru_cache(maxsize=32)
+def open_rules(name: str, rules: Rules, task: str, release: Path | None, budget_s: float | None = None) -> StudyTerms:
+    """Return terms of any rules; they are opened once per process."""
     bench = open_benchmark(task, release, "numpy")
     found = release_of(bench)
-    if missing := [name for name in rules.objectives if name not in bench.metrics]:
-        raise MissingData(f"{task}: {study} optimises {', '.join(missing)}, which {bench.release} does not answer")
+    if missing := [metric for metric in rules.objectives if metric not in bench.metrics]:
+        raise MissingData(f"{task}: {name} optimises {', '.join(missing)}, which {bench.release} does not answer")
     if rules.noise == "seeded" and not found.has("noise.json"):
-        raise MissingData(f"{task}: {study} draws training noise, but {bench.release} has no noise.json")
+        raise MissingData(f"{task}: {name} draws training noise, but {bench.release} has no noise.json")
     return StudyTerms(
-        study=study,
+        study=name,
         rules=rules,
         bench=bench,
         view=open_view(bench, rules.view, seed=0),

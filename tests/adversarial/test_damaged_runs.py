@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.packs import COLUMNS, MANIFEST, read_manifest, read_packed_table
 from jahs.errors import CorruptFile, JahsError, UnknownFormat
 from jahs.files.index import INDEX
 from jahs.files.runs import committed_files, read_configs, read_profile, read_proxies, read_runs, read_visits
@@ -42,6 +43,7 @@ FOUND = {
     "landscape.json": read_sealed,
     "agreement.json": read_sealed,
     "figures.json": read_figures,
+    "manifest.json": read_manifest,
 }
 WORDS = {"LICENSE", "README.md", "SHA256SUMS", "croissant.json"}  # about the data; nothing reads them
 N_FLIPS = 10_000 if os.environ.get("JAHS_ATTACK_MINUTES") else 300
@@ -95,7 +97,7 @@ def reader(path):
 
 def test_no_flipped_bit_of_the_committed_data_is_read(flipped):
     folder, flip = flipped
-    shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns(".locks"))
+    shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns(".locks", "studies"))
     found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in WORDS)
     files = {path: path.read_bytes() for path in found}
     for path in files:
@@ -112,6 +114,17 @@ def test_no_flipped_bit_of_the_committed_data_is_read(flipped):
         if i < N_VERIFIED and path.parent.name == "runs":
             assert main(["verify", str(path.parent)]) != 0, path
     assert unnoticed == []
+
+
+def test_no_flipped_bit_of_a_committed_pack_is_read(flipped):
+    folder, flip = flipped
+    shutil.copytree(DATA / "studies", folder)
+    files = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    assert {path.name for path in files} == {MANIFEST, *COLUMNS}
+    for _ in range(N_FLIPS // 3):
+        path = flip(files)
+        with pytest.raises((CorruptFile, UnknownFormat), match=re.escape(str(path))):
+            (read_manifest if path.name == MANIFEST else read_packed_table)(path)
 
 
 def test_every_committed_file_of_runs_is_in_their_index():

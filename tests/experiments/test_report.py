@@ -15,13 +15,15 @@ import numpy as np
 import pytest
 
 import experiments.studies
-from experiments.analysis.ranks import Comparison, compare
+from experiments.pack import pack
+from experiments.packs import COLUMNS, MANIFEST
 from experiments.report.__main__ import main
 from experiments.report.build import build_document, write_document
 from experiments.report.comparison import draw_comparison
 from experiments.report.results import read_results
 from experiments.run import main as run
 from experiments.worlds import build_worlds
+from jahs.comparison.ranks import Comparison, compare
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import TASKS
 from surrogate.models.model import ForestSettings
@@ -133,6 +135,21 @@ def test_a_page_needs_nothing_but_itself(page):
     assert "@import" not in text
     outside = set(re.findall(r"https?://[^\s\"'<>)]+", text))
     assert outside <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_the_page_of_a_pack_is_the_page_of_its_logs_byte_for_byte(page, release, tmp_path):
+    study = page.parent.parent
+    packed = pack(study, tmp_path / "packs")
+    assert packed.parent.name == f"{TASK}-test"
+    assert main([str(packed), "--release", str(release), "--workers", "1"]) == 0
+    wanted, found = (
+        {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+        for folder in (page.parent, packed / "report")
+    )
+    assert found == wanted
+    again = pack(study, tmp_path / "again")
+    for name in (MANIFEST, *COLUMNS):
+        assert (again / name).read_bytes() == (packed / name).read_bytes()
 
 
 def test_every_colour_of_a_figure_follows_the_readers_mode(page):
@@ -418,6 +435,8 @@ def test_a_critical_difference_diagram_draws_a_bar_for_each_clique():
 @pytest.mark.parametrize("rank", [1.03, 2.99, 3.23, 4.97])
 def test_a_critical_difference_diagram_cuts_no_label_off(title, rank):
     mean_ranks = np.array([1.0, 2.0, rank, 4.0, 5.0])
-    found = Comparison(mean_ranks=mean_ranks, pairs=(), cliques=(), alpha=0.05, n_blocks=30, p_friedman=0.01)
+    found = Comparison(
+        mean_ranks=mean_ranks, pairs=(), cliques=(), alpha=0.05, n_family=0, n_blocks=30, p_friedman=0.01
+    )
     drawing = draw_comparison(found, [title] * 5, numbers=range(5))
     assert texts_outside(svg_text(Figure(name="d", caption="", alt="", drawing=drawing))) == []

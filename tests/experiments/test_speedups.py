@@ -53,7 +53,7 @@ def test_what_comes_after_the_budget_does_not_count():
 
 def test_before_its_first_result_a_seed_knows_no_more_than_a_guess():
     # A mean over those that have a result would reach 20 at time 1.
-    found = speedup([steps((1, 20)), steps((30, 20))], [steps((60, 20))], budget=100.0, guess=90.0, n_resamples=20)
+    found = speedup([steps((1, 20)), steps((30, 20))], [steps((60, 20))] * 2, budget=100.0, guess=90.0, n_resamples=20)
     assert found.fast_time == 30
 
 
@@ -68,5 +68,13 @@ def test_geometric_mean_over_tasks():
 
 
 def test_an_arm_without_seeds_is_refused():
-    with pytest.raises(InvalidArgument, match="at least one seed"):
+    with pytest.raises(InvalidArgument, match="the same seeds, got 0 and 1"):
         speedup([], [steps((1, 2))], budget=1.0, guess=90.0)
+
+
+def test_resamples_are_paired_so_what_seeds_share_is_no_error():
+    # Each seed is hard for both arms or easy for both: without pairs, the interval would contain that.
+    slow = [steps((20 + 10 * i, 10)) for i in range(6)]
+    fast = [steps(((20 + 10 * i) / 4, 10)) for i in range(6)]
+    found = speedup(fast, slow, budget=100.0, guess=90.0, n_resamples=200).interval
+    assert (found.low, found.value, found.high) == (4, 4, 4)

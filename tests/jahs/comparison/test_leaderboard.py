@@ -12,6 +12,7 @@ import pytest
 
 import jahs
 from jahs.cli import main
+from jahs.comparison.claims import claim_of
 from jahs.comparison.leaderboard import find_logs, leaderboard
 from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import InvalidArgument
@@ -444,3 +445,20 @@ def test_the_command_prints_boards_and_says_what_it_refused(tmp_path, log, relea
 def test_a_folder_without_logs_is_refused(tmp_path):
     with pytest.raises(InvalidArgument, match=r"no \*\.jsonl"):
         find_logs([tmp_path])
+
+
+@pytest.mark.parametrize("fidelities", [("epoch",), ("epoch", "W")])
+def test_noise_is_for_the_optimiser_and_the_mean_is_for_the_reader(tmp_path, bench, fidelities):
+    log = write_log(tmp_path / "noisy.jsonl", bench, evaluation_seed=0, n=30, fidelities=fidelities, optimizer="asha")
+    claim = claim_of(read_log(log), bench)
+    full = [trial for trial in read_log(log).trials if trial.fidelity["epoch"] == 12 and trial.status == "finished"]
+    full = [trial for trial in full if trial.fidelity.get("W", 16) == 16]
+    chosen = max(full, key=lambda trial: trial.metrics["valid_acc"])
+    asked = bench.query(chosen.config)
+    assert claim.valid_error == pytest.approx(100 - asked.valid_acc) != pytest.approx(100 - chosen.metrics["valid_acc"])
+    assert claim.test_error == pytest.approx(100 - asked.test_acc)
+    means = bench.query_many([trial.config for trial in full])
+    for name, values in claim.full.metrics.items():
+        assert values == pytest.approx(means[name])
+    (board,), _ = boards_of(bench, log)
+    assert board.lines[0].valid_error == board.lines[0].valid_median == claim.valid_error

@@ -1,10 +1,11 @@
 """Incumbents and step functions."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jahs.comparison.steps import Steps, incumbents, on_grid, union_grid
+from jahs.comparison.steps import Steps, incumbents, on_grid, regret_area, union_grid
 from tests.jahs.comparison.handmade import log, trial
 
 
@@ -66,3 +67,23 @@ def test_an_incumbent_is_the_best_of_all_that_was_known(rows):
         assert value == min(known) if known else np.isnan(value)
     assert (np.diff(found.steps.times) > 0).all()
     assert (np.diff(found.steps.values) < 0).all()
+
+
+def test_the_area_under_the_regret_curve_on_paper():
+    # A guess (90) for a quarter of the budget, regret 20 of 80 for a quarter, and none for the rest.
+    steps = Steps(times=np.array([25.0, 50.0, 200.0]), values=np.array([30.0, 10.0, 5.0]))
+    assert regret_area(steps, best=10.0, guess=90.0, budget=100.0) == pytest.approx(0.25 + 0.25 * 20 / 80)
+    nothing = Steps(times=np.empty(0), values=np.empty(0))
+    assert regret_area(nothing, best=10.0, guess=90.0, budget=100.0) == 1.0
+    at_once = Steps(times=np.zeros(1), values=np.array([10.0]))
+    assert regret_area(at_once, best=10.0, guess=90.0, budget=100.0) == 0.0
+
+
+def test_whoever_is_never_worse_has_no_larger_area_in_any_unit_of_time():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        times, values = np.sort(rng.uniform(0, 9, 5)), np.sort(rng.uniform(0, 90, 5))[::-1]
+        one, other = Steps(times=times, values=values), Steps(times=times / 2, values=values * 0.9)
+        areas = [regret_area(each, best=0.0, guess=90.0, budget=10.0) for each in (one, other)]
+        assert 0 <= areas[1] <= areas[0] <= 1
+        assert regret_area(one.scaled(7.0), best=0.0, guess=90.0, budget=10 / 7) == pytest.approx(areas[0])

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jahs.comparison.summaries import bootstrap_interval, summarize
+from jahs.comparison.summaries import bootstrap_interval, digits_for, estimate_text, summarize
 from jahs.errors import InvalidArgument
 
 
@@ -50,3 +52,18 @@ def test_an_interval_has_the_coverage_it_claims():
     ]
     share = np.mean([i.low <= 0 <= i.high for i in found])
     assert 0.90 < share < 0.98
+
+
+@given(st.floats(1e-6, 1e6), st.floats(-1e6, 1e6))
+def test_an_estimate_has_no_more_digits_than_its_error_and_no_fewer_than_it_needs(error, value):
+    number, _, shown = estimate_text(value, error).partition(" ± ")
+    digits = len(shown.partition(".")[2])
+    assert digits == len(number.partition(".")[2]) == digits_for(error)
+    unit = 10.0**-digits
+    assert unit <= error * (1 / 0.95) or digits == 0
+    assert digits == 0 or error / unit < 36
+
+
+def test_an_unknown_error_shows_the_usual_digits():
+    assert estimate_text(3.14159, float("nan")) == "3.14 ± –"
+    assert estimate_text(3.14159, 0.0) == "3.14 ± 0.00"

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from experiments.analysis.ranks import compare, holm, mean_ranks, rank_agreement, ranks, wilcoxon_p
+from jahs.comparison.ranks import compare, compare_groups, holm, mean_ranks, rank_agreement, ranks, wilcoxon_p
 from jahs.errors import InvalidArgument
 
 
@@ -43,7 +42,52 @@ def test_arms_that_cannot_be_told_apart_form_a_clique():
     assert found.mean_ranks.sum() == pytest.approx(10)
     p = {(pair.one, pair.other): pair for pair in found.pairs}
     assert p[0, 1].p_holm > 0.05 > p[0, 2].p_holm
-    assert p[2, 3].p == pytest.approx(stats.wilcoxon(arms()[2], arms()[3]).pvalue)
+
+
+@pytest.mark.parametrize("n", [5, 13, 30, 50])
+def test_p_values_equal_scipys(n):
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(n)
+    for shift in (0.0, 0.3, 1.0):
+        one, other = rng.normal(size=n), rng.normal(shift, 1, n)
+        assert wilcoxon_p(one, other) == pytest.approx(stats.wilcoxon(one, other).pvalue, rel=1e-9)
+        if n <= 13:  # with ties, scipy is exact for few pairs
+            one, other = one.round(), other.round()
+            expected = stats.wilcoxon(one, other, zero_method="zsplit").pvalue
+            assert wilcoxon_p(one, other) == pytest.approx(expected, rel=1e-9)
+        for n_arms in (3, 4, 5, 8):
+            values = rng.normal(size=(n_arms, n)).round(1) + shift * np.arange(n_arms)[:, None]
+            expected = stats.friedmanchisquare(*values).pvalue
+            assert compare(values).p_friedman == pytest.approx(expected, rel=1e-9)
+
+
+def test_many_pairs_with_ties_are_near_the_normal_approximation():
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=200).round(1), rng.normal(0.25, 1, 200).round(1)
+    assert wilcoxon_p(one, other) == pytest.approx(stats.wilcoxon(one, other, zero_method="zsplit").pvalue, rel=0.02)
+
+
+def test_holm_is_over_the_pairs_of_all_groups():
+    alone, family = compare(arms()), compare_groups([(arms(), None), (arms(30)[:3], None)])
+    assert (alone.n_family, family[0].n_family, family[1].n_family) == (6, 9, 9)
+    p_values = np.array([pair.p for each in family for pair in each.pairs])
+    assert [pair.p_holm for each in family for pair in each.pairs] == holm(p_values).tolist()
+    for one, other in zip(alone.pairs, family[0].pairs, strict=True):
+        assert one.p == other.p
+        assert one.p_holm <= other.p_holm
+
+
+def test_what_does_not_hold_on_nearly_all_refits_does_not_differ():
+    values = arms()
+    on_refits = np.array([[0.0] * 20, [0.0] * 20, [1.0] * 19 + [-1.0], [2.0] * 18 + [-1.0] * 2])
+    (found,) = compare_groups([(values, on_refits)])
+    pairs = {(pair.one, pair.other): pair for pair in found.pairs}
+    assert pairs[0, 2].p_holm < 0.05
+    assert (pairs[0, 2].holds, pairs[0, 2].differs) == (0.95, True)
+    assert pairs[0, 3].p_holm < 0.05
+    assert (pairs[0, 3].holds, pairs[0, 3].differs) == (0.9, False)
+    assert all(pair.holds is None for pair in compare(values).pairs)
 
 
 def test_cliques_may_overlap_and_a_smaller_one_inside_is_not_named():

@@ -1,0 +1,185 @@
+"""The pack of a study: all trials of all its logs as Parquet, small enough to ship.
+
+    DIR/manifest.json      declaration, releases and season of the study, sha256 of the tables; sealed by a checksum
+    DIR/logs.parquet       one row for each log: repetition, counts, ending, settings, and a digest of the log itself
+    DIR/configs.parquet    every config that was asked for
+    DIR/trials.parquet     every trial, log by log, in the order in which they ended: its config and fidelity
+    DIR/ends.parquet       when the incumbents' trials ended (with several objectives: all trials at the highest
+                           fidelity), and the validation accuracy that their optimiser saw
+
+What is not there can be asked again: the release answers every trial's metrics from its config, fidelity and seed, and
+a run of the repetition makes the log whose digest is recorded. `python -m experiments.report DIR` makes the page of the
+study from its pack, byte for byte the page of its logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from experiments.studies.study import Repetition
+from jahs.comparison.logs import TrialLog
+from jahs.errors import CorruptFile, ProtocolMismatch
+from jahs.files.sealed_json import read_sealed
+from jahs.files.strict_json import parse_json
+from jahs.files.tables import Table, read_table, take
+from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS
+from jahs.spaces.columns import rows
+from jahs.spaces.configs import Config
+
+__all__ = [
+    "COLUMNS",
+    "MANIFEST",
+    "PackedLog",
+    "check_season",
+    "is_pack",
+    "read_manifest",
+    "read_pack",
+    "read_packed_table",
+    "season_of",
+]
+
+MANIFEST: Final = "manifest.json"
+COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "logs.parquet": {
+            "task": "string",
+            "arm": "string",
+            "refit": "int16",  # -1: the release itself
+            "seed": "int32",
+            "n_trials": "int32",
+            "ended": "string",
+            "clock": "float64",
+            "settings": "string",  # of the optimiser, as JSON
+            "digest": "string",  # first 16 digits of the sha256 of the log
+        },
+        "configs.parquet": {key: CONFIG_COLUMNS[key] for key in CONFIG_KEYS},
+        "trials.parquet": {
+            "config_step": "int32",  # row of its config minus that of the trial before
+            "epoch": "int16",
+            "N": "int8",
+            "W": "int8",
+            "Resolution": "float32",
+            "status": "string",
+        },
+        "ends.parquet": {"log": "int32", "trial": "int32", "end": "float64", "valid_acc": "float64"},
+    }
+)
+"""The columns of each table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedLog:
+    """What a page needs of one log.
+
+    Attributes:
+        repetition: its repetition.
+        found: ends and observed validation accuracies of the trials that the pack has of it, without the trials.
+        configs: those of `found`.
+        n_trials: number of trials of the log.
+        settings: the optimiser's settings.
+    """
+
+    repetition: Repetition
+    found: TrialLog
+    configs: tuple[Config, ...]
+    n_trials: int
+    settings: Mapping[str, Any]  # Any: JSON
+
+
+def season_of(tasks: Mapping[str, Any]) -> str:  # Any: facts of a task, as an object or as JSON
+    """Return the season of a study: the names of its tasks, each with the number of its release."""
+    versions = {name: facts["version"] if isinstance(facts, dict) else facts.version for name, facts in tasks.items()}
+    return "_".join(f"{name}-{version}" for name, version in sorted(versions.items()))
+
+
+def is_pack(path: Path) -> bool:
+    """Return whether a folder is a pack."""
+    return (path / MANIFEST).is_file()
+
+
+def read_manifest(path: Path) -> dict[str, Any]:  # Any: JSON
+    """Return the manifest of a pack.
+
+    Raises:
+        MissingData, UnknownFormat, CorruptFile: it does not exist, has another format, or is damaged.
+    """
+    content = read_sealed(path)
+    if missing := sorted({"files", "season", "study.json", "worlds"} - set(content)):
+        raise CorruptFile(f"{path} lacks {', '.join(missing)}; restore it from a copy")
+    return content
+
+
+def check_season(path: Path, season: str, releases: Mapping[str, str]) -> None:
+    """Refuse a folder of packs in which another study is of other releases, whatever their numbers.
+
+    Raises:
+        ProtocolMismatch: names the studies and releases.
+    """
+    faults = []
+    for other in sorted(path.glob(f"*/{MANIFEST}")):
+        said = read_manifest(other)
+        of_other = {task: facts["release"] for task, facts in said["study.json"]["tasks"].items()}
+        faults += [
+            f"{other.parent}: {task} is release {of_other[task][:16]}, not {release[:16]}"
+            for task, release in releases.items()
+            if task in of_other and of_other[task] != release
+        ]
+    if faults:
+        raise ProtocolMismatch(
+            "\n".join([f"{path} cannot mix seasons; pack {season} into another folder, or remove these", *faults])
+        )
+
+
+def read_packed_table(path: Path) -> Table:
+    """Return a table of a pack; its sha256 must be the manifest's.
+
+    Raises:
+        MissingData, CorruptFile, InvalidTable: it does not exist, is damaged, or lacks columns.
+    """
+    listed = read_manifest(path.parent / MANIFEST)["files"]
+    return read_table(path, COLUMNS[path.name], sha256=[listed.get(path.name)])
+
+
+def read_pack(path: Path) -> Iterator[PackedLog]:
+    """Yield every log of a pack.
+
+    Raises:
+        MissingData, CorruptFile, UnknownFormat: the pack is incomplete, damaged, or of another format.
+    """
+    logs, configs, trials, ends = (read_packed_table(path / name) for name in COLUMNS)
+    first = np.concatenate([[0], np.cumsum(logs["n_trials"], dtype=np.int64)])
+    row_of_trial = np.cumsum(trials["config_step"], dtype=np.int64)
+    own = np.searchsorted(ends["log"], np.arange(len(logs["seed"]) + 1))
+    at = first[ends["log"]] + ends["trial"]
+    if first[-1] != len(row_of_trial) or np.any(at >= first[ends["log"] + 1]) or np.any(np.diff(ends["log"]) < 0):
+        raise CorruptFile(f"{path}: the tables do not belong together; restore the folder from a copy")
+    asked, place = np.unique(row_of_trial[at], return_inverse=True)
+    known = rows(take(configs, asked))
+    for number in range(len(logs["seed"])):
+        part = slice(own[number], own[number + 1])
+        refit = int(logs["refit"][number])
+        repetition = Repetition(
+            task=str(logs["task"][number]),
+            arm=str(logs["arm"][number]),
+            seed=int(logs["seed"][number]),
+            refit=None if refit < 0 else refit,
+        )
+        n = part.stop - part.start
+        yield PackedLog(
+            repetition=repetition,
+            found=TrialLog(
+                trials=(),
+                end=ends["end"][part],
+                is_full=np.ones(n, dtype=np.bool_),
+                metrics={"valid_acc": ends["valid_acc"][part]},
+            ),
+            configs=tuple(known[row] for row in place[part].tolist()),
+            n_trials=int(logs["n_trials"][number]),
+            settings=parse_json(str(logs["settings"][number]).encode()),
+        )

@@ -1,0 +1,68 @@
+"""What `jahs compare` shows of a study: the runs that anyone can be compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from experiments.packs import season_of
+from experiments.report.family import curve
+from experiments.report.results import RepetitionResult, Results
+from experiments.report.single import test_errors
+from experiments.studies.study import Arm
+from jahs.comparison.shipped import Shipped, write_shipped
+from jahs.comparison.standings import REFERENCE, Rollout
+from jahs.comparison.steps import Steps
+from jahs.comparison.terms import STUDIES
+
+__all__ = ["ship"]
+
+
+def ship(results: Results, folder: Path) -> list[Path]:
+    """Write the results of a study that has terms of its own (`jahs.terms`); return the files, one for each task.
+
+    They are those of arms under these terms with default settings, and those of random search of the same space.
+    """
+    if results.study.name not in STUDIES:
+        return []
+    return [
+        write_shipped(
+            Shipped(
+                study=results.study.name,
+                task=task,
+                season=season_of(results.folder.tasks),
+                release=results.folder.tasks[task].release,
+                rollouts={arm.optimizer: dict(_rollouts(results, task, arm)) for arm in _arms(results, task)},
+            ),
+            folder,
+        )
+        for task in results.tasks
+    ]
+
+
+def _arms(results: Results, task: str) -> Iterator[Arm]:
+    rules = STUDIES[results.study.name]
+    for arm in results.arms:
+        views = [rules.view, *([replace(rules.view, fidelities=("epoch",))] if arm.optimizer == REFERENCE else [])]
+        is_usual = arm.objectives == rules.objectives and arm.view in views and not arm.settings
+        if is_usual and (task, arm.name) in results.by_arm:
+            yield arm
+
+
+def _rollouts(results: Results, task: str, arm: Arm) -> Iterator[tuple[int, Rollout]]:
+    found = results.of(task, arm)
+    seeds = [result.repetition.seed for result in found]
+    for result, error in zip(found, test_errors(results, task, arm, seeds), strict=True):
+        yield result.repetition.seed, Rollout(steps=_steps(results, task, arm, result), test_error=float(error))
+
+
+def _steps(results: Results, task: str, arm: Arm, result: RepetitionResult) -> Steps:
+    """Return the result so far over shares of the budget."""
+    found = curve(results, task, arm, result).scaled(float(results.study.n_evaluations))
+    if len(arm.objectives) == 1:
+        return found
+    missing = 100 * (1 + found.values)  # they are minus the share that is there
+    return Steps(times=np.concatenate([[0.0], found.times]), values=np.concatenate([[100.0], missing]))

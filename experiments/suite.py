@@ -1,0 +1,218 @@
+"""Choose and freeze the problems of a named suite: `python -m experiments.suite --out jahs/seasons/suites`.
+
+Every candidate is a view with objectives on a task and a budget. Five optimisers run on it with a few seeds; what
+counts is their order by mean rank. The strata are the combinations of task, one or several fidelities, one or several
+objectives, and small or large budget. They take turns: of its stratum, the candidate is chosen whose order is least
+like those already chosen (its largest rank correlation is the smallest); of equal ones, that with the clearest order.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
+from jahs.comparison.claims import by_mean
+from jahs.comparison.logs import Floats, trial_log
+from jahs.comparison.ranks import mean_ranks
+from jahs.comparison.standings import guess_of, steps_of
+from jahs.comparison.steps import Steps
+from jahs.comparison.terms import Rules, open_rules
+from jahs.comparison.views import ViewChoice
+from jahs.files.atomic import write_beside
+from jahs.files.sealed_json import sealed_text
+from jahs.optimizers import make
+from jahs.release import EMBEDDED
+from workshop.command import new_parser, run_command
+from workshop.jobs import in_processes
+
+__all__ = ["ARMS", "BUDGETS", "Candidate", "candidates", "choose", "correlations", "main", "orders"]
+
+_log = logging.getLogger(__name__)
+
+ARMS: Final = ("random_search", "evolution", "successive_halving", "hyperband", "asha")
+"""Optimisers whose orders are compared. Evolution is regularized evolution, with several objectives NSGA-II."""
+
+BUDGETS: Final = (20, 100)
+"""In mean full evaluations. The optimisers do not know the budget, so one run has the results of both."""
+
+_N_BASELINE: Final = 20  # seeds of random search
+_VIEWS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    **{f"{search}-epoch": (search, ("epoch",)) for search in ("all", "nas", "hpo", "sizes")},
+    **{f"all-{name.lower()}": ("all", (name,)) for name in ("N", "W", "Resolution")},
+    "all-diagonal": ("all", ("epoch", "N", "W", "Resolution")),
+    "nas-diagonal": ("nas", ("epoch", "N", "W", "Resolution")),
+    "hpo-diagonal": ("hpo", ("epoch", "N", "W", "Resolution")),
+}
+_COSTS: Final = {"acc": (), "latency": ("latency",), "macs": ("n_macs",)}
+_SEVERAL: Final = ("all-epoch", "all-resolution", "all-diagonal", "nas-diagonal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A problem that may be chosen."""
+
+    id: str
+    task: str
+    rules: Rules
+
+    @property
+    def stratum(self) -> tuple[object, ...]:
+        """Task, whether there are several fidelities, whether there are several objectives, and the budget."""
+        rules = self.rules
+        return self.task, len(rules.view.fidelities) > 1, len(rules.objectives) > 1, rules.n_evaluations
+
+
+def candidates(tasks: Sequence[str]) -> list[Candidate]:
+    """Return every candidate; those that differ in their budget alone lie side by side."""
+    found = []
+    for task, (view, (search, fidelities)), (cost, more) in product(tasks, _VIEWS.items(), _COSTS.items()):
+        if more and view not in _SEVERAL:
+            continue
+        part = "reference" if search in {"nas", "hpo"} else "default"
+        choice = ViewChoice(search=search, fidelities=fidelities, fixed_part=part)  # type: ignore[arg-type]  # of _VIEWS
+        for n_evaluations in BUDGETS:
+            rules = Rules(view=choice, objectives=("valid_acc", *more), n_evaluations=n_evaluations)
+            short = "-".join((task.removesuffix("_mini").replace("_", "-"), view, cost, str(n_evaluations)))
+            found.append(Candidate(id=short, task=task, rules=rules))
+    return found
+
+
+def orders(every: Sequence[Candidate], *, n_seeds: int, workers: int) -> tuple[Floats, Floats]:
+    """Return the results of all arms, (n_candidates, n_arms, n_seeds), and random search's, (n_candidates, n_more).
+
+    They are mean errors or missing hypervolumes (%), a guess where there is no result.
+    """
+    largest = [each for each in every if each.rules.n_evaluations == max(BUDGETS)]
+    seeds = [range(_N_BASELINE if arm == "random_search" else n_seeds) for arm in ARMS]
+    calls = [
+        {"candidate": each, "arm": arm, "seed": seed}
+        for each in largest
+        for arm, of_arm in zip(ARMS, seeds, strict=True)
+        for seed in of_arm
+    ]
+    found = iter(in_processes(_run, calls, workers=workers))
+    results = {each.id: [[next(found) for _ in of_arm] for of_arm in seeds] for each in largest}
+    of_budget = [results[_id_at(each, max(BUDGETS))] for each in every]
+    column = [BUDGETS.index(each.rules.n_evaluations) for each in every]
+    final = [[[run[i] for run in runs[:n_seeds]] for runs in of] for of, i in zip(of_budget, column, strict=True)]
+    baseline = [[run[i] for run in of[0]] for of, i in zip(of_budget, column, strict=True)]
+    return np.array(final), np.array(baseline)
+
+
+def _id_at(candidate: Candidate, n_evaluations: int) -> str:
+    return f"{candidate.id.rpartition('-')[0]}-{n_evaluations}"
+
+
+def _run(*, candidate: Candidate, arm: str, seed: int) -> tuple[float, ...]:
+    """Return the result of one run at the end of each budget."""
+    terms = open_rules(candidate.id, candidate.rules, candidate.task, None)
+    names = candidate.rules.objectives
+    evolution = "regularized_evolution" if len(names) == 1 else "nsga2"
+    optimizer = make(evolution if arm == "evolution" else arm, terms.view, seed=seed, objectives=names)
+    trials = terms.simulation(seed).run(optimizer)
+    full, incumbents = by_mean(trial_log({"view": {"fidelities": dict(terms.view.full)}}, trials), terms.view)
+    steps: Steps = steps_of(full, incumbents, terms)
+    at = np.array(BUDGETS) / candidate.rules.n_evaluations * terms.budget_s
+    return tuple(np.nan_to_num(steps.at(at), nan=guess_of(terms)).tolist())
+
+
+def correlations(results: Floats) -> Floats:
+    """Return Spearman's rank correlations between the orders of the arms, (n_candidates, n_candidates)."""
+    of_arm = np.stack([mean_ranks(each) for each in results])  # (n_candidates, n_arms)
+    places = np.argsort(np.argsort(of_arm, axis=1, kind="stable"), axis=1)
+    return np.asarray(np.corrcoef(places))
+
+
+def choose(every: Sequence[Candidate], results: Floats, *, n: int) -> list[int]:
+    """Return the numbers of n candidates in the order of the rule; strata take turns, so that all have a share."""
+    similar = correlations(results)
+    of_arm = np.stack([mean_ranks(each) for each in results])
+    clear = of_arm.std(axis=1)  # how far apart the mean ranks are
+    strata = sorted({each.stratum for each in every}, key=str)
+    chosen: list[int] = []
+    while len(chosen) < min(n, len(every)):
+        stratum = strata[len(chosen) % len(strata)]
+        left = [i for i, each in enumerate(every) if each.stratum == stratum and i not in chosen]
+        left = left or [i for i in range(len(every)) if i not in chosen]
+        closest = [max((similar[i, j] for j in chosen), default=0.0) for i in left]
+        chosen.append(min(zip(closest, (-clear[i] for i in left), left, strict=True))[2])
+    return chosen
+
+
+def frozen(chosen: Sequence[Candidate], baseline: Floats, best_seen: Floats) -> dict[str, Any]:  # Any: JSON
+    """Return the content of a suite's file."""
+    problems = []
+    for each, of_random, seen in zip(chosen, baseline, best_seen.tolist(), strict=True):
+        bench = open_benchmark(each.task, None, "numpy")
+        best = 0.0
+        if len(each.rules.objectives) == 1:
+            view = open_rules(each.id, each.rules, each.task, None).view
+            best = min(seen, 100.0 - bench.best(view=view).value)
+        problems.append(
+            {
+                "id": each.id,
+                "task": each.task,
+                "view": asdict(each.rules.view),
+                "objectives": list(each.rules.objectives),
+                "n_evaluations": each.rules.n_evaluations,
+                "budget_s": mean_runtime(bench) * each.rules.n_evaluations,
+                "best": round(best, 4),
+                "random_search": round(float(of_random.mean()), 4),
+                "random_search_se": round(float(of_random.std(ddof=1) / np.sqrt(len(of_random))), 4),
+                "n_seeds": len(of_random),
+            }
+        )
+    releases = {
+        task: release_of(open_benchmark(task, None, "numpy")) for task in sorted({each.task for each in chosen})
+    }
+    return {
+        "problems": problems,
+        "releases": {task: [str(found.facts.get("version")), found.sha256] for task, found in releases.items()},
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    about = "Choose and freeze the problems of a suite."
+    parser = new_parser("experiments.suite", about, example="--out jahs/seasons/suites")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the suite's file")
+    parser.add_argument("--page", type=Path, help="folder of its page, such as docs/studies/suite")
+    parser.add_argument("--n", type=int, default=20, help="number of problems (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=4, help="seeds of each optimiser (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=2, help="processes (default: %(default)s)")
+    given = parser.parse_args(argv)
+
+    def work() -> object:
+        from experiments.report.suite_page import write_suite_page  # draws
+
+        every = candidates(sorted(EMBEDDED))
+        results, baseline = orders(every, n_seeds=given.seeds, workers=given.workers)
+        rows = choose(every, results, n=given.n)
+        rows = sorted(rows, key=lambda i: every[i].id)
+        chosen = [every[i] for i in rows]
+        seen = np.minimum(results.min(axis=(1, 2)), baseline.min(axis=1))[rows]
+        content = frozen(chosen, baseline[rows], seen)
+        path = given.out / f"jahs-{given.n}.json"
+        given.out.mkdir(parents=True, exist_ok=True)
+        with write_beside(path) as beside:
+            beside.write_text(sealed_text(content), encoding="utf-8")
+        said = {"suite": str(path), "problems": len(rows), "candidates": len(every)}
+        if given.page:
+            similar = correlations(results)
+            page = write_suite_page(given.page, path.stem, content, chosen=rows, results=results, similar=similar)
+            said["page"] = str(page)
+        return said
+
+    return run_command("experiments.suite", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+"""Ranks over time, pairwise Wilcoxon tests with Holm's correction, and critical differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import N_RESAMPLES, Interval, percentile_interval
+from jahs.errors import InvalidArgument
+
+__all__ = [
+    "HOLDS",
+    "Comparison",
+    "Pair",
+    "compare",
+    "compare_groups",
+    "holm",
+    "mean_ranks",
+    "rank_agreement",
+    "ranks",
+    "wilcoxon_p",
+]
+
+HOLDS: Final = 0.95
+"""The share of the refits on which a difference must have the same sign to count."""
+
+_FEWEST_BLOCKS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A two-sided Wilcoxon signed-rank test of two arms, and how large their difference is.
+
+    Attributes:
+        one, other: numbers of the arms.
+        p, p_holm: the p-value, and after Holm's correction.
+        difference: median over blocks of one minus other.
+        superiority: share of blocks in which one is better; ties count half.
+        holds: share of the refits on which the means differ in the same direction; None without refits.
+        differs: whether the difference is significant and holds on at least 95 % of the refits.
+    """
+
+    one: int
+    other: int
+    p: float
+    p_holm: float
+    difference: float
+    superiority: float
+    holds: float | None
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """The content of a critical-difference diagram.
+
+    Attributes:
+        mean_ranks: 1 is best, (n_arms,).
+        pairs: every pair of arms.
+        cliques: maximal groups of two or more arms, adjacent in rank, of which no pair differs; best first.
+        alpha: significance level.
+        n_family: number of pairs that Holm's correction is over.
+        n_blocks: number of paired blocks, (task, seed).
+        p_friedman: p-value of Friedman's test that no arm differs; NaN for two arms.
+    """
+
+    mean_ranks: Floats
+    pairs: tuple[Pair, ...]
+    cliques: tuple[tuple[int, ...], ...]
+    alpha: float
+    n_family: int
+    n_blocks: int
+    p_friedman: float
+
+
+def ranks(values: Floats) -> Floats:
+    """Return ranks along the first axis, 1 for the smallest; ties share their mean rank, and NaN ranks last."""
+    known = np.where(np.isnan(values), np.inf, values)
+    n_below = np.stack([(known < row).sum(axis=0) for row in known])
+    n_equal = np.stack([(known == row).sum(axis=0) for row in known])
+    return np.asarray(n_below + (n_equal + 1) / 2, dtype=np.float64)
+
+
+def mean_ranks(values: Floats) -> Floats:
+    """Return the mean rank over blocks of (n_arms, n_blocks, ...), as (n_arms, ...)."""
+    return np.asarray(ranks(values).mean(axis=1))
+
+
+def wilcoxon_p(one: Floats, other: Floats) -> float:
+    """Return the exact two-sided p-value of the signed-rank test on paired values; 1 if no pair differs.
+
+    Under the null hypothesis, every rank has either sign. The ranks of zeros are split between both signs.
+    """
+    difference = one - other
+    if not np.any(difference):
+        return 1.0
+    quarters = np.rint(4 * ranks(np.abs(difference))).astype(np.int64)  # ties have half ranks, zeros split them
+    moves = quarters[difference != 0]
+    chance = np.zeros(int(moves.sum()) + 1)  # of each sum of positive ranks
+    chance[0] = 1.0
+    for move in moves.tolist():
+        chance[move:] = (chance[move:] + chance[:-move]) / 2
+        chance[:move] /= 2
+    positive = int(quarters[difference > 0].sum())
+    tails = chance[: positive + 1].sum(), chance[positive:].sum()
+    return float(min(1.0, 2 * min(tails)))
+
+
+def holm(p_values: Floats) -> Floats:
+    """Return p-values after Holm's step-down correction, (n,)."""
+    order = np.argsort(p_values, kind="stable")
+    adjusted = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
+    result = np.empty(len(p_values))
+    result[order] = np.minimum(adjusted, 1.0)
+    return result
+
+
+def compare(values: Floats, *, alpha: float = 0.05) -> Comparison:
+    """Compare arms on paired blocks.
+
+    Args:
+        values: (n_arms, n_blocks), less is better, NaN without a result.
+        alpha: significance level.
+
+    Raises:
+        InvalidArgument: fewer than two arms or blocks.
+    """
+    return compare_groups([(values, None)], alpha=alpha)[0]
+
+
+def compare_groups(groups: Sequence[tuple[Floats, Floats | None]], *, alpha: float = 0.05) -> list[Comparison]:
+    """Compare the arms of each group; Holm's correction is over the pairs of all groups.
+
+    Args:
+        groups: values (n_arms, n_blocks), less is better, NaN without a result; and the means of the same arms on
+            refits of the release, (n_arms, n_refits), or None.
+        alpha: significance level.
+
+    Raises:
+        InvalidArgument: a group has fewer than two arms or blocks.
+    """
+    tests = []
+    for values, _ in groups:
+        n_arms, n_blocks = values.shape
+        if n_arms < 2 or n_blocks < _FEWEST_BLOCKS:
+            raise InvalidArgument(f"values has {n_arms} arms and {n_blocks} blocks; a comparison requires two of each")
+        # An arm without a result gets the worst result of all.
+        worst = np.nanmax(values) if not np.all(np.isnan(values)) else 0.0
+        filled = np.where(np.isnan(values), worst, values)
+        tests.append((filled, [wilcoxon_p(filled[i], filled[j]) for i, j in combinations(range(n_arms), 2)]))
+    corrected = holm(np.array([p for _, p_values in tests for p in p_values]))
+    found = []
+    for (values, on_refits), (filled, p_values) in zip(groups, tests, strict=True):
+        own, corrected = corrected[: len(p_values)], corrected[len(p_values) :]
+        numbers = combinations(range(len(filled)), 2)
+        pairs = tuple(
+            _pair(i, j, p=p, p_holm=float(p_holm), values=filled, on_refits=on_refits, alpha=alpha)
+            for (i, j), p, p_holm in zip(numbers, p_values, own, strict=True)
+        )
+        of_arm = mean_ranks(values)
+        found.append(
+            Comparison(
+                mean_ranks=of_arm,
+                pairs=pairs,
+                cliques=_cliques(of_arm, {(pair.one, pair.other) for pair in pairs if pair.differs}),
+                alpha=alpha,
+                n_family=sum(len(of) for _, of in tests),
+                n_blocks=values.shape[1],
+                p_friedman=_friedman_p(filled),
+            )
+        )
+    return found
+
+
+def _pair(i: int, j: int, *, p: float, p_holm: float, values: Floats, on_refits: Floats | None, alpha: float) -> Pair:
+    differences = values[i] - values[j]
+    holds = None
+    if on_refits is not None and on_refits.size:
+        holds = float(np.mean(np.sign(on_refits[i] - on_refits[j]) == np.sign(differences.mean())))
+    return Pair(
+        one=i,
+        other=j,
+        p=p,
+        p_holm=p_holm,
+        difference=float(np.median(differences)),
+        superiority=float((0.5 - np.sign(differences) / 2).mean()),
+        holds=holds,
+        differs=p_holm < alpha and (holds is None or holds >= HOLDS),
+    )
+
+
+def _friedman_p(values: Floats) -> float:
+    """Return the p-value of Friedman's test, corrected for ties, of (n_arms, n_blocks)."""
+    n_arms = len(values)
+    if n_arms < 3:
+        return float("nan")
+    centred = ranks(values) - (n_arms + 1) / 2
+    spread = float((centred**2).sum())
+    return _chi2_tail((n_arms - 1) * float((centred.sum(axis=1) ** 2).sum()) / spread, n_arms - 1) if spread else 1.0
+
+
+def _chi2_tail(x: float, dof: int) -> float:
+    """Return the chance that a chi-squared variable with an integer number of degrees of freedom exceeds `x`."""
+    half, is_odd = x / 2, dof % 2
+    first = math.erfc(math.sqrt(half)) if is_odd else 0.0
+    powers = (i + is_odd / 2 for i in range(dof // 2))
+    return first + math.exp(-half) * math.fsum(math.pow(half, power) / math.gamma(power + 1) for power in powers)
+
+
+def rank_agreement(
+    one: Floats,
+    other: Floats,
+    *,
+    has_same_seeds: bool,
+    n_resamples: int = N_RESAMPLES,
+) -> Interval:
+    """Return Kendall's tau-b between the arms' orders by mean final value in two worlds, with a bootstrap interval.
+
+    Args:
+        one, other: final values in each world, (n_arms, n_seeds).
+        has_same_seeds: whether column i is the same seed in both worlds; then both resample the same columns.
+        n_resamples: number of bootstrap resamples.
+    """
+    rng = np.random.default_rng(0)
+    picks = [rng.integers(0, world.shape[1], size=(n_resamples, world.shape[1])) for world in (one, other)]
+    if has_same_seeds:
+        picks[1] = picks[0]
+    means = [
+        np.concatenate([world.mean(axis=1)[None], world[:, chosen].mean(axis=2).T])
+        for world, chosen in zip((one, other), picks, strict=True)
+    ]
+    found = _tau(*means)
+    return percentile_interval(float(found[0]), found[1:])
+
+
+def _tau(one: Floats, other: Floats) -> Floats:
+    """Return Kendall's tau-b of each pair of rows, (n, n_arms) to (n,); 0 if all values of a row are equal."""
+    i, j = np.triu_indices(one.shape[1], k=1)
+    signs = [np.sign(world[:, i] - world[:, j]) for world in (one, other)]
+    n_ordered = np.sqrt(np.prod([np.abs(sign).sum(axis=1) for sign in signs], axis=0))
+    return np.asarray((signs[0] * signs[1]).sum(axis=1) / np.maximum(n_ordered, 1.0))
+
+
+def _cliques(of_arm: Floats, differ: set[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    order: NDArray[np.intp] = np.argsort(of_arm, kind="stable")
+    cliques: list[tuple[int, ...]] = []
+    last_end = 0
+    for begin in range(len(order)):
+        end = begin + 1
+        while end < len(order) and not any(
+            (min(i, int(order[end])), max(i, int(order[end]))) in differ for i in order[begin:end].tolist()
+        ):
+            end += 1
+        if end - begin > 1 and end > last_end:
+            cliques.append(tuple(order[begin:end].tolist()))
+            last_end = end
+    return tuple(cliques)

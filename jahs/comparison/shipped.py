@@ -1,0 +1,97 @@
+"""Results of the studies that come with the package, so that anyone's logs are compared without running baselines.
+
+    jahs/seasons/<study>-<task>.json    a sealed file: season, release, and each run's result so far over time
+
+`python -m experiments.report STUDY --ship jahs/seasons` writes them. They count for the releases they were made on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from jahs.comparison.standings import Rollout
+from jahs.comparison.steps import Steps
+from jahs.errors import CorruptFile
+from jahs.files.atomic import write_beside
+from jahs.files.sealed_json import read_sealed, sealed_text
+
+__all__ = ["SEASONS", "Shipped", "read_shipped", "write_shipped"]
+
+SEASONS: Final = Path(__file__).parents[1] / "seasons"
+"""The folder of the embedded results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shipped:
+    """The results of one study on one task.
+
+    Attributes:
+        study, task: their names.
+        season: names and numbers of the releases of the study.
+        release: sha256 of the release's manifest.
+        rollouts: runs by optimiser and seed.
+    """
+
+    study: str
+    task: str
+    season: str
+    release: str
+    rollouts: Mapping[str, Mapping[int, Rollout]]
+
+
+def read_shipped(study: str, task: str, releases: Collection[str], *, folder: Path = SEASONS) -> Shipped | None:
+    """Return the shipped results of a study on a task; None if there are none, or only of another season.
+
+    Args:
+        study, task: their names.
+        releases: sha256 of the releases whose results count.
+        folder: where they are.
+
+    Raises:
+        CorruptFile, UnknownFormat: the file is damaged, or of another format.
+    """
+    path = folder / f"{study}-{task}.json"
+    if not path.is_file():
+        return None
+    said = read_sealed(path)
+    if said.get("release") not in releases:
+        return None
+    try:
+        rollouts = {
+            name: {int(seed): _rollout(run) for seed, run in runs.items()} for name, runs in said["optimizers"].items()
+        }
+        return Shipped(study=study, task=task, season=said["season"], release=said["release"], rollouts=rollouts)
+    except (KeyError, TypeError, ValueError, AttributeError) as err:
+        raise CorruptFile(f"{path} has no results of optimisers: {err!r}; install the package again") from err
+
+
+def write_shipped(shipped: Shipped, folder: Path) -> Path:
+    """Write results, times with six and errors with four decimals; return the file."""
+    runs = {
+        name: {
+            str(seed): {
+                "times": np.round(run.steps.times, 6).tolist(),
+                "values": np.round(run.steps.values, 4).tolist(),
+                "test_error": None if np.isnan(run.test_error) else round(run.test_error, 4),
+            }
+            for seed, run in of.items()
+        }
+        for name, of in shipped.rollouts.items()
+    }
+    facts: dict[str, Any] = {"season": shipped.season, "release": shipped.release, "optimizers": runs}  # Any: JSON
+    path = folder / f"{shipped.study}-{shipped.task}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    with write_beside(path) as beside:
+        beside.write_text(sealed_text(facts), encoding="utf-8")
+    return path
+
+
+def _rollout(run: Mapping[str, Any]) -> Rollout:  # Any: JSON
+    steps = Steps(times=np.array(run["times"], dtype=np.float64), values=np.array(run["values"], dtype=np.float64))
+    test = run["test_error"]
+    return Rollout(steps=steps, test_error=np.nan if test is None else float(test))

@@ -1,0 +1,180 @@
+"""Named suites: views that are frozen with their release, budget, references and baseline, so that papers compare.
+
+jahs/seasons/suites/<name>.json    a sealed file, written by `python -m experiments.suite`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from jahs.comparison.benches import open_benchmark, release_of
+from jahs.comparison.claims import by_mean
+from jahs.comparison.logs import trial_log
+from jahs.comparison.standings import steps_of
+from jahs.comparison.terms import Rules, StudyTerms, open_rules
+from jahs.comparison.views import ViewChoice
+from jahs.errors import CorruptFile, ProtocolMismatch, UnknownName
+from jahs.files.sealed_json import read_sealed
+from jahs.queries.views import View
+from jahs.simulate import Simulation, Trial
+
+__all__ = ["SUITES", "Problem", "Suite", "suite"]
+
+SUITES: Final = Path(__file__).parents[1] / "seasons" / "suites"
+"""The folder of the suites."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One problem of a suite.
+
+    Attributes:
+        id: its name, the same for ever.
+        task: the task.
+        version, release: number of the release, and sha256 of its manifest.
+        rules: view, objectives, noise, budget in mean full evaluations, and workers.
+        budget_s: simulated seconds of one run.
+        best: the best known result: a mean validation error (%), or no missing hypervolume.
+        random_search, random_search_se: mean result of random search, and its standard error.
+        n_seeds: number of its seeds.
+        folder: of the release; None: found by `jahs`.
+    """
+
+    id: str
+    task: str
+    version: str
+    release: str
+    rules: Rules
+    budget_s: float
+    best: float
+    random_search: float
+    random_search_se: float
+    n_seeds: int
+    folder: Path | None = None
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """The metrics to optimise."""
+        return self.rules.objectives
+
+    @property
+    def terms(self) -> StudyTerms:
+        """The opened benchmark and view."""
+        return open_rules(self.id, self.rules, self.task, self.folder, self.budget_s)
+
+    @property
+    def view(self) -> View:
+        """What is searched and asked."""
+        return self.terms.view
+
+    def simulation(self, seed: int, *, log: Path | str | None = None) -> Simulation:
+        """Return the simulation of one run, with training noise of its seed; `log` as in `jahs.Simulation`."""
+        return self.terms.simulation(seed, log=log, facts={"study": self.id})
+
+    def result(self, trials: Sequence[Trial]) -> float:
+        """Return the result of a run, to be minimised: what the trials chose, by its means.
+
+        Returns:
+            The final incumbent's mean validation error (%); with several objectives the share of the hypervolume of the
+            release's front that the means of all trials miss (%). NaN without a trial at the highest fidelity.
+        """
+        full, incumbents = by_mean(trial_log({"view": {"fidelities": dict(self.view.full)}}, trials), self.view)
+        steps = steps_of(full, incumbents, self.terms)
+        return float(steps.values[-1]) if len(steps.values) else float("nan")
+
+    def score(self, trials: Sequence[Trial]) -> float:
+        """Return the result on a common scale: 0 is the best known one, 1 that of random search on average."""
+        return (self.result(trials) - self.best) / (self.random_search - self.best)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """Problems in a fixed order; iterate over them, or pick one by its id.
+
+    Attributes:
+        name: of the suite.
+        releases: number and sha256 of the release of each task.
+        problems: the problems.
+    """
+
+    name: str
+    releases: Mapping[str, tuple[str, str]]
+    problems: tuple[Problem, ...]
+
+    def __iter__(self) -> Iterator[Problem]:
+        """Return the problems in order."""
+        return iter(self.problems)
+
+    def __len__(self) -> int:
+        """Return the number of problems."""
+        return len(self.problems)
+
+    def __getitem__(self, id: str) -> Problem:  # noqa: A002  # as the attribute
+        """Return a problem by its id; UnknownName lists the ids."""
+        for problem in self.problems:
+            if problem.id == id:
+                return problem
+        raise UnknownName.of("problem", id, [problem.id for problem in self.problems])
+
+    def cite(self) -> str:
+        """Return what a paper says about what it ran, in one line."""
+        releases = ", ".join(f"{task} {version} ({sha[:16]})" for task, (version, sha) in self.releases.items())
+        return f"{self.name}: {len(self)} problems on {releases}"
+
+
+def suite(name: str, *, release: Path | str | None = None) -> Suite:
+    """Return a named suite of frozen problems.
+
+    Args:
+        name: "jahs-20".
+        release: folder of one release per task; None: found by `jahs`.
+
+    Raises:
+        UnknownName: there is no such suite; lists those that exist.
+        ProtocolMismatch: a release is not the one that the suite is frozen on; names both.
+        MissingData: there is no release of a task.
+
+    Example:
+        >>> problems = suite("jahs-20")
+        >>> len(problems), problems.problems[0].rules.noise
+        (20, 'seeded')
+    """
+    known = sorted(path.stem for path in SUITES.glob("*.json"))
+    if name not in known:
+        raise UnknownName.of("suite", name, known)
+    folder = None if release is None else Path(release)
+    said = read_sealed(SUITES / f"{name}.json")
+    try:
+        releases = {task: (str(version), str(sha)) for task, (version, sha) in sorted(said["releases"].items())}
+        problems = tuple(_problem(each, releases[each["task"]], folder) for each in said["problems"])
+    except (KeyError, TypeError, ValueError, AttributeError) as err:
+        raise CorruptFile(f"{SUITES / name}.json is not a suite: {err!r}; install the package again") from err
+    if faults := list(_foreign(releases, folder)):
+        raise ProtocolMismatch("\n".join([f"{name} is frozen on other releases; name them as release=", *faults]))
+    return Suite(name=name, releases=releases, problems=problems)
+
+
+def _foreign(releases: Mapping[str, tuple[str, str]], folder: Path | None) -> Iterator[str]:
+    for task, (version, sha) in releases.items():
+        found = release_of(open_benchmark(task, folder, "numpy"))
+        if sha not in found.answers_as:
+            here = f"{found.facts.get('version')} ({found.sha256[:16]})"
+            yield f"{task}: {version} ({sha[:16]}), but {found.path} is {here}"
+
+
+def _problem(said: Mapping[str, Any], release: tuple[str, str], folder: Path | None) -> Problem:  # Any: JSON
+    view = {**said["view"], "fidelities": tuple(said["view"]["fidelities"])}
+    return Problem(
+        id=said["id"],
+        task=said["task"],
+        version=release[0],
+        release=release[1],
+        rules=Rules(
+            view=ViewChoice(**view), objectives=tuple(said["objectives"]), n_evaluations=int(said["n_evaluations"])
+        ),
+        folder=folder,
+        **{key: said[key] for key in ("budget_s", "best", "random_search", "random_search_se", "n_seeds")},
+    )

@@ -1,0 +1,177 @@
+"""Packs: every trial of a study in little space, nothing lost, and one clear error for each fault."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+import experiments.studies
+import jahs
+from experiments.pack import main, pack
+from experiments.packs import COLUMNS, MANIFEST, read_manifest, read_pack, read_packed_table, season_of
+from experiments.report.results import read_results
+from experiments.run import main as run
+from jahs.errors import CorruptFile, InvalidConfig, MissingData, ProtocolMismatch
+from jahs.files.sealed_json import sealed_text
+from jahs.simulate import read_log
+from jahs.spaces.columns import rows
+from tests.experiments.conftest import TASK
+from tests.jahs.models.noise_models import noise_model
+from tests.releases import make_release
+
+N_REFITS, SEEDS = 2, 2
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    noise = noise_model(TASK).to_dict()
+    folder = tmp_path_factory.mktemp("with-refits") / TASK
+    return make_release(folder, task=TASK, n_trees=10, depth=3, noise=noise, n_refits=N_REFITS)
+
+
+@pytest.fixture(scope="module")
+def study(release, tmp_path_factory):
+    out = tmp_path_factory.mktemp("study") / "fidelity"
+    short = {name: dataclasses.replace(each, n_evaluations=5) for name, each in experiments.studies.STUDIES.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments.studies, "STUDIES", short)
+        arms = ["--arms", "random_search", "--arms", "hyperband-diagonal", "--arms", "hyperband-W"]
+        given = [*arms, "--seeds", str(SEEDS), "--workers", "1", "--release", str(release), "--out", str(out)]
+        assert run(["fidelity", *given]) == 0
+    return out
+
+
+@pytest.fixture
+def copy(study, tmp_path):
+    return shutil.copytree(study, tmp_path / "copy", ignore=shutil.ignore_patterns("report"))
+
+
+def test_a_pack_has_every_trial_of_every_log_and_the_release_knows_the_rest(study, release, tmp_path):
+    packed = pack(study, tmp_path)
+    tables = {name: read_packed_table(packed / name) for name in COLUMNS}
+    logs, trials = tables["logs.parquet"], tables["trials.parquet"]
+    assert len(logs["seed"]) == 3 * SEEDS * (1 + N_REFITS)
+    configs = rows(tables["configs.parquet"])
+    assert len({tuple(config.values()) for config in configs}) == len(configs)
+    row, first = np.cumsum(trials["config_step"]), 0
+    for number, own in enumerate(read_pack(packed)):
+        path = study / own.repetition.path
+        log = read_log(path)
+        assert logs["digest"][number] == sha256(path.read_bytes()).hexdigest()[:16]
+        assert (logs["ended"][number], logs["clock"][number]) == (log.ending["ended"], log.ending["clock"])
+        assert own.settings == log.header["optimizer_settings"]
+        assert own.n_trials == len(log.trials)
+        for i, trial in enumerate(log.trials):
+            at = first + i
+            assert configs[row[at]] == trial.config
+            sizes = {name: trial.fidelity.get(name, trial.config[name]) for name in ("N", "W", "Resolution")}
+            asked = {"epoch": trial.fidelity["epoch"], **sizes, "status": trial.status}
+            assert {name: trials[name][at] for name in asked} == asked
+        last = log.trials[len(log.trials) // 2]
+        bench = jahs.Benchmark(TASK, release=release, refit=own.repetition.refit)
+        sizes = {name: value for name, value in last.fidelity.items() if name != "epoch"}
+        answer = bench.query({**last.config, **sizes}, at=last.fidelity["epoch"], seed=own.repetition.seed)
+        assert answer.valid_acc == last.metrics["valid_acc"]
+        first += len(log.trials)
+    assert first == len(row)
+
+
+def test_results_are_the_same_from_logs_and_from_their_pack(study, release, tmp_path):
+    bench = {TASK: jahs.Benchmark(TASK, release=release)}
+    whole, packed = (read_results(path, bench=bench) for path in (study, pack(study, tmp_path)))
+    for of in ("by_arm", "on_refits"):
+        assert getattr(whole, of).keys() == getattr(packed, of).keys()
+        for key, results in getattr(whole, of).items():
+            for one, other in zip(results, getattr(packed, of)[key], strict=True):
+                assert one.repetition == other.repetition
+                assert one.incumbents.times.tolist() == other.incumbents.times.tolist()
+                assert one.incumbents.values.tolist() == other.incumbents.values.tolist()
+                assert (one.configs, one.observed, one.n_trials) == (other.configs, other.observed, other.n_trials)
+                assert one.settings == other.settings
+
+
+def test_an_unfinished_study_is_packed_as_it_is(copy, study, tmp_path):
+    removed = sorted(copy.rglob("seed-0001.jsonl"))[::2]
+    for log in removed:
+        log.unlink()
+    packed = pack(copy, tmp_path / "packs")
+    n_logs = len(list(copy.rglob("*.jsonl")))
+    assert len(list(read_pack(packed))) == n_logs == 3 * SEEDS * (1 + N_REFITS) - len(removed)
+    for log in copy.rglob("*.jsonl"):
+        log.unlink()
+    with pytest.raises(MissingData, match=r"no finished repetition; python -m experiments\.run continues it"):
+        pack(copy, tmp_path / "packs")
+    assert len(list(read_pack(packed))) == n_logs
+
+
+@pytest.mark.parametrize(
+    ("change", "fault", "message"),
+    [
+        (lambda data: data[:-200], CorruptFile, "was cut short; remove it and run again"),
+        (lambda data: data.replace(b'"seed":1', b'"seed":7'), CorruptFile, "seed=7 instead of 1"),
+        (lambda data: data.replace(b'"status":"finished"', b'"status":"fine"', 1), CorruptFile, "status='fine'"),
+        (lambda data: data.replace(b'"Op1":', b'"Op7":'), CorruptFile, "Op7"),
+        (lambda data: data.replace(b'"Activation":"ReLU"', b'"Activation":"RELU"'), InvalidConfig, "RELU"),
+        (lambda data: b"no log\n", CorruptFile, "line 1 is not JSON"),
+    ],
+)
+def test_a_bad_log_is_one_clear_error_and_no_pack(copy, tmp_path, change, fault, message):
+    log = copy / TASK / "random_search" / "seed-0001.jsonl"
+    log.write_bytes(change(log.read_bytes()))
+    with pytest.raises(fault, match=message):
+        pack(copy, tmp_path / "packs")
+    assert [file for file in (tmp_path / "packs").rglob("*") if file.is_file()] == []
+
+
+def test_another_season_is_refused_and_named(copy, study, tmp_path, release):
+    packed = pack(study, tmp_path / "packs")
+    facts = json.loads((copy / "study.json").read_text())
+    facts["tasks"][TASK]["release"] = "0" * 64
+    facts["study"]["name"] = "joint"
+    (copy / "study.json").write_text(json.dumps(facts))
+    with pytest.raises(ProtocolMismatch, match=r"cannot mix seasons(.|\n)*fidelity: fashion_mnist_mini is release"):
+        pack(copy, tmp_path / "packs")
+    other = make_release(tmp_path / "other", task=TASK, n_trees=5, noise=noise_model(TASK).to_dict())
+    for folder in (study, packed):
+        with pytest.raises(ProtocolMismatch, match=r"the logs used release .* a page does not mix seasons"):
+            read_results(folder, bench={TASK: jahs.Benchmark(TASK, release=other)})
+    assert season_of({"b": {"version": "0.2.0"}, "a": {"version": "0.1.1"}}) == "a-0.1.1_b-0.2.0"
+
+
+@pytest.mark.parametrize("name", [MANIFEST, *COLUMNS])
+def test_a_damaged_or_missing_file_is_refused(study, tmp_path, name):
+    packed = pack(study, tmp_path)
+    data = (packed / name).read_bytes()
+    (packed / name).write_bytes(data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :])
+    with pytest.raises(CorruptFile, match=name):
+        list(read_pack(packed))
+    (packed / name).unlink()
+    with pytest.raises(MissingData, match=name):
+        list(read_pack(packed))
+
+
+def test_tables_of_two_packs_do_not_make_one(study, tmp_path, copy):
+    packed = pack(study, tmp_path)
+    for log in copy.rglob("refit-1/*.jsonl"):
+        log.unlink()
+    other = pack(copy, tmp_path / "other")
+    shutil.copy(other / "trials.parquet", packed)
+    said = read_manifest(packed / MANIFEST)
+    said["files"]["trials.parquet"] = sha256((packed / "trials.parquet").read_bytes()).hexdigest()
+    (packed / MANIFEST).write_text(sealed_text(said))
+    with pytest.raises(CorruptFile, match="do not belong together"):
+        list(read_pack(packed))
+
+
+def test_the_command_says_how_large_a_pack_is(study, tmp_path, capsys):
+    assert main([str(study), "--out", str(tmp_path)]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["total"] == sum(said["bytes"].values())
+    assert set(said["bytes"]) == {MANIFEST, *COLUMNS}
+    assert main([str(study), "--out", str(study / "packs")]) == 2
+    assert main([str(tmp_path), "--out", str(tmp_path)]) == 2

@@ -1,0 +1,71 @@
+"""The rule that chooses the problems of a suite: different orders, a share for every stratum, the same choice again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from experiments.suite import ARMS, BUDGETS, candidates, choose, correlations
+from jahs.comparison.suite import SUITES
+from jahs.files.sealed_json import read_sealed
+from jahs.release import EMBEDDED
+
+EVERY = candidates(sorted(EMBEDDED))
+
+
+def results(seed=0, n_seeds=3):
+    return np.random.default_rng(seed).normal(size=(len(EVERY), len(ARMS), n_seeds))
+
+
+def test_candidates_are_pairs_of_budgets_in_every_stratum():
+    assert len({each.id for each in EVERY}) == len(EVERY)
+    assert Counter(each.rules.n_evaluations for each in EVERY) == dict.fromkeys(BUDGETS, len(EVERY) // len(BUDGETS))
+    assert len({each.stratum for each in EVERY}) == 16
+
+
+def test_correlations_are_those_of_orders():
+    values = np.arange(5.0)[None, :, None] + np.zeros((3, 5, 4))
+    values[1] = 100 * values[1] ** 3
+    values[2] = -values[2]
+    assert correlations(values) == pytest.approx(np.array([[1, 1, -1], [1, 1, -1], [-1, -1, 1]]))
+
+
+def test_every_stratum_has_its_share_and_the_choice_is_the_same_again():
+    chosen = choose(EVERY, results(), n=20)
+    assert len(set(chosen)) == 20
+    assert set(Counter(EVERY[i].stratum for i in chosen).values()) == {1, 2}
+    assert choose(EVERY, results(), n=20) == chosen
+    assert choose(EVERY, results(), n=10_000) != chosen
+    assert sorted(choose(EVERY, results(), n=10_000)) == list(range(len(EVERY)))
+
+
+def test_within_a_stratum_the_order_least_like_the_others_is_chosen():
+    same = [i for i, each in enumerate(EVERY) if each.stratum == EVERY[0].stratum]
+    few = [EVERY[i] for i in same]
+    alike = np.arange(5.0)[None, :, None] + np.zeros((len(few), 5, 4))
+    alike[2] = -alike[2]
+    assert 2 in choose(few, alike, n=2)
+
+
+def test_chosen_orders_are_more_diverse_than_the_candidates():
+    for seed in range(5):
+        similar = correlations(results(seed))
+        chosen = choose(EVERY, results(seed), n=20)
+        off = ~np.eye(len(EVERY), dtype=bool)
+        own = similar[np.ix_(chosen, chosen)][~np.eye(20, dtype=bool)]
+        assert own.mean() < similar[off].mean()
+
+
+@pytest.mark.parametrize("path", sorted(SUITES.glob("*.json")), ids=lambda path: path.stem)
+def test_frozen_problems_are_candidates(path):
+    known = {each.id: each for each in EVERY}
+    for problem in read_sealed(path)["problems"]:
+        rules = known[problem["id"]].rules
+        assert (problem["task"], tuple(problem["objectives"]), problem["n_evaluations"]) == (
+            known[problem["id"]].task,
+            rules.objectives,
+            rules.n_evaluations,
+        )
+        assert tuple(problem["view"]["fidelities"]) == rules.view.fidelities
