@@ -18,7 +18,7 @@ from jahs.spaces.cell import Cell, nb201_indices
 from pipeline import proxies as proxies_module
 from pipeline.tasks import NASBENCH201
 from pipeline.verify import verify
-from pipeline.zero_cost import Scores
+from pipeline.zero_cost import ProxyScores
 from workshop.real_landscape import N_CELLS
 
 ACCURACIES = {index: float((index * 7919) % N_CELLS) for index in range(N_CELLS)}
@@ -63,7 +63,7 @@ def test_cells_are_scored_piece_by_piece_and_compared(table, tmp_path, monkeypat
         assert (config["N"], config["W"], config["Activation"], of_task.side) == (5, 16, "ReLU", 32)
         accuracy = ACCURACIES[int(nb201_indices(np.array([Cell.from_config(config).ops]))[0])]
         values = dict.fromkeys(PROXIES, accuracy + seed) | {"zen": math.nan}
-        return Scores(values=values, reasons={"zen": "no path"}, cpu_s=dict.fromkeys(PROXIES, 0.5))
+        return ProxyScores(values=values, reasons={"zen": "no path"}, cpu_s=dict.fromkeys(PROXIES, 0.5))
 
     monkeypatch.setattr("experiments.nasbench201.summary", functools.partial(summary, n_resamples=2))
     monkeypatch.setattr(proxies_module, "score_config", score)
