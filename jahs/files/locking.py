@@ -29,4 +29,4 @@ def hold(file: IO[Any], *, waits: bool = False) -> None:
     except BlockingIOError:
         raise
     except OSError as err:  # as on some file systems of clusters
-        _log.warning("%s cannot be locked (%s): let one process at a time write it", file.name, err)
+        _log.warning("%s cannot be locked (%s): let one process at a time work there", file.name, err)

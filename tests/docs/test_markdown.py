@@ -153,6 +153,9 @@ def test_every_jahs_command_that_a_page_shows_works(
     monkeypatch.chdir(tmp_path)  # some write files
     if "mine.py" in shell:  # the optimiser of the guide
         Path("mine.py").write_text(python_blocks(read("docs/guides/write-an-optimizer.md"))[0][0])
+    if "my-log.jsonl" in shell:
+        terms = jahs.terms("baselines")
+        terms.simulation(0, log="my-log.jsonl").run(jahs.optimizers.make("random_search", terms.view, seed=0))
     for line in re.findall(r"^jahs .*$", shell, re.MULTILINE):
         shorter = re.sub(r"--seeds \d+", "--seeds 2", line)
         assert main(shlex.split(shorter, comments=True)[1:]) == 0

@@ -164,7 +164,7 @@ def test_a_file_system_without_locks_is_warned_of(folder, monkeypatch, caplog):
     with folder.claim(0, 0) as is_ours:
         assert is_ours
         folder.write_run(0, 0, run_rows(1))
-    assert "let one process at a time work on this folder" in caplog.text
+    assert "let one process at a time work there" in caplog.text
 
 
 def test_tables_of_another_protocol_are_refused(folder):
