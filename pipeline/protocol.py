@@ -32,6 +32,7 @@ _TRAINING: Final[Mapping[str, object]] = {
 """Constants of `pipeline.train`, the same for every task."""
 
 OPTIONAL: Final[Mapping[str, Any]] = {  # Any: values of a task's fields
+    "epoch_images": None,
     "learning_rate_factor": 1.0,
     "learning_rate_power": 1.0,
     "random_crop": True,

@@ -33,6 +33,7 @@ class Task:
         side: image side at Resolution 1.0; the network halves it twice.
         n_channels, n_classes: of the images.
         n_train, n_valid, n_test: split sizes, disjoint.
+        epoch_images: training images of one epoch, drawn anew without replacement for each epoch; None: all of them.
         max_epoch: epochs of a full run; the cosine schedule ends there.
         batch_size: images in one training step.
         learning_rate_factor, learning_rate_power: training uses factor * LearningRate ** power; the config keeps its
@@ -60,6 +61,7 @@ class Task:
     n_valid: int
     n_test: int
     max_epoch: int
+    epoch_images: int | None = None
     batch_size: int = 256
     learning_rate_factor: float = 1.0
     learning_rate_power: float = 1.0
@@ -94,6 +96,8 @@ class Task:
             for key in ("learning_rate_factor", "learning_rate_power")
             if not 0 < (value := getattr(self, key)) < math.inf
         ]
+        if self.epoch_images is not None and not 1 <= self.epoch_images <= self.n_train:
+            faults.append(f"epoch_images={self.epoch_images}: must be from 1 to n_train={self.n_train}, or none")
         if faults:
             raise InvalidArgument("\n".join(f"task {self.name!r}: {fault}" for fault in faults))
 

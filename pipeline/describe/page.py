@@ -89,10 +89,11 @@ def describe(measured: Measured) -> Document:
 def _protocol(measured: Measured) -> Iterator[str | Block]:
     task, training = measured.task, measured.protocol.facts.get("training", {})
     sides = ", ".join(f"{task.image_side(r)} at Resolution {r:g}" for r in RESOLUTIONS)
+    drawn = "" if task.epoch_images is None else f" ({task.epoch_images:,} an epoch, drawn anew)"
     yield "Protocol"
     yield _facts(
         ("task", f"`{task.name}`"),
-        ("images", f"{task.n_train:,} training, {task.n_valid:,} validation, {task.n_test:,} test"),
+        ("images", f"{task.n_train:,} training{drawn}, {task.n_valid:,} validation, {task.n_test:,} test"),
         ("image side, pixels", sides),
         ("channels, classes", f"{task.n_channels}, {task.n_classes}"),
         ("epochs", str(task.max_epoch)),

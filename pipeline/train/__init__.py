@@ -201,14 +201,14 @@ class Training:
         )
 
     def train_epoch(self, epoch: int) -> tuple[float, float]:
-        """Train on every image once, in random order; return accuracy (percent) and loss as met on the way."""
+        """Train on the images of an epoch in random order; return accuracy (percent) and loss as met on the way."""
         initial = self.task.trained_rate(self.config["LearningRate"])
         self.optimizer.param_groups[0]["lr"] = learning_rate(initial, epoch, self.task.max_epoch)
         self.network.train()
-        n_images = len(self.images.train.labels)
+        n_images = self.task.epoch_images or len(self.images.train.labels)
         n_right = torch.zeros((), dtype=torch.int64, device=self.device)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
-        order = torch.randperm(n_images, generator=self.chance).to(self.device)
+        order = torch.randperm(len(self.images.train.labels), generator=self.chance)[:n_images].to(self.device)
         size = self.task.batch_size
         for indices in torch.split(order, size * max(1, _AUGMENTED_AT_ONCE // size)):
             prepared, labels = self.augment(indices)

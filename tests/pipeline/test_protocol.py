@@ -26,9 +26,9 @@ def test_the_embedded_release_keeps_its_protocol() -> None:
 
 
 @pytest.mark.parametrize("name", ["digits", "fashion_mnist_mini", "cifar10_mini", "cifar10"])
-@pytest.mark.parametrize("change", [{}, {"learning_rate_power": 0.9}, {"random_crop": False}, {"batch_size": 3}])
+@pytest.mark.parametrize("change", [{}, {"epoch_images": 7}, {"random_crop": False}, {"batch_size": 3, "n_train": 99}])
 def test_an_earlier_protocol_of_a_task_is_read_from_its_facts(name: str, change: dict[str, Any]) -> None:
-    earlier = dataclasses.replace(TASKS[name], **{"index_digest": "0" * 16, **change})
+    earlier = dataclasses.replace(TASKS[name], **{"index_digest": "0" * 16, "epoch_images": None, **change})
     assert recorded_task(protocol_facts(earlier)) == earlier
     assert protocol_digest(recorded_task(protocol_facts(earlier))) == protocol_digest(earlier)
 

@@ -81,6 +81,23 @@ def test_digits_are_learned(images, whole):
     assert run.epochs[-1, EPOCH_FIELDS.index("test_acc")] > 65
 
 
+def test_an_epoch_draws_its_images_anew_and_each_at_most_once(images, monkeypatch):
+    drawn = []
+    real = Training.augment
+    monkeypatch.setattr(Training, "augment", lambda self, index: drawn.append(index) or real(self, index))
+    task = dataclasses.replace(TINY, epoch_images=70, batch_size=32)
+    train(CONFIG, task, images, seed=7, epochs=2)
+    seen = torch.cat(drawn).reshape(2, 70)
+    assert [len(epoch.unique()) for epoch in seen] == [70, 70]
+    assert len(seen.unique()) > 70
+    assert seen.min() >= 0
+    assert seen.max() < TINY.n_train
+
+
+def test_an_epoch_of_all_images_is_the_usual_one(images, whole):
+    assert _is_same(train(CONFIG, dataclasses.replace(TINY, epoch_images=TINY.n_train), images, seed=7), whole)
+
+
 def test_the_runtime_strictly_increases_and_is_cpu_time(whole):
     runtime = whole.epochs[:, N_MEASURED]
     assert runtime[0] > 0

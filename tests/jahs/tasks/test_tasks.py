@@ -66,6 +66,12 @@ def test_a_factor_that_is_no_positive_number_is_refused(key, value):
         dataclasses.replace(TASKS["digits"], **{key: value})
 
 
+@pytest.mark.parametrize("n_images", [0, -1, 1025])
+def test_an_epoch_has_no_more_images_than_the_task(n_images):
+    with pytest.raises(InvalidArgument, match=f"epoch_images={n_images}: must be from 1 to n_train=1024, or none"):
+        dataclasses.replace(TASKS["digits"], epoch_images=n_images)
+
+
 def test_every_fault_of_a_task_is_named_at_once():
     with pytest.raises(InvalidArgument) as caught:
         dataclasses.replace(TASKS["digits"], side=8, n_train=0, max_epoch=-1)
