@@ -36,11 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work() -> object:
-        if read_folder(given.folder).study.name == LIVE.name:
+        folder = read_folder(given.folder)
+        if folder.study.name == LIVE.name:
             from experiments.report.live import write_live
 
             return written(write_live(given.folder, out=given.out, is_for_docs=given.docs))
-        bench = {task: open_benchmark(task, given.release) for task in read_folder(given.folder).tasks}
+        bench = {task: open_benchmark(task, given.release) for task in folder.tasks}
         workers = max(given.workers, 1)
         target = check_target(given.out or given.folder / "report")
         results = read_results(given.folder, bench=bench, workers=workers)

@@ -135,7 +135,7 @@ def _correlation_blocks(results: Results) -> list[Block]:
 
 def _speedup_blocks(results: Results, task: str, plain: str, names: list[str]) -> list[Block]:
     slow = results.study.arm(plain)
-    guess = 100.0 * (1 - 1 / TASKS[task].n_classes)
+    guess = TASKS[task].chance_error
     parts = []
     for name in names:
         arm = results.study.arm(name)

@@ -88,7 +88,7 @@ def _speedup(results: Results, task: str, joint: Arm, other: Arm) -> Speedup | N
     fast, slow = results.steps(task, joint, seeds), results.steps(task, other, seeds)
     if len(seeds) < _FEWEST_SEEDS or not all(len(s.times) for s in slow):
         return None
-    guess = 100.0 * (1 - 1 / TASKS[task].n_classes)
+    guess = TASKS[task].chance_error
     return speedup(fast, slow, budget=float(results.study.n_evaluations), guess=guess)
 
 

@@ -220,7 +220,7 @@ def _rank_figure(arms: Sequence[Arm], values: Floats, grid: Floats, *, key: str)
 def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequence[int], final: Floats) -> Table:
     scale = {
         "best": _best_error(results, task),
-        "guess": 100.0 * (1 - 1 / TASKS[task].n_classes),
+        "guess": TASKS[task].chance_error,
         "budget": float(results.study.n_evaluations),
     }
     rows = []

@@ -144,7 +144,7 @@ def pairs_of(rollouts: Mapping[str, Mapping[int, Rollout]], ours: Collection[str
 
 def guess_of(terms: StudyTerms) -> float:
     """Return the result before the first trial: the error of guessing a class (%), or all of the hypervolume."""
-    return 100.0 if len(terms.rules.objectives) > 1 else 100.0 * (1 - 1 / terms.bench.task.n_classes)
+    return 100.0 if len(terms.rules.objectives) > 1 else terms.bench.task.chance_error
 
 
 def _label(claim: Claim, claims: Collection[Claim]) -> str:

@@ -101,6 +101,11 @@ class Task:
         if faults:
             raise InvalidArgument("\n".join(f"task {self.name!r}: {fault}" for fault in faults))
 
+    @property
+    def chance_error(self) -> float:
+        """Error of guessing the class, in percent."""
+        return 100.0 * (1 - 1 / self.n_classes)
+
     def trained_rate(self, rate: float) -> float:
         """Learning rate that training starts from for a config's `LearningRate`."""
         return float(self.learning_rate_factor * rate**self.learning_rate_power)

@@ -13,6 +13,7 @@ from tests.releases import make_release
 from tests.surrogate import landscape
 
 TASK = "fashion_mnist_mini"
+N_REFITS = 2
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +24,12 @@ def release(tmp_path_factory):
     bench = jahs.Benchmark(TASK, release=make_release(folder / "plain", **parts), engine="numpy")
     references = build_references(bench, n_configs=300, seed=0, n_rounds=1).to_dict()
     return make_release(folder / TASK, noise=noise_model(TASK).to_dict(), references=references, **parts)
+
+
+@pytest.fixture(scope="session")
+def release_with_refits(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("with-refits") / TASK
+    return make_release(folder, task=TASK, n_trees=10, depth=3, noise=noise_model(TASK).to_dict(), n_refits=N_REFITS)
 
 
 @pytest.fixture(scope="session")

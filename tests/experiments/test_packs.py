@@ -20,18 +20,16 @@ from jahs.errors import CorruptFile, InvalidConfig, MissingData, ProtocolMismatc
 from jahs.files.sealed_json import sealed_text
 from jahs.simulate import read_log
 from jahs.spaces.columns import rows
-from tests.experiments.conftest import TASK
+from tests.experiments.conftest import N_REFITS, TASK
 from tests.jahs.models.noise_models import noise_model
 from tests.releases import make_release
 
-N_REFITS, SEEDS = 2, 2
+SEEDS = 2
 
 
 @pytest.fixture(scope="module")
-def release(tmp_path_factory):
-    noise = noise_model(TASK).to_dict()
-    folder = tmp_path_factory.mktemp("with-refits") / TASK
-    return make_release(folder, task=TASK, n_trees=10, depth=3, noise=noise, n_refits=N_REFITS)
+def release(release_with_refits):
+    return release_with_refits
 
 
 @pytest.fixture(scope="module")

@@ -17,19 +17,14 @@ from experiments.report.results import read_results
 from experiments.run import main
 from jahs.errors import CorruptFile
 from jahs.simulate import read_log
-from tests.experiments.conftest import TASK
-from tests.jahs.models.noise_models import noise_model
-from tests.releases import make_release
+from tests.experiments.conftest import N_REFITS, TASK
 
-N_REFITS = 2
 SEEDS = 6
 
 
 @pytest.fixture(scope="module")
-def release(tmp_path_factory):
-    noise = noise_model(TASK).to_dict()
-    folder = tmp_path_factory.mktemp("with-refits") / TASK
-    return make_release(folder, task=TASK, n_trees=10, depth=3, noise=noise, n_refits=N_REFITS)
+def release(release_with_refits):
+    return release_with_refits
 
 
 @pytest.fixture(scope="module")
