@@ -11,7 +11,7 @@ PAGE = Path(__file__).resolve().with_name("errors.md")
 
 HEAD = """# Errors
 
-Every error that JAHS raises itself is a `jahs.errors.JahsError`. A message says what was wrong, where,
+All errors that JAHS raises are subclasses of `jahs.errors.JahsError`. A message says what was wrong, where,
 what is allowed and what to do. The command `jahs` prints the message without a traceback.
 """
 

@@ -2,7 +2,7 @@
 
     python -m experiments.run joint --seeds 30 --workers 2 --out out/joint
     python -m experiments.run joint --family model-free --out out/joint
-    python -m experiments.run live --out out/live --minutes 60    # optimisers that really train: experiments.live
+    python -m experiments.run live --out out/live --minutes 60    # optimisers on real trainings: experiments.live
     python -m experiments.run --list
 
 A run may be stopped at any moment, by Ctrl-C or kill -9; the same command continues it. A finished repetition is one

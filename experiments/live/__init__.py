@@ -1,1 +1,1 @@
-"""The study `live`: optimisers that really train what they propose, and the same optimisers on the surrogate."""
+"""The study `live`: optimisers whose proposals are trained, and the same optimisers on the surrogate."""

@@ -1,4 +1,4 @@
-"""Run the study `live`: optimisers that really train what they propose, an hour now and an hour then.
+"""Run the study `live`: optimisers whose proposals are trained, in runs as short as you like.
 
     python -m experiments.run live --out DIR --minutes 60 --data-dir IMAGES    # begin, or go on
     python -m experiments.run live --out DIR --status                          # how far it is, and what it cost

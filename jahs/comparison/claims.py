@@ -3,7 +3,7 @@
 Over 300 lines: a claim is one table of checks, and each check reads what the one before it has parsed.
 
 Every metric of every trial is queried again, and times are checked against the release's training costs. Test
-accuracies are queried only here. What an optimiser has chosen counts by its mean, whatever noise it saw.
+accuracies are queried only here. Incumbents are scored by their means, whatever noise the optimiser saw.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Leaderboards of trial logs, ours and other people's.
 
 Every metric of every trial is queried again from the release that the log names, and no trial may take less time than
-its training costs. A log that does not match is refused with the reason. Results are means by the release: noise is
-drawn for the optimiser, and what it has chosen counts by its mean. Logs are compared if they have the same terms:
+its training costs. A log that does not match is refused with the reason. Optimisers see
+training noise; their incumbents are scored by the release's means. Logs are compared if they have the same terms:
 task, release, searched keys, fidelities, workers, budget, number of trials, mode, continuation, failure rate, thinking
 and noise. The first valid log sets the terms of the season; every other board states how its terms differ. Seeds are 0,
 1, 2 and so on; lines with other seeds, which could have been selected, rank last.
