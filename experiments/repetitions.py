@@ -16,6 +16,7 @@ from jahs.comparison.benches import open_benchmark
 from jahs.comparison.views import open_view
 from jahs.errors import JahsError
 from jahs.files.atomic import write_beside
+from jahs.optimizers import expert_prior
 from jahs.queries.queryable import Queryable
 from jahs.simulate import Simulation
 
@@ -72,7 +73,11 @@ def _simulate(job: RepetitionJob) -> int:
     world = open_world(worlds_path(job.out, own.task), own.task, arm.world) if arm.world in WORLD_NAMES else None
     bench = open_benchmark(own.task, job.release, refit=own.refit) if world is None else world
     view = open_view(cast("Queryable", bench), arm.view, seed=own.seed)  # simulations use `query_many` alone
-    made = make(arm.optimizer, view, seed=own.seed, objectives=arm.objectives, **dict(arm.settings))
+    settings = dict(arm.settings)
+    if isinstance(quality := settings.get("prior"), str):  # the release's own, also on its refits
+        of_release = open_view(open_benchmark(own.task, job.release), arm.view, seed=own.seed)
+        settings["prior"] = expert_prior(of_release, quality, objective=arm.objectives[0])
+    made = make(arm.optimizer, view, seed=own.seed, objectives=arm.objectives, **settings)
     optimizer = made if world is None else FromPool(made, world)
     target = job.out / own.path
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -34,6 +34,7 @@ OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
         "optuna_nsga2": _entry_optuna("NSGA-II (Optuna)", "many", sampler="nsga2"),
         "smac_black_box": _entry_smac("SMAC (black box)", "many", "model", facade="black_box"),
         "smac_multi_fidelity": _entry_smac("SMAC (multi-fidelity)", "many", "model", facade="multi_fidelity"),
+        "bananas": _entry("bananas:Bananas", "BANANAS", "model", needs=("torch==2.13.0",)),
         "dehb": _entry_dehb("DEHB"),
         "syne_tune_bohb": _entry_bohb("BOHB (Syne Tune)", "model"),
         "neps_random_search": _entry_neps("random search (NePS)", algorithm="random_search"),

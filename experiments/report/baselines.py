@@ -10,6 +10,7 @@ from scipy import stats
 
 from experiments.report.results import Results
 from experiments.report.single import error_limits, number_text, overview, summary_text, time_figure, time_grid
+from experiments.studies.baselines import MAIN
 from experiments.studies.study import FULL_SIZES, Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
@@ -23,7 +24,6 @@ from workshop.pages.drawing import Curve, draw_curves
 __all__ = ["baselines_sections", "best_known", "regret", "regret_steps"]
 
 _N_RANDOM: Final = 20_000
-_MAIN: Final = "optimisers"
 _SHOWN: Final = 0.98  # share of every arm's rollouts that the figure of distributions has to show
 
 
@@ -32,7 +32,7 @@ def baselines_sections(results: Results) -> tuple[Section, ...]:
     sections: list[Section] = []
     settings: list[Block] = []
     for task in results.tasks:
-        arms = results.arms_of(_MAIN, task)
+        arms = results.arms_of(MAIN, task)
         tests = {arm.name: incumbent_tests(results, task, arm) for arm in results.arms}
         best = best_known(results.bench[task], tests)
         key = task.replace("_", "-")
@@ -176,7 +176,7 @@ def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], bes
     rows, spread = [], []
     for chapter in results.study.chapters:
         arms = results.arms_of(chapter, task)
-        if chapter == _MAIN or not arms:
+        if chapter == MAIN or not arms:
             continue
         means = []
         for arm in arms:

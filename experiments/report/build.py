@@ -37,6 +37,7 @@ _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "fidelity": fidelity_sections,
     "multiobjective": multiobjective_sections,
     "baselines": baselines_sections,
+    "strong": baselines_sections,
     "truth": truth_sections,
 }
 _DOTS_PER_INCH: Final = 144

@@ -295,9 +295,9 @@ def _reduced(
 
 def _check_settings(read: Sequence[RepetitionResult]) -> None:
     """Refuse an arm whose optimiser had different settings in some repetitions, as after a change of its defaults."""
-    first: dict[str, RepetitionResult] = {}
+    first: dict[tuple[str, str], RepetitionResult] = {}  # priors depend on the task
     for result in read:
-        other = first.setdefault(result.repetition.arm, result)
+        other = first.setdefault((result.repetition.task, result.repetition.arm), result)
         if result.settings != other.settings:
             names = sorted({*result.settings, *other.settings})
             one, two = ({name: each.settings.get(name) for name in names} for each in (other, result))

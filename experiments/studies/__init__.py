@@ -8,6 +8,7 @@ from experiments.studies.baselines import BASELINES
 from experiments.studies.fidelity import FIDELITY
 from experiments.studies.joint import JOINT
 from experiments.studies.multiobjective import MULTIOBJECTIVE
+from experiments.studies.strong import STRONG
 from experiments.studies.study import Arm, Repetition, Study, ViewChoice
 from experiments.studies.truth import TRUTH
 from jahs.errors import UnknownName
@@ -15,7 +16,7 @@ from jahs.errors import UnknownName
 __all__ = ["STUDIES", "Arm", "Repetition", "Study", "ViewChoice", "find_study"]
 
 STUDIES: Final[Mapping[str, Study]] = MappingProxyType(
-    {study.name: study for study in (JOINT, FIDELITY, MULTIOBJECTIVE, BASELINES, TRUTH)}
+    {study.name: study for study in (JOINT, FIDELITY, MULTIOBJECTIVE, BASELINES, STRONG, TRUTH)}
 )
 """Every study by name."""
 

@@ -7,7 +7,10 @@ from typing import Any, Final
 from experiments.optimizers import OPTIMIZERS
 from experiments.studies.study import Study, arm_of
 
-__all__ = ["BASELINES", "OPTIMIZERS_OF_BASELINES"]
+__all__ = ["BASELINES", "MAIN", "OPTIMIZERS_OF_BASELINES"]
+
+MAIN: Final = "optimisers"
+"""The chapter of optimisers with their default settings."""
 
 OPTIMIZERS_OF_BASELINES: Final = (
     *("random_search", "local_search", "regularized_evolution", "evolution", "reinforce"),
@@ -35,7 +38,7 @@ BASELINES: Final = Study(
     ),
     n_seeds=100,
     arms=(
-        *(arm_of(optimizer, chapter="optimisers") for optimizer in OPTIMIZERS_OF_BASELINES),
+        *(arm_of(optimizer, chapter=MAIN) for optimizer in OPTIMIZERS_OF_BASELINES),
         *(
             arm_of(
                 optimizer,

@@ -1,6 +1,7 @@
-"""Optimisers that need numpy alone, by name; `baseline` is the base class of all of them."""
+"""Optimisers that need numpy alone, by name, their base class, and expert priors for optimisers that take one."""
 
 from jahs.optimizers.baseline import Baseline, TrialResult
+from jahs.optimizers.priors import QUALITIES, expert_prior
 from jahs.optimizers.registry import OPTIMIZERS, Entry, Optimizer, make
 
-__all__ = ["OPTIMIZERS", "Baseline", "Entry", "Optimizer", "TrialResult", "make"]
+__all__ = ["OPTIMIZERS", "QUALITIES", "Baseline", "Entry", "Optimizer", "TrialResult", "expert_prior", "make"]

@@ -12,12 +12,23 @@ from jahs.spaces.configs import Config
 from jahs.spaces.parameters import Parameter, Value
 from jahs.spaces.space import Space
 
-__all__ = ["crossed", "movable", "mutated", "values_of"]
+__all__ = ["crossed", "log_share", "log_uniform", "movable", "mutated", "values_of"]
 
 
 def movable(space: Space) -> list[str]:
     """Return the searched keys that have more than one legal value."""
     return list(shown_parameters(space))
+
+
+def log_share(parameter: Parameter, value: float) -> float:
+    """Return the share in [0, 1] of a float's range, on a log scale, below a value."""
+    return math.log(value / parameter.lower) / math.log(parameter.upper / parameter.lower)
+
+
+def log_uniform(parameter: Parameter, share: float) -> float:
+    """Return the value of a float at a share in [0, 1] of its range on a log scale."""
+    value = parameter.lower * float((parameter.upper / parameter.lower) ** share)
+    return min(max(value, parameter.lower), parameter.upper)
 
 
 def mutated(space: Space, config: Config, rng: np.random.Generator, *, keys: list[str], decades: float) -> Config:

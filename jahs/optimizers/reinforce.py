@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.optimizers.baseline import Baseline, TrialResult
-from jahs.optimizers.moves import movable
+from jahs.optimizers.moves import log_uniform, movable
 from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import Parameter
@@ -79,9 +79,7 @@ class Reinforce(Baseline[ReinforceSettings]):
             self._logits[k] += self._settings.learning_rate * advantage * gradient
 
     def _in_bin(self, parameter: Parameter, i: int) -> float:
-        share = (i + float(self.rng.random())) / self._settings.n_bins
-        value = parameter.lower * float((parameter.upper / parameter.lower) ** share)
-        return min(max(value, parameter.lower), parameter.upper)
+        return log_uniform(parameter, (i + float(self.rng.random())) / self._settings.n_bins)
 
 
 def _softmax(logits: _Floats) -> _Floats:

@@ -15,7 +15,7 @@ from jahs.optimizers import OPTIMIZERS, make
 from jahs.optimizers.ranking import Ranking, crowding, fronts, order
 from jahs.optimizers.rungs import rungs
 from jahs.queries.views import View
-from jahs.simulate import Simulation, visible
+from jahs.simulate import Simulation, Trial, visible
 from jahs.tasks.pareto import hypervolume, is_non_dominated
 from tests.contracts.optimizer import BENCH, VIEWS, OptimizerContract
 from tests.fake_bench import FakeBench
@@ -45,7 +45,9 @@ def mean_cost(view):
     return float(np.mean(BENCH.query_many(view.sample(1000, seed=0))["runtime"]))
 
 
-@pytest.mark.parametrize("name", ["local_search", "evolution", "regularized_evolution", "reinforce", "nsga2"])
+@pytest.mark.parametrize(
+    "name", ["local_search", "evolution", "regularized_evolution", "reinforce", "nsga2", "differential_evolution"]
+)
 def test_who_learns_beats_chance(name):
     view = VIEWS["nas"]
     budget = 100 * mean_cost(view)
@@ -178,6 +180,33 @@ def test_regularized_evolution_forgets_the_oldest_and_evolution_the_worst():
     kept, trials = members["evolution"]
     best = sorted(t.metrics["valid_acc"] for t in trials)[-4:]
     assert sorted(BENCH.query(config)["valid_acc"] for config in kept) == best
+
+
+def test_a_child_of_differential_evolution_replaces_its_parent_only_if_it_is_as_good():
+    view = VIEWS["full"]
+    optimizer = make("differential_evolution", view, seed=0, population_size=6, crossover_rate=0.3)
+    Simulation(view, 1, n_trials=6).run(optimizer)
+    assert len(optimizer._points) == 6
+    for number in range(60):
+        before = [point.copy() for point in optimizer._points], list(optimizer._loss_of)
+        (proposal,) = optimizer.ask(1)
+        metrics = BENCH.query(proposal.config)
+        told = {"config": proposal.config, "fidelity": {"epoch": 9}, "seed": None, "metrics": metrics, "worker": 0}
+        optimizer.tell(Trial(trial=number, **told, start=0.0, end=1.0, status="finished", tag=proposal.tag))
+        changed = [i for i in range(6) if not np.array_equal(before[0][i], optimizer._points[i])]
+        assert changed in ([], [number % 6])
+        assert optimizer._loss_of[number % 6] == min(before[1][number % 6], 100 - metrics["valid_acc"])
+        assert all(((point >= 0) & (point <= 1)).all() for point in optimizer._points)
+
+
+@given(st.integers(0, 2**32))
+def test_a_config_is_the_decoded_point_that_encodes_it(seed):
+    optimizer = make("differential_evolution", VIEWS["full"], seed=seed)
+    config = optimizer.random_config()
+    back = optimizer._decoded(optimizer._encoded(config))
+    assert back["LearningRate"] == pytest.approx(config["LearningRate"])
+    assert back["WeightDecay"] == pytest.approx(config["WeightDecay"])
+    assert {**back, "LearningRate": 0, "WeightDecay": 0} == {**config, "LearningRate": 0, "WeightDecay": 0}
 
 
 def test_a_mutation_changes_one_key():
