@@ -15,7 +15,7 @@ COMBINATIONS: Final = (
     ("valid_acc", "runtime"),
 )
 
-_OPTIMIZERS: Final = ("random_search", "nsga2", "hyperband", "asha", "optuna_tpe")
+_OPTIMIZERS: Final = ("random_search", "nsga2", "hyperband", "asha", "optuna_tpe", "smac_black_box")
 
 MULTIOBJECTIVE: Final = Study(
     name="multiobjective",

@@ -15,7 +15,9 @@ from experiments.report.family import compared, finals
 from experiments.report.refits import variance_shares
 from experiments.report.results import read_results
 from experiments.run import main
+from jahs.comparison.views import open_view
 from jahs.errors import CorruptFile
+from jahs.optimizers import expert_prior
 from jahs.simulate import read_log
 from tests.experiments.conftest import N_REFITS, TASK
 
@@ -50,6 +52,20 @@ def test_a_repetition_on_a_refit_is_answered_by_it(study, release):
         trial = log.trials[0]
         assert bench.query(trial.config, seed=3).valid_acc == trial.metrics["valid_acc"]
         assert jahs.Benchmark(TASK, release=release).query(trial.config, seed=3).valid_acc != trial.metrics["valid_acc"]
+
+
+def test_a_prior_is_that_of_the_release_also_on_its_refits(release, tmp_path, monkeypatch):
+    pytest.importorskip("neps")
+    short = dataclasses.replace(experiments.studies.STUDIES["strong"], n_evaluations=1)
+    monkeypatch.setattr(experiments.studies, "STUDIES", {"strong": short})
+    out = tmp_path / "strong"
+    arms = ["--arms", "*-good", "--seeds", "1", "--workers", "1"]
+    assert main(["strong", *arms, "--release", str(release), "--out", str(out)]) == 0
+    logs = [read_log(path) for path in out.rglob("*.jsonl")]
+    assert len(logs) == 1 + N_REFITS
+    view = open_view(jahs.Benchmark(TASK, release=release), short.arms[0].view, seed=0)
+    prior = expert_prior(view, "good")
+    assert [log.header["optimizer_settings"]["prior"] for log in logs] == [prior] * len(logs)
 
 
 def test_incumbents_are_chosen_by_draws_and_reported_by_means(study, release):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.files.hashing import digest_facts
-from jahs.optimizers import OPTIMIZERS, make
+from jahs.optimizers import OPTIMIZERS, QUALITIES, expert_prior, make
 from jahs.optimizers.ranking import Ranking, crowding, fronts, order
 from jahs.optimizers.rungs import rungs
 from jahs.queries.views import View
@@ -270,6 +270,25 @@ def test_a_ranking_that_grows_has_the_order_of_all_its_results(points, chance):
         n = chance.randint(0, n_known)
         best = order([np.array(point) for point in points[:n_known]], n)
         assert ranking.first(n, is_open) == next((i for i in best if is_open[i]), None)
+
+
+@pytest.mark.parametrize("objective", ["valid_acc", "latency"])
+def test_a_prior_is_as_good_as_it_says_for_everybody(objective):
+    view = VIEWS["nas"]
+    metric = view.metrics[objective]
+    every = [BENCH.query(config)[objective] for config in view.sample(1000, seed=0)]
+    values = sorted(every, reverse=metric.direction == "max")
+    for quality, n_better in QUALITIES.items():
+        prior = expert_prior(view, quality, objective=objective)
+        assert prior == expert_prior(view, quality, objective=objective)
+        assert BENCH.query(prior)[objective] == values[n_better]
+
+
+def test_a_prior_that_does_not_exist_is_refused():
+    with pytest.raises(UnknownName, match=r"quality='god' does not exist \(did you mean 'good'\?\)"):
+        expert_prior(VIEWS["nas"], "god")
+    with pytest.raises(UnknownName, match="metric='accuracy' does not exist"):
+        expert_prior(VIEWS["nas"], "good", objective="accuracy")
 
 
 def test_names_and_settings_that_do_not_exist_are_refused():
