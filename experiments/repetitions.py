@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from experiments.imported import open_for_study
 from experiments.optimizers import make
 from experiments.pool import FromPool
 from experiments.studies.study import Arm, Repetition
 from experiments.worlds import WORLD_NAMES, open_world, worlds_path
-from jahs.comparison.benches import open_benchmark
 from jahs.comparison.views import open_view
 from jahs.errors import JahsError
 from jahs.files.atomic import write_beside
@@ -71,7 +71,7 @@ def _simulate(job: RepetitionJob) -> int:
     """Write a repetition's log; return its number of trials."""
     arm, own = job.arm, job.repetition
     world = open_world(worlds_path(job.out, own.task), own.task, arm.world) if arm.world in WORLD_NAMES else None
-    bench = open_benchmark(own.task, job.release, refit=own.refit) if world is None else world
+    bench = open_for_study(own.task, job.release, refit=own.refit) if world is None else world
     view = open_view(cast("Queryable", bench), arm.view, seed=own.seed)  # simulations use `query_many` alone
     settings = dict(arm.settings)
     if isinstance(quality := settings.get("prior"), str):  # the release's own, also on its refits

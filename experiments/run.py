@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from experiments.folder import StudyFolder, TaskFacts, is_finished, open_or_make, remove_parts, repetitions_of
+from experiments.imported import open_for_study, source_of
 from experiments.optimizers import refuse_lacking
 from experiments.repetitions import Outcome, RepetitionJob, run_repetition
 from experiments.studies import STUDIES, find_study
@@ -161,7 +162,7 @@ def _has_worlds(arms: Iterable[Arm]) -> bool:
 
 
 def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
-    bench = open_benchmark(task, release)
+    bench = open_for_study(task, release)
     found = release_of(bench)
     if study.noise == "seeded" and not found.has("noise.json"):
         raise MissingData(
@@ -171,7 +172,7 @@ def _task_facts(study: Study, task: str, release: Path | None) -> TaskFacts:
     return TaskFacts(
         release=found.sha256,
         version=str(found.facts.get("version")),
-        source=str(found.facts.get("source")),
+        source=source_of(bench),
         mean_runtime_s=unit,
         budget_s=unit * study.n_evaluations,
         n_refits=found.refits.n_refits if found.has(REFITS) else 0,

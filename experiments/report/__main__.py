@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.folder import read_folder
+from experiments.imported import open_for_study
 from experiments.live.declared import LIVE
 from experiments.report.build import build_document, check_target, write_document, written
 from experiments.report.results import read_results
 from experiments.report.shipping import ship
-from jahs.comparison.benches import open_benchmark
 from workshop.command import new_parser, run_command
 
 __all__ = ["main"]
@@ -33,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--retrained", type=Path, help="a record of python -m experiments.retrain (default: the one in FOLDER)"
     )
+    parser.add_argument("--real", type=Path, help="pack of the same study on an imported release: what carries over")
     given = parser.parse_args(argv)
 
     def work() -> object:
@@ -41,12 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             from experiments.report.live import write_live
 
             return written(write_live(given.folder, out=given.out, is_for_docs=given.docs))
-        bench = {task: open_benchmark(task, given.release) for task in folder.tasks}
+        bench = {task: open_for_study(task, given.release) for task in folder.tasks}
         workers = max(given.workers, 1)
         target = check_target(given.out or given.folder / "report")
         results = read_results(given.folder, bench=bench, workers=workers)
         shipped = ship(results, given.ship) if given.ship else []
-        page = write_document(build_document(results, retrained=given.retrained), target, is_for_docs=given.docs)
+        document = build_document(results, retrained=given.retrained, real=given.real)
+        page = write_document(document, target, is_for_docs=given.docs)
         return {**written(page), **({"shipped": [str(path) for path in shipped]} if given.ship else {})}
 
     return run_command("experiments.report", work)

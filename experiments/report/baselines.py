@@ -28,19 +28,20 @@ _SHOWN: Final = 0.98  # share of every arm's rollouts that the figure of distrib
 
 
 def baselines_sections(results: Results) -> tuple[Section, ...]:
-    """Return test regrets, the overview by validation error, and a section on settings."""
+    """Return test regrets where a release has test accuracies, the overview, and a section on settings."""
     sections: list[Section] = []
     settings: list[Block] = []
     for task in results.tasks:
-        arms = results.arms_of(MAIN, task)
-        tests = {arm.name: incumbent_tests(results, task, arm) for arm in results.arms}
-        best = best_known(results.bench[task], tests)
-        key = task.replace("_", "-")
+        arms, key = results.arms_of(MAIN, task), task.replace("_", "-")
+        if "test_acc" in results.bench[task].metrics:
+            tests = {arm.name: incumbent_tests(results, task, arm) for arm in results.arms}
+            best = best_known(results.bench[task], tests)
+            if arms:
+                blocks = _regret_blocks(results, arms, tests, best, key=key)
+                sections.append(Section(title=f"Test regret on {task}", blocks=tuple(blocks)))
+            settings += _sensitivity(results, task, tests, best)
         if arms:
-            blocks = _regret_blocks(results, arms, tests, best, key=key)
-            sections.append(Section(title=f"Test regret on {task}", blocks=tuple(blocks)))
             sections.append(Section(title=f"Validation error on {task}", blocks=overview(results, task, arms, key=key)))
-        settings += _sensitivity(results, task, tests, best)
     if settings:
         sections.append(Section(title="Effect of settings", blocks=tuple(settings)))
     return tuple(sections)

@@ -1,0 +1,112 @@
+"""Whether the order of a study's arms, and each difference between two of them, carries over to another landscape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from jahs.comparison.logs import Floats
+from jahs.comparison.ranks import Pair, rank_agreement
+from jahs.comparison.summaries import Interval
+from workshop.ranks import kendall_tau
+
+__all__ = ["VERDICTS", "Carried", "Finding", "Verdict", "carry_over", "split_half"]
+
+Verdict = Literal["carries over", "same sign", "other sign", "reversed", "only there"]
+VERDICTS: Final[tuple[Verdict, ...]] = ("carries over", "same sign", "other sign", "reversed", "only there")
+"""Significant on both with the same sign; significant here alone, with the same or another sign there; significant on
+both with opposite signs; significant there alone."""
+
+_N_SPLITS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A difference between two arms that is significant on at least one of the landscapes.
+
+    Attributes:
+        one, other: numbers of the arms; `one` is better here, or there if the difference is significant there alone.
+        here, there: mean of one minus other.
+        verdict: see `VERDICTS`.
+    """
+
+    one: int
+    other: int
+    here: float
+    there: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """How far two landscapes agree about the same arms.
+
+    Attributes:
+        tau: Kendall's tau between the orders by mean final value, with a bootstrap interval over the seeds of both.
+        ceiling: the geometric mean of both landscapes' `split_half`.
+        findings: every difference that is significant on at least one of them.
+    """
+
+    tau: Interval
+    ceiling: float
+    findings: tuple[Finding, ...]
+
+    def count(self, verdict: Verdict) -> int:
+        """Return the number of findings with this verdict."""
+        return sum(finding.verdict == verdict for finding in self.findings)
+
+
+def carry_over(here: Floats, there: Floats, pairs: Sequence[Pair], pairs_there: Sequence[Pair]) -> Carried:
+    """Compare the final values of the same arms on two landscapes, (n_arms, n_seeds) each, less is better.
+
+    Args:
+        here, there: final values; the seeds are independent.
+        pairs, pairs_there: the tests of every pair of arms on each landscape, in the same order.
+    """
+    means = here.mean(axis=1), there.mean(axis=1)
+    findings = []
+    for pair, other in zip(pairs, pairs_there, strict=True):
+        if pair.differs or other.differs:
+            i, j = pair.one, pair.other
+            apart = [float(mean[i] - mean[j]) for mean in means]
+            if apart[0 if pair.differs else 1] > 0:
+                i, j, apart = j, i, [-each for each in apart]
+            verdict = _verdict(pair, other, has_same_sign=apart[0] * apart[1] > 0)
+            findings.append(Finding(one=i, other=j, here=apart[0], there=apart[1], verdict=verdict))
+    ceilings = split_half(here), split_half(there)
+    return Carried(
+        tau=rank_agreement(here, there, has_same_seeds=False),
+        ceiling=math.sqrt(max(ceilings[0], 0.0) * max(ceilings[1], 0.0)),
+        findings=tuple(findings),
+    )
+
+
+def _verdict(pair: Pair, other: Pair, *, has_same_sign: bool) -> Verdict:
+    if not pair.differs:
+        return "only there"
+    if other.differs:
+        return "carries over" if has_same_sign else "reversed"
+    return "same sign" if has_same_sign else "other sign"
+
+
+def split_half(values: Floats, *, n_splits: int = _N_SPLITS) -> float:
+    """Return the mean Kendall's tau between the orders of arms by two halves of the seeds, of (n_arms, n_seeds).
+
+    Returns:
+        NaN for fewer than two seeds, or if all arms have the same values.
+    """
+    half = values.shape[1] // 2
+    if not half:
+        return math.nan
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(values.shape[1]) for _ in range(n_splits)]
+    taus = [
+        kendall_tau(values[:, order[:half]].mean(axis=1), values[:, order[half : 2 * half]].mean(axis=1))
+        for order in orders
+    ]
+    known = [tau for tau in taus if not math.isnan(tau)]
+    return float(np.mean(known)) if known else math.nan

@@ -1,0 +1,70 @@
+"""Imported releases as studies query them: accuracies between 0 and 100 %, and a runtime where none was published.
+
+The authors' pre-release model of CIFAR-10 has no runtimes, and its predictions may exceed 100 %. Without runtimes, a
+config takes those of `cifar10_mini`: at epoch e of 200, the share e/200 of its runtime at the last epoch there.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.comparison.benches import open_benchmark, release_of
+from jahs.queries.benchmark import Benchmark
+from jahs.spaces.seeds import Seeds
+from jahs.tasks.metrics import ACCURACIES, METRICS, read_metrics
+
+__all__ = ["CLOCK", "ImportedBenchmark", "open_for_study", "source_of"]
+
+CLOCK: Final = "cifar10_mini"
+"""The task whose embedded release has the runtimes of imported ones that lack them."""
+
+_RUNTIME: Final = "runtime"
+
+
+@functools.lru_cache(maxsize=24)
+def open_for_study(task: str, release: Path | None, *, refit: int | None = None) -> Benchmark:
+    """Return the benchmark of a task as studies query it; it is opened once per process."""
+    bench = open_benchmark(task, release, refit=refit)
+    return ImportedBenchmark(task, release) if release_of(bench).facts.get("source") == "imported" else bench
+
+
+def source_of(bench: Benchmark) -> str:
+    """Return the source of a benchmark's release, and that of its runtimes if it is another one."""
+    clock = getattr(bench, "clock", None)
+    of_clock = "" if clock is None else f", runtimes of {clock.task.name} {release_of(clock).facts.get('version')}"
+    return f"{release_of(bench).facts.get('source')}{of_clock}"
+
+
+class ImportedBenchmark(Benchmark):
+    """The benchmark of an imported release. What this module says holds for `query_many`, all that simulations use.
+
+    Attributes:
+        clock: the benchmark that has the runtimes; None: this one.
+    """
+
+    def __init__(self, task: str, release: Path | None) -> None:
+        super().__init__(task, release=release)
+        self.clock: Benchmark | None = None
+        if _RUNTIME not in self.metrics:
+            self.clock = open_benchmark(CLOCK, None)
+            self.metrics = MappingProxyType({**self.metrics, _RUNTIME: METRICS[_RUNTIME]})
+
+    def _answer(
+        self, found: NDArray[np.float64], there: NDArray[Any], *, seed: Seeds, metrics: Sequence[str] | None
+    ) -> dict[str, NDArray[np.float64]]:
+        names = tuple(self.metrics) if metrics is None else read_metrics(metrics, known=self.metrics)
+        own = [name for name in names if name != _RUNTIME or self.clock is None]
+        answers = super()._answer(found, there, seed=seed, metrics=own) if own else {}
+        answers |= {name: np.clip(answers[name], 0.0, 100.0) for name in own if name in ACCURACIES}
+        if self.clock is not None and _RUNTIME in names:
+            last = np.full(len(found), self.clock.max_epoch)
+            whole = self.clock._answer(found, last, seed=None, metrics=(_RUNTIME,))[_RUNTIME]
+            answers[_RUNTIME] = whole * there / self.max_epoch
+        return {name: answers[name] for name in names}

@@ -1,0 +1,169 @@
+"""Imported releases in studies: clipped accuracies, a clock where none was published, and orders that carry over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import experiments.studies
+import jahs
+from experiments.analysis.carried import carry_over, split_half
+from experiments.folder import read_folder
+from experiments.imported import CLOCK, open_for_study
+from experiments.pack import pack
+from experiments.report.__main__ import main as report
+from experiments.report.carried import read_real_runs
+from experiments.run import main as run
+from jahs.comparison.ranks import compare, rank_agreement
+from jahs.errors import InvalidArgument
+from jahs.queries.benchmark import Benchmark
+from jahs.simulate import read_log
+from tests.experiments.conftest import TASK
+from tests.releases import make_release
+
+REAL = "cifar10"
+SEEDS = 6
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    """A release as the authors' pre-release is imported: without runtimes, noise and test accuracies."""
+    folder = tmp_path_factory.mktemp("imported") / REAL
+    return make_release(
+        folder, task=REAL, metrics=("valid_acc", "latency"), n_trees=10, depth=3, facts={"source": "imported"}
+    )
+
+
+def test_an_imported_release_without_runtimes_takes_those_of_the_clock(imported):
+    bench, clock = open_for_study(REAL, imported), jahs.Benchmark(CLOCK)
+    columns = jahs.space().sample_columns(20, seed=1)
+    whole = clock.query_many(columns, metrics=["runtime"])["runtime"]
+    for epoch in (1, 50, 200):
+        found = bench.query_many(columns, at=epoch, metrics=["runtime"])["runtime"]
+        assert found == pytest.approx(whole * epoch / 200)
+    plain = jahs.Benchmark(REAL, release=imported)
+    every = bench.query_many(columns)
+    assert set(every) == {*plain.metrics, "runtime"}
+    assert np.array_equal(every["valid_acc"], plain.query_many(columns)["valid_acc"])
+
+
+def test_accuracies_of_an_imported_release_are_clipped(imported, monkeypatch):
+    beyond = {"valid_acc": np.array([-3.0, 50.0, 104.0]), "latency": np.array([-1.0, 0.0, 200.0])}
+    monkeypatch.setattr(Benchmark, "_answer", lambda *_, metrics, **__: {name: beyond[name] for name in metrics})
+    found = open_for_study(REAL, imported).query_many(jahs.space().sample_columns(3, seed=0), metrics=[*beyond])
+    assert found["valid_acc"].tolist() == [0.0, 50.0, 100.0]
+    assert found["latency"].tolist() == [-1.0, 0.0, 200.0]
+
+
+def test_a_release_with_its_own_runtimes_keeps_them(release, tmp_path):
+    assert type(open_for_study(TASK, release)) is Benchmark
+    own = make_release(tmp_path / REAL, task=REAL, n_trees=10, depth=3, facts={"source": "imported"})
+    bench, plain = open_for_study(REAL, own), jahs.Benchmark(REAL, release=own)
+    columns = jahs.space().sample_columns(5, seed=0)
+    assert bench.clock is None
+    assert np.array_equal(bench.query_many(columns)["runtime"], plain.query_many(columns)["runtime"])
+
+
+def test_a_study_runs_on_an_imported_release(imported, tmp_path):
+    given = ["--noise", "mean", "--seeds", "2", "--workers", "1", "--release", str(imported), "--out", str(tmp_path)]
+    assert run(["baselines", "--arms", "random_search", *given]) == 0
+    folder = read_folder(tmp_path)
+    assert list(folder.tasks) == [REAL]
+    assert folder.tasks[REAL].source.startswith(f"imported, runtimes of {CLOCK} ")
+    log = read_log(tmp_path / REAL / "random_search" / "seed-0001.jsonl")
+    assert log.ending["ended"] == "budget"
+    assert log.header["budget"] == 100 * folder.tasks[REAL].mean_runtime_s
+
+
+ARMS = ("random_search", "local_search", "successive_halving")
+
+
+def run_arms(study_folder, release, *more):
+    arms = [word for arm in ARMS for word in ("--arms", arm)]
+    given = ["--seeds", str(SEEDS), "--workers", "1", "--release", str(release), "--out", str(study_folder), *more]
+    assert run(["baselines", *arms, *given]) == 0
+    return study_folder
+
+
+@pytest.fixture(scope="module")
+def studies(release, imported, tmp_path_factory):
+    """A short study on a task, and the pack of the same study on the imported release."""
+    folder = tmp_path_factory.mktemp("carried")
+    short = {name: replace(each, n_evaluations=5) for name, each in experiments.studies.STUDIES.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments.studies, "STUDIES", short)
+        here = run_arms(folder / "here", release)
+        there = run_arms(folder / "there", imported, "--noise", "mean")
+    return here, pack(there, folder / "packs")
+
+
+def section_of(page, title):
+    return page.read_text(encoding="utf-8").split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def test_a_page_says_what_carries_over_from_the_pack_alone(studies, release, imported, tmp_path):
+    here, packed = studies
+    imported.rename(imported.with_name("away"))  # a page needs the pack, not the model
+    try:
+        assert report([str(here), "--release", str(release), "--workers", "1", "--docs", "--real", str(packed)]) == 0
+    finally:
+        imported.with_name("away").rename(imported)
+    section = section_of(here / "report" / "report.md", "Does it carry over?")
+    assert "On the real landscape" in section
+    assert "split-half ceiling" in section
+    assert f"runtimes of {CLOCK}" in section
+    errors = read_real_runs(packed).errors
+    log = read_log(packed.parents[2] / "there" / REAL / "local_search" / "seed-0002.jsonl")
+    found = [trial.metrics["valid_acc"] for trial in log.trials if trial.status == "finished"]
+    assert errors["local_search"][2] == pytest.approx(100 - max(found))
+
+
+def test_without_the_real_landscape_the_section_says_why_it_is_empty(studies, release, capsys):
+    here, packed = studies
+    assert report([str(here), "--release", str(release), "--workers", "1", "--docs"]) == 0
+    section = section_of(here / "report" / "report.md", "Does it carry over?")
+    assert "Not compared: no runs on the real landscape were given." in section
+    capsys.readouterr()
+    for wrong, said in ((packed.parent, "is not a pack"), (packed / "none", "does not exist")):
+        assert report([str(here), "--release", str(release), "--workers", "1", "--docs", "--real", str(wrong)]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_pack_of_another_study_is_refused(studies, release, tmp_path, capsys):
+    here, _ = studies
+    other = run_arms(tmp_path / "other", release, "--noise", "mean")  # a budget of 100 evaluations, not 5
+    wrong = pack(other, tmp_path / "packs")
+    assert report([str(here), "--release", str(release), "--workers", "1", "--docs", "--real", str(wrong)]) == 2
+    assert "the declaration of local_search, random_search, successive_halving differs" in capsys.readouterr().err
+    noisy = pack(here, tmp_path / "noisy")
+    with pytest.raises(InvalidArgument, match="noise=seeded"):
+        read_real_runs(noisy)
+
+
+def test_an_imported_release_has_a_page_of_its_own(studies, imported):
+    there = studies[1].parents[2] / "there"
+    assert report([str(there), "--release", str(imported), "--workers", "1", "--docs"]) == 0
+    text = (there / "report" / "report.md").read_text(encoding="utf-8")
+    assert f"## Validation error on {REAL}" in text
+    assert "Test regret" not in text
+
+
+def test_findings_are_counted_by_sign_and_significance():
+    rng = np.random.default_rng(0)
+    here = np.array([1.0, 2.0, 3.0, 4.0])[:, None] + rng.normal(0, 0.1, (4, 20))
+    there = np.array([1.0, 2.0, 3.0, 2.5])[:, None] + rng.normal(0, 0.1, (4, 20))
+    there[1] = there[2]  # no difference between the second and the third
+    found = carry_over(here, there, compare(here).pairs, compare(there).pairs)
+    verdicts = {(one.one, one.other): one.verdict for one in found.findings}
+    assert verdicts[0, 1] == verdicts[0, 2] == verdicts[0, 3] == "carries over"
+    assert verdicts[1, 2] == "other sign"
+    assert verdicts[1, 3] == verdicts[2, 3] == "reversed"
+    same = carry_over(there, here, compare(there).pairs, compare(here).pairs)
+    assert {(one.one, one.other): one.verdict for one in same.findings}[1, 2] == "only there"
+    assert found.count("carries over") == 3
+    assert found.tau.value == pytest.approx(rank_agreement(here, there, has_same_seeds=False).value)
+    assert 0.7 < found.ceiling <= 1.0
+    assert split_half(here) == 1.0
+    assert np.isnan(split_half(here[:, :1]))
