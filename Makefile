@@ -21,6 +21,7 @@ JOBS ?= 2
 TASK ?= fashion_mnist_mini
 EVALUATIONS ?= 20
 TOP_WEIGHT ?= 0
+FAMILIES ?= lightgbm
 MINUTES ?= 30
 STUDIES ?= joint fidelity multiobjective baselines truth
 
@@ -62,7 +63,8 @@ test: $(TEST_READY)
 release: $(TEST_READY)
 	$(TEST)/bin/python -m surrogate.renew data/$(TASK)/runs --split data/$(TASK)/split.json \
 	    --recorded data/$(TASK)/search --searches build/searches --out jahs/releases/$(TASK) \
-	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --top-weight $(TOP_WEIGHT) --workers $(JOBS)
+	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --top-weight $(TOP_WEIGHT) \
+	    --families $(FAMILIES) --workers $(JOBS)
 	$(TEST)/bin/python docs/describe_data.py
 
 # Its files follow from data/ and the embedded releases: to be made again after every change of these.
