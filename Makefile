@@ -6,6 +6,7 @@
 #   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
 #   make landscape  what the searched space looks like: docs/studies/landscape (minutes)
 #   make proxies    what zero-cost proxies know: docs/studies/proxies (minutes)
+#   make zoo        which family of models answers best: docs/studies/zoo (an hour on two cores)
 #   make docs     the site of the documentation: build/site/index.html; sets up .venv-docs (Python 3.11 or newer)
 #   make datasheet   describes the recorded data for others: checksums, Croissant, counts and cost (seconds)
 #   make dist     the packages to publish, checked in empty environments: dist
@@ -20,6 +21,7 @@ JOBS ?= 2
 TASK ?= fashion_mnist_mini
 EVALUATIONS ?= 20
 TOP_WEIGHT ?= 0
+FAMILIES ?= lightgbm
 MINUTES ?= 30
 STUDIES ?= joint fidelity multiobjective baselines truth
 
@@ -31,7 +33,7 @@ TEST_PINS := .ci/constraints-core.txt .ci/constraints-workshops.txt
 DOCS_PINS := $(TEST_PINS) .ci/constraints-docs.txt
 digest = $(shell { cat pyproject.toml $(1); grep __version__ jahs/__init__.py; pwd; $(PYTHON) -VV; } 2>&1 | cksum | tr ' ' '-')
 
-TEST_EXTRAS := fast,plot,workshops,dev
+TEST_EXTRAS := fast,plot,workshops,zoo,dev
 DOCS_EXTRAS := fast,docs
 
 DEMO := .venv
@@ -41,7 +43,7 @@ DEMO_READY := $(DEMO)/.ready-$(call digest,$(CORE_PINS))
 TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
 DOCS_READY := $(DOCS)/.ready-$(call digest,$(DOCS_PINS))
 
-.PHONY: help demo test test-adapters docs datasheet dist attack release studies landscape proxies format clean
+.PHONY: help demo test test-adapters docs datasheet dist attack release studies landscape proxies zoo format clean
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -61,7 +63,8 @@ test: $(TEST_READY)
 release: $(TEST_READY)
 	$(TEST)/bin/python -m surrogate.renew data/$(TASK)/runs --split data/$(TASK)/split.json \
 	    --recorded data/$(TASK)/search --searches build/searches --out jahs/releases/$(TASK) \
-	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --top-weight $(TOP_WEIGHT) --workers $(JOBS)
+	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --top-weight $(TOP_WEIGHT) \
+	    --families $(FAMILIES) --workers $(JOBS)
 	$(TEST)/bin/python docs/describe_data.py
 
 # Its files follow from data/ and the embedded releases: to be made again after every change of these.
@@ -85,6 +88,14 @@ landscape: $(TEST_READY)
 
 proxies: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.proxies --docs --out docs/studies/proxies
+
+# Families that a task's file has for the same data are not fitted again.
+zoo: $(TEST_READY)
+	@set -e; for task in fashion_mnist_mini cifar10_mini; do \
+	    $(TEST)/bin/python -m surrogate.zoo data/$$task/runs --split data/$$task/split.json --searches build/zoo/$$task \
+	        --out data/$$task/zoo.json; \
+	done
+	@$(TEST)/bin/python -m experiments.zoo --docs --out docs/studies/zoo
 
 # Warnings are errors, among them links and anchors that lead nowhere; a notebook that raises ends the build.
 docs: $(DOCS_READY)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from jahs.release.models import FAMILIES
 from surrogate.data.rows import FEWEST
 from workshop.command import new_parser
 
-__all__ = ["add_fewest", "add_top_weight", "add_workers", "runs_parser"]
+__all__ = ["add_families", "add_fewest", "add_top_weight", "add_workers", "runs_parser"]
 
 
 def runs_parser(name: str, about: str | None, *, example: str, before: str = "") -> argparse.ArgumentParser:
@@ -24,6 +25,13 @@ def runs_parser(name: str, about: str | None, *, example: str, before: str = "")
 def add_fewest(parser: argparse.ArgumentParser) -> None:
     """Add --fewest."""
     parser.add_argument("--fewest", type=int, default=FEWEST, help="training configs every group needs (%(default)s)")
+
+
+def add_families(parser: argparse.ArgumentParser) -> None:
+    """Add --families."""
+    parser.add_argument(
+        "--families", nargs="*", default=[], help=f"models beside the own ones: {', '.join(FAMILIES)} (none)"
+    )
 
 
 def add_top_weight(parser: argparse.ArgumentParser) -> None:

@@ -26,13 +26,24 @@ from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
 from surrogate.data.rows import Facts, Rows, assemble, by_part, join_rows
+from surrogate.judging.agreement import score_rows
 from surrogate.judging.uncertainty import uncertainty_facts
+from surrogate.models.lightgbm import fit_lightgbm, pack_lightgbm, predict_lightgbm
 from surrogate.models.model import ForestSettings, Surrogate
 from surrogate.models.refits import N_REFITS, fit_refits, pack_refits, refit_settings, refit_share
 
-__all__ = ["check_answers", "pack_models", "recorded_table", "reference_config", "refits_of", "release_answers"]
+__all__ = [
+    "check_answers",
+    "lightgbm_of",
+    "pack_models",
+    "recorded_table",
+    "reference_config",
+    "refits_of",
+    "release_answers",
+]
 
 _log = logging.getLogger(__name__)
+_SCORED: Final = ("all", "last epoch", "best tenth")
 _UNSCALED: Final = "there is no noise model, so intervals cannot be calibrated"
 
 
@@ -110,6 +121,29 @@ def refits_of(
     }
     scales = {metric: quality["metrics"].get(metric, {}).get("scale", 1.0) for metric in shipped}
     return Refits(n_refits=n_refits, packs=packs, scales=scales, facts=facts), forests, quality
+
+
+def lightgbm_of(
+    parts: Mapping[str, Mapping[str, Rows]], fitted: Mapping[str, Surrogate], refitted: Mapping[str, Surrogate]
+) -> tuple[Models, list[Forest], Facts]:
+    """Return LightGBM's models of the accuracies as a release has them, their forests, and their test scores.
+
+    The scored ones are fitted to the training part, those that ship to training and validation part.
+
+    Args:
+        parts: the rows of each metric by part of the split; those of accuracies are used.
+        fitted, refitted: the release's own models of the same rows, for their features and transforms.
+    """
+    boosters, quality = {}, {}
+    for metric, of in ((metric, of) for metric, of in parts.items() if metric in ACCURACIES):
+        _log.info("%s: fitting LightGBM", metric)
+        boosters[metric] = fit_lightgbm(join_rows([of["train"], of["valid"]]), refitted[metric])
+        if len(test := of["test"]):
+            predicted = predict_lightgbm(fit_lightgbm(of["train"], fitted[metric]), test.X, fitted[metric])
+            scored = score_rows(metric, test, predicted, test.take(np.zeros(len(test), np.bool_)))
+            quality[metric] = {name: scored[name]["model"] for name in _SCORED if name in scored}
+    models, forests = pack_lightgbm(boosters, refitted)
+    return models, forests, {"test": quality}
 
 
 def _task_and_settings(fitted: Mapping[str, Surrogate]) -> tuple[Task, dict[str, ForestSettings]]:

@@ -23,16 +23,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, UnknownName
 from jahs.files.atomic import change_folder, out_of_space
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.references import build_references
 from jahs.release import read_release
+from jahs.release.models import FAMILIES
 from jahs.release.writing import clear_leftovers, fill_release
 from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import recorded_as
 from splits.split import Split
-from surrogate.command import add_fewest, add_top_weight, add_workers, runs_parser
+from surrogate.command import add_families, add_fewest, add_top_weight, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import (
     EXACT,
@@ -63,7 +64,7 @@ from surrogate.models.fitting import fit_each, read_params
 from surrogate.models.model import ForestSettings
 from surrogate.models.refits import N_REFITS
 from surrogate.numbering import FIRST, number_facts, standing_release
-from surrogate.packing import check_answers, pack_models, recorded_table, reference_config, refits_of
+from surrogate.packing import check_answers, lightgbm_of, pack_models, recorded_table, reference_config, refits_of
 from surrogate.timing import times_of
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command
@@ -91,6 +92,7 @@ def make_release(
     curve_seeds: int = 5,
     top_weight: float = 0.0,
     n_refits: int = N_REFITS,
+    families: Sequence[str] = (),
     workers: int = 2,
 ) -> Facts:
     """Write a release and return its quality; everything is checked before the first model is fitted.
@@ -105,6 +107,7 @@ def make_release(
         curve_seeds: subsets of each size of the learning curve; 0: no curve.
         top_weight: of the fits of accuracies (`surrogate.models.model.top_weights`); 0: all rows weigh alike.
         n_refits: models of each accuracy that are fitted again to resampled configs; 0: none.
+        families: models of other families beside the own ones: "lightgbm", or none.
         workers: processes.
 
     Raises:
@@ -114,6 +117,8 @@ def make_release(
     """
     check_workers(workers)
     check_numbers(seed=seed, curve_seeds=curve_seeds, n_refits=n_refits)
+    if unknown := [name for name in families if name not in FAMILIES]:
+        raise UnknownName.of("family", unknown[0], FAMILIES)
     settings, history = (
         ({}, {}) if params is None else (read_params(params), read_history(params.with_name("history.json")))
     )
@@ -149,8 +154,9 @@ def make_release(
         )
         own_settings = {metric: model.settings for metric, model in fitted.items()}
         noise, quality["noise"] = noise_of(measured, split, own_settings, times=times, seed=seed)
-        numbers: dict[str, float] = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds, "refits": n_refits}
+        numbers: dict[str, object] = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds, "refits": n_refits}
         numbers |= {"top_weight": top_weight} if top_weight else {}
+        numbers |= {"families": " ".join(families)} if families else {}
         facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)
         models, forests = pack_models(refitted)
         table = recorded_table(measured)
@@ -159,6 +165,9 @@ def make_release(
             how = {"seed": seed, "n_refits": n_refits, "workers": workers}
             refits, refit_forests, quality["uncertainty"] = refits_of(parts, fitted, models, noise, **how)
             fill_release(folder, manifest_facts=facts, refits=refits, refit_forests=refit_forests)
+        if "lightgbm" in families:
+            others, other_forests, quality["lightgbm"] = lightgbm_of(parts, fitted, refitted)
+            fill_release(folder, manifest_facts=facts, families={"lightgbm": (others, other_forests)})
         check_answers(folder, refitted, parts)
         references, quality["references"] = _references_of(folder, measured.task.name, seed=seed)
         fill_release(folder, manifest_facts=facts, references=references, quality=rounded(quality))
@@ -234,7 +243,7 @@ def _check_size(folder: Path) -> None:
 
 
 def _manifest_facts(
-    measured: Measurements, split: Split, *, has_params: bool, numbers: Mapping[str, float]
+    measured: Measurements, split: Split, *, has_params: bool, numbers: Mapping[str, object]
 ) -> dict[str, Any]:  # Any: JSON
     """Return the manifest. Its command has placeholders for folders, whose content the digests identify."""
     options = [f"--{name.replace('_', '-')} {value}" for name, value in sorted(numbers.items())]
@@ -299,6 +308,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--refits", type=int, default=N_REFITS, dest="n_refits", help="of each accuracy; 0: none (%(default)s)"
     )
+    add_families(parser)
     add_fewest(parser)
     add_workers(parser, 2)
     given = vars(parser.parse_args(argv))

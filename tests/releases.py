@@ -6,6 +6,7 @@ Trees split at values that features really take, so that configs differ in every
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,7 @@ def make_release(
     quality: Mapping[str, object] | None = None,
     facts: Mapping[str, object] | None = None,
     n_refits: int = 0,
+    has_lightgbm: bool = False,
     seed: int = 0,
 ) -> Path:
     """Write a release that answers `metrics`, and return its folder.
@@ -119,6 +121,7 @@ def make_release(
         table, noise, references, quality: its other parts, if any.
         facts: of the manifest, besides the usual ones.
         n_refits: of each accuracy.
+        has_lightgbm: whether it has other forests of the accuracies as a second family.
         seed: which forests.
     """
     packs, forests, models = [], [], {}
@@ -153,6 +156,16 @@ def make_release(
                 rise=3.0, seed=seed + 100,
             )
         ]  # fmt: skip
+    families = {}
+    if has_lightgbm:
+        names = [m for m in metrics if m in ACCURACIES]
+        own = Models(
+            costs="exact",
+            packs=(Pack(file="lightgbm-0.npz", features=feature_set("accuracy")),),
+            metrics={m: replace(models[m], pack=0, forest=i) for i, m in enumerate(names)},
+        )
+        how = {"task": task, "n_forests": len(names), "n_trees": n_trees, "depth": depth, "rise": 3.0}
+        families["lightgbm"] = own, [make_forest(feature_set("accuracy"), **how, seed=seed + 200)]
     write_release(
         path,
         manifest_facts={
@@ -169,6 +182,7 @@ def make_release(
         forests=forests,
         refits=refits,
         refit_forests=refit_forests if n_refits else (),
+        families=families,
         noise=noise,
         table=table,
         references=references,

@@ -54,10 +54,12 @@ def writing(path: Path) -> Iterator[None]:
         raise InvalidArgument(f"{path} cannot be written: {err.strerror or err}; choose another folder") from err
 
 
-def package_versions() -> dict[str, str]:
-    """Return versions of Python and of the packages that determine a fit."""
+def package_versions(*more: str) -> dict[str, str]:
+    """Return versions of Python, of the packages that determine a fit, and of more packages."""
     installed = {found.metadata["Name"].lower(): found.version for found in distributions()}
-    return {"python": platform.python_version()} | {name: installed[name] for name in _PACKAGES if name in installed}
+    return {"python": platform.python_version()} | {
+        name: installed[name] for name in (*_PACKAGES, *more) if name in installed
+    }
 
 
 def commit() -> str | None:

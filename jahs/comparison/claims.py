@@ -157,8 +157,11 @@ def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
     pinned = release_of(bench)
     if str(header.get("release")) not in pinned.answers_as:
         faults.append(f"release={header.get('release')!r}, but the pinned release is {pinned.sha256!r}")
-    if header.get("refit") != bench.refit:
-        faults.append(f"refit={header.get('refit')!r}, but what is compared here has refit={bench.refit!r}")
+    faults += [
+        f"{name}={header.get(name)!r}, but what is compared here has {name}={own!r}"
+        for name, own in (("refit", bench.refit), ("model", bench.model))
+        if header.get(name) != own
+    ]
     if faults:
         raise ProtocolMismatch("\n".join(faults))
     try:

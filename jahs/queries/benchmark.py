@@ -65,6 +65,7 @@ class Benchmark(Queryable):
         max_epoch: the last epoch.
         release: the folder that answers, None for a live oracle.
         refit: number of the refit that answers; None: the models themselves.
+        model: family whose models answer; None: the release's own.
 
     Example:
         >>> bench = jahs.Benchmark(release=folder)  # doctest: +SKIP
@@ -85,6 +86,7 @@ class Benchmark(Queryable):
         engine: EngineKind = "auto",
         sha256: str | None = None,
         refit: int | None = None,
+        model: str | None = None,
     ) -> None:
         """Open a benchmark. Nothing is downloaded; files are read when they are first needed.
 
@@ -103,12 +105,14 @@ class Benchmark(Queryable):
                 `jahs verify --json` prints it, and `jahs.release.EMBEDDED` has that of the package's own.
             refit: number of the refit that answers, from 0; None: the models themselves. Metrics without refits answer
                 as those do.
+            model: "lightgbm" for a second family of models fitted to the same trainings, if the release has it;
+                None: the own models of the release. Metrics that the family lacks answer as those do.
             engine: "numpy" or "compiled" to insist; "auto" takes the compiled one if it can be had.
 
         Raises:
-            UnknownName: a task, kind, metric or refit does not exist.
+            UnknownName: a task, kind, metric, refit or model does not exist.
             MissingData: there is no release, or a folder is not one or cannot be read; says where it was looked for. Or
-                it has no refits.
+                it has no refits, or no models of that family.
             CorruptFile, UnknownFormat: the release is damaged, or of another version.
             ProtocolMismatch: the release is of another task, or has another `sha256`.
             MissingDependency: the engine or the live oracle needs what is not installed.
@@ -121,12 +125,13 @@ class Benchmark(Queryable):
             save_dir=None if save_dir is None else full_path(save_dir),
             sha256=sha256,
             refit=refit,
+            model=model,
         )
         self._opened: Opened = open_oracle(self._asked)
         self._oracle = self._opened.oracle
         self.task, self.kind, self.max_epoch = self._oracle.task, self._oracle.kind, self._oracle.max_epoch
         self.release: Path | None = self._opened.folder
-        self.refit = refit
+        self.refit, self.model = refit, model
         self.space = Space()
         self.fidelities = MappingProxyType({"epoch": tuple(range(1, self.max_epoch + 1))})
         known = self._oracle.metrics
@@ -213,6 +218,8 @@ class Benchmark(Queryable):
         from jahs.queries.oracles.refits import RefitsOracle
 
         release = self._opened.release
+        if self.model is not None:
+            raise MissingData(f"{self!r}: {self.model} has no refits; leave model out for the release's own models")
         if self.kind != "surrogate" or release is None:
             raise MissingData(f"{self!r} has no models whose error could be predicted; open kind='surrogate'")
         return release, RefitsOracle(release, engine=self._asked.engine)
@@ -246,7 +253,7 @@ class Benchmark(Queryable):
             UnknownName: these metrics have no reference point, or a table does not answer them.
             MissingData: nothing is frozen, as for a live oracle, or a table has no config at the last epoch.
         """
-        if not isinstance(self._oracle, TableOracle) and self.refit is None:
+        if not isinstance(self._oracle, TableOracle) and self.refit is None and self.model is None:
             return self._references.front(metrics)
         from jahs.queries.best import recorded_in_full
         from jahs.queries.references import front_of

@@ -4,6 +4,7 @@
     RELEASE/models.json       per metric: which forest, which features, and what turns its answer into the metric
     RELEASE/forests-0.npz     forests that read the same features (or a folder of npy, mapped instead of read)
     RELEASE/refits.json       optional: models fitted again to resampled configs; their forests are refits-0.npz
+    RELEASE/lightgbm.json     optional: models of another family, as models.json; their forests are lightgbm-0.npz
     RELEASE/noise.json        optional: the spread of the training noise
     RELEASE/table.npz         optional: the recorded runs
     RELEASE/references.json   optional: Pareto fronts and frozen reference points

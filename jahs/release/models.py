@@ -14,10 +14,13 @@ from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FEATURES_VERSION, FeatureSet, joint_times
 from jahs.tasks.metrics import METRICS, Metric
 
-__all__ = ["MODELS_FORMAT", "Costs", "MetricModel", "Models", "Pack", "Target"]
+__all__ = ["FAMILIES", "MODELS_FORMAT", "Costs", "MetricModel", "Models", "Pack", "Target"]
 
 MODELS_FORMAT: Final = 1
 """Version of `Models.to_dict`; a reader refuses any other."""
+
+FAMILIES: Final = ("lightgbm",)
+"""Families of models that a release may have beside its own, in `<family>.json` and `<family>-*.npz`."""
 
 Costs: TypeAlias = Literal["exact", "published", "repaired"]
 """exact: parameters and multiply-adds are computed, runtime strictly increases. published: an imported release answers

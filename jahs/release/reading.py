@@ -9,11 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, MissingData, UnknownFormat
+from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, MissingData, UnknownFormat, UnknownName
 from jahs.models.forest import Engine, EngineKind, Forest, map_forest, open_engine
 from jahs.models.forest.storage import parse_forest
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
-from jahs.release.models import Models
+from jahs.release.models import FAMILIES, Models
 from jahs.release.refits import REFITS, Refits
 from jahs.release.table import RecordedTable, parse_table_npz
 from jahs.spaces.configs import Config, validate
@@ -116,17 +116,42 @@ class Release:
     @cached_property
     def forests(self) -> tuple[Forest, ...]:
         """The forests of each pack, in the order of `models.packs`."""
+        return self._forests_of(self.models, "models.json")
+
+    def family(self, name: str) -> tuple[Models, tuple[Forest, ...]]:
+        """Return the models of another family for some of the metrics, and the forests of each of their packs.
+
+        Raises:
+            UnknownName: there is no such family.
+            MissingData: the release has no models of it.
+        """
+        if name not in FAMILIES:
+            raise UnknownName.of("model", name, FAMILIES)
+        file = f"{name}.json"
+        if not self.has(file):
+            raise MissingData(
+                f"{self.path} has no models of {name} ({file}); leave model out, or write a release that has them: "
+                f"python -m surrogate.release --families {name}"
+            )
+        models = self.parse(file, Models.from_dict)
+        if strangers := sorted(models.metrics.keys() - self.models.metrics.keys()):
+            raise CorruptFile(
+                f"{self.path / file} answers {', '.join(strangers)}, and models.json does not; restore both"
+            )
+        return models, self._forests_of(models, file)
+
+    def _forests_of(self, models: Models, file: str) -> tuple[Forest, ...]:
         found = []
-        for place, pack in enumerate(self.models.packs):
+        for place, pack in enumerate(models.packs):
             if pack.is_mapped:
                 forest = map_forest(self.path / pack.file, self._map)
             else:
                 forest = parse_forest(self.path / pack.file, self.manifest.read(pack.file))
-            wanted = [model.forest for model in self.models.metrics.values() if model.pack == place]
+            wanted = [model.forest for model in models.metrics.values() if model.pack == place]
             if forest.n_features != len(pack.features.columns) or max(wanted, default=0) >= forest.n_forests:
                 raise CorruptFile(
                     f"{self.path / pack.file}: {forest.n_forests} forests over {forest.n_features} features, but "
-                    f"models.json wants {max(wanted, default=0) + 1} over {len(pack.features.columns)}; restore both"
+                    f"{file} wants {max(wanted, default=0) + 1} over {len(pack.features.columns)}; restore both"
                 )
             found.append(forest)
         return tuple(found)
@@ -235,7 +260,7 @@ class Release:
         self.check_contents()
 
     def check_contents(self) -> None:
-        """Check that models and noise have the manifest's task, that refits fit, and that nothing else is there.
+        """Check models' and noise's task, that refits and other families fit, and that nothing else is there.
 
         Raises:
             CorruptFile: otherwise.
@@ -244,6 +269,9 @@ class Release:
             self.check_task()
         if self.has(REFITS):
             _ = self.refit_forests
+        for name in FAMILIES:
+            if self.has(f"{name}.json"):
+                self.family(name)
         if strangers := self.manifest.strangers():
             raise CorruptFile(
                 f"{self.path}: {', '.join(strangers[:10])} not among the files of {MANIFEST}, or a link; "

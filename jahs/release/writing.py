@@ -36,6 +36,7 @@ class Parts(TypedDict, total=False):
         forests: those of each pack of `models`, in its order.
         refits: models fitted again, and what is known about them.
         refit_forests: those of each pack of `refits`, in its order.
+        families: models of other families for some metrics, and the forests of each of their packs, by family.
         noise: `NoiseModel.to_dict()`.
         table: the recorded runs.
         references, quality: as JSON can hold them.
@@ -45,6 +46,7 @@ class Parts(TypedDict, total=False):
     forests: Sequence[Forest]
     refits: Refits | None
     refit_forests: Sequence[Forest]
+    families: Mapping[str, tuple[Models, Sequence[Forest]]]
     noise: Mapping[str, Any] | None  # Any: JSON, here and below
     table: RecordedTable | None
     references: Mapping[str, Any] | None
@@ -112,13 +114,17 @@ def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Un
     refits, refit_forests = parts.get("refits"), parts.get("refit_forests", ())
     if len(refit_forests) != (0 if refits is None else len(refits.packs)):
         raise InvalidArgument(f"refit_forests: {len(refit_forests)}, not one for each pack of refits")
-    if models is not None:
-        _write(folder / "models.json", _json("models", {**models.to_dict(), "task": manifest_facts["task"]}))
+    families = parts.get("families", {})
+    for own, own_forests in families.values():
+        _check(manifest_facts, own, own_forests)
+    several = {"models": (models, forests)} if models is not None else {}
+    for name, (own, own_forests) in {**several, **families}.items():
+        _write(folder / f"{name}.json", _json(name, {**own.to_dict(), "task": manifest_facts["task"]}))
+        for pack, forest in zip(own.packs, own_forests, strict=True):
+            (save_mapped_forest if pack.is_mapped else save_forest)(forest, folder / pack.file)
     for name in ("noise", "references", "quality"):
         if (content := parts.get(name)) is not None:
             _write(folder / f"{name}.json", _json(name, content))
-    for pack, forest in zip(() if models is None else models.packs, forests, strict=True):
-        (save_mapped_forest if pack.is_mapped else save_forest)(forest, folder / pack.file)
     if refits is not None:
         _write(folder / REFITS, _json("refits", {**refits.to_dict(), "task": manifest_facts["task"]}))
         for part, forest in zip(refits.packs, refit_forests, strict=True):

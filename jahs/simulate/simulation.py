@@ -271,10 +271,10 @@ def _describe(view: View) -> dict[str, object]:
     """Describe what is asked, for the header of a log."""
     release = getattr(view.bench, "release", None)
     manifest = None if release is None else Path(release) / "manifest.json"
-    refit = getattr(view.bench, "refit", None)
+    chosen = {name: getattr(view.bench, name, None) for name in ("refit", "model")}
     return {
         "task": getattr(getattr(view.bench, "task", None), "name", None),
         "release": sha256_file(manifest) if manifest is not None and manifest.is_file() else None,
-        **({} if refit is None else {"refit": refit}),
+        **{name: value for name, value in chosen.items() if value is not None},
         "view": {"searched": view.space.searched, "fixed": view.space.fixed, "fidelities": view.full},
     }

@@ -42,6 +42,7 @@ __all__ = [
     "digest_measurements",
     "read_final_measurements",
     "read_measurements",
+    "read_of_split",
     "read_with_split",
     "trained_configs",
 ]
@@ -170,6 +171,20 @@ def read_with_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
         measured.configs, measured.runs, of=runs, task=split.task, protocol=measured.protocol, final=final
     )
     check_split(recorded, split, final)
+    return measured, split
+
+
+def read_of_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
+    """Read the measurements of the configs of a split; what was recorded since is left out.
+
+    Raises:
+        ProtocolMismatch: the split is of other runs.
+        JahsError: see `read_measurements` and `splits.split.read_split`.
+    """
+    split = read_split(split_file)
+    measured = _of_configs(runs, read_configs(runs), split.config_ids, is_in=True)
+    if split.protocol != measured.protocol:
+        raise ProtocolMismatch(f"{split_file} is of protocol {split.protocol}, {runs} is of {measured.protocol}")
     return measured, split
 
 

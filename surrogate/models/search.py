@@ -21,7 +21,7 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.own import task_recorded_as
 from surrogate.data.rows import Rows
 from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.searched import Range, Searched, neps_space
 from workshop.ranks import kendall_tau
 
 __all__ = [
@@ -44,9 +45,11 @@ __all__ = [
     "SEARCH_FORMAT",
     "TriedSettings",
     "as_record",
+    "evaluated",
     "history",
     "read_rows",
     "settings_of",
+    "spend",
     "start_again",
     "start_search",
     "the_only_search",
@@ -58,7 +61,16 @@ SEARCH_FORMAT: Final = 1
 OPTIMIZERS: Final = ("pibo", "bayesian_optimization", "random_search")
 """pibo: Bayesian optimisation with priors, as in the paper."""
 
-_SMALLEST_SHARE: Final = 0.001  # XGBoost refuses 0; one column is drawn at least
+FORESTS: Final[Searched] = {
+    "max_depth": Range(1, 15, 6, is_integer=True),
+    "min_child_weight": Range(1, 10, 1, is_integer=True),
+    "colsample_bytree": Range(0.001, 1.0, 1.0),  # XGBoost refuses 0; one column is drawn at least
+    "learning_rate": Range(0.01, 0.5, 0.3, is_log=True),  # below it 500 trees do not reach the values
+    "colsample_bylevel": Range(0.001, 1.0, 1.0),
+    "sigmoid_k": Range(0.01, 2.0, 1.0, is_log=True),
+}
+"""The paper's search space."""
+
 _ARRAYS: Final = ("X", "y", "config_id", "seed")
 
 
@@ -136,35 +148,52 @@ def work(folder: Path, *, evaluations: int, optimizer: str, n_trees: int, parent
     It shares the hold of the search on the folder above, and ends with the process `parent`, which started it: once it
     has the hold and `parent` is there, no other search can begin before it has ended.
     """
-    import neps
     import torch
 
     torch.set_num_threads(1)
-    logging.getLogger("neps").setLevel(logging.WARNING)
     metric, of_task, parts = read_rows(folder)
 
     def stop_alone() -> None:
         if os.getppid() != parent:
             sys.exit("the search has ended; its worker stops")
 
-    def evaluate(**proposed: Any) -> dict[str, Any]:  # Any: NePS's values
+    def score(point: Mapping[str, Any]) -> float:  # Any: NePS's values
         stop_alone()
+        return validation_tau(metric, of_task, parts, settings_of(point, n_trees=n_trees))
+
+    with _shared(folder.parent):
+        stop_alone()
+        spend(folder, FORESTS, score, evaluations=evaluations, optimizer=optimizer)
+
+
+def spend(
+    folder: Path,
+    searched: Searched,
+    score: Callable[[Mapping[str, Any]], float],  # Any: NePS's values
+    *,
+    evaluations: int,
+    optimizer: str,
+) -> None:
+    """Score proposals until the folder has `evaluations`, and record each; a NaN is worse than any score."""
+    import neps
+
+    logging.getLogger("neps").setLevel(logging.WARNING)
+
+    def evaluate(**proposed: Any) -> dict[str, Any]:  # Any: NePS's values
         point = {name: value.item() if hasattr(value, "item") else value for name, value in proposed.items()}
         started = time.process_time()
-        tau = validation_tau(metric, of_task, parts, settings_of(point, n_trees=n_trees))
+        tau = score(point)
         seconds = round(time.process_time() - started, 3)
         _record(folder, {"point": point, "tau": None if math.isnan(tau) else tau, "seconds": seconds})
         return {"objective_to_minimize": _objective(tau)}
 
-    with _shared(folder.parent):
-        stop_alone()
-        neps.run(
-            evaluate_pipeline=evaluate,
-            pipeline_space=_space(has_priors=optimizer == "pibo"),
-            root_directory=folder / "neps",
-            total_evaluations_to_spend=evaluations,
-            optimizer=optimizer,  # type: ignore[arg-type]  # one of OPTIMIZERS
-        )
+    neps.run(
+        evaluate_pipeline=evaluate,
+        pipeline_space=neps_space(searched, has_priors=optimizer == "pibo"),
+        root_directory=folder / "neps",
+        total_evaluations_to_spend=evaluations,
+        optimizer=optimizer,  # type: ignore[arg-type]  # one of OPTIMIZERS
+    )
 
 
 def history(folder: Path) -> list[TriedSettings]:
@@ -179,11 +208,11 @@ def history(folder: Path) -> list[TriedSettings]:
             tau=record["tau"],
             seconds=record["seconds"],
         )
-        for record in _records(folder)
+        for record in evaluated(folder)
     ]
 
 
-def start_again(folder: Path, *, optimizer: str) -> None:
+def start_again(folder: Path, *, optimizer: str, searched: Searched = FORESTS) -> None:
     """Give NePS new records that hold every evaluation that has ended; no worker may be running.
 
     Also where none has ended: NePS writes them in place, and workers that start together would read half of them.
@@ -193,11 +222,11 @@ def start_again(folder: Path, *, optimizer: str) -> None:
         import neps
 
     shutil.rmtree(folder / "neps", ignore_errors=True)
-    done = [(record["point"], {"objective_to_minimize": _objective(record["tau"])}) for record in _records(folder)]
+    done = [(record["point"], {"objective_to_minimize": _objective(record["tau"])}) for record in evaluated(folder)]
     neps.import_trials(
         done,  # type: ignore[arg-type]  # a plain dict is what NePS's typed one is
         folder / "neps",
-        _space(has_priors=optimizer == "pibo"),
+        neps_space(searched, has_priors=optimizer == "pibo"),
         optimizer=optimizer,  # type: ignore[arg-type]  # one of OPTIMIZERS
     )
 
@@ -226,24 +255,6 @@ def _shared(folder: Path) -> Iterator[None]:
         yield
 
 
-def _space(*, has_priors: bool) -> Any:  # Any: NePS builds its space from a class
-    """Return the paper's search space; NePS refuses priors with optimisers that ignore them."""
-    import neps
-
-    def prior(value: float) -> dict[str, Any]:  # Any: NePS's keywords
-        return {"prior": value, "prior_confidence": "low"} if has_priors else {}
-
-    class Space(neps.PipelineSpace):
-        max_depth = neps.Integer(1, 15, **prior(6))
-        min_child_weight = neps.Integer(1, 10, **prior(1))
-        colsample_bytree = neps.Float(_SMALLEST_SHARE, 1.0, **prior(1.0))
-        learning_rate = neps.Float(0.01, 0.5, log=True, **prior(0.3))  # below it 500 trees do not reach the values
-        colsample_bylevel = neps.Float(_SMALLEST_SHARE, 1.0, **prior(1.0))
-        sigmoid_k = neps.Float(0.01, 2.0, log=True, **prior(1.0))
-
-    return Space()
-
-
 def _objective(tau: float | None) -> float:
     """Return the objective of NePS; an undefined tau, as of constant answers, is worse than any other."""
     return 1.0 if tau is None or math.isnan(tau) else -tau
@@ -256,7 +267,8 @@ def _read_json(path: Path) -> Any:  # Any: JSON
         raise CorruptFile(f"{path} cannot be read as JSON: {err}; give a new folder") from err
 
 
-def _records(folder: Path) -> list[dict[str, Any]]:  # Any: JSON
+def evaluated(folder: Path) -> list[dict[str, Any]]:  # Any: JSON
+    """Return the point, tau, seconds and number of every evaluation that has ended, in order."""
     found = [_read_json(path) for path in sorted((folder / "evaluations").glob("*.json"))]
     return sorted(found, key=lambda record: record["number"])  # stable: equal numbers stay in order of their digests
 

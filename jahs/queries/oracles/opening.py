@@ -42,6 +42,7 @@ class Asked:
         save_dir: a folder that is looked into before the usual ones.
         sha256: what `Opened.sha256` must be; None: anything.
         refit: number of the refit that answers; None: the models themselves.
+        model: family whose models answer where it has any; None: the release's own.
     """
 
     task: str
@@ -51,6 +52,7 @@ class Asked:
     save_dir: Path | None
     sha256: str | None = None
     refit: int | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +97,7 @@ def _open(asked: Asked) -> Opened:
         raise UnknownName(f"engine {show(asked.engine)} does not exist; there are {kinds}")
     if asked.sha256 is not None and not (isinstance(asked.sha256, str) and _SHA256.fullmatch(asked.sha256)):
         raise InvalidArgument(f"sha256={show(asked.sha256)} is not 64 hex digits; `jahs verify --json` prints them")
-    if asked.refit is not None and asked.kind != "surrogate":
-        raise InvalidArgument(f"refit={show(asked.refit)}: kind={asked.kind!r} has no models; leave refit out")
+    _check_models(asked)
     if asked.kind == "live":
         for name, value in (("release", asked.release), ("sha256", asked.sha256)):
             if value is not None:
@@ -117,11 +118,24 @@ def _open(asked: Asked) -> Opened:
         oracle = TableOracle(release.table, release.task)
     else:
         release.check_task()
-        surrogate = SurrogateOracle(release, engine=asked.engine, refit=read_refit(asked.refit, release))
+        refit = read_refit(asked.refit, release)
+        surrogate = SurrogateOracle(release, engine=asked.engine, refit=refit, model=asked.model)
         oracle = RepairedOracle(surrogate) if surrogate.costs == "repaired" else surrogate
         which = "" if asked.refit is None else f", refit {asked.refit}"
+        which += "" if asked.model is None else f", {asked.model}"
         description = f"{description}{which}, {surrogate.engine} engine"
     return Opened(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
+
+
+def _check_models(asked: Asked) -> None:
+    for name, chosen in (("refit", asked.refit), ("model", asked.model)):
+        if chosen is not None and asked.kind != "surrogate":
+            raise InvalidArgument(f"{name}={show(chosen)}: kind={asked.kind!r} has no models; leave {name} out")
+    if asked.refit is not None and asked.model is not None:
+        raise InvalidArgument(
+            f"refit={show(asked.refit)} and model={show(asked.model)}: refits are of the release's own models; "
+            "leave one of them out"
+        )
 
 
 def read_refit(refit: object, release: Release) -> int | None:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from jahs.errors import MissingData
 from jahs.models.bounds import BoundedTransform
-from jahs.models.features import FeatureSet, RowBuilder, joint_columns, joint_times
-from jahs.models.forest import EngineKind, Forest, join_forests, open_engine, take_forests
+from jahs.models.features import RowBuilder, joint_columns, joint_times
+from jahs.models.forest import EngineKind, join_forests, open_engine
 from jahs.models.forest.engines import Engine
 from jahs.queries.oracles.oracle import Codes, Kind, Numbers
+from jahs.queries.oracles.parts import parts_of, with_family
 from jahs.release.models import Costs, MetricModel
 from jahs.release.reading import Release
 from jahs.schema import COLUMNS
@@ -108,42 +109,8 @@ class _Plan:
     is_in_order: bool
 
 
-class _Part(NamedTuple):
-    """Forests that read the same features, and which of them answers which metric."""
-
-    features: FeatureSet
-    forest: Forest
-    forest_of: dict[str, int]
-
-
-def _parts(release: Release, refit: int | None) -> list[_Part]:
-    """Return the forests that answer: those of the release, or of one of its refits where a metric has any."""
-    models = release.models
-    by_pack = [{n: m.forest for n, m in models.metrics.items() if m.pack == i} for i in range(len(models.packs))]
-    of_refit: dict[int, list[_Part]] = {}
-    if refit is not None:
-        for pack, forests in zip(release.refits.packs, release.refit_forests, strict=True):
-            own = [refit * len(pack.metrics) + i for i in range(len(pack.metrics))]
-            part = _Part(
-                features=models.packs[pack.pack].features,
-                forest=take_forests(forests, own),
-                forest_of={name: i for i, name in enumerate(pack.metrics)},
-            )
-            of_refit.setdefault(pack.pack, []).append(part)
-            for name in pack.metrics:
-                del by_pack[pack.pack][name]
-    found = []
-    for i, (pack_features, forest, forest_of) in enumerate(
-        zip((pack.features for pack in models.packs), release.forests, by_pack, strict=True)
-    ):
-        if forest_of or i not in of_refit:
-            found.append(_Part(pack_features, forest, forest_of))
-        found += of_refit.get(i, [])
-    return found
-
-
 class SurrogateOracle:
-    """Answers from the models of a release, or from one of its refits.
+    """Answers from the models of a release, from one of its refits, or from another family's models.
 
     Attributes:
         engine: "numpy" or "compiled", whichever was opened.
@@ -151,18 +118,24 @@ class SurrogateOracle:
 
     kind: Kind = "surrogate"
 
-    def __init__(self, release: Release, *, engine: EngineKind = "auto", refit: int | None = None) -> None:
+    def __init__(
+        self, release: Release, *, engine: EngineKind = "auto", refit: int | None = None, model: str | None = None
+    ) -> None:
         models = release.models
         self.task = release.task
         self.max_epoch = release.task.max_epoch
         self.costs: Costs = models.costs
         self._release = release
-        self._models = models.metrics
+        self._models = dict(models.metrics)
         known = {name: model.metric(name) for name, model in models.metrics.items()}
         if models.costs == "exact":
             known |= {name: METRICS[name] for name in EXACT}
         self.metrics: Mapping[str, Metric] = MappingProxyType({name: known[name] for name in METRICS if name in known})
-        parts = _parts(release, refit)
+        parts = parts_of(release, refit)
+        if model is not None:
+            own, own_forests = release.family(model)
+            self._models |= own.metrics
+            parts = with_family(parts, own, own_forests)
         sets = [part.features for part in parts]
         columns, places = joint_columns(sets)
         self._rows = RowBuilder(columns, release.task, joint_times(sets))

@@ -52,6 +52,19 @@ class TestSurrogate(OracleContract):
 
 
 @pytest.fixture(scope="module")
+def two_families(tmp_path_factory):
+    noise = noise_model("fashion_mnist_mini").to_dict()
+    path = tmp_path_factory.mktemp("second") / "r"
+    return make_release(path, task="fashion_mnist_mini", noise=noise, has_lightgbm=True)
+
+
+class TestSecondFamily(OracleContract):
+    @pytest.fixture
+    def oracle(self, two_families):
+        return SurrogateOracle(read_release(two_families), engine="numpy", model="lightgbm")
+
+
+@pytest.fixture(scope="module")
 def noisy(tmp_path_factory):
     noise = noise_model("fashion_mnist_mini").to_dict()
     return make_release(tmp_path_factory.mktemp("noisy") / "r", task="fashion_mnist_mini", noise=noise)

@@ -1,0 +1,136 @@
+"""A graph isomorphism network of the cell, for the comparison of model families; torch trains it on one thread.
+
+The operations of a cell are nodes, with its input and its output; an operation sends to those that read its result.
+All other keys are appended to the mean of the nodes. The loss is the squared error plus the pairwise hinge loss of
+NAS-Bench-301: a pair counts unless its predictions are in the right order and at least the margin apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from jahs.schema import COLUMNS, OPS
+from jahs.spaces.cell import EDGES, OPERATIONS
+
+__all__ = ["MARGIN", "adjacency", "fit_gin", "hinge"]
+
+MARGIN: Final = 0.1
+_EPOCHS: Final = 60
+_BATCH: Final = 128
+_N_NODES: Final = len(EDGES) + 2
+_OP_COLUMNS: Final = [COLUMNS.index(op) for op in OPS]
+_RATES: Final = [COLUMNS.index(key) for key in ("LearningRate", "WeightDecay")]
+_ACTIVATION: Final = COLUMNS.index("Activation")
+_PLAIN: Final = [COLUMNS.index(key) for key in ("N", "W", "Resolution", "TrivialAugment", "epoch")]
+
+_Floats = NDArray[np.float64]
+
+
+def adjacency(*, undirected: bool, self_loops: bool) -> _Floats:
+    """Return which node, by row, reads which, by column: the input, the six operations, the output; (8, 8)."""
+    reads = np.zeros((_N_NODES, _N_NODES))
+    for i, (source, target) in enumerate(EDGES, start=1):
+        reads[i, 0] = source == 1
+        reads[-1, i] = target == 4
+        for k, (begin, _) in enumerate(EDGES, start=1):
+            reads[k, i] = begin == target
+    if undirected:
+        reads += reads.T
+    return reads + np.eye(_N_NODES) if self_loops else reads
+
+
+def hinge(predicted: Tensor, measured: Tensor) -> Tensor:
+    """Return the pairwise hinge loss: the mean over ordered pairs of what their difference lacks of the margin."""
+    is_above = measured[:, None] > measured[None, :]
+    lacks = torch.relu(MARGIN - (predicted[:, None] - predicted[None, :]))
+    return (lacks * is_above).sum() / is_above.sum().clamp(min=1)
+
+
+class _Network(nn.Module):
+    def __init__(self, reads: _Floats, n_others: int, *, hidden: int, n_layers: int, dropout: float) -> None:
+        super().__init__()
+        self.reads = torch.tensor(reads, dtype=torch.float32)
+        self.embedding = nn.Embedding(len(OPERATIONS) + 2, hidden)
+        self.own = nn.Parameter(torch.zeros(n_layers))
+        self.layers = nn.ModuleList(
+            nn.Sequential(
+                nn.Linear(hidden, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(),
+                nn.Dropout(dropout),
+            )
+            for _ in range(n_layers)
+        )  # fmt: skip
+        self.head = nn.Sequential(nn.Linear(hidden + n_others, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+
+    def forward(self, nodes: Tensor, others: Tensor) -> Tensor:
+        """Return (n,) predictions for nodes, (n, 8), and other keys, (n, n_others)."""
+        h = self.embedding(nodes)
+        for own, layer in zip(self.own, self.layers, strict=True):
+            h = layer(((1 + own) * h + self.reads @ h).flatten(0, 1)).view(h.shape)
+        found: Tensor = self.head(torch.cat([h.mean(dim=1), others], dim=1))[:, 0]
+        return found
+
+
+def fit_gin(
+    point: Mapping[str, Any],  # Any: settings
+    X: NDArray[np.float32],
+    y: _Floats,
+    *,
+    seed: int,
+) -> Callable[[NDArray[np.float32]], _Floats]:
+    """Train a network on encoded configs, (n, 15), and standardised values; return what predicts."""
+    others = _others(X)
+    centre, scale = others.mean(axis=0), others.std(axis=0)
+    scale[scale == 0] = 1.0
+
+    def inputs(X: NDArray[np.float32]) -> tuple[Tensor, Tensor]:
+        values = (_others(X) - centre) / scale
+        return torch.tensor(_nodes(X)), torch.tensor(values, dtype=torch.float32)
+
+    nodes, keys = inputs(X)
+    target = torch.tensor(y, dtype=torch.float32)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = _Network(
+            adjacency(undirected=point["undirected"], self_loops=point["self_loops"]),
+            keys.shape[1],
+            hidden=point["hidden"],
+            n_layers=point["n_layers"],
+            dropout=point["dropout"],
+        )
+        steps = torch.optim.Adam(network.parameters(), lr=point["learning_rate"])
+        rates = torch.optim.lr_scheduler.CosineAnnealingLR(steps, _EPOCHS)
+        for _ in range(_EPOCHS):
+            for batch in torch.randperm(len(target)).tensor_split(max(1, len(target) // _BATCH)):
+                found = network(nodes[batch], keys[batch])
+                loss = nn.functional.mse_loss(found, target[batch]) + point["hinge_weight"] * hinge(
+                    found, target[batch]
+                )
+                steps.zero_grad()
+                loss.backward()
+                steps.step()
+            rates.step()
+    network.eval()
+
+    def predict(X: NDArray[np.float32]) -> _Floats:
+        with torch.no_grad():
+            return network(*inputs(X)).numpy().astype(np.float64)  # type: ignore[no-any-return]  # torch's modules
+
+    return predict
+
+
+def _nodes(X: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the kinds of nodes, (n, 8): the operations by their codes, then the input and the output."""
+    n = len(OPERATIONS)
+    ends = np.broadcast_to([n, n + 1], (len(X), 2))
+    return np.column_stack([ends[:, 0], X[:, _OP_COLUMNS], ends[:, 1]]).astype(np.int64)
+
+
+def _others(X: NDArray[np.float32]) -> _Floats:
+    kinds = X[:, [_ACTIVATION]] == np.arange(3)
+    return np.column_stack([np.log(X[:, _RATES]), X[:, _PLAIN], kinds]).astype(np.float64)

@@ -1,0 +1,127 @@
+"""A second family of models for the accuracies: LightGBM's trees in the flat format that answers queries.
+
+Conclusions on one surrogate may be the surrogate's own; those that hold on another family of models are more likely to
+hold on trainings. Features and transform are those of the release's own models, and so are the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.adapters.importing import import_tool
+from jahs.models.features import FeatureBuilder
+from jahs.models.forest import Forest, forest_from_xgboost
+from jahs.release import MetricModel, Models, Pack
+from surrogate.data.rows import Rows
+from surrogate.models.model import Surrogate
+
+__all__ = ["fit_lightgbm", "forest_from_lightgbm", "pack_lightgbm", "predict_lightgbm"]
+
+_SETTINGS: Final = {
+    "objective": "regression",
+    "num_leaves": 31,
+    "learning_rate": 0.05,
+    "feature_fraction": 0.5,
+    "min_data_in_leaf": 20,
+    "lambda_l2": 1.0,
+    "num_threads": 1,
+    "seed": 0,
+    "deterministic": True,
+    "force_col_wise": True,
+    "verbosity": -1,
+}
+_N_TREES: Final = 300
+
+_Json = dict[str, Any]  # Any: LightGBM's own dump
+
+
+def fit_lightgbm(rows: Rows, first: Surrogate) -> Any:  # Any: LightGBM's types are partial
+    """Fit a booster to rows of an accuracy, with the features and the transform of the first family's model."""
+    lightgbm = import_tool("lightgbm", needs="lightgbm")
+    F = FeatureBuilder(first.features, first.task).build(rows.X)
+    data = lightgbm.Dataset(F, first.transform.forward(rows.y), params={"verbosity": -1})
+    return lightgbm.train(_SETTINGS, data, _N_TREES)
+
+
+def predict_lightgbm(booster: Any, X: NDArray[np.float32], first: Surrogate) -> NDArray[np.float64]:
+    """Return the answers of the flat forest of a booster for encoded rows, by the numpy engine."""
+    from jahs.models.forest import open_engine
+
+    engine = open_engine(forest_from_lightgbm([booster.dump_model()]), "numpy")
+    return first.transform.inverse(engine.predict(FeatureBuilder(first.features, first.task).build(X))[:, 0])
+
+
+def pack_lightgbm(boosters: Mapping[str, Any], first: Mapping[str, Surrogate]) -> tuple[Models, list[Forest]]:
+    """Return the models of boosters, by metric, as a release has them, and their forests."""
+    (features,) = {first[metric].features for metric in boosters}
+    models = Models(
+        costs="exact",
+        packs=(Pack(file="lightgbm-0.npz", features=features),),
+        metrics={
+            metric: MetricModel(pack=0, forest=i, transform=first[metric].transform)
+            for i, metric in enumerate(boosters)
+        },
+        counts={metric: first[metric].counts for metric in boosters},
+    )
+    return models, [forest_from_lightgbm([booster.dump_model() for booster in boosters.values()])]
+
+
+def forest_from_lightgbm(dumps: list[_Json]) -> Forest:
+    """Pack LightGBM's `Booster.dump_model()` of regressions over the same features into one `Forest`.
+
+    LightGBM compares `x <= t` in float64, a forest `x < s` in float32: for every float32 x both are the same if s is
+    the float32 after the last one up to t. Leaves are rounded to float32.
+    """
+    return forest_from_xgboost([_as_xgboost(dump) for dump in dumps])
+
+
+def _as_xgboost(dump: _Json) -> _Json:
+    """Return a model as the JSON that `forest_from_xgboost` reads."""
+    return {
+        "learner": {
+            "learner_model_param": {"base_score": "0", "num_feature": str(dump["max_feature_idx"] + 1)},
+            "objective": {"name": "reg:squarederror"},
+            "gradient_booster": {
+                "name": "gbtree",
+                "model": {
+                    "gbtree_model_param": {},
+                    "trees": [_tree(tree["tree_structure"]) for tree in dump["tree_info"]],
+                },
+            },
+        }
+    }
+
+
+def _tree(root: _Json) -> _Json:
+    nodes = [root]
+    left, right, features, conditions = [], [], [], []
+    for node in nodes:  # which grows: children are behind their parent
+        if "leaf_value" in node:
+            left.append(-1)
+            right.append(-1)
+            features.append(0)
+            conditions.append(node["leaf_value"])
+            continue
+        assert node["decision_type"] == "<=", "features are numbers"
+        left.append(len(nodes))
+        right.append(len(nodes) + 1)
+        features.append(node["split_feature"])
+        conditions.append(_first_above(node["threshold"]))
+        nodes += [node["left_child"], node["right_child"]]
+    return {
+        "tree_param": {},
+        "left_children": left,
+        "right_children": right,
+        "split_indices": features,
+        "split_conditions": conditions,
+    }
+
+
+def _first_above(threshold: float) -> float:
+    """Return the smallest float32 above a number."""
+    near = np.float32(threshold)
+    return float(near if float(near) > threshold else np.nextafter(near, np.float32(np.inf)))

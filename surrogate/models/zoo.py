@@ -1,0 +1,269 @@
+"""Model families beside the one that ships: what a search may set of each, and how it is fitted.
+
+Spaces are those of NAS-Bench-301 (table 5; NGBoost: the authors' code), whose defaults are the priors here. What
+differs is marked. Every family sees the same rows, the same features and the same target: accuracies through the
+bounded transform of the release's models, standardised. The graph network reads the encoded config itself.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.models.bounds import BoundedTransform
+from jahs.models.features import FeatureBuilder
+from jahs.tasks.definitions import Task
+from surrogate.data.rows import Rows
+from surrogate.models.model import default_features, fit_transform
+from surrogate.models.searched import Choice, Range, Searched
+
+__all__ = ["FAMILIES", "METRIC", "Family", "FittedFamily", "fit_family"]
+
+METRIC: Final = "valid_acc"
+
+_MOST_TREES: Final = 1000
+_PATIENCE: Final = 100  # rounds without a better held-out error
+_MOST_STEPS: Final = 100_000  # of a support vector machine; polynomials of a high degree do not converge
+
+_Floats = NDArray[np.float64]
+_Point: TypeAlias = Mapping[str, Any]  # Any: settings
+_Predict: TypeAlias = Callable[["Inputs"], _Floats]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Rows as models read them.
+
+    Attributes:
+        X: encoded configs, (n, 15).
+        F: features, (n, n_columns).
+        y: standardised targets, (n,); zeros where they are asked for.
+    """
+
+    X: NDArray[np.float32]
+    F: NDArray[np.float32]
+    y: _Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """A family of models: its title, what a search may set, and its fit to training rows beside held-out ones."""
+
+    title: str
+    space: Searched
+    fit: Callable[[_Point, Inputs, Inputs, int], _Predict]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedFamily:
+    """A fitted model of a family."""
+
+    builder: FeatureBuilder
+    transform: BoundedTransform
+    centre: float
+    scale: float
+    model: _Predict
+
+    def predict(self, X: NDArray[np.float32]) -> _Floats:
+        """Return accuracies for encoded configs and epochs, (n,); NaN where the model gives no number."""
+        z = self.model(Inputs(X=X, F=self.builder.build(X), y=np.zeros(len(X))))
+        found = np.full(len(X), np.nan)
+        is_number = np.isfinite(z)
+        found[is_number] = self.transform.inverse(self.centre + self.scale * z[is_number])
+        return found
+
+
+def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, *, seed: int = 0) -> FittedFamily:
+    """Fit a model of a family to rows of `METRIC`.
+
+    Args:
+        name: of one of `FAMILIES`.
+        point: a value for every setting of the family.
+        rows: that are fitted.
+        held: by which boosting stops; other families ignore them.
+        of_task: of the rows.
+        seed: of what the fit draws.
+    """
+    builder = FeatureBuilder(default_features(METRIC), of_task)
+    transform = fit_transform(METRIC, rows.y)
+    z = transform.forward(rows.y)
+    centre, scale = float(z.mean()), float(z.std()) or 1.0
+    fitted, stopping = (
+        Inputs(X=of.X, F=builder.build(of.X), y=(transform.forward(of.y) - centre) / scale) for of in (rows, held)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of convergence, and of old names among the libraries
+        model = FAMILIES[name].fit(point, fitted, stopping, seed)
+    return FittedFamily(builder=builder, transform=transform, centre=centre, scale=scale, model=model)
+
+
+def _xgboost(point: _Point, fitted: Inputs, held: Inputs, seed: int) -> _Predict:
+    import xgboost
+
+    parameters = {**point, "tree_method": "hist", "nthread": 1, "seed": seed}
+    booster = xgboost.train(
+        parameters,
+        xgboost.DMatrix(fitted.F, fitted.y, nthread=1),
+        _MOST_TREES,
+        evals=[(xgboost.DMatrix(held.F, held.y, nthread=1), "held")],
+        early_stopping_rounds=_PATIENCE,
+        verbose_eval=False,
+    )
+    best = booster[: booster.best_iteration + 1]
+    return lambda asked: np.asarray(best.inplace_predict(asked.F), np.float64)
+
+
+def _lightgbm(point: _Point, fitted: Inputs, held: Inputs, seed: int) -> _Predict:
+    import lightgbm
+
+    own = {name: value for name, value in point.items() if name != "min_child_weight"}
+    parameters = {
+        **own,
+        "min_sum_hessian_in_leaf": point["min_child_weight"],
+        "objective": "regression",
+        "num_threads": 1,
+        "seed": seed,
+        "deterministic": True,
+        "force_col_wise": True,
+        "verbosity": -1,
+    }
+    data = lightgbm.Dataset(fitted.F, fitted.y, params={"verbosity": -1})
+    booster = lightgbm.train(
+        parameters,
+        data,
+        _MOST_TREES,
+        valid_sets=[data.create_valid(held.F, held.y)],
+        callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)],
+    )
+    return lambda asked: np.asarray(booster.predict(asked.F, num_threads=1), np.float64)
+
+
+def _forest(point: _Point, fitted: Inputs, _: Inputs, seed: int) -> _Predict:
+    from sklearn.ensemble import RandomForestRegressor  # type: ignore[import-untyped]  # ships no types
+
+    model = RandomForestRegressor(**point, random_state=seed, n_jobs=1).fit(fitted.F, fitted.y)
+    return lambda asked: np.asarray(model.predict(asked.F), np.float64)
+
+
+def _ngboost(point: _Point, fitted: Inputs, held: Inputs, seed: int) -> _Predict:
+    from ngboost import NGBRegressor  # type: ignore[import-untyped]  # ships no types
+    from sklearn.tree import DecisionTreeRegressor  # type: ignore[import-untyped]  # ships no types
+
+    own = ("n_estimators", "minibatch_frac", "learning_rate")
+    tree = DecisionTreeRegressor(random_state=seed, **{name: value for name, value in point.items() if name not in own})
+    model = NGBRegressor(
+        Base=tree,
+        **{name: point[name] for name in own},
+        random_state=seed,
+        verbose=False,
+    )
+    model.fit(fitted.F, fitted.y, X_val=held.F, Y_val=held.y, early_stopping_rounds=_PATIENCE)
+    return lambda asked: np.asarray(model.predict(asked.F, max_iter=model.best_val_loss_itr), np.float64)
+
+
+def _vectors(kind: str) -> Callable[[_Point, Inputs, Inputs, int], _Predict]:
+    def fit(point: _Point, fitted: Inputs, _: Inputs, __: int) -> _Predict:
+        from sklearn import svm  # type: ignore[import-untyped]  # ships no types
+        from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]  # ships no types
+        from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]  # ships no types
+
+        model = make_pipeline(StandardScaler(), getattr(svm, kind)(**point, max_iter=_MOST_STEPS))
+        model.fit(fitted.F, fitted.y)
+        return lambda asked: np.asarray(model.predict(asked.F), np.float64)
+
+    return fit
+
+
+def _graph(point: _Point, fitted: Inputs, _: Inputs, seed: int) -> _Predict:
+    from surrogate.models.gin import fit_gin
+
+    predict = fit_gin(point, fitted.X, fitted.y, seed=seed)
+    return lambda asked: predict(asked.X)
+
+
+_BOTH: Final[Searched] = {
+    "C": Range(1.0, 20.0, 5.0, is_log=True),
+    "coef0": Range(-0.5, 0.5, 0.0),
+    "degree": Range(1, 128, 3, is_log=True, is_integer=True),
+    "gamma": Choice(("scale", "auto")),
+    "kernel": Choice(("rbf", "linear", "poly", "sigmoid")),
+    "shrinking": Choice((True, False)),
+    "tol": Range(0.0001, 0.01, 0.002),
+}
+
+FAMILIES: Final[Mapping[str, Family]] = {
+    "xgboost": Family(
+        title="XGBoost",
+        space={
+            "max_depth": Range(1, 15, 13, is_integer=True),
+            "min_child_weight": Range(1, 100, 39, is_log=True, is_integer=True),
+            "colsample_bylevel": Range(0.001, 1.0, 0.6909),
+            "colsample_bytree": Range(0.001, 1.0, 0.2545),
+            "lambda": Range(0.001, 1000, 31.3933, is_log=True),
+            "alpha": Range(0.001, 1000, 0.2417, is_log=True),
+            "learning_rate": Range(0.001, 0.1, 0.0824, is_log=True),  # the default: 0.00824 needs ten times the trees
+        },
+        fit=_xgboost,
+    ),
+    "lightgbm": Family(
+        title="LightGBM",
+        space={
+            "max_depth": Range(1, 25, 18, is_integer=True),
+            "num_leaves": Range(10, 100, 40, is_integer=True),
+            "max_bin": Range(100, 400, 336, is_integer=True),
+            "feature_fraction": Range(0.1, 1.0, 0.1532),
+            "min_child_weight": Range(0.001, 10, 0.5822, is_log=True),
+            "lambda_l1": Range(0.001, 1000, 0.0115, is_log=True),
+            "lambda_l2": Range(0.001, 1000, 134.5075, is_log=True),
+            "learning_rate": Range(0.001, 0.1, 0.0218, is_log=True),
+        },
+        fit=_lightgbm,
+    ),
+    "random_forest": Family(
+        title="Random forest",
+        space={
+            "n_estimators": Range(16, 128, 116, is_log=True, is_integer=True),
+            "min_samples_split": Range(2, 20, 2, is_integer=True),
+            "min_samples_leaf": Range(1, 20, 2, is_integer=True),
+            "max_features": Range(0.1, 1.0, 0.1706),
+            "bootstrap": Choice((False, True)),
+        },
+        fit=_forest,
+    ),
+    "svr": Family(
+        title="epsilon-SVR", space={**_BOTH, "epsilon": Range(0.01, 0.99, 0.0251, is_log=True)}, fit=_vectors("SVR")
+    ),
+    "nu_svr": Family(title="nu-SVR", space={**_BOTH, "nu": Range(0.01, 1.0, 0.1839)}, fit=_vectors("NuSVR")),
+    "ngboost": Family(
+        title="NGBoost",
+        space={
+            "min_samples_split": Range(2, 20, 20, is_integer=True),
+            "min_samples_leaf": Range(1, 20, 15, is_integer=True),
+            "max_features": Range(0.1, 1.0, 0.792),
+            "max_depth": Range(1, 25, 6, is_integer=True),
+            "n_estimators": Range(128, 512, 505, is_log=True, is_integer=True),
+            "minibatch_frac": Range(0.1, 1.0, 0.508),
+            "learning_rate": Range(0.001, 0.1, 0.0813, is_log=True),
+        },
+        fit=_ngboost,
+    ),
+    "gin": Family(
+        title="GIN",
+        space={
+            "hidden": Range(16, 64, 24, is_log=True, is_integer=True),  # the paper's are 16 to 256, and 2 to 10 layers
+            "n_layers": Range(2, 6, 4, is_integer=True),
+            "dropout": Range(0.0, 0.5, 0.035),  # the paper's end at 1, where nothing is learned
+            "learning_rate": Range(0.001, 0.01, 0.005, is_log=True),
+            "undirected": Choice((False, True)),
+            "self_loops": Choice((False, True)),
+            "hinge_weight": Range(0.1, 10.0, 1.0, is_log=True),  # the paper has either loss alone
+        },
+        fit=_graph,
+    ),
+}
+"""In the order of the pages. nu-SVR is the paper's mu-SVR."""

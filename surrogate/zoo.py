@@ -1,0 +1,246 @@
+"""Tune, fit and score model families beside the one that ships, on the same rows, features and split.
+
+python -m surrogate.zoo RUNS --split SPLIT --searches DIR --out zoo.json [--families xgboost gin] [--evaluations 20]
+
+Each family is tuned with NePS's random search by Kendall's tau on the validation part, at the last epoch. The best
+setting is fitted to the training part and answers for validation and test part; the test part chooses nothing. Of the
+three families with the highest tau, ensembles of ten folds of training and validation part answer for the test part,
+too. The result file holds every answer, so `experiments.zoo` makes its page from it. It is written after each family:
+start the command again to go on. Configs that were recorded after the split was made are left out.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import CorruptFile, InvalidArgument, UnknownName
+from jahs.files.sealed_json import read_sealed, sealed_text
+from splits.recorded import hex_id
+from splits.split import Split
+from surrogate.command import runs_parser
+from surrogate.data.measurements import Measurements, read_of_split
+from surrogate.data.rows import Facts, Rows, assemble, by_part, group_numbers, join_rows
+from surrogate.judging.agreement import first_seed
+from surrogate.models.folds import held_out_rows
+from surrogate.models.search import evaluated, spend, start_again, start_search, the_only_search
+from surrogate.models.searched import default_point
+from surrogate.models.zoo import FAMILIES, METRIC, fit_family
+from surrogate.tune import data_of
+from workshop.command import run_command
+from workshop.folders import package_versions, write_text
+from workshop.ranks import kendall_tau
+
+__all__ = ["N_BEST", "N_FOLDS", "best_families", "main", "read_zoo", "score_families"]
+
+N_FOLDS: Final = 10
+N_BEST: Final = 3
+
+_OPTIMIZER: Final = "random_search"  # Bayesian optimisation takes longer for a proposal than most families for a fit
+_ASKED: Final = ("valid", "test")
+_N_ALONE: Final = 20
+_N_TOGETHER: Final = 1000
+_DIGITS: Final = 4
+
+_log = logging.getLogger(__name__)
+
+_Predict = Callable[[NDArray[np.float32]], NDArray[np.float64]]
+
+
+def score_families(
+    measured: Measurements,
+    split: Split,
+    out: Path,
+    *,
+    searches: Path,
+    families: Sequence[str] = tuple(FAMILIES),
+    evaluations: int = 20,
+) -> Facts:
+    """Tune and score families, write `out` after each, and return its content.
+
+    Args:
+        measured, split: see `read_of_split`.
+        out: the result file; families that it has for the same data and evaluations are kept.
+        searches: a folder for searches to work in.
+        families: names.
+        evaluations: of each family's search, beside the default setting.
+
+    Raises:
+        UnknownName: a family does not exist.
+        InvalidArgument: `evaluations` is below 1, or a part has no rows.
+        ProtocolMismatch: `searches` holds other searches.
+    """
+    import torch
+
+    if unknown := [name for name in families if name not in FAMILIES]:
+        raise UnknownName.of("family", unknown[0], FAMILIES)
+    rows = assemble(METRIC, measured)
+    parts = by_part(rows.take(rows.epoch == measured.task.max_epoch), split)
+    faults = [f"the {name} part has no rows at the last epoch" for name, of in parts.items() if not len(of)]
+    faults += [f"evaluations={evaluations} must be at least 1"] if evaluations < 1 else []
+    if faults:
+        raise InvalidArgument("\n".join(faults))
+    torch.set_num_threads(1)
+    found = _found_before(out, {**data_of(measured, split), "evaluations": evaluations}, parts)
+    for name in families:
+        if name not in found["families"]:
+            folder = searches / name
+            point, tried = _search(folder, name, parts, measured, found, evaluations=evaluations)
+            found["families"][name] = {**_scored(name, point, parts, measured), "evaluations": tried}
+            found["ensembles"] = {}
+            write_text(out, sealed_text(found))
+            _log.info("%s: validation tau %.4f", name, found["families"][name]["tau"])
+    for name in best_families(found):
+        if name not in found["ensembles"]:
+            found["ensembles"][name] = _ensemble(name, found["families"][name]["point"], parts, measured)
+            write_text(out, sealed_text(found))
+            _log.info("%s: ensemble of %d folds", name, N_FOLDS)
+    return found
+
+
+def best_families(found: Facts) -> list[str]:
+    """Return the families with the highest validation tau, the best first."""
+    return sorted(found["families"], key=lambda name: -float(found["families"][name]["tau"] or 0))[:N_BEST]
+
+
+def read_zoo(path: Path) -> Facts:
+    """Read a result file.
+
+    Raises:
+        MissingData: it does not exist.
+        CorruptFile, UnknownFormat: it was damaged or edited, or was written by another version.
+    """
+    found = read_sealed(path)
+    if not all(isinstance(found.get(key), dict) for key in ("families", "ensembles", "parts")):
+        raise CorruptFile(f"{path} holds no families, ensembles and parts; write it with python -m surrogate.zoo")
+    return found
+
+
+def _found_before(out: Path, facts: Mapping[str, object], parts: Mapping[str, Rows]) -> Facts:
+    """Return the content of `out` if it is of the same data; otherwise that of a new file."""
+    if out.exists():
+        found = read_zoo(out)
+        if all(found.get(key) == value for key, value in facts.items()):
+            return found
+    asked = {name: parts[name].take(first_seed(parts[name])) for name in _ASKED}
+    return {
+        **facts,
+        "n_fitted": {"rows": len(parts["train"]), "configs": parts["train"].n_configs},
+        "parts": {
+            name: {
+                "config_id": [hex_id(int(i)) for i in rows.config_id],
+                "group": group_numbers(rows.X).tolist(),
+                "measured": np.round(rows.y, _DIGITS).tolist(),
+            }
+            for name, rows in asked.items()
+        },
+        "families": {},
+        "ensembles": {},
+        "versions": package_versions("lightgbm", "ngboost", "torch"),
+    }
+
+
+def _search(
+    folder: Path, name: str, parts: Mapping[str, Rows], measured: Measurements, of_data: Facts, *, evaluations: int
+) -> tuple[dict[str, Any], list[Facts]]:  # Any: settings
+    """Return the best setting, the default among them, and every one that was tried."""
+    space = FAMILIES[name].space
+
+    def score(point: Mapping[str, Any]) -> float:  # Any: settings
+        predicted = fit_family(name, point, parts["train"], parts["valid"], measured.task).predict(parts["valid"].X)
+        return kendall_tau(parts["valid"].y, predicted)
+
+    facts = {key: of_data[key] for key in ("task", "protocol", "split", "features")}
+    with the_only_search(folder):
+        start_search(folder / "search", {**facts, "family": name}, parts)
+        if len(evaluated(folder / "search")) < evaluations:
+            start_again(folder / "search", optimizer=_OPTIMIZER, searched=space)
+            spend(folder / "search", space, score, evaluations=evaluations, optimizer=_OPTIMIZER)
+    default = default_point(space)
+    tau = score(default)
+    tried: list[Facts] = [{"number": 0, "point": default, "tau": None if math.isnan(tau) else tau}]
+    tried += [{key: one[key] for key in ("number", "point", "tau")} for one in evaluated(folder / "search")]
+    best = max(tried, key=lambda one: -1.0 if one["tau"] is None else one["tau"])
+    return dict(best["point"]), tried
+
+
+def _scored(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], measured: Measurements) -> Facts:
+    """Return what a setting answers after a fit to the training part, and how long fit and answers take."""
+    started = time.process_time()
+    predict = fit_family(name, point, parts["train"], parts["valid"], measured.task).predict
+    fit_s = time.process_time() - started
+    tau = kendall_tau(parts["valid"].y, predict(parts["valid"].X))
+    return {
+        "point": dict(point),
+        "tau": None if math.isnan(tau) else tau,
+        "fit_s": round(fit_s, 2),
+        **_query_times(predict, parts["test"].X),
+        "predicted": {part: _answers(predict, parts[part]) for part in _ASKED},
+    }
+
+
+def _ensemble(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], measured: Measurements) -> Facts:
+    """Return what the mean of ten models answers for the test part; each is fitted without one fold."""
+    rows = join_rows([parts["train"], parts["valid"]])
+    started = time.process_time()
+    models = [
+        fit_family(name, point, rows.take(~is_out), rows.take(is_out), measured.task, seed=seed).predict
+        for seed, is_out in enumerate(held_out_rows(measured, rows, N_FOLDS, seed=0))
+    ]
+    fit_s = time.process_time() - started
+
+    def predict(X: NDArray[np.float32]) -> NDArray[np.float64]:
+        return np.asarray(np.mean([model(X) for model in models], axis=0))
+
+    return {
+        "fit_s": round(fit_s, 2),
+        **_query_times(predict, parts["test"].X),
+        "predicted": {"test": _answers(predict, parts["test"])},
+    }
+
+
+def _answers(predict: _Predict, rows: Rows) -> list[float]:
+    return [float(value) for value in np.round(predict(rows.take(first_seed(rows)).X), _DIGITS)]
+
+
+def _query_times(predict: _Predict, X: NDArray[np.float32]) -> dict[str, float]:
+    """Return the median milliseconds of one config alone, and the microseconds of each of a thousand."""
+    alone = []
+    for i in range(_N_ALONE):
+        started = time.perf_counter()
+        predict(X[[i % len(X)]])
+        alone.append(time.perf_counter() - started)
+    together = X[np.arange(_N_TOGETHER) % len(X)]
+    started = time.perf_counter()
+    predict(together)
+    each = (time.perf_counter() - started) / _N_TOGETHER
+    return {"one_ms": round(1e3 * float(np.median(alone)), 3), "each_us": round(1e6 * each, 2)}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 2 for a user's mistake."""
+    parser = runs_parser("zoo", __doc__, example="runs/ --split split.json --searches build/zoo --out zoo.json")
+    parser.add_argument("--searches", type=Path, required=True, help="a folder for searches to work in")
+    parser.add_argument("--out", type=Path, required=True, help="the result file; what it has of these data is kept")
+    parser.add_argument("--families", nargs="+", default=list(FAMILIES), help="default: all")
+    parser.add_argument("--evaluations", type=int, default=20, help="of each family (%(default)s)")
+    given = vars(parser.parse_args(argv))
+    runs, split, out = (given.pop(name) for name in ("runs", "split", "out"))
+
+    def work() -> str:
+        found = score_families(*read_of_split(runs, split), out, **given)
+        return "\n".join(f"{name}: validation tau {one['tau']:.4f}" for name, one in found["families"].items())
+
+    return run_command("surrogate.zoo", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""The page of model families: scores from stored answers, differences with intervals, the same bytes again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.report.zoo_page import PAPER, score_zoo
+from experiments.zoo import main
+from jahs.files.sealed_json import sealed_text
+from surrogate.models.searched import default_point
+from surrogate.models.zoo import FAMILIES
+from workshop.ranks import kendall_tau
+
+N = 60
+RNG = np.random.default_rng(0)
+MEASURED = RNG.uniform(10, 90, N).round(2)
+GROUPS = (np.arange(N) % 5 == 0) * 26
+ERRORS = {name: 1 + 3 * i for i, name in enumerate(PAPER)}
+
+
+def answers(error):
+    return (MEASURED + np.random.default_rng(1).normal(0, error, N)).round(2).tolist()
+
+
+def result(families=tuple(FAMILIES), *, ensembles=("xgboost",)):
+    timed = {"fit_s": 1.0, "one_ms": 2.0, "each_us": 3.0}
+    part = {"measured": MEASURED.tolist(), "group": GROUPS.tolist(), "config_id": [f"{i:016x}" for i in range(N)]}
+    return {
+        "task": "fashion_mnist_mini", "split": "s", "measurements": "m", "evaluations": 2, "versions": {"numpy": "2"},
+        "n_fitted": {"rows": 200, "configs": 150}, "parts": {"valid": part, "test": part},
+        "families": {
+            name: {
+                **timed, "tau": 0.5, "point": (point := default_point(FAMILIES[name].space)),
+                "evaluations": [{"number": 0, "point": point, "tau": 0.4}],
+                "predicted": {"valid": answers(ERRORS[name]), "test": answers(ERRORS[name])},
+            }
+            for name in families
+        },
+        "ensembles": {name: {**timed, "predicted": {"test": answers(ERRORS[name])}} for name in ensembles},
+    }  # fmt: skip
+
+
+def test_scores_are_those_of_the_answers_and_differences_are_paired():
+    part = result()["parts"]["test"]
+    both = {"xgboost": answers(5), "gin": answers(5), "svr": answers(60)}
+    scored = score_zoo(part, both, "all", n_resamples=50)
+    assert scored.n == N
+    assert scored.values[0, 1] == pytest.approx(kendall_tau(MEASURED, answers(5)))
+    assert scored.difference("gin", 1) == (0.0, 0.0, 0.0)
+    value, low, high = scored.difference("svr", 1)
+    assert low < value < high < 0
+
+
+def test_a_cut_with_too_few_configs_has_no_scores():
+    part = result()["parts"]["test"]
+    assert score_zoo(part, {"xgboost": answers(5)}, "full size", n_resamples=5).n == 12
+    assert score_zoo(part, {"xgboost": answers(5)}, "best tenth", n_resamples=5) is None
+
+
+def test_the_page_says_who_is_better_beside_the_paper_and_is_the_same_again(tmp_path):
+    path = tmp_path / "zoo.json"
+    path.write_text(sealed_text(result()), encoding="utf-8")
+    arguments = ["--results", str(path), "--resamples", "20", "--docs", "--out"]
+    assert [main([*arguments, str(tmp_path / name)]) for name in "ab"] == [0, 0]
+    first, again = (
+        {file.relative_to(tmp_path / name): file.read_bytes() for file in (tmp_path / name).rglob("*.*")}
+        for name in "ab"
+    )
+    assert first == again
+    page = (tmp_path / "a" / "report.md").read_text(encoding="utf-8")
+    assert "XGBoost, ensemble" in page
+    assert "| LightGBM | R² | 0.892 | +0.060 |" in page
+    assert page.count("## Scores on") == 1
+
+
+def test_a_result_without_the_family_of_comparison_is_refused(tmp_path, capsys):
+    path = tmp_path / "zoo.json"
+    path.write_text(sealed_text(result(["gin"], ensembles=())), encoding="utf-8")
+    assert main(["--results", str(path), "--out", str(tmp_path / "page")]) == 2
+    assert main(["--results", str(path), "--resamples", "0", "--out", str(tmp_path / "page")]) == 2
