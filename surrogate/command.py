@@ -8,7 +8,7 @@ from pathlib import Path
 from surrogate.data.rows import FEWEST
 from workshop.command import new_parser
 
-__all__ = ["add_fewest", "add_top_weight", "add_workers", "runs_parser"]
+__all__ = ["add_fewest", "add_rates", "add_top_weight", "add_workers", "runs_parser"]
 
 
 def runs_parser(name: str, about: str | None, *, example: str, before: str = "") -> argparse.ArgumentParser:
@@ -24,6 +24,12 @@ def runs_parser(name: str, about: str | None, *, example: str, before: str = "")
 def add_fewest(parser: argparse.ArgumentParser) -> None:
     """Add --fewest."""
     parser.add_argument("--fewest", type=int, default=FEWEST, help="training configs every group needs (%(default)s)")
+
+
+def add_rates(parser: argparse.ArgumentParser) -> None:
+    """Add --rates."""
+    about = "values of each rate in an exhaustive search for the best config, minutes for 16; 0: none (%(default)s)"
+    parser.add_argument("--rates", type=int, default=0, help=about)
 
 
 def add_top_weight(parser: argparse.ArgumentParser) -> None:
