@@ -1,10 +1,11 @@
-# Eleven commands, on a machine with python3, its venv module and make:
+# Twelve commands, on a machine with python3, its venv module and make:
 #
 #   make demo     ask the benchmark; sets up .venv with what queries need
 #   make test     every check, the same here and in CI; sets up .venv-test with everything (Python 3.11 or newer)
 #   make release  from data/TASK/runs to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
 #   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
 #   make landscape  what the searched space looks like: docs/studies/landscape (minutes)
+#   make science    studies of the released models beside the papers' figures: docs/studies (minutes: SCIENCE=hyperparameters)
 #   make proxies    what zero-cost proxies know: docs/studies/proxies (minutes)
 #   make zoo        which family of models answers best: docs/studies/zoo (an hour on two cores)
 #   make docs     the site of the documentation: build/site/index.html; sets up .venv-docs (Python 3.11 or newer)
@@ -22,7 +23,9 @@ TASK ?= fashion_mnist_mini
 EVALUATIONS ?= 20
 TOP_WEIGHT ?= 0
 FAMILIES ?= lightgbm
+RATES ?= 16
 MINUTES ?= 30
+SCIENCE ?= hyperparameters
 STUDIES ?= joint fidelity multiobjective baselines truth
 
 # Results are measured on one core, and two test processes must not fight over two.
@@ -43,7 +46,7 @@ DEMO_READY := $(DEMO)/.ready-$(call digest,$(CORE_PINS))
 TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
 DOCS_READY := $(DOCS)/.ready-$(call digest,$(DOCS_PINS))
 
-.PHONY: help demo test test-adapters docs datasheet dist attack release studies landscape proxies zoo format clean
+.PHONY: help demo test test-adapters docs datasheet dist attack release studies landscape science proxies zoo format clean
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -64,7 +67,7 @@ release: $(TEST_READY)
 	$(TEST)/bin/python -m surrogate.renew data/$(TASK)/runs --split data/$(TASK)/split.json \
 	    --recorded data/$(TASK)/search --searches build/searches --out jahs/releases/$(TASK) \
 	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --top-weight $(TOP_WEIGHT) \
-	    --families $(FAMILIES) --workers $(JOBS)
+	    --rates $(RATES) --families $(FAMILIES) --workers $(JOBS)
 	$(TEST)/bin/python docs/describe_data.py
 
 # Its files follow from data/ and the embedded releases: to be made again after every change of these.
@@ -85,6 +88,11 @@ studies: $(TEST_READY)
 
 landscape: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.landscape --task $(TASK) --docs --out docs/studies/landscape
+
+science: $(TEST_READY)
+	@set -e; for study in $(SCIENCE); do \
+	    $(TEST)/bin/python -m experiments.science $$study --data data --docs --out docs/studies/$$study; \
+	done
 
 proxies: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.proxies --docs --out docs/studies/proxies

@@ -9,7 +9,7 @@ from jahs.release.models import FAMILIES
 from surrogate.data.rows import FEWEST
 from workshop.command import new_parser
 
-__all__ = ["add_families", "add_fewest", "add_top_weight", "add_workers", "runs_parser"]
+__all__ = ["add_families", "add_fewest", "add_rates", "add_top_weight", "add_workers", "runs_parser"]
 
 
 def runs_parser(name: str, about: str | None, *, example: str, before: str = "") -> argparse.ArgumentParser:
@@ -32,6 +32,12 @@ def add_families(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--families", nargs="*", default=[], help=f"models beside the own ones: {', '.join(FAMILIES)} (none)"
     )
+
+
+def add_rates(parser: argparse.ArgumentParser) -> None:
+    """Add --rates."""
+    about = "values of each rate in an exhaustive search for the best config, minutes for 16; 0: none (%(default)s)"
+    parser.add_argument("--rates", type=int, default=0, help=about)
 
 
 def add_top_weight(parser: argparse.ArgumentParser) -> None:

@@ -26,14 +26,16 @@ from typing import Any, Final
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.files.atomic import change_folder, out_of_space
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.references import build_references
+from jahs.queries.exhaustive import LARGEST, cells_to_ask, exhaustive_best
+from jahs.queries.references import MAIN, build_references
 from jahs.release import read_release
 from jahs.release.models import FAMILIES
 from jahs.release.writing import clear_leftovers, fill_release
+from jahs.spaces.configs import Config
 from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import recorded_as
 from splits.split import Split
-from surrogate.command import add_families, add_fewest, add_top_weight, add_workers, runs_parser
+from surrogate.command import add_families, add_fewest, add_rates, add_top_weight, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import (
     EXACT,
@@ -93,6 +95,7 @@ def make_release(
     top_weight: float = 0.0,
     n_refits: int = N_REFITS,
     families: Sequence[str] = (),
+    rates: int = 0,
     workers: int = 2,
 ) -> Facts:
     """Write a release and return its quality; everything is checked before the first model is fitted.
@@ -108,6 +111,8 @@ def make_release(
         top_weight: of the fits of accuracies (`surrogate.models.model.top_weights`); 0: all rows weigh alike.
         n_refits: models of each accuracy that are fitted again to resampled configs; 0: none.
         families: models of other families beside the own ones: "lightgbm", or none.
+        rates: values of each rate in the exhaustive search for the best config at full size, where the search for the
+            fronts starts, too; 0: no such search.
         workers: processes.
 
     Raises:
@@ -116,7 +121,7 @@ def make_release(
             large to be embedded.
     """
     check_workers(workers)
-    check_numbers(seed=seed, curve_seeds=curve_seeds, n_refits=n_refits)
+    check_numbers(seed=seed, curve_seeds=curve_seeds, n_refits=n_refits, rates=rates)
     if unknown := [name for name in families if name not in FAMILIES]:
         raise UnknownName.of("family", unknown[0], FAMILIES)
     settings, history = (
@@ -157,6 +162,7 @@ def make_release(
         numbers: dict[str, object] = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds, "refits": n_refits}
         numbers |= {"top_weight": top_weight} if top_weight else {}
         numbers |= {"families": " ".join(families)} if families else {}
+        numbers |= {"rates": rates} if rates else {}
         facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)
         models, forests = pack_models(refitted)
         table = recorded_table(measured)
@@ -169,7 +175,7 @@ def make_release(
             others, other_forests, quality["lightgbm"] = lightgbm_of(parts, fitted, refitted)
             fill_release(folder, manifest_facts=facts, families={"lightgbm": (others, other_forests)})
         check_answers(folder, refitted, parts)
-        references, quality["references"] = _references_of(folder, measured.task.name, seed=seed)
+        references, quality["references"] = _references_of(folder, measured.task.name, seed=seed, rates=rates)
         fill_release(folder, manifest_facts=facts, references=references, quality=rounded(quality))
         _check_size(folder)
         facts |= number_facts(replaced, read_release(folder).manifest)
@@ -188,6 +194,7 @@ def check_numbers(**numbers: int) -> None:
         for name, value in numbers.items()
         if type(value) is not int or value < 0
     ]
+    faults += ["rates=1 must be 0 or at least 2"] if numbers.get("rates") == 1 else []
     if faults:
         raise InvalidArgument("\n".join(faults))
 
@@ -226,15 +233,24 @@ def _compared(measured: Measurements, split: Split, *, workers: int) -> Facts:
     return {metric: compared_facts(model, parts[metric]["test"]) for metric, model in fitted.items()}
 
 
-def _references_of(release: Path, task: str, *, seed: int) -> tuple[Facts | None, Facts]:
+def _references_of(release: Path, task: str, *, seed: int, rates: int) -> tuple[Facts | None, Facts]:
     """Return Pareto fronts and reference points of a release that has its models already."""
     bench = Benchmark(task, release=release)
+    starts = [_best_of_all(bench, release, rates)] if rates and MAIN in bench.metrics else []
     try:
-        found = build_references(bench, n_configs=_N_REFERENCE_CONFIGS, seed=seed)
+        found = build_references(bench, n_configs=_N_REFERENCE_CONFIGS, seed=seed, starts=starts)
     except InvalidArgument as err:
         return None, {"reason": str(err)}
     fronts = [{"metrics": list(names), "configs": len(found.front(names).F)} for names in found.combinations]
     return found.to_dict(), {"fronts": fronts}
+
+
+def _best_of_all(bench: Benchmark, release: Path, rates: int) -> Config:
+    """Return the config with the best accuracy of an exhaustive search at full size."""
+    cells = cells_to_ask(read_release(release), MAIN)
+    found = exhaustive_best(bench, MAIN, sizes=LARGEST, cells=cells, n_floats=rates)
+    _log.info("best %s of %d configs: %.4f", MAIN, found.n_asked, found.value)
+    return found.config
 
 
 def _check_size(folder: Path) -> None:
@@ -309,6 +325,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--refits", type=int, default=N_REFITS, dest="n_refits", help="of each accuracy; 0: none (%(default)s)"
     )
     add_families(parser)
+    add_rates(parser)
     add_fewest(parser)
     add_workers(parser, 2)
     given = vars(parser.parse_args(argv))

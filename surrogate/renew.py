@@ -29,7 +29,7 @@ from splits.make import make_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
 from surrogate.card.page import write_card
-from surrogate.command import add_families, add_top_weight, add_workers, runs_parser
+from surrogate.command import add_families, add_rates, add_top_weight, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part, unmeasured
 from surrogate.judging.figure_file import figures_of
@@ -64,6 +64,7 @@ class RenewSettings:
         seed: of a new split, and of the release.
         top_weight: of the fits of accuracies, in the release.
         families: models of other families in the release.
+        rates: values of each rate in the exhaustive search for the release's best config; 0: none.
         workers: processes.
     """
 
@@ -79,6 +80,7 @@ class RenewSettings:
     seed: int
     top_weight: float
     families: Sequence[str]
+    rates: int
     workers: int
 
 
@@ -88,7 +90,7 @@ def renew(settings: RenewSettings) -> Facts:
     Raises:
         JahsError: see the steps. Files of earlier steps are kept.
     """
-    check_numbers(seed=settings.seed)
+    check_numbers(seed=settings.seed, rates=settings.rates)
     _renew_split(settings)
     measured, split = read_with_split(settings.runs, settings.split)
     _log.info("split %s: %s", split.digest, ", ".join(f"{n} {part}" for part, n in split.counts.items()))
@@ -104,6 +106,7 @@ def renew(settings: RenewSettings) -> Facts:
         seed=settings.seed,
         top_weight=settings.top_weight,
         families=settings.families,
+        rates=settings.rates,
         workers=settings.workers,
     )
     release = read_release(settings.out)
@@ -174,6 +177,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of a new split and of the release (%(default)s)")
     add_top_weight(parser)
     add_families(parser)
+    add_rates(parser)
     add_workers(parser, 2)
     given = parser.parse_args(argv)
 

@@ -36,6 +36,7 @@ __all__ = [
     "Scale",
     "Variance",
     "measure_landscape",
+    "widened",
     "with_errors_of_fit",
 ]
 
@@ -201,27 +202,25 @@ def with_errors_of_fit(found: Landscape, refitted: Sequence[Landscape]) -> Lands
     for i, variance in enumerate(found.variances):
         others = [other.variances[i] for other in refitted]
         changed = {
-            name: _widened(getattr(variance, name), [getattr(other, name) for other in others])
+            name: widened(getattr(variance, name), [getattr(other, name) for other in others])
             for name in ("shares", "main", "total", "by_epoch")
         }
         variances.append(replace(variance, **changed))
     return replace(
         found,
         variances=tuple(variances),
-        walks=_widened(found.walks, [other.walks for other in refitted]),
-        mutants=_widened(found.mutants, [other.mutants for other in refitted]),
+        walks=widened(found.walks, [other.walks for other in refitted]),
+        mutants=widened(found.mutants, [other.mutants for other in refitted]),
     )
 
 
-def _widened(found: Any, refitted: Sequence[Any]) -> Any:  # Any: an interval, or sequences or mappings of such
-    """Return every interval, widened by the standard deviation of the same interval in `refitted`."""
+def widened(found: Any, refitted: Sequence[Any]) -> Any:  # Any: an interval, or sequences or mappings of such
+    """Return every interval of `found`, widened by 1.96 standard deviations of the same interval in `refitted`."""
     if isinstance(found, Interval):
         return _wider(found, [other.value for other in refitted])
     if isinstance(found, Mapping):
-        return {
-            name: _widened(own, [other[name] for other in refitted if name in other]) for name, own in found.items()
-        }
-    return tuple(_widened(own, [other[i] for other in refitted]) for i, own in enumerate(found))
+        return {name: widened(own, [other[name] for other in refitted if name in other]) for name, own in found.items()}
+    return tuple(widened(own, [other[i] for other in refitted]) for i, own in enumerate(found))
 
 
 def _wider(interval: Interval, refitted: Sequence[float]) -> Interval:

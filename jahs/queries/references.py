@@ -26,7 +26,7 @@ from jahs.files.strict_json import check_format, reading_state
 from jahs.queries.answers import to_frame
 from jahs.queries.queryable import Queryable
 from jahs.schema import CONFIG_KEYS
-from jahs.spaces.columns import COLUMN_DTYPES, Columns, config_ids, rows, validate_columns
+from jahs.spaces.columns import COLUMN_DTYPES, Columns, codes, columns_of_codes, config_ids, rows, validate_columns
 from jahs.spaces.configs import Config
 from jahs.spaces.space import Space
 from jahs.tasks.objectives import Objective, objective_matrix, read_objectives
@@ -264,7 +264,9 @@ def _read_front(content: Mapping[str, Any], F: _Floats, metrics: _Combination) -
     return chosen, corner
 
 
-def build_references(bench: Queryable, *, n_configs: int, seed: int, n_rounds: int = 10) -> References:
+def build_references(
+    bench: Queryable, *, n_configs: int, seed: int, n_rounds: int = 10, starts: Sequence[Config] = ()
+) -> References:
     """Search for the best trade-offs of `bench` at its full fidelity: random configs, then neighbours of the fronts.
 
     Args:
@@ -272,6 +274,7 @@ def build_references(bench: Queryable, *, n_configs: int, seed: int, n_rounds: i
         n_configs: random configs to begin with.
         seed: of the random configs; the same seed gives the same references.
         n_rounds: rounds in which the neighbours of every config that is new on a front are queried.
+        starts: configs to begin with besides the random ones, such as the best of an exhaustive search.
 
     Raises:
         InvalidArgument: `bench` has no `valid_acc` or no cost, or no combination has a trade-off.
@@ -280,6 +283,9 @@ def build_references(bench: Queryable, *, n_configs: int, seed: int, n_rounds: i
     objectives = read_objectives(names)
     at = [[names.index(name) for name in own] for own in _combinations_of(names)]
     asked = bench.space.sample_columns(n_configs, seed=seed)
+    if starts:
+        of_starts = columns_of_codes(codes(starts))
+        asked = {name: np.concatenate([values, of_starts[name]]) for name, values in asked.items()}
     known, F = {name: values[:0] for name, values in asked.items()}, np.empty((0, len(names)))
     seen, ordinary = np.empty(0, dtype=np.uint64), np.empty(0)
     for _ in range(n_rounds + 1):
@@ -297,6 +303,7 @@ def build_references(bench: Queryable, *, n_configs: int, seed: int, n_rounds: i
         known, F = _take({name: np.concatenate([known[name], new[name]]) for name in known}, on_front), F[on_front]
         asked = _neighbors(bench.space, _take(known, on_front >= n_known))
     facts = {"epoch": bench.max_epoch, "n_asked": len(seen), "n_configs": n_configs, "n_rounds": n_rounds, "seed": seed}
+    facts |= {"n_starts": len(starts)} if starts else {}
     return _assemble(known, F, objectives, ordinary=ordinary, facts=facts)
 
 

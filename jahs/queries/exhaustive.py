@@ -1,0 +1,146 @@
+"""The best config over all cells and choices and a grid of the floats, at fixed sizes: what a regret is exact against.
+
+A model that reads canonical features answers all cells of a class alike, so one cell of each class is enough: 5,189
+instead of 15,625. The floats of the best (cell, choices) pairs are searched again on a grid four times as fine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument
+from jahs.queries.queryable import Queryable
+from jahs.release.reading import Release
+from jahs.schema import CONFIG_KEYS, OPS
+from jahs.spaces.cell import all_ops, representatives
+from jahs.spaces.columns import COLUMN_DTYPES, Columns, rows
+from jahs.spaces.configs import Config
+from jahs.spaces.parameters import PARAMETERS, Parameter, is_integer
+from jahs.spaces.space import Space
+from jahs.tasks.metrics import METRICS
+
+__all__ = ["LARGEST", "Exhaustive", "cell_columns", "cells_to_ask", "crossed", "exhaustive_best", "grid"]
+
+LARGEST: Final = {key: PARAMETERS[key].choices[-1] for key in ("N", "W", "Resolution")}
+"""The sizes of the largest networks."""
+
+_ROWS_AT_ONCE: Final = 400_000
+_N_REFINED: Final = 300
+_FINER: Final = 4
+
+
+class Exhaustive(NamedTuple):
+    """The best config of an exhaustive search.
+
+    Attributes:
+        config: all 14 keys.
+        value: of the metric, in its unit, at the last epoch.
+        on_grid: the best value on the first grid, on which every cell and choice was asked.
+        n_asked: configs that were asked, on both grids.
+    """
+
+    config: Config
+    value: float
+    on_grid: float
+    n_asked: int
+
+
+def cells_to_ask(release: Release, metric: str) -> NDArray[np.int64]:
+    """Return cells, (n_cells, 6), whose answers are those of all: one of each class if the metric's model allows it."""
+    models = release.models
+    is_canonical = metric in models.metrics and models.packs[models.metrics[metric].pack].features.is_canonical
+    return representatives() if is_canonical else all_ops()
+
+
+def cell_columns(cells: NDArray[np.int64]) -> Columns:
+    """Return the columns Op1 to Op6 of cells, (n_cells, 6)."""
+    return {name: cells[:, place].astype(COLUMN_DTYPES[name]) for place, name in enumerate(OPS)}
+
+
+def grid(space: Space, keys: list[str], *, n_floats: int) -> Columns:
+    """Return every combination of the searched `keys`: all choices, and `n_floats` values of each float.
+
+    Raises:
+        InvalidArgument: `n_floats` is not an integer of at least 2.
+    """
+    if not is_integer(n_floats) or n_floats < 2:
+        raise InvalidArgument(f"n_floats={n_floats!r} must be an integer >= 2")
+    axes = [_axis(space.parameters[key], n_floats).astype(COLUMN_DTYPES[key]) for key in keys]
+    return {key: found.ravel() for key, found in zip(keys, np.meshgrid(*axes, indexing="ij"), strict=True)}
+
+
+def crossed(first: Columns, second: Columns) -> Columns:
+    """Return every row of `first` with each row of `second`, which has other keys."""
+    n_first, n_second = (len(next(iter(part.values()))) for part in (first, second))
+    found = {name: np.repeat(column, n_second) for name, column in first.items()}
+    return found | {name: np.tile(column, n_first) for name, column in second.items()}
+
+
+def exhaustive_best(
+    asked: Queryable, metric: str, *, sizes: Mapping[str, object], cells: NDArray[np.int64] | None = None, n_floats: int
+) -> Exhaustive:
+    """Return the best config at these sizes.
+
+    Args:
+        asked: a benchmark or a surrogate that answers every config.
+        metric: compared at the last epoch.
+        sizes: values of N, W and Resolution.
+        cells: cells to ask, (n_cells, 6), see `cells_to_ask`; None: all of them.
+        n_floats: values of each float on the first grid.
+
+    Raises:
+        InvalidConfig, InvalidArgument: sizes or `n_floats` are invalid.
+    """
+    space = asked.space.fix(sizes)
+    searched = [name for name in space.searched if name not in OPS]
+    floats = [name for name in searched if space.parameters[name].kind == "float"]
+    fixed = {name: np.array([value], COLUMN_DTYPES[name]) for name, value in space.fixed.items() if name not in OPS}
+    choices = crossed(fixed, grid(space, [name for name in searched if name not in floats], n_floats=n_floats))
+    pairs = crossed(cell_columns(all_ops() if cells is None else cells), choices)
+    coarse = grid(space, floats, n_floats=n_floats)
+    values, places = _best_floats(asked, metric, pairs, coarse)
+    best = np.argsort(-values, kind="stable")[:_N_REFINED]
+    fine = grid(space, floats, n_floats=_FINER * (n_floats - 1) + 1)  # has the points of the first grid
+    finer, there = _best_floats(asked, metric, _taken(pairs, best), fine)
+    top = int(np.argmax(finer))
+    is_finer = finer[top] > values[best[0]]
+    floats_of = _taken(fine, there[[top]]) if is_finer else _taken(coarse, places[best[:1]])
+    (config,) = rows(_in_order(_taken(pairs, best[[top if is_finer else 0]]) | floats_of))
+    return Exhaustive(
+        config=config,
+        value=asked.query(config, metrics=(metric,)).values[metric],
+        on_grid=float(abs(values[best[0]])),
+        n_asked=len(values) * len(coarse[floats[0]]) + len(best) * len(fine[floats[0]]),
+    )
+
+
+def _best_floats(
+    asked: Queryable, metric: str, pairs: Columns, floats: Columns
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return for each pair the best value over the rows of `floats`, turned so that more is better, and its row."""
+    sign = 1.0 if METRICS[metric].direction == "max" else -1.0
+    n_pairs, n_floats = len(pairs["N"]), len(next(iter(floats.values())))
+    values, places = np.empty(n_pairs), np.empty(n_pairs, np.intp)
+    for part in np.array_split(np.arange(n_pairs), -(-n_pairs * n_floats // _ROWS_AT_ONCE)):
+        columns = _in_order(crossed(_taken(pairs, part), floats))
+        answers = sign * asked.query_many(columns, metrics=(metric,))[metric].reshape(len(part), n_floats)
+        values[part], places[part] = answers.max(axis=1), answers.argmax(axis=1)
+    return values, places
+
+
+def _taken(columns: Columns, chosen: NDArray[np.intp]) -> Columns:
+    return {name: values[chosen] for name, values in columns.items()}
+
+
+def _in_order(columns: Columns) -> Columns:
+    return {name: columns[name] for name in CONFIG_KEYS}
+
+
+def _axis(parameter: Parameter, n: int) -> NDArray[np.generic]:
+    if parameter.kind != "float":
+        return np.array(parameter.choices)
+    return (np.geomspace if parameter.is_log else np.linspace)(parameter.lower, parameter.upper, n)

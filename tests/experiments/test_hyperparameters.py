@@ -1,0 +1,44 @@
+"""One setting for all: what additive and interacting accuracies say."""
+
+import numpy as np
+import pytest
+
+from experiments.analysis.hyperparameters import measure_shared, shared_setting
+from experiments.analysis.subjects import open_subject
+from jahs.comparison.views import FULL_SIZES
+from jahs.errors import InvalidArgument
+from tests.experiments.conftest import TASK
+
+RNG = np.random.default_rng(0)
+CELLS, SETTINGS = RNG.normal(70, 5, (40, 1)), RNG.normal(0, 3, (1, 12))
+
+
+def test_without_interaction_one_setting_is_the_best_of_all():
+    found = shared_setting(CELLS + SETTINGS, n_tuned=10)
+    assert found.setting == SETTINGS.argmax()
+    assert found.measures["rho"].value == pytest.approx(1)
+    assert found.measures["loss"].value == found.measures["loss of the winner"].value == 0
+    assert len(found.best) == 30
+
+
+def test_interaction_costs_ranks_and_accuracy():
+    found = shared_setting(CELLS + SETTINGS + RNG.normal(0, 8, (40, 12)), n_tuned=10)
+    rho, loss = (found.measures[name] for name in ("rho", "loss"))
+    assert rho.value < 0.9
+    assert rho.low <= rho.value <= rho.high
+    assert loss.low > 0
+    assert (found.best >= found.shared).all()
+
+
+@pytest.mark.parametrize("n_tuned", [0, 37])
+def test_cells_are_left_to_measure(n_tuned):
+    with pytest.raises(InvalidArgument, match=r"1\.\.36"):
+        shared_setting(CELLS + SETTINGS, n_tuned=n_tuned)
+
+
+def test_refits_widen_the_intervals(release_with_refits):
+    subject = open_subject(TASK, release_with_refits)
+    found, setting = measure_shared(subject, FULL_SIZES, seed=0, n_cells=12, n_floats=2)
+    assert len(subject.refits) == 2
+    assert {"LearningRate", "WeightDecay", "Activation", "TrivialAugment"} <= setting.keys()
+    assert found.measures["rho"].low <= found.measures["rho"].value <= found.measures["rho"].high

@@ -1,0 +1,31 @@
+"""The command of the studies: every page names its finding first, and comes again byte for byte."""
+
+import pytest
+
+from experiments import science
+from experiments.report import hyperparameters_page
+from tests.experiments.conftest import TASK
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Fewer cells and settings: the laws do not need them."""
+    monkeypatch.setattr(hyperparameters_page, "N_CELLS", 24)
+    monkeypatch.setattr(hyperparameters_page, "N_FLOATS", 2)
+
+
+@pytest.mark.parametrize("study", science.STUDIES)
+def test_the_same_release_gives_the_same_page(study, release_with_refits, tmp_path):
+    for name in ("one", "two"):
+        asked = [study, "--task", TASK, "--release", str(release_with_refits), "--docs", "--out", str(tmp_path / name)]
+        assert science.main(asked) == 0
+    one, two = ({p.name: p.read_bytes() for p in (tmp_path / n).rglob("*.*")} for n in ("one", "two"))
+    assert one == two
+    assert "\n\n**Caveat:**" in one["report.md"].decode()
+    assert " nan" not in one["report.md"].decode()
+
+
+def test_an_unknown_study_ends_with_those_that_exist(tmp_path, caplog):
+    assert science.main(["hyperparameter", "--out", str(tmp_path / "page")]) == 2
+    assert "hyperparameters" in caplog.text
+    assert not (tmp_path / "page").exists()

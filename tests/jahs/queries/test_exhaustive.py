@@ -1,0 +1,53 @@
+"""The exhaustive search: no config of its grid is better, and cells that a model cannot tell apart are asked once."""
+
+import numpy as np
+import pytest
+
+import jahs
+from jahs.comparison.views import FULL_SIZES
+from jahs.errors import InvalidArgument
+from jahs.queries.exhaustive import cell_columns, cells_to_ask, crossed, exhaustive_best, grid
+from jahs.release import read_release
+from jahs.spaces.cell import N_CELLS, all_ops, canonical_keys
+from tests.releases import make_release
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    return jahs.Benchmark("digits", release=make_release(tmp_path_factory.mktemp("release") / "digits", n_trees=5))
+
+
+@pytest.mark.parametrize("metric", ["valid_acc", "latency"])
+def test_no_config_of_the_grid_is_better(bench, metric):
+    cells = all_ops()[::700]
+    found = exhaustive_best(bench, metric, sizes=FULL_SIZES, cells=cells, n_floats=3)
+    space = bench.space.fix(FULL_SIZES)
+    settings = grid(space, ["Activation", "TrivialAugment", "LearningRate", "WeightDecay", "Optimizer"], n_floats=3)
+    sizes = {name: np.full(54, value) for name, value in FULL_SIZES.items()}
+    values = bench.query_many(crossed(cell_columns(cells), settings | sizes), metrics=(metric,))[metric]
+    best = values.max() if metric == "valid_acc" else values.min()
+    assert found.on_grid == pytest.approx(best)
+    assert found.value >= best if metric == "valid_acc" else found.value <= best
+    assert bench.query(found.config).values[metric] == found.value
+    assert found.config.items() >= FULL_SIZES.items()
+    assert found.n_asked == len(values) + 81 * len(cells) * 6  # the finer grid, of all pairs since there are few
+
+
+def test_one_cell_of_each_class_is_enough_where_features_are_canonical(bench):
+    release = read_release(bench.release)
+    one = cells_to_ask(release, "valid_acc")
+    assert len(np.unique(canonical_keys(one))) == len(one) < N_CELLS
+    assert len(cells_to_ask(release, "latency")) == N_CELLS
+    config = bench.sample(seed=0)
+    every = crossed(
+        cell_columns(all_ops()),
+        {k: np.array([v]) for k, v in config.items() if not k.startswith("Op") or k == "Optimizer"},
+    )
+    values = bench.query_many(every, metrics=("valid_acc",))["valid_acc"]
+    first = dict(zip(canonical_keys(all_ops()).tolist(), values.tolist(), strict=True))
+    assert values.tolist() == [first[key] for key in canonical_keys(all_ops()).tolist()]
+
+
+def test_a_grid_has_two_values_of_each_float(bench):
+    with pytest.raises(InvalidArgument, match="n_floats=1"):
+        grid(bench.space, ["LearningRate"], n_floats=1)
