@@ -75,7 +75,7 @@ def _simulate(job: RepetitionJob) -> int:
     view = open_view(cast("Queryable", bench), arm.view, seed=own.seed)  # simulations use `query_many` alone
     settings = dict(arm.settings)
     if isinstance(quality := settings.get("prior"), str):  # the release's own, also on its refits
-        of_release = open_view(open_benchmark(own.task, job.release), arm.view, seed=own.seed)
+        of_release = open_view(open_for_study(own.task, job.release), arm.view, seed=own.seed)
         settings["prior"] = expert_prior(of_release, quality, objective=arm.objectives[0])
     made = make(arm.optimizer, view, seed=own.seed, objectives=arm.objectives, **settings)
     optimizer = made if world is None else FromPool(made, world)
