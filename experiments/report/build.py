@@ -45,13 +45,16 @@ _OWN: Final = frozenset({"report.md", "README.md", "index.html", "tables.json", 
 _DRAWINGS: Final = frozenset({".svg", ".png"})
 
 
-def build_document(results: Results, *, retrained: Path | None = None, real: Path | None = None) -> Document:
+def build_document(
+    results: Results, *, retrained: Path | None = None, real: Path | None = None, control: Path | None = None
+) -> Document:
     """Return the page of results, with its figures drawn.
 
     Args:
         results: of the study.
         retrained: a record of `experiments.retrain`.
         real: the pack of the same study on an imported release.
+        control: the pack of the same study without noise.
     """
     study = results.study
     with mpl.rc_context(dict(style())):
@@ -59,8 +62,9 @@ def build_document(results: Results, *, retrained: Path | None = None, real: Pat
         # Trade-offs have no single winner, and worlds cannot be queried again from the release.
         is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
         standings = (leaderboard_section(results),) if is_ranked else ()
-        more = refits_section(results), carried_section(results, real), retrained_section(results, retrained)
-        sections = (*chapters, *filter(None, more), *standings, _settings_section(results))
+        carried = carried_section(results, real, control)
+        more = filter(None, [refits_section(results), carried, retrained_section(results, retrained)])
+        sections = (*chapters, *more, *standings, _settings_section(results))
     counts = [len(found) for found in results.by_arm.values()]
     seeds = f"{max(counts)} seeds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} seeds"
     titles = ", ".join(TASKS[task].title for task in results.tasks)
