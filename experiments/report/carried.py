@@ -196,11 +196,12 @@ def _answers(every: Sequence[_Compared]) -> list[Block]:
         )
         blocks.append(
             Text(
-                text=f"{n} pairs of arms differ on {TASKS[task].title}. On the real landscape, "
-                f"{count['carries over'] + count['same sign']} keep their sign, {count['carries over']} of them "
-                f"significantly; {count['reversed']} are significantly reversed. {count['only there']} other pairs "
-                f"differ on the real landscape alone. Kendall's τ between the orders: {taus}."
-                + (f" Without training noise on the task: {controls}." if controls else ""),
+                text=f"Kendall's τ between the orders on {TASKS[task].title} and on the real landscape: {taus}."
+                + (f" Without training noise on the task: {controls}." if controls else "")
+                + f" Pairs of arms that differ on the task: {n}. On the real landscape, "
+                f"{count['carries over'] + count['same sign']} of them keep their sign, {count['carries over']} "
+                f"significantly, and {count['reversed']} are significantly reversed. Pairs that differ on the real "
+                f"landscape alone: {count['only there']}.",
                 is_answer=True,
             )
         )
@@ -279,6 +280,7 @@ def _about(there: MeanRuns, every: Sequence[_Compared]) -> Text:
     return Text(
         text=f"The real landscape is a release of `{task}` with all its {TASKS[task].max_epoch} epochs: "
         f"{facts.version} ({facts.source}, {facts.release[:16]}). It has no noise model, so its optimisers see means, "
-        f"clipped to 0 and 100 %. It is used for orders and differences, never for its optimum.{bound * bool(n_bound)} A pair differs "
-        f"there by the same signed-rank test, with Holm's correction over its own pairs. {commands}"
+        "clipped to 0 and 100 %. It is used for orders and differences, never for its optimum."
+        f"{bound * bool(n_bound)} A pair differs there by the same signed-rank test, with Holm's correction over its "
+        f"own pairs. {commands}"
     )

@@ -112,7 +112,7 @@ def test_a_page_says_what_carries_over_from_the_pack_alone(studies, release, imp
     finally:
         imported.with_name("away").rename(imported)
     section = section_of(here / "report" / "report.md", "Does it carry over?")
-    assert "On the real landscape" in section
+    assert "Pairs of arms that differ on the task: " in section
     assert ", ceiling " in section
     assert "without noise" not in section
     assert f"runtimes of {CLOCK}" in section
