@@ -16,6 +16,7 @@ from experiments.report.baselines import baselines_sections
 from experiments.report.carried import carried_section
 from experiments.report.fidelity import fidelity_sections
 from experiments.report.joint import joint_sections
+from experiments.report.long import long_sections, worker_sections
 from experiments.report.multiobjective import multiobjective_sections
 from experiments.report.refits import refits_section
 from experiments.report.results import Results
@@ -39,6 +40,8 @@ _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "multiobjective": multiobjective_sections,
     "baselines": baselines_sections,
     "truth": truth_sections,
+    "long": long_sections,
+    "workers": worker_sections,
 }
 _DOTS_PER_INCH: Final = 144
 _OWN: Final = frozenset({"report.md", "README.md", "index.html", "tables.json", "paired.csv", "figures"})
@@ -200,6 +203,7 @@ def _settings_section(results: Results) -> Section:
 def _facts(results: Results) -> tuple[tuple[str, str], ...]:
     commands, versions = made_facts(results.folder.made_with)
     seeds = [result.repetition.seed for found in results.by_arm.values() for result in found]
+    workers = sorted({arm.workers or results.study.workers for arm in results.arms})
     releases = ", ".join(
         f"{task}: {facts.version} ({facts.source}, {facts.release[:16]})"
         for task, facts in results.folder.tasks.items()
@@ -209,7 +213,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         ("releases", releases),
         ("study", results.study.name),
         ("seeds", f"{min(seeds)} to {max(seeds)}"),
-        ("simulated workers", str(results.study.workers)),
+        ("simulated workers", ", ".join(map(str, workers))),
         (
             "training noise",
             "none: means over trainings"

@@ -21,8 +21,15 @@ BENCH = FakeBenchmark(max_epoch=12, metrics=tuple(METRICS)[:7])
 ARMS = [pytest.param(study, arm, id=f"{study.name}-{arm.name}") for study in STUDIES.values() for arm in study.arms]
 
 
-def test_there_are_five_studies():
-    assert list(STUDIES) == ["joint", "fidelity", "multiobjective", "baselines", "truth"]
+def test_there_are_seven_studies():
+    assert list(STUDIES) == ["joint", "fidelity", "multiobjective", "baselines", "truth", "long", "workers"]
+
+
+def test_workers_of_an_arm_are_declared_where_they_differ():
+    study = STUDIES["workers"]
+    assert len({study.digest_of(arm.name) for arm in study.arms}) == len(study.arms)
+    assert [arm["workers"] for arm in study.to_dict()["arms"][:4]] == [1, 4, 16, 64]
+    assert all("workers" not in arm for arm in STUDIES["baselines"].to_dict()["arms"])
 
 
 @pytest.mark.parametrize("search", ["nas", "hpo"])
