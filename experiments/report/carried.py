@@ -178,8 +178,8 @@ def _compare(results: Results, there: MeanRuns, without: MeanRuns | None) -> lis
         pairs = (tested or next(tests)).pairs
         pairs_there = real_tests[tuple(arm.name for arm in arms)].pairs
         stages = (carry_over(here[..., i], on_real[..., i], pairs, pairs_there) for i in range(len(times)))
-        seeds = here.shape[1], on_real.shape[1]
-        each = _Compared(task=task, is_control=is_control, group=title, arms=arms, seeds=seeds, found=tuple(stages))
+        n_seeds = here.shape[1], on_real.shape[1]
+        each = _Compared(task=task, is_control=is_control, group=title, arms=arms, seeds=n_seeds, found=tuple(stages))
         found.append(each)
     return found
 
