@@ -23,6 +23,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -126,12 +127,16 @@ def compare_schedules(paired: Paired, *, seed: int = 0) -> dict[str, Any]:  # An
         for rung, epoch in enumerate(paired.epochs[:-1]):
             values = accuracy[:, rung]
             low, high = bootstrap_interval(
-                lambda at, of=values: kendall_tau(of[at], full[at]), len(full), level=0.95, n_resamples=_N_RESAMPLES
+                partial(_tau_at, values, full), len(full), level=0.95, n_resamples=_N_RESAMPLES
             )
             tau = {"tau": kendall_tau(values, full), "tau_low": float(low), "tau_high": float(high)}
             correlations.append({"epoch": epoch, **tau, "spearman": spearman(values, full)})
         facts[semantics] = {"correlations": correlations, "halving": _halving(paired, semantics, seed=seed)}
     return facts
+
+
+def _tau_at(values: _Floats, full: _Floats, at: NDArray[np.int64]) -> float:
+    return kendall_tau(values[at], full[at])
 
 
 def _halving(paired: Paired, semantics: str, *, seed: int) -> dict[str, float | int]:
