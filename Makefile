@@ -81,9 +81,9 @@ studies: $(TEST_READY)
 	    logs=build/studies/$$(cat jahs/releases/*/manifest.json | cksum | cut -d' ' -f1)/$$study; \
 	    $(TEST)/bin/python -m experiments.run $$study --workers $(JOBS) --out $$logs; \
 	    pack=$$($(TEST)/bin/python -m experiments.pack $$logs --out data/studies | $(TEST)/bin/python -c 'import json, sys; print(json.load(sys.stdin)["pack"])'); \
-	    real=data/studies/cifar10-JAHS-Bench-201/$$study; \
+	    real=data/studies/cifar10-JAHS-Bench-201/$$study; control=data/studies/means/$$(basename $$(dirname $$pack))/$$study; \
 	    $(TEST)/bin/python -m experiments.report $$pack --docs --out docs/studies/$$study --ship jahs/seasons \
-	        $$(test ! -d $$real || echo --real $$real); \
+	        $$(test ! -d $$real || echo --real $$real) $$(test ! -d $$control || echo --control $$control); \
 	done
 
 landscape: $(TEST_READY)

@@ -199,13 +199,14 @@ def _jobs(
         study, tasks=tasks, arms=[arm.name for arm in arms], n_seeds=settings.seeds or study.n_seeds
     ):
         if not is_finished(folder.path, repetition):
+            arm = study.arm(repetition.arm)
             yield RepetitionJob(
                 repetition=repetition,
-                arm=study.arm(repetition.arm),
+                arm=arm,
                 out=folder.path.absolute(),
                 release=settings.release and settings.release.absolute(),
-                budget_s=folder.tasks[repetition.task].budget_s,
-                workers=study.workers,
+                budget_s=folder.tasks[repetition.task].budget_s / (arm.workers or 1),
+                workers=arm.workers or study.workers,
                 is_noisy=study.noise == "seeded",
                 facts={
                     "release": tasks[repetition.task].release,

@@ -34,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--retrained", type=Path, help="a record of python -m experiments.retrain (default: the one in FOLDER)"
     )
     parser.add_argument("--real", type=Path, help="pack of the same study on an imported release: what carries over")
+    parser.add_argument("--control", type=Path, help="with --real: pack of the same study with --noise mean")
     given = parser.parse_args(argv)
 
     def work() -> object:
@@ -47,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         target = check_target(given.out or given.folder / "report")
         results = read_results(given.folder, bench=bench, workers=workers)
         shipped = ship(results, given.ship) if given.ship else []
-        document = build_document(results, retrained=given.retrained, real=given.real)
+        more = {"retrained": given.retrained, "real": given.real, "control": given.control}
+        document = build_document(results, **more)
         page = write_document(document, target, is_for_docs=given.docs)
         return {**written(page), **({"shipped": [str(path) for path in shipped]} if given.ship else {})}
 

@@ -16,6 +16,7 @@ from experiments.report.baselines import baselines_sections
 from experiments.report.carried import carried_section
 from experiments.report.fidelity import fidelity_sections
 from experiments.report.joint import joint_sections
+from experiments.report.long import long_sections, worker_sections
 from experiments.report.multiobjective import multiobjective_sections
 from experiments.report.refits import refits_section
 from experiments.report.results import Results
@@ -40,19 +41,24 @@ _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "baselines": baselines_sections,
     "strong": baselines_sections,
     "truth": truth_sections,
+    "long": long_sections,
+    "workers": worker_sections,
 }
 _DOTS_PER_INCH: Final = 144
 _OWN: Final = frozenset({"report.md", "README.md", "index.html", "tables.json", "paired.csv", "figures"})
 _DRAWINGS: Final = frozenset({".svg", ".png"})
 
 
-def build_document(results: Results, *, retrained: Path | None = None, real: Path | None = None) -> Document:
+def build_document(
+    results: Results, *, retrained: Path | None = None, real: Path | None = None, control: Path | None = None
+) -> Document:
     """Return the page of results, with its figures drawn.
 
     Args:
         results: of the study.
         retrained: a record of `experiments.retrain`.
         real: the pack of the same study on an imported release.
+        control: the pack of the same study without noise.
     """
     study = results.study
     with mpl.rc_context(dict(style())):
@@ -60,8 +66,9 @@ def build_document(results: Results, *, retrained: Path | None = None, real: Pat
         # Trade-offs have no single winner, and worlds cannot be queried again from the release.
         is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
         standings = (leaderboard_section(results),) if is_ranked else ()
-        more = refits_section(results), carried_section(results, real), retrained_section(results, retrained)
-        sections = (*chapters, *filter(None, more), *standings, _settings_section(results))
+        carried = carried_section(results, real, control)
+        more = filter(None, [refits_section(results), carried, retrained_section(results, retrained)])
+        sections = (*chapters, *more, *standings, _settings_section(results))
     counts = [len(found) for found in results.by_arm.values()]
     seeds = f"{max(counts)} seeds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} seeds"
     titles = ", ".join(TASKS[task].title for task in results.tasks)
@@ -197,6 +204,7 @@ def _settings_section(results: Results) -> Section:
 def _facts(results: Results) -> tuple[tuple[str, str], ...]:
     commands, versions = made_facts(results.folder.made_with)
     seeds = [result.repetition.seed for found in results.by_arm.values() for result in found]
+    workers = sorted({arm.workers or results.study.workers for arm in results.arms})
     releases = ", ".join(
         f"{task}: {facts.version} ({facts.source}, {facts.release[:16]})"
         for task, facts in results.folder.tasks.items()
@@ -206,7 +214,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         ("releases", releases),
         ("study", results.study.name),
         ("seeds", f"{min(seeds)} to {max(seeds)}"),
-        ("simulated workers", str(results.study.workers)),
+        ("simulated workers", ", ".join(map(str, workers))),
         (
             "training noise",
             "none: means over trainings"

@@ -12,21 +12,22 @@ import numpy as np
 from experiments.analysis.carried import VERDICTS, Carried, Verdict, carry_over
 from experiments.folder import StudyFolder, read_folder
 from experiments.packs import is_pack, read_pack
-from experiments.report.family import FEWEST_TO_COMPARE, compared, finals, groups
+from experiments.report.family import FEWEST_TO_COMPARE, compared, groups
 from experiments.report.results import Results
 from experiments.report.single import number_text
 from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.ranks import compare_groups
-from jahs.comparison.steps import incumbents
+from jahs.comparison.ranks import Comparison, compare_groups
+from jahs.comparison.steps import Steps, incumbents, on_grid
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Section, Table, Text
 
-__all__ = ["RealRuns", "carried_section", "read_real_runs"]
+__all__ = ["MeanRuns", "carried_section", "read_mean_runs"]
 
 _TITLE: Final = "Does it carry over?"
 _GUESSED: Final = 100.0  # the error of a run without a result
+_STAGES: Final = (0.1, 0.2, 0.5, 1.0)  # of the budget
 _MEANING: Final[Mapping[Verdict, str]] = {
     "carries over": "significant on both, same sign",
     "same sign": "significant on this task alone, same sign",
@@ -37,40 +38,45 @@ _MEANING: Final[Mapping[Verdict, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RealRuns:
-    """The runs of a study on an imported release.
+class MeanRuns:
+    """The runs of a study that answered with means, from its pack.
 
     Attributes:
         folder: its declaration and facts.
-        task: the task of the release.
-        errors: final validation errors by arm, then by seed.
+        steps: the incumbent's validation error over time, by task and arm, then by seed.
     """
 
     folder: StudyFolder
-    task: str
-    errors: Mapping[str, Mapping[int, float]]
+    steps: Mapping[tuple[str, str], Mapping[int, Steps]]
 
-    def finals(self, arms: Sequence[Arm]) -> Floats:
-        """Return the final errors of the seeds that all arms have finished, (n_arms, n_seeds)."""
-        found = [self.errors.get(arm.name, {}) for arm in arms]
+    def errors(self, task: str, arms: Sequence[Arm], times: Floats) -> Floats:
+        """Return the errors of the seeds that all arms have finished, (n_arms, n_seeds, n_times)."""
+        found = [self.steps.get((task, arm.name), {}) for arm in arms]
         seeds = sorted(set.intersection(*map(set, found)))
-        return np.array([[of[seed] for seed in seeds] for of in found]).reshape(len(arms), len(seeds))
+        return _errors([[of[seed] for seed in seeds] for of in found], times)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compared:
+    """One group of arms on a task and on the real landscape, after each share of the budget; the last one counts."""
+
     task: str
+    is_control: bool
     group: str
     arms: tuple[Arm, ...]
     seeds: tuple[int, int]
-    found: Carried
+    found: tuple[Carried, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.task}, without noise" if self.is_control else self.task
 
 
-def read_real_runs(path: Path) -> RealRuns:
-    """Read the pack of a study on one imported release, which answered with means.
+def read_mean_runs(path: Path) -> MeanRuns:
+    """Read the pack of a study that answered with means.
 
     Raises:
-        InvalidArgument: it is not a pack, has several tasks, or contains training noise.
+        InvalidArgument: it is not a pack, or contains training noise.
         MissingData, CorruptFile, UnknownFormat: see `experiments.packs.read_pack`.
     """
     if not path.is_dir():
@@ -78,30 +84,28 @@ def read_real_runs(path: Path) -> RealRuns:
     if not is_pack(path):
         raise InvalidArgument(f"{path} is not a pack; python -m experiments.pack {path} makes one")
     folder = read_folder(path)
-    if len(folder.tasks) != 1 or folder.study.noise != "mean":
-        raise InvalidArgument(
-            f"{path} must have one task and no training noise, got {', '.join(folder.tasks)} and "
-            f"noise={folder.study.noise}; run the study with --release of one imported release and --noise mean"
-        )
-    errors: dict[str, dict[int, float]] = {}
+    if folder.study.noise != "mean":
+        raise InvalidArgument(f"{path} has noise={folder.study.noise}; run the study with --noise mean")
+    found: dict[tuple[str, str], dict[int, Steps]] = {}
     for log in read_pack(path):
-        if log.repetition.refit is None:
-            steps = incumbents(log.found).steps
-            error = float(steps.values[-1]) if len(steps.values) else _GUESSED
-            errors.setdefault(log.repetition.arm, {})[log.repetition.seed] = error
-    return RealRuns(folder=folder, task=next(iter(folder.tasks)), errors=errors)
+        own = log.repetition
+        if own.refit is None:
+            steps = incumbents(log.found).steps.scaled(folder.tasks[own.task].mean_runtime_s)
+            found.setdefault((own.task, own.arm), {})[own.seed] = steps
+    return MeanRuns(folder=folder, steps=found)
 
 
-def carried_section(results: Results, real: Path | None) -> Section | None:
+def carried_section(results: Results, real: Path | None, control: Path | None = None) -> Section | None:
     """Return what carries over from each task to the real landscape, or why that is not known.
 
     Args:
         results: of a study with one objective on releases; None is returned for any other.
         real: the pack of the same study on an imported release, or None.
+        control: the pack of the same study on its own tasks, without noise, or None.
 
     Raises:
-        ProtocolMismatch: the pack is of another study, or declares an arm differently.
-        InvalidArgument, MissingData, CorruptFile, UnknownFormat: see `read_real_runs`.
+        ProtocolMismatch: a pack is of another study, or declares an arm differently.
+        InvalidArgument, MissingData, CorruptFile, UnknownFormat: see `read_mean_runs`; or `real` has several tasks.
     """
     if results.study.combinations or any(arm.world != "release" for arm in results.arms):
         return None
@@ -111,71 +115,93 @@ def carried_section(results: Results, real: Path | None) -> Section | None:
             "CIFAR10 --noise mean --out DIR` runs the study on an imported release of JAHS-Bench-201's CIFAR-10, "
             "`experiments.pack` packs it, and `experiments.report --real PACK` adds it here."
         )
-    runs = read_real_runs(real)
-    _check_same(results, runs)
-    every = _compare(results, runs)
+    there, without = read_mean_runs(real), None if control is None else read_mean_runs(control)
+    if len(there.folder.tasks) != 1:
+        raise InvalidArgument(f"{real} has {', '.join(there.folder.tasks)}; give the pack of one imported release")
+    for runs in filter(None, (there, without)):
+        _check_same(results, runs)
+    every = _compare(results, there, without)
     if not every:
         return _skipped(
             f"no chapter has two arms with {FEWEST_TO_COMPARE} seeds on a task and on the real landscape; run more "
             "seeds."
         )
-    return Section(title=_TITLE, blocks=(*_answers(every), _orders(every), *_findings(every), _about(runs)))
+    blocks = (*_answers(every), _budgets(every), _orders(every), *_findings(every), _about(there, every))
+    return Section(title=_TITLE, blocks=blocks)
 
 
 def _skipped(reason: str) -> Section:
     return Section(title=_TITLE, blocks=(Text(text=f"Not compared: {reason}"),))
 
 
-def _check_same(results: Results, runs: RealRuns) -> None:
+def _check_same(results: Results, runs: MeanRuns) -> None:
     study, other = results.study, runs.folder.study
     if study.name != other.name:
         raise ProtocolMismatch(f"{runs.folder.path} is of the study {other.name}, not of {study.name}")
     as_here = replace(other, noise=study.noise)
-    declared = {arm.name for arm in study.arms}
-    if wrong := [n for n in runs.errors if n not in declared or as_here.digest_of(n) != study.digest_of(n)]:
+    declared, names = {arm.name for arm in study.arms}, sorted({arm for _, arm in runs.steps})
+    if wrong := [n for n in names if n not in declared or as_here.digest_of(n) != study.digest_of(n)]:
         raise ProtocolMismatch(
-            f"{runs.folder.path}: the declaration of {', '.join(sorted(wrong))} differs from that of the study; run "
-            "the study on the imported release again"
+            f"{runs.folder.path}: the declaration of {', '.join(wrong)} differs from that of the study; run the study "
+            "on that release again"
         )
 
 
-def _compare(results: Results, runs: RealRuns) -> list[_Compared]:
-    """Compare every group of arms, on each task, that both have. Holm's correction is over all pairs of a landscape."""
-    parts = []
+def _errors(steps: Sequence[Sequence[Steps]], times: Floats) -> Floats:
+    """Return errors at these times, (n_arms, n_seeds, n_times); before the first result, that of a guess."""
+    found = [on_grid(of, times) if of else np.empty((0, len(times))) for of in steps]
+    return np.nan_to_num(np.stack(found), nan=_GUESSED)
+
+
+def _compare(results: Results, there: MeanRuns, without: MeanRuns | None) -> list[_Compared]:
+    """Compare every group of arms that a task and the real landscape have; Holm's correction is over each landscape."""
+    times = np.array([share * results.study.n_evaluations for share in _STAGES])
+    (real_task,) = there.folder.tasks
+    parts: list[tuple[str, bool, str, tuple[Arm, ...], Floats, Floats, Comparison | None]] = []
     for task in results.tasks:
         for title, arms in groups(results, task):
+            on_real = there.errors(real_task, arms, times)
             tested = compared(results).get((task, tuple(arm.name for arm in arms)))
-            there = runs.finals(arms)
-            if tested is not None and there.shape[1] >= FEWEST_TO_COMPARE:
-                parts.append((task, title, arms, finals(results, task, arms)[0], there, tested))
-    on_real = {tuple(arm.name for arm in arms): there for _, _, arms, _, there, _ in parts}
-    tests = dict(zip(on_real, compare_groups([(values, None) for values in on_real.values()]), strict=True))
-    return [
-        _Compared(
-            task=task,
-            group=title,
-            arms=arms,
-            seeds=(here.shape[1], there.shape[1]),
-            found=carry_over(here, there, tested.pairs, tests[tuple(arm.name for arm in arms)].pairs),
-        )
-        for task, title, arms, here, there, tested in parts
-    ]
+            if tested is None or on_real.shape[1] < FEWEST_TO_COMPARE:
+                continue
+            seeds = results.seeds(task, arms)
+            here = _errors([results.steps(task, arm, seeds) for arm in arms], times)
+            parts.append((task, False, title, arms, here, on_real, tested))
+            control = here[:, :0] if without is None else without.errors(task, arms, times)
+            if control.shape[1] >= FEWEST_TO_COMPARE:
+                parts.append((task, True, title, arms, control, on_real, None))
+    tests = iter(compare_groups([(here[..., -1], None) for *_, here, _, tested in parts if tested is None]))
+    real = {tuple(arm.name for arm in arms): on_real[..., -1] for *_, arms, _, on_real, _ in parts}
+    real_tests = dict(zip(real, compare_groups([(values, None) for values in real.values()]), strict=True))
+    found = []
+    for task, is_control, title, arms, here, on_real, tested in parts:
+        pairs = (tested or next(tests)).pairs
+        pairs_there = real_tests[tuple(arm.name for arm in arms)].pairs
+        stages = (carry_over(here[..., i], on_real[..., i], pairs, pairs_there) for i in range(len(times)))
+        n_seeds = here.shape[1], on_real.shape[1]
+        each = _Compared(task=task, is_control=is_control, group=title, arms=arms, seeds=n_seeds, found=tuple(stages))
+        found.append(each)
+    return found
 
 
 def _answers(every: Sequence[_Compared]) -> list[Block]:
     blocks: list[Block] = []
     for task in dict.fromkeys(each.task for each in every):
-        of_task = [each for each in every if each.task == task]
-        count = {verdict: sum(each.found.count(verdict) for each in of_task) for verdict in VERDICTS}
+        own = [each for each in every if each.task == task and not each.is_control]
+        count = {verdict: sum(each.found[-1].count(verdict) for each in own) for verdict in VERDICTS}
         n = sum(count.values()) - count["only there"]
-        taus = "; ".join(f"{each.group} {_tau(each.found)} of {_ceiling(each.found)}" for each in of_task)
+        taus = "; ".join(f"{each.group} {_tau(each.found[-1])}" for each in own)
+        controls = "; ".join(
+            f"{each.group} {_tau(each.found[-1])}" for each in every if each.task == task and each.is_control
+        )
         blocks.append(
             Text(
-                text=f"{n} pairs of arms differ on {TASKS[task].title}. On the real landscape, "
-                f"{count['carries over'] + count['same sign']} keep their sign, {count['carries over']} of them "
-                f"significantly; {count['reversed']} are significantly reversed. {count['only there']} other pairs "
-                f"differ on the real landscape alone. Kendall's τ between the orders, of its split-half ceiling: "
-                f"{taus}.",
+                text=f"Kendall's τ between the orders on {TASKS[task].title} and on the real landscape: {taus}."
+                + (f" Without training noise on the task: {controls}." if controls else "")
+                + f" Pairs of arms that differ on the task: {n}. On the real landscape, "
+                f"{count['carries over'] + count['same sign']} of them keep their sign, {count['carries over']} "
+                f"significantly, and {count['reversed']} are significantly reversed. Pairs that differ on the real "
+                f"landscape alone: {count['only there']}.",
                 is_answer=True,
             )
         )
@@ -183,29 +209,33 @@ def _answers(every: Sequence[_Compared]) -> list[Block]:
 
 
 def _tau(found: Carried) -> str:
-    return f"{found.tau.value:.2f} ({found.tau.low:.2f} to {found.tau.high:.2f})"
+    return f"{found.tau.value:.2f} ({found.tau.low:.2f} to {found.tau.high:.2f}), ceiling {number_text(found.ceiling)}"
 
 
-def _ceiling(found: Carried) -> str:
-    return number_text(found.ceiling)
+def _budgets(every: Sequence[_Compared]) -> Table:
+    """Return the agreement after shares of the budget."""
+    return Table(
+        caption="Kendall's τ between the orders by mean validation error on a task and on the real landscape after "
+        "shares of the budget, with 95 % bootstrap intervals over the seeds of both. The ceiling is the τ between two "
+        "halves of the seeds, geometric mean of both landscapes",
+        columns=("task", "arms", *(f"{100 * share:g} % of the budget" for share in _STAGES)),
+        rows=tuple((each.title, each.group, *map(_tau, each.found)) for each in every),
+        n_labels=2,
+    )
 
 
 def _orders(every: Sequence[_Compared]) -> Table:
     rows = [
         (
-            *(each.task, each.group, str(len(each.arms)), f"{each.seeds[0]} and {each.seeds[1]}"),
-            *(_tau(each.found), _ceiling(each.found), *(str(each.found.count(verdict)) for verdict in VERDICTS)),
+            *(each.title, each.group, str(len(each.arms)), f"{each.seeds[0]} and {each.seeds[1]}"),
+            *(str(each.found[-1].count(verdict)) for verdict in VERDICTS),
         )
         for each in every
     ]
     return Table(
-        caption="Agreement of the orders by mean final validation error on a task and on the real landscape, with 95 % "
-        "bootstrap intervals over the seeds of both, and the number of pairs of arms by their test on each. The "
-        "ceiling is the τ between two halves of the seeds, geometric mean of both landscapes",
-        columns=(
-            *("task", "arms", "number of arms", "seeds", "Kendall's τ (95 % interval)", "split-half ceiling"),
-            *(_MEANING[verdict] for verdict in VERDICTS),
-        ),
+        caption="Number of pairs of arms by their tests on the task and on the real landscape, at the end of the "
+        "budget",
+        columns=("task", "arms", "number of arms", "seeds", *(_MEANING[verdict] for verdict in VERDICTS)),
         rows=tuple(rows),
         n_labels=2,
     )
@@ -214,33 +244,43 @@ def _orders(every: Sequence[_Compared]) -> Table:
 def _findings(every: Sequence[_Compared]) -> list[Block]:
     rows = [
         (
-            *(each.task, each.group, each.arms[one.one].title, each.arms[one.other].title),
-            *(f"{one.here:+.2f}", f"{one.there:+.2f}", _MEANING[one.verdict]),
+            *(each.task, each.group, each.arms[one.one].title, each.arms[one.other].title, _MEANING[one.verdict]),
+            *(f"{one.here:+.2f}", f"{one.there:+.2f}"),
         )
         for each in every
-        for one in sorted(each.found.findings, key=lambda found: VERDICTS.index(found.verdict))
+        if not each.is_control
+        for one in sorted(each.found[-1].findings, key=lambda found: VERDICTS.index(found.verdict))
     ]
     return [
         Table(
             caption="Every pair that differs on a task or on the real landscape, finding by finding. The first arm is "
             "the better one on the landscape where the pair differs, on this task if on both",
             columns=(
-                *("task", "arms", "better arm", "other arm", "mean difference on this task (points)"),
-                *("on the real landscape (points)", "finding"),
+                *("task", "arms", "better arm", "other arm", "finding", "mean difference on this task (points)"),
+                "on the real landscape (points)",
             ),
             rows=tuple(rows),
-            n_labels=4,
+            n_labels=5,
             is_folded=True,
         )
     ] * bool(rows)
 
 
-def _about(runs: RealRuns) -> Text:
-    facts = runs.folder.tasks[runs.task]
-    commands = "; ".join(f"`{made.get('command')}`" for made in runs.folder.made_with)
+def _about(there: MeanRuns, every: Sequence[_Compared]) -> Text:
+    ((task, facts),) = there.folder.tasks.items()
+    commands = "; ".join(f"`{made.get('command')} --release CIFAR10`" for made in there.folder.made_with)
+    names = {arm.name for each in every for arm in each.arms}
+    runs = [of for (_, arm), by_seed in there.steps.items() if arm in names for of in by_seed.values()]
+    finals = [of.values[-1] for of in runs if len(of.values)]
+    n_bound = sum(value <= 0 for value in finals)
+    bound = (
+        f" {n_bound} of its {len(finals)} runs end at a predicted error of 0 %, which no training reaches: late in the "
+        "budget, optimisers exploit the errors of the model, so the orders early in the budget say more."
+    )
     return Text(
-        text=f"The real landscape is a release of `{runs.task}` with all its epochs: {facts.version} ({facts.source}, "
-        f"{facts.release[:16]}). It has no noise model, so its optimisers see means, clipped to 0 and 100 %. It is "
-        f"used for orders and differences, never for its optimum. A pair differs there by the same signed-rank test, "
-        f"with Holm's correction over its own pairs. Commands: {commands}."
+        text=f"The real landscape is a release of `{task}` with all its {TASKS[task].max_epoch} epochs: "
+        f"{facts.version} ({facts.source}, {facts.release[:16]}). It has no noise model, so its optimisers see means, "
+        "clipped to 0 and 100 %. It is used for orders and differences, never for its optimum."
+        f"{bound * bool(n_bound)} A pair differs there by the same signed-rank test, with Holm's correction over its "
+        f"own pairs. {commands}"
     )

@@ -7,6 +7,7 @@ from typing import Final
 from experiments.studies.baselines import BASELINES
 from experiments.studies.fidelity import FIDELITY
 from experiments.studies.joint import JOINT
+from experiments.studies.long import LONG, WORKERS
 from experiments.studies.multiobjective import MULTIOBJECTIVE
 from experiments.studies.strong import STRONG
 from experiments.studies.study import Arm, Repetition, Study, ViewChoice
@@ -16,7 +17,7 @@ from jahs.errors import UnknownName
 __all__ = ["STUDIES", "Arm", "Repetition", "Study", "ViewChoice", "find_study"]
 
 STUDIES: Final[Mapping[str, Study]] = MappingProxyType(
-    {study.name: study for study in (JOINT, FIDELITY, MULTIOBJECTIVE, BASELINES, STRONG, TRUTH)}
+    {study.name: study for study in (JOINT, FIDELITY, MULTIOBJECTIVE, BASELINES, STRONG, TRUTH, LONG, WORKERS)}
 )
 """Every study by name."""
 

@@ -29,6 +29,8 @@ class Arm:
         chapter: arms of one chapter are drawn together.
         world: source of the answers: the "release"; in the study `truth` the "table" or the "left_out" surrogates; in
             the study `live` trainings ("trained").
+        workers: simulated workers, which share the budget: w of them have a w-th of its time; None: the study's, each
+            with the whole time.
     """
 
     name: str
@@ -40,6 +42,11 @@ class Arm:
     objectives: tuple[str, ...] = ("valid_acc",)
     chapter: str = ""
     world: Literal["release", "table", "left_out", "trained"] = "release"
+    workers: int | None = None
+
+    def declared(self) -> dict[str, Any]:  # Any: JSON
+        """Return the declaration; what is not declared is not there, as in folders of older versions."""
+        return {name: value for name, value in asdict(self).items() if name != "workers" or value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +144,7 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:  # Any: JSON
         """Return the declaration as JSON."""
-        return {**asdict(self), "arms": [{**asdict(arm), "settings": dict(arm.settings)} for arm in self.arms]}
+        return {**asdict(self), "arms": [{**arm.declared(), "settings": dict(arm.settings)} for arm in self.arms]}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Study:  # Any: JSON
@@ -159,7 +166,7 @@ class Study:
         Raises:
             UnknownName: there is no such arm.
         """
-        arm = asdict(self.arm(name))
+        arm = self.arm(name).declared()
         arm["settings"] = sorted(arm["settings"])  # JSON does not keep their order
         facts = {key: getattr(self, key) for key in _DECISIVE}
         return digest_facts({**facts, "arm": {key: arm[key] for key in arm if key not in _WORDS}})

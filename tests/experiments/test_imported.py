@@ -14,7 +14,7 @@ from experiments.folder import read_folder
 from experiments.imported import CLOCK, open_for_study
 from experiments.pack import pack
 from experiments.report.__main__ import main as report
-from experiments.report.carried import read_real_runs
+from experiments.report.carried import read_mean_runs
 from experiments.run import main as run
 from jahs.comparison.ranks import compare, rank_agreement
 from jahs.errors import InvalidArgument
@@ -95,6 +95,7 @@ def studies(release, imported, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(experiments.studies, "STUDIES", short)
         here = run_arms(folder / "here", release)
+        run_arms(folder / "control", release, "--noise", "mean")
         there = run_arms(folder / "there", imported, "--noise", "mean")
     return here, pack(there, folder / "packs")
 
@@ -111,13 +112,24 @@ def test_a_page_says_what_carries_over_from_the_pack_alone(studies, release, imp
     finally:
         imported.with_name("away").rename(imported)
     section = section_of(here / "report" / "report.md", "Does it carry over?")
-    assert "On the real landscape" in section
-    assert "split-half ceiling" in section
+    assert "Pairs of arms that differ on the task: " in section
+    assert ", ceiling " in section
+    assert "without noise" not in section
     assert f"runtimes of {CLOCK}" in section
-    errors = read_real_runs(packed).errors
+    steps = read_mean_runs(packed).steps
     log = read_log(packed.parents[2] / "there" / REAL / "local_search" / "seed-0002.jsonl")
     found = [trial.metrics["valid_acc"] for trial in log.trials if trial.status == "finished"]
-    assert errors["local_search"][2] == pytest.approx(100 - max(found))
+    assert steps[REAL, "local_search"][2].values[-1] == pytest.approx(100 - max(found))
+
+
+def test_a_control_without_noise_tells_noise_from_landscape(studies, release, tmp_path):
+    here, packed = studies
+    control = pack(studies[1].parents[2] / "control", tmp_path / "packs")
+    more = ["--real", str(packed), "--control", str(control)]
+    assert report([str(here), "--release", str(release), "--workers", "1", "--docs", *more]) == 0
+    section = section_of(here / "report" / "report.md", "Does it carry over?")
+    assert f"| {TASK}, without noise | optimisers |" in section
+    assert "Without training noise on the task: optimisers" in section
 
 
 def test_without_the_real_landscape_the_section_says_why_it_is_empty(studies, release, capsys):
@@ -139,7 +151,7 @@ def test_a_pack_of_another_study_is_refused(studies, release, tmp_path, capsys):
     assert "the declaration of local_search, random_search, successive_halving differs" in capsys.readouterr().err
     noisy = pack(here, tmp_path / "noisy")
     with pytest.raises(InvalidArgument, match="noise=seeded"):
-        read_real_runs(noisy)
+        read_mean_runs(noisy)
 
 
 def test_an_imported_release_has_a_page_of_its_own(studies, imported):

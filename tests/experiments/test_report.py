@@ -1,4 +1,4 @@
-"""The pages of all five studies: what they say, that nothing is missing, and that a browser shows it."""
+"""The pages of all studies: what they say, that nothing is missing, and that a browser shows it."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ STUDIES = {
     "multiobjective": ["*-latency"],
     "baselines": ["random_search", "regularized_evolution", "regularized_evolution-tournament-size-*"],
     "truth": ["*-random_search", "*-regularized_evolution", "*-hyperband"],
+    "long": ["random_search", "local_search"],
+    "workers": ["random_search-*", "asha-*"],
 }
 NEEDS_CHROMIUM = pytest.mark.skipif(
     not (shutil.which("chromium") or shutil.which("google-chrome")),

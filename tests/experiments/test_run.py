@@ -334,3 +334,14 @@ def test_the_list_of_studies_names_every_arm(capsys):
     listed = capsys.readouterr().out
     assert "joint: How much sooner" in listed
     assert "    random_search-hpo_random  [model-free]" in listed
+
+
+def test_workers_share_the_time_of_an_arm(release, tmp_path):
+    out = tmp_path / "workers"
+    assert run(out, release, study="workers", arms="random_search-*", seeds=1) == 0
+    budget = read_folder(out).tasks["fashion_mnist_mini"].budget_s
+    for workers in (1, 16):
+        log = read_log(out / "fashion_mnist_mini" / f"random_search-workers-{workers}" / "seed-0000.jsonl")
+        assert log.header["workers"] == workers
+        assert log.header["budget"] == budget / workers
+        assert {trial.worker for trial in log.trials} == set(range(workers))

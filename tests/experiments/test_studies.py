@@ -21,8 +21,8 @@ BENCH = FakeBenchmark(max_epoch=12, metrics=tuple(METRICS)[:7])
 ARMS = [pytest.param(study, arm, id=f"{study.name}-{arm.name}") for study in STUDIES.values() for arm in study.arms]
 
 
-def test_there_are_six_studies():
-    assert list(STUDIES) == ["joint", "fidelity", "multiobjective", "baselines", "strong", "truth"]
+def test_there_are_eight_studies():
+    assert list(STUDIES) == ["joint", "fidelity", "multiobjective", "baselines", "strong", "truth", "long", "workers"]
 
 
 @pytest.mark.parametrize("search", ["nas", "hpo"])

@@ -1,0 +1,132 @@
+"""The pages of the studies `long` and `workers`: long runs, and what asynchronous workers cost and gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from experiments.analysis.speedups import speedup
+from experiments.report.results import Results
+from experiments.report.single import no_common_seed, overview, speedup_text, summary_text
+from experiments.studies.study import Arm
+from jahs.comparison.logs import Floats
+from jahs.comparison.steps import Steps, on_grid
+from jahs.comparison.summaries import bootstrap_interval, summarize
+from jahs.tasks.definitions import TASKS
+from workshop.pages.document import Block, Figure, Section, Table, Text
+from workshop.pages.drawing import Curve, draw_curves
+
+__all__ = ["long_sections", "worker_sections"]
+
+_TARGET: Final = 0.5  # of the budget: its mean error with one worker is the target of the speed-up
+_DECADES: Final = (100, 1000, 10_000)
+
+
+def long_sections(results: Results) -> tuple[Section, ...]:
+    """Return the errors after 100, 1,000 and 10,000 evaluations, and the overview, for each task."""
+    sections = []
+    for task in results.tasks:
+        arms = results.arms_of("optimisers", task)
+        blocks = (*_decades(results, task, arms), *overview(results, task, arms, key=task.replace("_", "-")))
+        sections.append(Section(title=f"Long runs on {task}", blocks=blocks))
+    return tuple(sections)
+
+
+def _decades(results: Results, task: str, arms: Sequence[Arm]) -> list[Block]:
+    times = np.array([n for n in _DECADES if n <= results.study.n_evaluations], dtype=np.float64)
+    found = [(arm, on_grid(results.steps(task, arm), times)) for arm in arms]
+    if not times.size or not all(len(values) for _, values in found):
+        return []
+    ends = sorted((float(values[:, -1].mean()), arm.title) for arm, values in found)
+    said = ", ".join(f"{title} {error:.2f} %" for error, title in ends)
+    rows = tuple((arm.title, *(summary_text(summarize(column)) for column in values.T)) for arm, values in found)
+    return [
+        Text(
+            text=f"Mean validation error after {times[-1]:,.0f} evaluations on {TASKS[task].title}: {said}.",
+            is_answer=True,
+        ),
+        Table(
+            caption="Mean validation error (%) of the incumbent, mean ± standard error over seeds",
+            columns=("optimiser", *(f"after {n:,.0f} evaluations" for n in times)),
+            rows=rows,
+        ),
+    ]
+
+
+def worker_sections(results: Results) -> tuple[Section, ...]:
+    """Return what workers cost and gain, for each task."""
+    return tuple(
+        Section(title=f"Workers on {task}", blocks=tuple(_worker_blocks(results, task))) for task in results.tasks
+    )
+
+
+def _worker_blocks(results: Results, task: str) -> list[Block]:
+    groups = [arms for name in results.study.chapters if len(arms := results.arms_of(name, task)) > 1]
+    if not groups or not all(results.seeds(task, arms) for arms in groups):
+        return [no_common_seed([arm for arms in groups for arm in arms])]
+    rows, curves, costs = [], [], []
+    for number, arms in enumerate(groups):
+        seeds = results.seeds(task, arms)
+        ends = np.array([float(results.study.n_evaluations) / _workers(arm) for arm in arms])
+        steps = [results.steps(task, arm, seeds) for arm in arms]
+        final = np.stack([on_grid(of, end[None])[:, 0] for of, end in zip(steps, ends, strict=True)])
+        final = np.nan_to_num(final, nan=TASKS[task].chance_error)  # (n_arms, n_seeds)
+        found = [summarize(values) for values in final]
+        for i, arm in enumerate(arms):
+            rows.append(_row(results, task, arm, final=final[[0, i]], steps=(steps[0], steps[i])))
+        mean, se = (np.array([float(getattr(each, name)) for each in found]) for name in ("mean", "se"))
+        x = np.array([_workers(arm) for arm in arms], dtype=np.float64)
+        band = {"low": mean - se, "high": mean + se, "is_step": False, "has_markers": True}
+        curves.append(Curve(title=arms[0].chapter, x=x, y=mean, number=number, **band))
+        costs.append(f"{arms[0].chapter} {mean[-1] - mean[0]:+.2f}")
+    return [
+        Text(
+            text=f"Cost of {_workers(groups[0][-1])} workers instead of one for the same work on {TASKS[task].title}, "
+            f"in points of the final mean validation error: {'; '.join(costs)}.",
+            is_answer=True,
+        ),
+        Figure(
+            name=f"{task}-workers".replace("_", "-"),
+            caption="Final mean validation error of the incumbent by the number of workers, for the same work: mean "
+            "over seeds and standard error.",
+            alt="Mean validation error over the number of workers, one curve for each optimiser.",
+            drawing=draw_curves(curves, x_label="workers", y_label="validation error (%)", x_scale="log"),
+        ),
+        Table(
+            caption="What workers cost and gain. Cost: final mean validation error for the same work, with the "
+            "difference to one worker and its 95 % bootstrap interval over paired seeds. Gain: how much sooner the "
+            "mean error is reached that one worker has after half of its time (≤: an upper bound, because more than "
+            "2.5 % of the resamples do not reach it)",
+            columns=(
+                *("optimiser", "workers", "simulated time (mean full evaluations)", "validation error (%)"),
+                *("difference to one worker (points)", "speed-up"),
+            ),
+            rows=tuple(rows),
+            n_labels=2,
+        ),
+    ]
+
+
+def _workers(arm: Arm) -> int:
+    return arm.workers or 1
+
+
+def _row(
+    results: Results, task: str, arm: Arm, *, final: Floats, steps: tuple[Sequence[Steps], Sequence[Steps]]
+) -> tuple[str, ...]:
+    """Return the row of an arm; `final` (2, n_seeds) and `steps` are those of one worker and of this arm."""
+    budget = float(results.study.n_evaluations)
+    label = (arm.chapter, str(_workers(arm)), f"{budget / _workers(arm):g}", summary_text(summarize(final[1])))
+    if _workers(arm) == 1:
+        return (*label, "–", "–")
+    apart = bootstrap_interval(final[1] - final[0], lambda picks: picks.mean(axis=1))
+    half = [_until(each, _TARGET * budget) for each in steps[0]]
+    gain = speedup(steps[1], half, budget=budget, guess=TASKS[task].chance_error)
+    return (*label, f"{apart.value:+.2f} ({apart.low:+.2f} to {apart.high:+.2f})", speedup_text([gain]))
+
+
+def _until(steps: Steps, end: float) -> Steps:
+    is_kept = steps.times <= end
+    return Steps(times=steps.times[is_kept], values=steps.values[is_kept])
