@@ -5,7 +5,7 @@
 #   make release  from data/TASK/runs to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
 #   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
 #   make landscape  what the searched space looks like: docs/studies/landscape (minutes)
-#   make science    studies of the released models beside the papers' figures: docs/studies (minutes: SCIENCE=hyperparameters)
+#   make science    studies of the released models beside the papers' figures: docs/studies (minutes: SCIENCE=optimum)
 #   make proxies    what zero-cost proxies know: docs/studies/proxies (minutes)
 #   make docs     the site of the documentation: build/site/index.html; sets up .venv-docs (Python 3.11 or newer)
 #   make datasheet   describes the recorded data for others: checksums, Croissant, counts and cost (seconds)
@@ -23,7 +23,7 @@ EVALUATIONS ?= 20
 TOP_WEIGHT ?= 0
 RATES ?= 16
 MINUTES ?= 30
-SCIENCE ?= hyperparameters
+SCIENCE ?= hyperparameters optimum
 STUDIES ?= joint fidelity multiobjective baselines truth
 
 # Results are measured on one core, and two test processes must not fight over two.

@@ -21,6 +21,7 @@ from experiments.analysis.subjects import Inputs, Subject, open_subject
 from experiments.report.build import check_target, write_document, written
 from experiments.report.findings import Page
 from experiments.report.hyperparameters_page import hyperparameters_page
+from experiments.report.optimum_page import optimum_page
 from jahs.comparison.benches import release_of
 from jahs.errors import UnknownName
 from jahs.tasks.definitions import caveats_of
@@ -36,6 +37,7 @@ _TASKS: Final = ("fashion_mnist_mini", "cifar10_mini")
 STUDIES: Final[Mapping[str, Callable[[Sequence[Subject], Inputs], Page]]] = MappingProxyType(
     {
         "hyperparameters": hyperparameters_page,
+        "optimum": optimum_page,
     }
 )
 """The page of each study, from its tasks and inputs."""

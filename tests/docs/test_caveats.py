@@ -12,7 +12,17 @@ from jahs.tasks.definitions import TASKS
 from workshop.pages.markdown import caveat_text
 
 ROOT = Path(__file__).resolve().parents[2]
-STUDIES = ("baselines", "fidelity", "hyperparameters", "joint", "landscape", "multiobjective", "noise", "truth")
+STUDIES = (
+    "baselines",
+    "fidelity",
+    "hyperparameters",
+    "joint",
+    "landscape",
+    "multiobjective",
+    "noise",
+    "optimum",
+    "truth",
+)
 CAVEAT = caveat_text(TASKS["fashion_mnist_mini"].caveat or "")
 PAGES = (
     "docs/data/fashion_mnist_mini.md",

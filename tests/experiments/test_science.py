@@ -3,7 +3,9 @@
 import pytest
 
 from experiments import science
-from experiments.report import hyperparameters_page
+from experiments.analysis import optimum
+from experiments.report import hyperparameters_page, optimum_page
+from jahs.spaces.cell import all_ops
 from tests.experiments.conftest import TASK
 
 
@@ -12,6 +14,8 @@ def few(monkeypatch):
     """Fewer cells and settings: the laws do not need them."""
     monkeypatch.setattr(hyperparameters_page, "N_CELLS", 24)
     monkeypatch.setattr(hyperparameters_page, "N_FLOATS", 2)
+    monkeypatch.setattr(optimum_page, "N_FLOATS", 2)
+    monkeypatch.setattr(optimum, "cells_to_ask", lambda *_: all_ops()[::500])
 
 
 @pytest.mark.parametrize("study", science.STUDIES)
