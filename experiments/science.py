@@ -23,6 +23,7 @@ from experiments.report.cells_page import cells_page
 from experiments.report.findings import Page
 from experiments.report.hyperparameters_page import hyperparameters_page
 from experiments.report.optimum_page import optimum_page
+from experiments.report.repeats_page import repeats_page
 from jahs.comparison.benches import release_of
 from jahs.errors import UnknownName
 from jahs.tasks.definitions import caveats_of
@@ -40,6 +41,7 @@ STUDIES: Final[Mapping[str, Callable[[Sequence[Subject], Inputs], Page]]] = Mapp
         "hyperparameters": hyperparameters_page,
         "optimum": optimum_page,
         "cells": cells_page,
+        "repeats": repeats_page,
     }
 )
 """The page of each study, from its tasks and inputs."""

@@ -22,6 +22,7 @@ STUDIES = (
     "multiobjective",
     "noise",
     "optimum",
+    "repeats",
     "truth",
 )
 CAVEAT = caveat_text(TASKS["fashion_mnist_mini"].caveat or "")
