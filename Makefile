@@ -23,7 +23,7 @@ EVALUATIONS ?= 20
 TOP_WEIGHT ?= 0
 RATES ?= 16
 MINUTES ?= 30
-SCIENCE ?= hyperparameters optimum cells repeats
+SCIENCE ?= hyperparameters optimum cells repeats encodings
 STUDIES ?= joint fidelity multiobjective baselines truth
 
 # Results are measured on one core, and two test processes must not fight over two.
@@ -86,6 +86,7 @@ landscape: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.landscape --task $(TASK) --docs --out docs/studies/landscape
 
 science: $(TEST_READY)
+	@$(TEST)/bin/python -m pip install -qq --no-deps -r .ci/constraints-adapters-optuna.txt
 	@set -e; for study in $(SCIENCE); do \
 	    $(TEST)/bin/python -m experiments.science $$study --data data --docs --out docs/studies/$$study; \
 	done

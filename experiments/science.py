@@ -20,6 +20,7 @@ import matplotlib as mpl
 from experiments.analysis.subjects import Inputs, Subject, open_subject
 from experiments.report.build import check_target, write_document, written
 from experiments.report.cells_page import cells_page
+from experiments.report.encodings_page import encodings_page
 from experiments.report.findings import Page
 from experiments.report.hyperparameters_page import hyperparameters_page
 from experiments.report.optimum_page import optimum_page
@@ -42,6 +43,7 @@ STUDIES: Final[Mapping[str, Callable[[Sequence[Subject], Inputs], Page]]] = Mapp
         "optimum": optimum_page,
         "cells": cells_page,
         "repeats": repeats_page,
+        "encodings": encodings_page,
     }
 )
 """The page of each study, from its tasks and inputs."""

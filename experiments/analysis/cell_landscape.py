@@ -35,6 +35,7 @@ __all__ = [
     "measure_cells",
     "measures_of",
     "replacements",
+    "values_of_cells",
 ]
 
 N_BEST: Final = 12
@@ -84,12 +85,12 @@ class CellLandscape:
 
 def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) -> CellLandscape:
     """Return the landscape of a task at full size, and its measures at other sizes."""
-    every = [_values(model, MAIN, LARGEST) for model in subject.models]
+    every = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
     shapes = np.stack(live_shape(), axis=1)
     kinds, of = np.unique(shapes, axis=0, return_inverse=True)
     changes = [replacements(values) for values in every]
     own = every[0]
-    at_sizes = [_values(subject.bench, MAIN, size) for size in sizes]
+    at_sizes = [values_of_cells(subject.bench, MAIN, size) for size in sizes]
     return CellLandscape(
         n_best=int(_best(own).sum()),
         walk=_spread([autocorrelation_of_cells(values) for values in every]),
@@ -176,7 +177,7 @@ def _best(values: Floats) -> NDArray[np.bool_]:
     return np.isin(classes, np.argsort(-means, kind="stable")[:N_BEST]).reshape(_SHAPE)
 
 
-def _values(bench: Benchmark, metric: str, sizes: Mapping[str, object]) -> Floats:
+def values_of_cells(bench: Benchmark, metric: str, sizes: Mapping[str, object]) -> Floats:
     """Return a metric of every cell with the hyperparameters of the reference config, or else the default ones."""
     setting = {**(bench.reference_config or space().default()), **sizes}
     others = {name: np.array([value], COLUMN_DTYPES[name]) for name, value in setting.items() if name not in OPS}
@@ -186,7 +187,7 @@ def _values(bench: Benchmark, metric: str, sizes: Mapping[str, object]) -> Float
 def _time_changes(bench: Benchmark) -> Floats | None:
     if "runtime" not in bench.metrics:
         return None
-    changes, _ = replacements(np.log(_values(bench, "runtime", LARGEST)))
+    changes, _ = replacements(np.log(values_of_cells(bench, "runtime", LARGEST)))
     return np.asarray(100 * np.expm1(changes))
 
 

@@ -65,7 +65,7 @@ def _distances(found: Mapping[str, CellLandscape]) -> list[Block]:
         Curve(title=title, x=np.sqrt(steps), y=v, low=v - e, high=v + e, number=i, is_step=False)
         for i, (title, (v, e)) in enumerate((title, of.walk) for title, of in found.items())
     ]
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for title, of in found.items():
         gone = np.flatnonzero(of.walk[0] < _GONE)
         ours = (

@@ -38,13 +38,7 @@ _REASONS: Final[Mapping[str, str]] = {
 
 def repeats_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
     """Return the page."""
-    found = {
-        subject.task.title: tuple(
-            measure_repeats(subject, runs=inputs.runs_of(subject.task.name), is_full_size=flag)
-            for flag in (True, False)
-        )
-        for subject in subjects
-    }
+    found = {subject.task.title: _both(subject, inputs) for subject in subjects}
     said = "; ".join(
         f"{title} {_said(full, 'at full size')}, {_said(every, 'at all sizes')}"
         for title, (full, every) in found.items()
@@ -56,6 +50,13 @@ def repeats_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
         f"CIFAR-10 and {colorectal} on Colorectal-Histology, from 20 configs at full size.",
         sections=(Section(title="Seven metrics", blocks=(_figure(found), _table(found), Text(text=_METHOD))),),
     )
+
+
+def _both(subject: Subject, inputs: Inputs) -> tuple[Repeats, Repeats]:
+    """Return the agreement at full size and at all sizes."""
+    runs = inputs.runs_of(subject.task.name)
+    full, every = (measure_repeats(subject, runs=runs, is_full_size=flag) for flag in (True, False))
+    return full, every
 
 
 def _said(of: Repeats, where: str) -> str:

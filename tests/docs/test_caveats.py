@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STUDIES = (
     "baselines",
     "cells",
+    "encodings",
     "fidelity",
     "hyperparameters",
     "joint",

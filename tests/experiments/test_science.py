@@ -4,7 +4,7 @@ import pytest
 
 from experiments import science
 from experiments.analysis import optimum
-from experiments.report import hyperparameters_page, optimum_page
+from experiments.report import encodings_page, hyperparameters_page, optimum_page
 from jahs.spaces.cell import all_ops
 from tests.experiments.conftest import TASK
 
@@ -15,11 +15,15 @@ def few(monkeypatch):
     monkeypatch.setattr(hyperparameters_page, "N_CELLS", 24)
     monkeypatch.setattr(hyperparameters_page, "N_FLOATS", 2)
     monkeypatch.setattr(optimum_page, "N_FLOATS", 2)
+    monkeypatch.setattr(encodings_page, "N_SEEDS", 3)
+    monkeypatch.setattr(encodings_page, "N_TRIALS", 12)
     monkeypatch.setattr(optimum, "cells_to_ask", lambda *_: all_ops()[::500])
 
 
 @pytest.mark.parametrize("study", science.STUDIES)
 def test_the_same_release_gives_the_same_page(study, release, release_with_refits, tmp_path):
+    if study == "encodings":
+        pytest.importorskip("optuna")
     folder = release if study == "repeats" else release_with_refits  # one has recorded runs, the other refits
     for name in ("one", "two"):
         asked = [study, "--task", TASK, "--release", str(folder), "--docs", "--out", str(tmp_path / name)]
