@@ -23,7 +23,7 @@ EVALUATIONS ?= 20
 TOP_WEIGHT ?= 0
 RATES ?= 16
 MINUTES ?= 30
-SCIENCE ?= hyperparameters optimum cells repeats encodings
+SCIENCE ?= hyperparameters optimum cells repeats encodings bootstrap
 STUDIES ?= joint fidelity multiobjective baselines truth
 
 # Results are measured on one core, and two test processes must not fight over two.

@@ -18,6 +18,7 @@ from typing import Final
 import matplotlib as mpl
 
 from experiments.analysis.subjects import Inputs, Subject, open_subject
+from experiments.report.bootstrap_page import bootstrap_page
 from experiments.report.build import check_target, write_document, written
 from experiments.report.cells_page import cells_page
 from experiments.report.encodings_page import encodings_page
@@ -44,6 +45,7 @@ STUDIES: Final[Mapping[str, Callable[[Sequence[Subject], Inputs], Page]]] = Mapp
         "cells": cells_page,
         "repeats": repeats_page,
         "encodings": encodings_page,
+        "bootstrap": bootstrap_page,
     }
 )
 """The page of each study, from its tasks and inputs."""

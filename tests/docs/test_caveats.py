@@ -14,6 +14,7 @@ from workshop.pages.markdown import caveat_text
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = (
     "baselines",
+    "bootstrap",
     "cells",
     "encodings",
     "fidelity",

@@ -4,7 +4,7 @@ import pytest
 
 from experiments import science
 from experiments.analysis import optimum
-from experiments.report import encodings_page, hyperparameters_page, optimum_page
+from experiments.report import bootstrap_page, encodings_page, hyperparameters_page, optimum_page
 from jahs.spaces.cell import all_ops
 from tests.experiments.conftest import TASK
 
@@ -15,8 +15,9 @@ def few(monkeypatch):
     monkeypatch.setattr(hyperparameters_page, "N_CELLS", 24)
     monkeypatch.setattr(hyperparameters_page, "N_FLOATS", 2)
     monkeypatch.setattr(optimum_page, "N_FLOATS", 2)
-    monkeypatch.setattr(encodings_page, "N_SEEDS", 3)
-    monkeypatch.setattr(encodings_page, "N_TRIALS", 12)
+    for page in (encodings_page, bootstrap_page):
+        monkeypatch.setattr(page, "N_SEEDS", 3)
+        monkeypatch.setattr(page, "N_TRIALS", 12)
     monkeypatch.setattr(optimum, "cells_to_ask", lambda *_: all_ops()[::500])
 
 
