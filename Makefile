@@ -5,7 +5,7 @@
 #   make release  from data/TASK/runs to jahs/releases/TASK; searches settings anew, unless EVALUATIONS=0
 #   make studies  every study of experiments/ with all its seeds, and their pages in docs/studies (hours: STUDIES=joint)
 #   make landscape  what the searched space looks like: docs/studies/landscape (minutes)
-#   make science    studies of the released models beside the papers' figures: docs/studies (minutes: SCIENCE=hyperparameters)
+#   make science    studies of the released models beside the papers' figures: docs/studies (minutes: SCIENCE=optimum)
 #   make proxies    what zero-cost proxies know: docs/studies/proxies (minutes)
 #   make zoo        which family of models answers best: docs/studies/zoo (an hour on two cores)
 #   make docs     the site of the documentation: build/site/index.html; sets up .venv-docs (Python 3.11 or newer)
@@ -25,7 +25,7 @@ TOP_WEIGHT ?= 0
 FAMILIES ?= lightgbm
 RATES ?= 16
 MINUTES ?= 30
-SCIENCE ?= hyperparameters
+SCIENCE ?= hyperparameters optimum cells repeats encodings bootstrap
 STUDIES ?= joint fidelity multiobjective baselines truth
 
 # Results are measured on one core, and two test processes must not fight over two.
@@ -90,6 +90,7 @@ landscape: $(TEST_READY)
 	@$(TEST)/bin/python -m experiments.landscape --task $(TASK) --docs --out docs/studies/landscape
 
 science: $(TEST_READY)
+	@$(TEST)/bin/python -m pip install -qq --no-deps -r .ci/constraints-adapters-optuna.txt
 	@set -e; for study in $(SCIENCE); do \
 	    $(TEST)/bin/python -m experiments.science $$study --data data --docs --out docs/studies/$$study; \
 	done

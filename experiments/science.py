@@ -18,9 +18,14 @@ from typing import Final
 import matplotlib as mpl
 
 from experiments.analysis.subjects import Inputs, Subject, open_subject
+from experiments.report.bootstrap_page import bootstrap_page
 from experiments.report.build import check_target, write_document, written
+from experiments.report.cells_page import cells_page
+from experiments.report.encodings_page import encodings_page
 from experiments.report.findings import Page
 from experiments.report.hyperparameters_page import hyperparameters_page
+from experiments.report.optimum_page import optimum_page
+from experiments.report.repeats_page import repeats_page
 from jahs.comparison.benches import release_of
 from jahs.errors import UnknownName
 from jahs.tasks.definitions import caveats_of
@@ -36,6 +41,11 @@ _TASKS: Final = ("fashion_mnist_mini", "cifar10_mini")
 STUDIES: Final[Mapping[str, Callable[[Sequence[Subject], Inputs], Page]]] = MappingProxyType(
     {
         "hyperparameters": hyperparameters_page,
+        "optimum": optimum_page,
+        "cells": cells_page,
+        "repeats": repeats_page,
+        "encodings": encodings_page,
+        "bootstrap": bootstrap_page,
     }
 )
 """The page of each study, from its tasks and inputs."""

@@ -13,8 +13,8 @@ from workshop.pages.markdown import caveat_text
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = (
-    *("baselines", "fidelity", "freeze_thaw", "hyperparameters", "joint", "landscape", "long"),
-    *("multiobjective", "noise", "truth"),
+    *("baselines", "bootstrap", "cells", "encodings", "fidelity", "freeze_thaw", "hyperparameters", "joint"),
+    *("landscape", "long", "multiobjective", "noise", "optimum", "repeats", "truth"),
 )
 CAVEAT = caveat_text(TASKS["fashion_mnist_mini"].caveat or "")
 PAGES = (

@@ -25,6 +25,13 @@ def test_there_are_eight_studies():
     assert list(STUDIES) == ["joint", "fidelity", "multiobjective", "baselines", "strong", "truth", "long", "workers"]
 
 
+def test_workers_of_an_arm_are_declared_where_they_differ():
+    study = STUDIES["workers"]
+    assert len({study.digest_of(arm.name) for arm in study.arms}) == len(study.arms)
+    assert [arm["workers"] for arm in study.to_dict()["arms"][:4]] == [1, 4, 16, 64]
+    assert all("workers" not in arm for arm in STUDIES["baselines"].to_dict()["arms"])
+
+
 @pytest.mark.parametrize("search", ["nas", "hpo"])
 def test_an_arm_at_the_default_stays_there_whatever_the_reference_is(search):
     bench = FakeBenchmark()

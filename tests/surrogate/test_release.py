@@ -17,6 +17,8 @@ from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import Table, take
 from jahs.models.features import DEFAULT_TIMES, joint_times
 from jahs.queries.benchmark import Benchmark
+from jahs.queries.exhaustive import LARGEST
+from jahs.queries.references import References
 from jahs.release import read_release
 from jahs.spaces.encoding import encode
 from jahs.spaces.space import space
@@ -407,8 +409,15 @@ def test_a_history_of_another_version_is_refused(
 def test_a_weight_towards_the_top_is_a_setting_of_the_build(runs: Path, tmp_path: Path, without_noise: None) -> None:
     params = write_params(tmp_path / "tuned", read_measurements(runs))
     more = ["--workers", "1", "--curve-seeds", "0", "--params", str(params), "--top-weight", "4"]
-    assert release.main([*arguments(runs, tmp_path / "weighted"), *more]) == 0
+    assert release.main([*arguments(runs, tmp_path / "weighted"), *more, "--rates", "2"]) == 0
     made = read_release(tmp_path / "weighted")
+    references = made.parse("references.json", References.from_dict)
+    bench = Benchmark(made.task.name, release=made.path)
+    configs = space(LARGEST).sample(500, seed=0)
+    assert references.facts["n_starts"] == 1  # the fronts begin with the best of an exhaustive search
+    assert bench.best().value >= bench.query_many(configs)["valid_acc"].max()
+    assert "--rates 2" in made.facts["command"]
+    assert release.main([*arguments(runs, tmp_path / "one"), *more, "--rates", "1"]) == 2
     weights = {metric: facts["settings"]["top_weight"] for metric, facts in made.quality["metrics"].items()}
     assert weights == {"valid_acc": 4.0, "test_acc": 4.0, "train_acc": 4.0, "runtime": 0.0, "latency": 0.0}
     assert "--top-weight 4.0" in made.facts["command"]

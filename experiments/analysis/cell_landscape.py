@@ -1,0 +1,202 @@
+"""The landscape of all 15,625 cells with fixed hyperparameters: exact sums over the whole space, as in NAS-Bench-101.
+
+Values of cells are an array of shape (5, 5, 5, 5, 5, 5), one axis for each edge. A move changes the operation of one
+edge. A canonical distance counts moves between functions: cells that compute the same are one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from experiments.analysis.subjects import MAIN, Subject, answers
+from jahs.comparison.logs import Floats
+from jahs.queries.benchmark import Benchmark
+from jahs.queries.exhaustive import LARGEST, cell_columns, crossed
+from jahs.schema import OPS
+from jahs.spaces.cell import EDGES, OPERATIONS, PATH_FEATURES, all_ops, canonical_keys, path_features
+from jahs.spaces.columns import COLUMN_DTYPES
+from jahs.spaces.space import space
+from workshop.ranks import spearman
+
+__all__ = [
+    "MEASURES",
+    "N_BEST",
+    "N_STEPS",
+    "CellLandscape",
+    "autocorrelation_of_cells",
+    "distance_to",
+    "live_shape",
+    "measure_cells",
+    "measures_of",
+    "replacements",
+    "values_of_cells",
+]
+
+N_BEST: Final = 12
+"""Functions that count as the best: the best one and 11 others, as in NAS-Bench-101."""
+
+N_STEPS: Final = 36
+"""Moves of a random walk, which reaches a mean distance of about their square root."""
+
+MEASURES: Final = (
+    *("correlation of neighbours", "fitness-distance correlation", "the same, canonical"),
+    *(f"within {d}{of}" for of in ("", ", canonical") for d in (1, 2, 3)),
+)
+"""Names of the columns of `measures_of`."""
+
+_SHAPE: Final = (len(OPERATIONS),) * len(EDGES)
+_LENGTHS: Final = (3, 2, 2, 1)  # edges on each of the paths of jahs.spaces.cell.PATHS
+
+Spread = tuple[Floats, Floats]
+"""Values on the released models, and 1.96 standard deviations between refits (NaN without refits)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CellLandscape:
+    """The landscape of one task.
+
+    Attributes:
+        n_best: cells of the best functions.
+        walk: correlation of ranks 1, 2, ... random moves apart.
+        measures: at full size, as `MEASURES`.
+        accuracy: (5, 5), mean change in points when the row's operation is replaced by the column's.
+        accuracy_of_good: the same, among cells whose accuracy is at least the median.
+        time: (5, 5), mean relative change of the runtime in percent; None without runtimes.
+        shapes: (depth, width) of live cells; their number of cells, mean and best accuracy are in `by_shape`.
+        by_size: (n_sizes, n_measures + 1), `MEASURES` and Spearman's rho with full size, of the released models.
+    """
+
+    n_best: int
+    walk: Spread
+    measures: Spread
+    accuracy: Spread
+    accuracy_of_good: Spread
+    time: Floats | None
+    shapes: tuple[tuple[int, int], ...]
+    by_shape: Spread
+    by_size: Floats
+
+
+def measure_cells(subject: Subject, *, sizes: Sequence[Mapping[str, object]]) -> CellLandscape:
+    """Return the landscape of a task at full size, and its measures at other sizes."""
+    every = [values_of_cells(model, MAIN, LARGEST) for model in subject.models]
+    shapes = np.stack(live_shape(), axis=1)
+    kinds, of = np.unique(shapes, axis=0, return_inverse=True)
+    changes = [replacements(values) for values in every]
+    own = every[0]
+    at_sizes = [values_of_cells(subject.bench, MAIN, size) for size in sizes]
+    return CellLandscape(
+        n_best=int(_best(own).sum()),
+        walk=_spread([autocorrelation_of_cells(values) for values in every]),
+        measures=_spread([measures_of(values) for values in every]),
+        accuracy=_spread([change for change, _ in changes]),
+        accuracy_of_good=_spread([good for _, good in changes]),
+        time=_time_changes(subject.bench),
+        shapes=tuple((int(depth), int(width)) for depth, width in kinds),
+        by_shape=_spread([_by_group(values.ravel(), of.ravel(), len(kinds)) for values in every]),
+        by_size=np.array([[*measures_of(values), spearman(values.ravel(), own.ravel())] for values in at_sizes]),
+    )
+
+
+def autocorrelation_of_cells(values: Floats, n_steps: int = N_STEPS) -> Floats:
+    """Return the correlation of the ranks of cells 1, 2, ... random moves apart, over all walks: exact.
+
+    Each step moves to one of the 24 neighbours with equal probability, so the expected rank after a step is a mean.
+    """
+    ranks = rankdata(values).reshape(_SHAPE)
+    ranks -= ranks.mean()
+    expected, found = ranks, []
+    for _ in range(n_steps):
+        sums = sum(expected.sum(axis=edge, keepdims=True) for edge in range(len(EDGES)))
+        expected = (sums - len(EDGES) * expected) / (len(EDGES) * (len(OPERATIONS) - 1))
+        found.append(float((ranks * expected).mean() / (ranks**2).mean()))
+    return np.array(found)
+
+
+def distance_to(chosen: NDArray[np.bool_], *, is_canonical: bool) -> NDArray[np.int64]:
+    """Return the least number of moves from each cell to a chosen one, in the shape of `chosen`.
+
+    Args:
+        chosen: which cells to reach, at least one.
+        is_canonical: whether moving to a cell that computes the same function costs nothing.
+    """
+    reached, found = chosen, np.zeros(_SHAPE, np.int64)
+    classes = canonical_keys(all_ops()).reshape(_SHAPE)
+    for _ in range(len(EDGES) + 1):
+        if is_canonical:
+            reached = np.isin(classes, np.unique(classes[reached]))
+        found += ~reached
+        reached = np.logical_or.reduce([np.broadcast_to(reached.any(axis=e, keepdims=True), _SHAPE) for e in range(6)])
+    return found
+
+
+def measures_of(values: Floats) -> Floats:
+    """Return `MEASURES`: the correlation of neighbours; of ranks with the distance to the best functions; and shares of
+    the space within some moves of them."""
+    ranks, best = rankdata(values), _best(values)
+    plain, canonical = (distance_to(best, is_canonical=flag).ravel() for flag in (False, True))
+    found = [float(np.corrcoef(ranks, distance)[0, 1]) for distance in (plain, canonical)]
+    shares = [float((distance <= d).mean()) for distance in (plain, canonical) for d in (1, 2, 3)]
+    return np.array([autocorrelation_of_cells(values, 1)[0], *found, *shares])
+
+
+def replacements(values: Floats) -> Spread:
+    """Return the mean change when an operation is replaced, (5, 5), over all edges and cells and over the better half.
+
+    Row a, column b: cells with operation a on an edge against the same cells with b there.
+    """
+    by_edge = [np.moveaxis(values, edge, 0).reshape(len(OPERATIONS), -1) for edge in range(len(EDGES))]
+    table = np.concatenate(by_edge, axis=1)  # (5, n_edges * n_others)
+    middle, n = np.median(values), len(OPERATIONS)
+    every, good = np.zeros((n, n)), np.zeros((n, n))
+    for a in range(n):
+        is_good = table[a] >= middle
+        for b in range(n):
+            every[a, b] = (table[b] - table[a]).mean()
+            good[a, b] = (table[b] - table[a])[is_good].mean()
+    return every, good
+
+
+def live_shape() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the depth of each cell, the edges on its longest live path, and its width, the number of live paths."""
+    features = path_features(all_ops())
+    alive = features[:, [i for i, name in enumerate(PATH_FEATURES) if name.endswith("is_alive")]].astype(np.int64)
+    return (alive * np.array(_LENGTHS)).max(axis=1), alive.sum(axis=1)
+
+
+def _best(values: Floats) -> NDArray[np.bool_]:
+    """Return which cells compute one of the `N_BEST` best functions; cells of a function have its mean value."""
+    classes = canonical_keys(all_ops())
+    means = np.bincount(classes, values.ravel()) / np.bincount(classes)
+    return np.isin(classes, np.argsort(-means, kind="stable")[:N_BEST]).reshape(_SHAPE)
+
+
+def values_of_cells(bench: Benchmark, metric: str, sizes: Mapping[str, object]) -> Floats:
+    """Return a metric of every cell with the hyperparameters of the reference config, or else the default ones."""
+    setting = {**(bench.reference_config or space().default()), **sizes}
+    others = {name: np.array([value], COLUMN_DTYPES[name]) for name, value in setting.items() if name not in OPS}
+    return answers(bench, crossed(cell_columns(all_ops()), others), metric).reshape(_SHAPE)
+
+
+def _time_changes(bench: Benchmark) -> Floats | None:
+    if "runtime" not in bench.metrics:
+        return None
+    changes, _ = replacements(np.log(values_of_cells(bench, "runtime", LARGEST)))
+    return np.asarray(100 * np.expm1(changes))
+
+
+def _by_group(values: Floats, of: NDArray[np.intp], n: int) -> Floats:
+    """Return the number of cells, the mean and the best value of each group, (n, 3)."""
+    members = [values[of == group] for group in range(n)]
+    return np.array([[len(own), own.mean(), own.max()] for own in members])
+
+
+def _spread(found: Sequence[Floats]) -> Spread:
+    own, *others = found
+    return own, 1.96 * np.std(others, axis=0, ddof=1) if len(others) > 1 else np.full(own.shape, np.nan)

@@ -1,0 +1,203 @@
+"""Encodings of the cell for an optimiser: the same 15,625 cells, described by other parameters.
+
+adjacency     the operation of each edge
+string        one choice for each target node: its incoming operations, as NAS-Bench-201's string groups them
+path          the operations on each of the four paths; the cell that agrees with most of them
+continuous    a weight for each edge and how many of the heaviest are kept, as S3 of NAS-Bench-101
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.analysis.cell_landscape import values_of_cells
+from experiments.analysis.subjects import MAIN, Subject
+from jahs.adapters.importing import import_tool
+from jahs.comparison.logs import Floats
+from jahs.errors import UnknownName
+from jahs.queries.exhaustive import LARGEST
+from jahs.spaces.cell import EDGES, OPERATIONS, all_ops
+from jahs.spaces.cell.index import STRING_ORDER
+from jahs.spaces.cell.operations import ZERO, cell_numbers
+from jahs.spaces.cell.paths import PATH_EDGES
+
+__all__ = ["ENCODINGS", "SEARCHES", "Encoding", "Regrets", "measure_encodings", "search_cells"]
+
+_N_INITIAL: Final = 10
+_N_OPS: Final = len(OPERATIONS)
+_LIVE: Final = tuple(op for op in range(_N_OPS) if op != ZERO)
+
+Point = dict[str, Any]  # Any: an int or a float, as the parameter
+"""Values of the parameters of an encoding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """An encoding.
+
+    Attributes:
+        choices: parameters that are categorical, and the number of their choices.
+        floats: parameters in [0, 1].
+        decode: the number of the cell of a point.
+    """
+
+    choices: Mapping[str, int]
+    floats: tuple[str, ...] = ()
+    decode: Callable[[Point], int]
+
+    def random(self, rng: np.random.Generator) -> Point:
+        """Return a uniformly random point."""
+        drawn: Point = {name: int(rng.integers(n)) for name, n in self.choices.items()}
+        return drawn | {name: float(rng.random()) for name in self.floats}
+
+    def neighbors(self, point: Point, rng: np.random.Generator) -> list[Point]:
+        """Return points with another choice of one parameter, or a random value of one float, in random order."""
+        moves = [(name, value) for name, n in self.choices.items() for value in range(n) if value != point[name]]
+        every: list[tuple[str, float]] = [*moves, *((name, float(rng.random())) for name in self.floats)]
+        return [{**point, every[i][0]: every[i][1]} for i in rng.permutation(len(every)).tolist()]
+
+
+def _number(ops: list[int]) -> int:
+    return int(cell_numbers(np.array([ops]))[0])
+
+
+def _of_string(point: Point) -> int:
+    group = {2: point["node2"], 3: point["node3"], 4: point["node4"]}
+    ops = [0] * len(EDGES)
+    for edge in reversed(STRING_ORDER):
+        target = EDGES[edge][1]
+        group[target], ops[edge] = divmod(group[target], _N_OPS)
+    return _number(ops)
+
+
+def _of_paths(point: Point) -> int:
+    """Return the first cell that agrees with most paths; not every set of four paths is one of a cell."""
+    return int((_paths() == np.array([point[f"path{i}"] for i in range(len(PATH_EDGES))])).sum(axis=1).argmax())
+
+
+@cache
+def _paths() -> NDArray[np.int64]:
+    """Return the number of each cell's operations on each path, (15625, 4): 0 where the path is dead."""
+    columns = []
+    for edges in PATH_EDGES:
+        on_path = np.searchsorted(_LIVE, all_ops()[:, edges])
+        is_alive = (all_ops()[:, edges] != ZERO).all(axis=1)
+        columns.append(np.where(is_alive, 1 + on_path @ (len(_LIVE) ** np.arange(len(edges))), 0))
+    return np.stack(columns, axis=1)
+
+
+def _of_weights(point: Point) -> int:
+    kept = sorted(range(len(EDGES)), key=lambda edge: -point[f"weight{edge}"])[: point["n_edges"]]
+    return _number([_LIVE[point[f"op{edge}"]] if edge in kept else ZERO for edge in range(len(EDGES))])
+
+
+ENCODINGS: Final[Mapping[str, Encoding]] = {
+    "adjacency": Encoding(
+        choices={f"op{edge}": _N_OPS for edge in range(len(EDGES))},
+        decode=lambda point: _number([point[f"op{edge}"] for edge in range(len(EDGES))]),
+    ),
+    "string": Encoding(choices={f"node{k}": _N_OPS ** (k - 1) for k in (2, 3, 4)}, decode=_of_string),
+    "path": Encoding(
+        choices={f"path{i}": len(_LIVE) ** len(edges) + 1 for i, edges in enumerate(PATH_EDGES)}, decode=_of_paths
+    ),
+    "continuous": Encoding(
+        choices={"n_edges": len(EDGES) + 1} | {f"op{edge}": len(_LIVE) for edge in range(len(EDGES))},
+        floats=tuple(f"weight{edge}" for edge in range(len(EDGES))),
+        decode=_of_weights,
+    ),
+}
+"""The encodings by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Regrets:
+    """Regrets of all searches with all encodings, by (search, encoding).
+
+    Attributes:
+        over_time: (n_seeds, n_trials), in points, on the released models.
+        on_refits: (n_seeds,), of the last incumbents, the mean over the refits; NaN without refits.
+    """
+
+    over_time: Mapping[tuple[str, str], Floats]
+    on_refits: Mapping[tuple[str, str], Floats]
+
+
+def measure_encodings(subject: Subject, *, n_seeds: int, n_trials: int) -> Regrets:
+    """Return the regrets of every search with every encoding."""
+    own, *refitted = (values_of_cells(model, MAIN, LARGEST).ravel() for model in subject.models)
+    over_time, on_refits = {}, {}
+    for search in SEARCHES:
+        for name in ENCODINGS:
+            asked = np.array([search_cells(own, name, search, n=n_trials, seed=seed) for seed in range(n_seeds)])
+            over_time[search, name] = own.max() - np.maximum.accumulate(own[asked], axis=1)
+            ends = asked[np.arange(n_seeds), own[asked].argmax(axis=1)]
+            others = [values.max() - values[ends] for values in refitted]
+            on_refits[search, name] = np.mean(others, axis=0) if others else np.full(n_seeds, np.nan)
+    return Regrets(over_time=over_time, on_refits=on_refits)
+
+
+def search_cells(values: Floats, encoding: str, search: str, *, n: int, seed: int) -> NDArray[np.int64]:
+    """Return the cells that a search asks for, in order; each proposal counts, a repeated one too.
+
+    Args:
+        values: of every cell, more being better.
+        encoding: a name in `ENCODINGS`.
+        search: a name in `SEARCHES`.
+        n: proposals.
+        seed: of the search.
+
+    Raises:
+        UnknownName: there is no such encoding or search.
+        MissingDependency: TPE needs optuna, which is not installed.
+    """
+    if encoding not in ENCODINGS:
+        raise UnknownName.of("encoding", encoding, ENCODINGS)
+    if search not in SEARCHES:
+        raise UnknownName.of("search", search, SEARCHES)
+    return np.array(SEARCHES[search](values, ENCODINGS[encoding], n, seed)[:n])
+
+
+def _local(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
+    """Climb from the best of ten random points to the first better neighbour; restart at a local optimum."""
+    rng, asked = np.random.default_rng(seed), list[int]()
+
+    def ask(point: Point) -> float:
+        asked.append(of.decode(point))
+        return float(values[asked[-1]])
+
+    while len(asked) < n:
+        here, point = max(((ask(p), p) for p in [of.random(rng) for _ in range(_N_INITIAL)]), key=lambda pair: pair[0])
+        is_better = True
+        while is_better and len(asked) < n:
+            is_better = False
+            for near in of.neighbors(point, rng):
+                if (found := ask(near)) > here:
+                    here, point, is_better = found, near, True
+                    break
+                if len(asked) >= n:
+                    break
+    return asked
+
+
+def _tpe(values: Floats, of: Encoding, n: int, seed: int) -> list[int]:
+    tool = import_tool("optuna", needs="optuna")
+    tool.logging.set_verbosity(tool.logging.ERROR)
+    distributions = {name: tool.distributions.CategoricalDistribution(range(n)) for name, n in of.choices.items()}
+    distributions |= {name: tool.distributions.FloatDistribution(0.0, 1.0) for name in of.floats}
+    study = tool.create_study(direction="maximize", sampler=tool.samplers.TPESampler(seed=seed))
+    asked = []
+    for _ in range(n):
+        trial = study.ask(distributions)
+        asked.append(of.decode(trial.params))
+        study.tell(trial, float(values[asked[-1]]))
+    return asked
+
+
+SEARCHES: Final[Mapping[str, Callable[[Floats, Encoding, int, int], list[int]]]] = {"local search": _local, "TPE": _tpe}
+"""The searches by name."""

@@ -1,0 +1,205 @@
+"""The page of the landscape of cells: how far the best ones reach, and what replacing an operation changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from experiments.analysis.cell_landscape import MEASURES, N_BEST, N_STEPS, CellLandscape, Spread, measure_cells
+from experiments.analysis.subjects import Inputs, Subject
+from experiments.report.findings import Page, beside_paper
+from jahs.comparison.logs import Floats
+from jahs.queries.exhaustive import LARGEST
+from jahs.spaces.cell import OPERATIONS
+from jahs.spaces.cell.operations import CONV1X1, CONV3X3, POOL
+from jahs.spaces.parameters import PARAMETERS
+from workshop.pages.document import Block, Figure, Section, Table, Text
+from workshop.pages.drawing import Curve, draw_curves
+
+__all__ = ["cells_page"]
+
+_GONE: Final = 0.05
+_PAPER: Final[Mapping[int, tuple[float, float]]] = {CONV1X1: (-1.16, -14.11), POOL: (-1.99, -9.84)}
+"""NAS-Bench-101, Figure 4: 3x3 convolution replaced: points of validation accuracy, percent of the training time."""
+
+_METHOD: Final = f"""All 15,625 cells are asked at full size and the last epoch, with the hyperparameters of the
+    release's reference config, so sums over cells are exact and only the models err: ± is 1.96 standard deviations
+    between the refits. A move changes the operation of one edge. The best cells compute one of the {N_BEST} best
+    functions, as NAS-Bench-101 takes its best graph and 11 others. Canonical distances count moves between functions,
+    so a change of a dead edge costs nothing. Correlations are of ranks; the fitness-distance correlation is negative
+    where accuracy falls with the distance from the best cells."""
+
+_DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-101's at most 26"
+
+
+def cells_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
+    """Return the page; nothing on it is drawn at random."""
+    del inputs
+    keys = tuple(LARGEST)
+    sizes = [dict(zip(keys, of, strict=True)) for of in product(*(PARAMETERS[key].choices for key in keys))]
+    found = {subject.task.title: measure_cells(subject, sizes=sizes) for subject in subjects}
+    said = "; ".join(
+        f"{title} {_percent(of.measures, 'within 2')} of the cells are within two moves of one of the {N_BEST} best "
+        f"functions, and neighbours correlate by {_text(of.measures, 0)}"
+        for title, of in found.items()
+    )
+    return Page(
+        title="The landscape of cells",
+        finding=f"{said}. In NAS-Bench-101, 35.4 % of the space is within six moves of the best, of at most 26, and "
+        "the autocorrelation is gone beyond six.",
+        sections=(
+            Section(title="Distance from the best cells", blocks=tuple(_distances(found))),
+            *(Section(title=f"Replacing an operation: {title}", blocks=_replacing(of)) for title, of in found.items()),
+            Section(title="Depth and width of the live cell", blocks=tuple(_shapes(found))),
+            Section(title="Other sizes", blocks=tuple(_sizes(found, sizes))),
+        ),
+    )
+
+
+def _distances(found: Mapping[str, CellLandscape]) -> list[Block]:
+    steps = np.arange(1, N_STEPS + 1)
+    curves = [
+        Curve(title=title, x=np.sqrt(steps), y=v, low=v - e, high=v + e, number=i, is_step=False)
+        for i, (title, (v, e)) in enumerate((title, of.walk) for title, of in found.items())
+    ]
+    rows: list[tuple[str, ...]] = []
+    for title, of in found.items():
+        gone = np.flatnonzero(of.walk[0] < _GONE)
+        ours = (
+            f"below {_GONE} beyond {np.sqrt(gone[0] + 1):.1f}" if len(gone) else f"above {_GONE} at {N_STEPS**0.5:.0f}"
+        )
+        rows.append(
+            (
+                "autocorrelation",
+                title,
+                "gone beyond 6",
+                ours,
+                "yes" if len(gone) else "no",
+                f"distance: square root of moves; {_DIAMETER}",
+            )
+        )
+        share = _percent(of.measures, "within 2")
+        rows.append(("share near the best", title, "35.4 % within 6", f"{share} within 2", "–", _DIAMETER))
+        rows += [_beside(title, of, other) for other in _PAPER]
+    measures = tuple(
+        (title, str(of.n_best), *(_text(of.measures, i) for i in range(len(MEASURES)))) for title, of in found.items()
+    )
+    return [
+        Figure(
+            name="walk",
+            caption="Exact autocorrelation of ranks over random walks, by the square root of the number of moves, as "
+            "in Figure 6 of NAS-Bench-101; bands: 1.96 standard deviations between refits.",
+            alt="; ".join(f"{title}: {of.walk[0][0]:.2f} after one move" for title, of in found.items()),
+            drawing=draw_curves(curves, x_label="distance (square root of moves)", y_label="correlation of ranks"),
+        ),
+        beside_paper(rows),
+        Table(
+            caption="Locality around the best cells; shares of all cells",
+            columns=("task", "best cells", *MEASURES),
+            rows=measures,
+        ),
+        Text(text=_METHOD),
+    ]
+
+
+def _beside(title: str, of: CellLandscape, other: int) -> tuple[str, ...]:
+    points, time = _PAPER[other]
+    value, error = of.accuracy_of_good[0][CONV3X3, other], of.accuracy_of_good[1][CONV3X3, other]
+    change = np.nan if of.time is None else of.time[CONV3X3, other]
+    is_same = value + error < 0 and not change >= 0
+    reason = (
+        "both lower"
+        if is_same
+        else "the change of accuracy is within the models' error"
+        if value < 0 < value + error
+        else "cheaper operations are as good in short training"
+    )
+    return (
+        f"3x3 convolution to {OPERATIONS[other]}, better half",
+        title,
+        f"{points} points, {time} % time",
+        f"{value:+.2f} ± {error:.2f} points, {change:+.1f} % time",
+        "yes" if is_same else "not shown",
+        reason,
+    )
+
+
+def _replacing(of: CellLandscape) -> tuple[Block, ...]:
+    columns = ("from \\ to", *OPERATIONS)
+    tables = [
+        ("Mean change of validation accuracy in points, over all cells", of.accuracy),
+        ("The same among cells with at least the median accuracy", of.accuracy_of_good),
+    ]
+    blocks: list[Block] = [Table(caption=caption, columns=columns, rows=_matrix(*spread)) for caption, spread in tables]
+    if of.time is not None:
+        time = Table(
+            caption="Geometric mean change of the training time in percent", columns=columns, rows=_matrix(of.time)
+        )
+        blocks.append(time)
+    return tuple(blocks)
+
+
+def _matrix(values: Floats, errors: Floats | None = None) -> tuple[tuple[str, ...], ...]:
+    def cell(a: int, b: int) -> str:
+        error = "" if errors is None or np.isnan(errors[a, b]) else f" ± {errors[a, b]:.2f}"
+        return "–" if a == b else f"{values[a, b]:+.2f}{error}"
+
+    return tuple((name, *(cell(a, b) for b in range(len(OPERATIONS)))) for a, name in enumerate(OPERATIONS))
+
+
+def _shapes(found: Mapping[str, CellLandscape]) -> list[Block]:
+    blocks: list[Block] = []
+    for title, of in found.items():
+        values, errors = of.by_shape
+        rows = tuple(
+            (
+                str(depth),
+                str(width),
+                f"{values[i, 0]:.0f}",
+                _value(values[i, 1], errors[i, 1]),
+                _value(values[i, 2], errors[i, 2]),
+            )
+            for i, (depth, width) in enumerate(of.shapes)
+        )
+        blocks.append(
+            Table(
+                caption=f"Predicted validation accuracy (%) on {title} by depth, the edges on the longest live path, "
+                "and width, the number of live paths",
+                columns=("depth", "width", "cells", "mean", "best"),
+                rows=rows,
+                n_labels=2,
+            )
+        )
+    return blocks
+
+
+def _sizes(found: Mapping[str, CellLandscape], sizes: Sequence[Mapping[str, object]]) -> list[Block]:
+    return [
+        Table(
+            caption=f"The same measures at every size on {title}, and Spearman's rho of the cells with full size",
+            columns=(*sizes[0], *MEASURES, "rho with full size"),
+            rows=tuple(
+                (*map(str, size.values()), *(f"{value:.2f}" for value in of.by_size[i])) for i, size in enumerate(sizes)
+            ),
+            n_labels=len(sizes[0]),
+            is_folded=True,
+        )
+        for title, of in found.items()
+    ]
+
+
+def _text(spread: Spread, place: int) -> str:
+    return _value(spread[0][place], spread[1][place])
+
+
+def _value(value: float, error: float) -> str:
+    return f"{value:.2f}" if np.isnan(error) else f"{value:.2f} ± {error:.2f}"
+
+
+def _percent(spread: Spread, name: str) -> str:
+    value, error = (100 * of[MEASURES.index(name)] for of in spread)
+    bounds = "" if np.isnan(error) else f" ({max(value - error, 0):.0f} to {min(value + error, 100):.0f})"
+    return f"{value:.1f} %{bounds}"

@@ -1,0 +1,67 @@
+"""The landscape of all cells: exact sums over functions whose landscape is known."""
+
+import numpy as np
+import pytest
+
+from experiments.analysis.cell_landscape import (
+    MEASURES,
+    autocorrelation_of_cells,
+    distance_to,
+    live_shape,
+    measures_of,
+    replacements,
+)
+from jahs.spaces.cell import all_ops, canonical_keys
+
+SHAPE = (5,) * 6
+OPS = all_ops()
+RNG = np.random.default_rng(0)
+
+
+def test_values_of_one_edge_decay_by_the_chance_that_it_moved():
+    values = OPS[:, 0].astype(float).reshape(SHAPE)
+    found = autocorrelation_of_cells(values, 3)
+    assert found == pytest.approx([(1 - 5 / 24) ** step for step in (1, 2, 3)])
+
+
+def test_noise_has_no_neighbours():
+    assert abs(autocorrelation_of_cells(RNG.normal(size=SHAPE), 1)[0]) < 0.02
+
+
+def test_distances_are_numbers_of_changed_edges():
+    chosen = np.zeros(SHAPE, np.bool_)
+    chosen[2, 2, 2, 2, 2, 2] = True
+    plain, canonical = (distance_to(chosen, is_canonical=flag) for flag in (False, True))
+    assert plain.ravel().tolist() == (OPS != 2).sum(axis=1).tolist()
+    assert (canonical <= plain).all()
+    same = (canonical_keys(OPS) == canonical_keys(OPS[chosen.ravel()])[0]).reshape(SHAPE)
+    assert (canonical[same] == 0).all()
+    dead = chosen & False
+    dead[1, 1, 1, 1, 1, 1] = True  # all zero
+    assert distance_to(dead, is_canonical=True)[1, 1, 1, 3, 1, 1] == 0  # no live path goes over the fourth edge
+    assert distance_to(dead, is_canonical=False)[1, 1, 1, 3, 1, 1] == 1
+
+
+def test_a_replacement_changes_by_the_difference_of_operations():
+    worth = np.array([0.0, -5.0, 3.0, 2.0, 1.0])
+    values = worth[OPS].sum(axis=1).reshape(SHAPE)
+    every, good = replacements(values)
+    assert every == pytest.approx(worth[None, :] - worth[:, None])
+    assert good == pytest.approx(every)
+
+
+def test_a_hill_is_found_from_afar():
+    peak = np.array([2, 2, 0, 2, 2, 2])
+    hill = -(peak != OPS).sum(axis=1) + 1e-3 * RNG.normal(size=len(OPS))
+    found = dict(zip(MEASURES, measures_of(hill.reshape(SHAPE)), strict=True))
+    assert found["fitness-distance correlation"] < -0.8
+    shares = [found[f"within {d}"] for d in (1, 2, 3)]
+    assert shares == sorted(shares)
+    assert all(found[f"within {d}, canonical"] >= found[f"within {d}"] for d in (1, 2, 3))
+
+
+def test_a_cell_of_zeros_has_no_depth_and_a_full_one_three():
+    depth, width = (of.reshape(SHAPE) for of in live_shape())
+    assert depth[1, 1, 1, 1, 1, 1] == width[1, 1, 1, 1, 1, 1] == 0
+    assert (depth[0, 0, 0, 0, 0, 0], width[0, 0, 0, 0, 0, 0]) == (3, 4)
+    assert (depth[1, 1, 2, 1, 1, 1], width[1, 1, 2, 1, 1, 1]) == (1, 1)

@@ -1,0 +1,36 @@
+"""Tuning on one problem and testing on another: what orders that agree and orders that do not say."""
+
+import numpy as np
+import pytest
+
+from experiments.analysis.generalisation import ARMS, PART, SPACES, TUNED, measure_ends, transferred
+from experiments.analysis.subjects import open_subject
+from jahs.queries.exhaustive import LARGEST
+from tests.experiments.conftest import TASK
+
+LEVELS = np.arange(float(len(ARMS)))[:, None]
+NOISE = np.random.default_rng(0).normal(0, 0.1, (len(ARMS), 20))
+
+
+def test_the_same_order_loses_nothing():
+    found = transferred(LEVELS + NOISE, 10 * LEVELS + NOISE)
+    assert found.chosen == found.best == list(ARMS)[-1]
+    assert found.loss.value == found.loss.low == 0
+    assert found.tau == pytest.approx(1)
+
+
+def test_the_opposite_order_loses_the_whole_range_of_settings():
+    found = transferred(-LEVELS + NOISE, LEVELS + NOISE)
+    assert found.chosen == TUNED[0] == "RE"
+    assert found.loss.value == pytest.approx(len(TUNED) - 1, abs=0.2)
+    assert found.loss.low > 0
+    assert found.tau == pytest.approx(-1)
+
+
+def test_searches_stay_in_their_part_and_repeat(release_with_refits):
+    subject = open_subject(TASK, release_with_refits)
+    one, two = (measure_ends(subject, n_seeds=2, n_trials=8) for _ in range(2))
+    assert SPACES["part"].items() >= {**LARGEST, **PART}.items()
+    for space in SPACES:
+        assert one[space].own.shape == one[space].on_refits.shape == (len(ARMS), 2)
+        assert one[space].own.tolist() == two[space].own.tolist()

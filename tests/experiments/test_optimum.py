@@ -1,0 +1,48 @@
+"""The distance of optimisers from an exhaustive optimum, on a tiny release."""
+
+from pathlib import Path
+
+import numpy as np
+
+from experiments.analysis import optimum
+from experiments.analysis.optimum import Optimum, distances, ends_of_pack, find_pack, measure_optimum
+from experiments.analysis.subjects import open_subject
+from jahs.queries.exhaustive import LARGEST, Exhaustive
+from jahs.spaces.cell import all_ops
+from tests.experiments.conftest import TASK
+
+
+def test_no_config_at_full_size_is_better(release, monkeypatch):
+    monkeypatch.setattr(optimum, "cells_to_ask", lambda *_: all_ops()[::500])
+    subject = open_subject(TASK, release)
+    found = measure_optimum(subject, n_floats=2)
+    assert found.found.config.items() >= LARGEST.items()
+    assert (
+        found.known >= subject.bench.query_many(subject.bench.space.fix(LARGEST).sample(50, seed=0))["valid_acc"].max()
+    )
+    assert len(found.on_refits) == 0
+
+
+def test_who_ends_at_the_optimum_is_no_point_away(release_with_refits):
+    subject = open_subject(TASK, release_with_refits)
+    best, *others = sorted(
+        subject.bench.space.fix(LARGEST).sample(20, seed=0), key=lambda config: -subject.bench.query(config).valid_acc
+    )
+    exhaustive = Exhaustive(best, subject.bench.query(best).valid_acc, 0.0, 20)
+    on_refits = np.array([refit.query(best).valid_acc for refit in subject.refits])
+    one = Optimum(found=exhaustive, n_cells=1, known=np.nan, on_refits=on_refits, known_on_refits=on_refits)
+    found = distances(subject, one, {"best": (best, best), "others": tuple(others)})
+    assert found["best"][0].value == found["best"][1].value == 0
+    assert found["best"][2] == 1
+    assert found["others"][0].low >= 0
+
+
+def test_the_shipped_pack_is_found_and_has_every_seed_of_an_optimiser():
+    subject = open_subject("cifar10_mini", None)
+    packs = Path(__file__).resolve().parents[2] / "data" / "studies"
+    pack = find_pack(packs, subject)
+    assert pack is not None
+    ends = ends_of_pack(pack, "cifar10_mini")
+    assert len(ends) == 8
+    assert {len(configs) for configs in ends.values()} == {100}
+    assert find_pack(packs / "none", subject) is None

@@ -1,0 +1,61 @@
+"""Two trainings of a config: the first two finished runs, on one processor, and recorded costs beside exact ones."""
+
+import numpy as np
+import pytest
+
+import jahs
+from experiments.analysis.repeats import costs_agreement, measure_repeats, pairs_of_seeds
+from experiments.analysis.subjects import open_subject
+from jahs.errors import InvalidArgument
+from jahs.models.cost import n_macs
+from jahs.spaces.encoding import encode
+from jahs.tasks.definitions import TASKS
+from tests.building import make_configs, make_profile, make_runs
+from tests.experiments.conftest import TASK
+from tests.releases import make_release, make_table
+
+
+def test_a_pair_is_the_first_two_finished_runs_of_a_config():
+    configs = make_configs(4, seed=0)
+    runs = make_runs(configs, seeds=[(0, 1, 2), (0,), (0, 1), (0, 1)], n_epochs=3, diverged=())
+    ids = configs["config_id"]
+    runs["status"] = np.where((runs["config_id"] == ids[3]) & (runs["seed"] == 1), "diverged", runs["status"])
+    found = pairs_of_seeds(runs, make_profile(configs))
+    paired = np.sort(ids[[0, 2]])
+    for place, seed in enumerate((0, 1)):
+        expected = [
+            runs["valid_acc"][(runs["config_id"] == one) & (runs["seed"] == seed) & (runs["epoch"] == 3)][0]
+            for one in paired
+        ]
+        assert found["valid_acc"][place].tolist() == pytest.approx(expected)
+
+
+def test_runtimes_of_two_processors_do_not_compare():
+    configs = make_configs(3, seed=0)
+    runs = make_runs(configs, seeds=[(0, 1)] * 3, n_epochs=2, diverged=())
+    profile = make_profile(configs)
+    runs["machine"] = np.where(runs["config_id"] == configs["config_id"][0], "another", profile["machine"][0])
+    found = pairs_of_seeds(runs, profile)
+    assert len(found["runtime"][0]) == 2
+    assert len(found["valid_acc"][0]) == 3
+
+
+def test_too_few_configs_have_no_tau(tmp_path):
+    release = make_release(tmp_path / TASK, task=TASK, n_trees=2, depth=2, table=make_table(TASK, 60))
+    found = measure_repeats(open_subject(TASK, release), runs=None, is_full_size=False)
+    assert found.n["valid_acc"] == 6
+    assert -1 <= found.tau["valid_acc"].value <= 1
+    full = measure_repeats(open_subject(TASK, release), runs=None, is_full_size=True)
+    assert full.n["valid_acc"] < 4
+    assert "valid_acc" not in full.tau
+
+
+def test_exact_flops_agree_in_every_group_and_reversed_ones_disagree():
+    columns = jahs.space().sample_columns(400, seed=0)
+    exact = n_macs(encode(columns, 1), TASKS["cifar10"])
+    found = costs_agreement(columns, exact / 1e6, TASKS["cifar10"])
+    assert len(found) == 28
+    assert list(found.values()) == pytest.approx([1.0] * 28)
+    assert costs_agreement(columns, -exact, TASKS["cifar10"])[5, 16, 1.0] == pytest.approx(-1)
+    with pytest.raises(InvalidArgument, match="399 values for 400"):
+        costs_agreement(columns, exact[1:], TASKS["cifar10"])
