@@ -119,6 +119,7 @@ def costs_agreement(configs: Configs, flops: ArrayLike, task: Task) -> dict[tupl
         InvalidConfig, InvalidArgument: configs or labels are invalid, or not equally many.
 
     Example:
+        >>> from jahs.tasks.definitions import TASKS
         >>> costs_agreement(jahs.space().sample(9, seed=0), range(8), TASKS["cifar10"])
         Traceback (most recent call last):
             ...

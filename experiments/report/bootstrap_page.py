@@ -64,7 +64,7 @@ def _moves(found: _Found) -> dict[str, Transferred]:
 
 
 def _orders(found: _Found) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     names = list(ARMS)
     for title, spaces in found.items():
         for space, of in spaces.items():

@@ -82,7 +82,7 @@ def _beside(title: str, of: Regrets) -> tuple[str, ...]:
 
 
 def _blocks(title: str, task: str, of: Regrets) -> tuple[Block, ...]:
-    trials = np.arange(1, N_TRIALS + 1)
+    trials = np.arange(1.0, N_TRIALS + 1)
     figures = []
     for search in SEARCHES:
         shown = [(name, regrets) for (who, name), regrets in of.over_time.items() if who == search]
