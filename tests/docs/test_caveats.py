@@ -12,7 +12,10 @@ from jahs.tasks.definitions import TASKS
 from workshop.pages.markdown import caveat_text
 
 ROOT = Path(__file__).resolve().parents[2]
-STUDIES = ("baselines", "fidelity", "freeze_thaw", "joint", "landscape", "long", "multiobjective", "noise", "truth")
+STUDIES = (
+    *("baselines", "fidelity", "freeze_thaw", "joint", "landscape", "long", "multiobjective", "noise", "truth"),
+    "workers",
+)
 CAVEAT = caveat_text(TASKS["fashion_mnist_mini"].caveat or "")
 PAGES = (
     "docs/data/fashion_mnist_mini.md",
