@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from experiments.analysis.speedups import speedup
+from experiments.analysis.speedups import Speedup, speedup
 from experiments.report.results import Results
-from experiments.report.single import no_common_seed, overview, speedup_text, summary_text
+from experiments.report.single import no_common_seed, overview, summary_text
 from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
@@ -97,8 +97,8 @@ def _worker_blocks(results: Results, task: str) -> list[Block]:
         Table(
             caption="What workers cost and gain. Cost: final mean validation error for the same work, with the "
             "difference to one worker and its 95 % bootstrap interval over paired seeds. Gain: how much sooner the "
-            "mean error is reached that one worker has after half of its time (≤: an upper bound, because more than "
-            "2.5 % of the resamples do not reach it)",
+            "mean error is reached that one worker has after half of its time (–: more than 2.5 % of the resamples "
+            "do not reach it)",
             columns=(
                 *("optimiser", "workers", "simulated time (mean full evaluations)", "validation error (%)"),
                 *("difference to one worker (points)", "speed-up"),
@@ -124,7 +124,15 @@ def _row(
     apart = bootstrap_interval(final[1] - final[0], lambda picks: picks.mean(axis=1))
     half = [_until(each, _TARGET * budget) for each in steps[0]]
     gain = speedup(steps[1], half, budget=budget, guess=TASKS[task].chance_error)
-    return (*label, f"{apart.value:+.2f} ({apart.low:+.2f} to {apart.high:+.2f})", speedup_text([gain]))
+    return (*label, f"{apart.value:+.2f} ({apart.low:+.2f} to {apart.high:+.2f})", _gain_text(gain))
+
+
+def _gain_text(gain: Speedup) -> str:
+    """Return a speed-up and its interval. An arm with many workers ends before the bounds of `Speedup` would hold."""
+    if gain.is_bound:
+        return "not reached"
+    low = "–" if gain.is_low_bound else f"{gain.interval.low:.1f}"
+    return f"{gain.interval.value:.1f}× ({low} to {gain.interval.high:.1f})"
 
 
 def _until(steps: Steps, end: float) -> Steps:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.analysis.speedups import geometric_mean, speedup
+from experiments.report.long import _gain_text
 from experiments.report.single import speedup_text
 from jahs.comparison.steps import Steps
 from jahs.errors import InvalidArgument
@@ -78,3 +79,13 @@ def test_resamples_are_paired_so_what_seeds_share_is_no_error():
     fast = [steps(((20 + 10 * i) / 4, 10)) for i in range(6)]
     found = speedup(fast, slow, budget=100.0, guess=90.0, n_resamples=200).interval
     assert (found.low, found.value, found.high) == (4, 4, 4)
+
+
+def test_an_arm_that_ends_early_has_no_bound_but_may_not_reach_the_target():
+    slow = [steps((20, 12), (80, 10)), steps((20, 12), (80, 10))]
+    never = speedup([steps((1, 11)), steps((1, 11))], slow, budget=100.0, guess=90.0, n_resamples=50)
+    assert never.is_bound
+    assert _gain_text(never) == "not reached"
+    some = speedup([steps((1, 8)), steps((2, 12))], slow, budget=100.0, guess=90.0, n_resamples=200)
+    assert _gain_text(some) == "40.0× (– to 80.0)"
+    assert _gain_text(speedup(slow, slow, budget=100.0, guess=90.0, n_resamples=50)) == "1.0× (1.0 to 1.0)"
