@@ -12,7 +12,7 @@ from jahs.tasks.definitions import TASKS
 from workshop.pages.markdown import caveat_text
 
 ROOT = Path(__file__).resolve().parents[2]
-STUDIES = ("baselines", "fidelity", "joint", "landscape", "multiobjective", "noise", "parameter_free", "truth")
+STUDIES = ("baselines", "fidelity", "joint", "landscape", "multiobjective", "noise", "parameter_free", "truth", "zoo")
 CAVEAT = caveat_text(TASKS["fashion_mnist_mini"].caveat or "")
 PAGES = (
     "docs/data/fashion_mnist_mini.md",
