@@ -242,7 +242,7 @@ def _blocks(study: Study) -> Iterator[str | Block]:
                 )
                 for i, (name, values) in enumerate(study.changes.items())
             ],
-            x_label="share of replaced operations", y_label="change of predicted accuracy, points",
+            x_label="share of replaced operations", y_label="change of accuracy, points",
         ),
     )  # fmt: skip
     yield Table(

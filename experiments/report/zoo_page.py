@@ -203,9 +203,9 @@ def _blocks(
     yield Text(
         "The paper's data are about 60,000 architectures, which differ in their cells alone. Here configs also differ "
         "in hyperparameters and sizes, and there are far fewer. All families but the graph network read the features "
-        "of the released model, which were chosen for XGBoost; the graph network sees the cell as a graph and the other "
-        "keys as they are. Fits use the last epoch alone, so that they take seconds; the released model is fitted to "
-        "all epochs. Settings were drawn by NePS's random search from the paper's spaces (NGBoost: those of its "
+        "of the released model, which were chosen for XGBoost; the graph network sees the cell as a graph and the "
+        "other keys as they are. Fits use the last epoch alone, so that they take seconds; the released model is "
+        "fitted to all epochs. Settings were drawn by NePS's random search from the paper's spaces (NGBoost: those of its "
         "authors' code), with at most 1,000 trees."
     )
     for (of_task, of), test in zip(found, tests, strict=True):
