@@ -1,4 +1,7 @@
-"""The page that compares model families on the tasks of several result files of `surrogate.zoo`."""
+"""The page that compares model families on the tasks of several result files of `surrogate.zoo`.
+
+Over 300 lines: it is one page from top to bottom, in the order in which a reader sees it.
+"""
 
 from __future__ import annotations
 
@@ -205,8 +208,8 @@ def _blocks(
         "in hyperparameters and sizes, and there are far fewer. All families but the graph network read the features "
         "of the released model, which were chosen for XGBoost; the graph network sees the cell as a graph and the "
         "other keys as they are. Fits use the last epoch alone, so that they take seconds; the released model is "
-        "fitted to all epochs. Settings were drawn by NePS's random search from the paper's spaces (NGBoost: those of its "
-        "authors' code), with at most 1,000 trees."
+        "fitted to all epochs. Settings were drawn by NePS's random search from the paper's spaces (NGBoost: those of "
+        "its authors' code), with at most 1,000 trees."
     )
     for (of_task, of), test in zip(found, tests, strict=True):
         yield f"Scores on {of_task.title}"
