@@ -95,10 +95,11 @@ def score_families(
             folder = searches / name
             point, tried = _search(folder, name, parts, measured, found, evaluations=evaluations)
             found["families"][name] = {**_scored(name, point, parts, measured), "evaluations": tried}
-            found["ensembles"] = {}
             write_text(out, sealed_text(found))
             _log.info("%s: validation tau %.4f", name, found["families"][name]["tau"])
-    for name in best_families(found):
+    best = best_families(found)
+    found["ensembles"] = {name: one for name, one in found["ensembles"].items() if name in best}
+    for name in best:
         if name not in found["ensembles"]:
             found["ensembles"][name] = _ensemble(name, found["families"][name]["point"], parts, measured)
             write_text(out, sealed_text(found))
@@ -212,16 +213,16 @@ def _answers(predict: _Predict, rows: Rows) -> list[float]:
 
 
 def _query_times(predict: _Predict, X: NDArray[np.float32]) -> dict[str, float]:
-    """Return the median milliseconds of one config alone, and the microseconds of each of a thousand."""
+    """Return the median CPU milliseconds of one config alone, and the CPU microseconds of each of a thousand."""
     alone = []
     for i in range(_N_ALONE):
-        started = time.perf_counter()
+        started = time.process_time()
         predict(X[[i % len(X)]])
-        alone.append(time.perf_counter() - started)
+        alone.append(time.process_time() - started)
     together = X[np.arange(_N_TOGETHER) % len(X)]
-    started = time.perf_counter()
+    started = time.process_time()
     predict(together)
-    each = (time.perf_counter() - started) / _N_TOGETHER
+    each = (time.process_time() - started) / _N_TOGETHER
     return {"one_ms": round(1e3 * float(np.median(alone)), 3), "each_us": round(1e6 * each, 2)}
 
 

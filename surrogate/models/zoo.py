@@ -173,7 +173,10 @@ def _vectors(kind: str) -> Callable[[_Point, Inputs, Inputs, int], _Predict]:
         from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]  # ships no types
 
         model = make_pipeline(StandardScaler(), getattr(svm, kind)(**point, max_iter=_MOST_STEPS))
-        model.fit(fitted.F, fitted.y)
+        try:
+            model.fit(fitted.F, fitted.y)
+        except ValueError:  # a polynomial of degree 128 overflows
+            return lambda asked: np.full(len(asked.F), np.nan)
         return lambda asked: np.asarray(model.predict(asked.F), np.float64)
 
     return fit
@@ -225,7 +228,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
         fit=_lightgbm,
     ),
     "random_forest": Family(
-        title="Random forest",
+        title="random forest",
         space={
             "n_estimators": Range(16, 128, 116, is_log=True, is_integer=True),
             "min_samples_split": Range(2, 20, 2, is_integer=True),

@@ -23,6 +23,7 @@ from splits.split import read_split
 from surrogate.judging.figure_file import read_figures
 from surrogate.models.fitting import read_params
 from surrogate.tune import read_history
+from surrogate.zoo import read_zoo
 from tests.pipeline.test_runs import FACTS, run_rows
 
 DATA = Path(__file__).parents[2] / "data"
@@ -40,6 +41,7 @@ FOUND = {
     "split.json": read_split,
     "params.json": read_params,
     "history.json": read_history,
+    "zoo.json": read_zoo,
     "landscape.json": read_sealed,
     "agreement.json": read_sealed,
     "figures.json": read_figures,

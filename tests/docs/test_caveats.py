@@ -14,7 +14,18 @@ from workshop.pages.markdown import caveat_text
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = (
     *("baselines", "bootstrap", "cells", "encodings", "fidelity", "freeze_thaw", "hyperparameters", "joint"),
-    *("landscape", "long", "multiobjective", "noise", "optimum", "repeats", "truth", "workers"),
+    *(
+        "landscape",
+        "long",
+        "multiobjective",
+        "noise",
+        "optimum",
+        "parameter_free",
+        "repeats",
+        "truth",
+        "workers",
+        "zoo",
+    ),
 )
 CAVEAT = caveat_text(TASKS["fashion_mnist_mini"].caveat or "")
 PAGES = (

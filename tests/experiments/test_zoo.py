@@ -74,6 +74,14 @@ def test_the_page_says_who_is_better_beside_the_paper_and_is_the_same_again(tmp_
     assert page.count("## Scores on") == 1
 
 
+def test_the_page_says_which_families_are_missing(tmp_path):
+    path = tmp_path / "zoo.json"
+    path.write_text(sealed_text(result(["xgboost", "svr", "lightgbm"], ensembles=())), encoding="utf-8")
+    assert main(["--results", str(path), "--resamples", "5", "--docs", "--out", str(tmp_path / "page")]) == 0
+    page = (tmp_path / "page" / "report.md").read_text(encoding="utf-8")
+    assert "Not fitted yet on Fashion-MNIST (16 px): GIN, NGBoost, nu-SVR and random forest" in page
+
+
 def test_a_result_without_the_family_of_comparison_is_refused(tmp_path, capsys):
     path = tmp_path / "zoo.json"
     path.write_text(sealed_text(result(["gin"], ensembles=())), encoding="utf-8")

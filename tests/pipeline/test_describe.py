@@ -20,11 +20,12 @@ from jahs.files.tables import read_table, sort_by, take, write_table
 from jahs.schema import (
     CONFIG_COLUMNS,
     CONFIG_TABLE_COLUMNS,
+    OPS,
     RUN_COLUMNS,
     SOURCE_DEFAULTS,
     VISIT_COLUMNS,
 )
-from pipeline.describe import plots
+from pipeline.describe import cell_plots, plots
 from pipeline.describe.__main__ import main, write_page
 from pipeline.describe.agreement import epoch_agreement, value_agreement
 from pipeline.describe.measured import Measured, read_measured, seed_noise
@@ -36,7 +37,7 @@ from workshop.pages.style import follow_scheme
 
 pytestmark = pytest.mark.slow
 
-PLOTS = {"accuracies", "curves", "effects", "epochs", "fidelities", "seeds", "work"}
+PLOTS = {"accuracies", "curves", "depth", "effects", "epochs", "fidelities", "map", "noise", "seeds", "work"}
 DIVERGED = (1, 2, 10)
 
 
@@ -65,8 +66,9 @@ def out(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty figures, for tests that read the text alone."""
-    for name in plots.__all__:
-        monkeypatch.setattr(plots, name, lambda *_: Figure())
+    for module in (plots, cell_plots):
+        for name in (name for name in module.__all__ if name.islower()):
+            monkeypatch.setattr(module, name, lambda *_: Figure())
 
 
 def page_of(out: Path) -> str:
@@ -183,7 +185,12 @@ def test_one_run_makes_a_page_that_says_what_is_missing_and_old_plots_go(tmp_pat
     assert "There is no quiet profile (`latency`, `step_time_s`) yet. `python -m pipeline.profile`" in page
     assert "This needs 60 configs" in page
     assert "No config has two finished runs" in page
-    assert {path.stem for path in (tmp_path / "out/digits").iterdir()} == PLOTS - {"fidelities", "seeds"}
+    assert {path.stem for path in (tmp_path / "out/digits").iterdir()} == PLOTS - {
+        "fidelities",
+        "map",
+        "noise",
+        "seeds",
+    }
     assert (tmp_path / "out/notes.md").read_text() == "mine"
     assert all(path.is_file() for path in paths)
 
@@ -308,3 +315,31 @@ def test_a_saved_comparison_with_the_real_landscape_is_on_the_page(measured: Mea
     assert "14 cells of NAS-Bench-201 were trained" in page
     assert "0.900 (0.800 to 0.950) after 200 epochs and 0.500 (0.800 to 0.950) after 12 epochs." in page
     assert "real landscape" not in to_markdown(describe(measured), has_png=False)
+
+
+def test_the_same_cells_are_at_one_place_of_the_map_and_the_map_is_the_same_again(measured: Measured) -> None:
+    places = cell_plots.embedding(measured)
+    np.testing.assert_array_equal(cell_plots.embedding(measured), places)
+    ops = np.column_stack([measured.configs[op] for op in OPS])
+    _, of = np.unique(ops, axis=0, return_inverse=True)
+    for cell in np.unique(of).tolist():
+        assert len(np.unique(places[of.ravel() == cell], axis=0)) == 1
+
+
+def test_sources_are_told_apart_the_most_frequent_first(measured: Measured) -> None:
+    sources = np.where(np.arange(len(measured.final)) % 3 == 0, "cells", "uniform")
+    several = replace(measured, configs={**measured.configs, "source": sources})
+    found = cell_plots.by_source(several)
+    assert list(found) == ["uniform", "cells"]
+    assert sum(is_in.sum() for is_in in found.values()) == len(sources)
+    figure = cell_plots.accuracy_by_source(several)
+    assert [text.get_text().partition(",")[0] for text in figure.axes[0].get_legend().get_texts()] == [*found]
+
+
+def test_the_spread_of_seeds_is_that_of_the_repeated_configs(measured: Measured) -> None:
+    mean, sd = cell_plots.seed_spread(measured)
+    last = take(measured.last, measured.last["status"] == "finished")
+    by_config = [last["valid_acc"][last["config_id"] == i].astype(float) for i in np.unique(last["config_id"])]
+    repeated = [values for values in by_config if len(values) > 1]
+    np.testing.assert_allclose(mean, [values.mean() for values in repeated])
+    np.testing.assert_allclose(sd, [values.std(ddof=1) for values in repeated], atol=1e-6)

@@ -50,6 +50,17 @@ def test_the_default_of_every_setting_is_one_that_a_search_may_choose(name: str)
         assert not isinstance(part, Range) or isinstance(value, int) == part.is_integer
 
 
+def test_a_setting_that_overflows_has_no_answers_and_ends_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sklearn import svm
+
+    def overflow(*_: object) -> None:
+        raise ValueError("The dual coefficients or intercepts are not finite")
+
+    monkeypatch.setattr(svm.SVR, "fit", overflow)
+    point = default_point(FAMILIES["svr"].space)
+    assert np.isnan(fit_family("svr", point, PARTS["train"], PARTS["valid"], TASK).predict(PARTS["valid"].X)).all()
+
+
 def test_an_operation_reads_those_that_end_where_it_begins() -> None:
     reads = adjacency(undirected=False, self_loops=False)
     for k, (begin, end) in enumerate(EDGES, start=1):

@@ -1,0 +1,344 @@
+"""Does the surrogate see what operations without parameters cost? NAS-Bench-301's study of them (appendix D.6).
+
+Over 300 lines: it is one study, from the replaced operations to the text of its page.
+
+    python -m experiments.parameter_free --tasks fashion_mnist_mini cifar10_mini --out out/parameter_free
+
+Identities, zeros and poolings have no parameters. In the cells of test configs a rising share of operations is replaced
+by one of them, and the release predicts what becomes of the accuracy; nothing was trained for that. Where such configs
+were recorded, trainings are beside the predictions.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from typing import Final
+
+import matplotlib as mpl
+import numpy as np
+from numpy.typing import NDArray
+
+import jahs
+from experiments.report.build import check_target, write_document, written
+from jahs.comparison.benches import open_benchmark, release_of
+from jahs.comparison.logs import Floats
+from jahs.errors import InvalidArgument
+from jahs.files.tables import take
+from jahs.queries.oracles.table import TableOracle
+from jahs.schema import CONFIG_KEYS, OPS
+from jahs.spaces.cell import PATH_FEATURES, path_features
+from jahs.spaces.cell.operations import IDENTITY, POOL, ZERO
+from jahs.spaces.columns import Columns
+from jahs.tasks.definitions import caveats_of
+from splits.split import Split, read_split
+from workshop.command import new_parser, run_command
+from workshop.folders import package_versions
+from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
+from workshop.pages.drawing import Curve, draw_curves
+from workshop.pages.style import style
+from workshop.resampling import bootstrap_interval
+
+__all__ = ["FREE", "Study", "main", "replaced", "study_of", "with_fewer_parameters"]
+
+FREE: Final[Mapping[str, int]] = {"identity": IDENTITY, "zero": ZERO, "pooling": POOL}
+N_REPEATS: Final = 4
+METRIC: Final = "valid_acc"
+
+_N_OPS: Final = len(OPS)
+_LEVEL: Final = 0.9
+_N_RESAMPLES: Final = 400
+_ALIVE: Final = [place for place, name in enumerate(PATH_FEATURES) if name.endswith("alive")]
+_FEWEST: Final = 3
+_WHY: Final = """NAS-Bench-301 replaces operations of one kind of cell in networks of 8 cells with two kinds, trained
+    for 100 epochs at fixed hyperparameters. Here all cells of a network are one cell, sizes and hyperparameters are
+    those of random configs, and training is short, which favours what trains fast."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Study:
+    """What was found for a task.
+
+    Attributes:
+        bench: the release that answers.
+        changes: change of the predicted accuracy, and its interval, by operation and number replaced, (7, 3) each.
+        measured, predicted: accuracy of each recorded test config at the last epoch.
+        ops: their cells, (n, 6).
+        cells: by operation, the predictions for a cell of it alone with the other keys of the test configs, (n,).
+        own: the predictions for the test configs themselves.
+        n_recorded: by operation, the recorded configs of any part whose cell has it alone, and their accuracies.
+    """
+
+    bench: jahs.Benchmark
+    changes: dict[str, Floats]
+    measured: Floats
+    predicted: Floats
+    ops: NDArray[np.int64]
+    cells: dict[str, Floats]
+    recorded: dict[str, Floats]
+
+
+def with_fewer_parameters(
+    ops: NDArray[np.int64], operation: int, n: int, order: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return cells, (n_cells, 6), with the first `n` edges of each row's order set to an operation."""
+    found = ops.copy()
+    np.put_along_axis(found, order[:, :n], operation, axis=1)
+    return found
+
+
+def replaced(models: Sequence[jahs.Benchmark], configs: Columns, *, seed: int) -> dict[str, Floats]:
+    """Return each model's predictions by operation and number of replaced edges, (n_models, 7, n_configs).
+
+    The edges are drawn `N_REPEATS` times and predictions averaged; more edges are always those of fewer and one more.
+    """
+    ops = _ops(configs)
+    orders = np.random.default_rng(seed).permuted(np.tile(np.arange(_N_OPS), (N_REPEATS, len(ops), 1)), axis=2)
+    found = {}
+    for name, operation in FREE.items():
+        by_model = []
+        for model in models:
+            means = [
+                np.mean(
+                    [_predict(model, configs, with_fewer_parameters(ops, operation, n, order)) for order in orders],
+                    axis=0,
+                )
+                for n in range(_N_OPS + 1)
+            ]
+            by_model.append(means)
+        found[name] = np.array(by_model)
+    return found
+
+
+def study_of(bench: jahs.Benchmark, split: Split, *, seed: int) -> Study:
+    """Measure one task.
+
+    Raises:
+        InvalidArgument: no config of the test part is recorded to the last epoch.
+        MissingData: the release has no table or no refits.
+    """
+    release = release_of(bench)
+    table = TableOracle(release.table, release.task)
+    configs = release.table.configs
+    runs = take(release.table.runs, release.table.runs["epoch"] == bench.max_epoch)
+    runs = take(runs, np.isfinite(runs[METRIC]))
+    ids, place, counts = np.unique(runs["config_id"], return_inverse=True, return_counts=True)
+    means = np.bincount(place, weights=runs[METRIC].astype(np.float64)) / counts
+    order = np.argsort(configs["config_id"])
+    every = take(configs, order[np.searchsorted(configs["config_id"][order], ids)])
+    is_test = split.parts_of(ids) == 2
+    if not is_test.any():
+        raise InvalidArgument(
+            f"no config of the test part is recorded at epoch {table.max_epoch}; give the task's split"
+        )
+    tests: Columns = {key: every[key][is_test] for key in CONFIG_KEYS}
+    refits = [jahs.Benchmark(bench.task.name, release=release.path, refit=k) for k in range(release.refits.n_refits)]
+    found = replaced([bench, *refits], tests, seed=seed)
+    all_ops = np.column_stack([every[op] for op in OPS])
+    return Study(
+        bench=bench,
+        changes={name: _changes(values) for name, values in found.items()},
+        measured=means[is_test],
+        predicted=_predict(bench, tests, _ops(tests)),
+        ops=_ops(tests),
+        cells={name: values[0, -1] for name, values in found.items()},
+        recorded={name: means[(all_ops == code).all(axis=1)] for name, code in FREE.items()},
+    )
+
+
+def _changes(values: Floats) -> Floats:
+    """Return the mean change to no replacement and its interval over configs and refits, (7, 3)."""
+    change = values - values[:, :1]
+    refits = cycle(change[1:])
+    low, high = bootstrap_interval(
+        lambda at: next(refits)[:, at].mean(axis=1), values.shape[2], level=_LEVEL, n_resamples=_N_RESAMPLES
+    )
+    return np.column_stack([change[0].mean(axis=1), low, high])
+
+
+def _ops(configs: Columns) -> NDArray[np.int64]:
+    return np.column_stack([configs[op] for op in OPS]).astype(np.int64)
+
+
+def _predict(model: jahs.Benchmark, configs: Columns, ops: NDArray[np.int64]) -> Floats:
+    columns = {**configs, **{op: ops[:, i].astype(configs[op].dtype) for i, op in enumerate(OPS)}}
+    return np.asarray(model.query_many(columns, metrics=[METRIC])[METRIC], dtype=np.float64)
+
+
+def parameter_free_document(studies: Sequence[Study], *, facts: Sequence[tuple[str, str]]) -> Document:
+    """Return the page."""
+    with mpl.rc_context(dict(style())):
+        beside: list[str | Block] = ["Beside NAS-Bench-301", _beside(studies), Text(_WHY)]
+        sections = sections_of([*beside, *(block for study in studies for block in _blocks(study))])
+    return Document(
+        title="Operations without parameters",
+        caveats=caveats_of([study.bench.task for study in studies]),
+        subtitle=" ".join(map(_finding, studies)),
+        sections=sections,
+        facts=tuple(facts),
+    )
+
+
+def _finding(study: Study) -> str:
+    order = sorted(FREE, key=lambda name: float(study.changes[name][-1, 0]))
+    said = ", ".join(f"{_interval(study.changes[name][-1])} points with {name} alone" for name in order)
+    praised = 100 * float((study.cells["identity"] > study.predicted).mean())
+    known = len(study.recorded["identity"])
+    return (
+        f"On {study.bench.task.title}, replacing all operations of a cell changes the predicted accuracy by {said} "
+        f"(90 % intervals over configs and refits), and replacing one of six by an identity by "
+        f"{_interval(study.changes['identity'][1])}. A cell of identities alone is predicted above the own cell of "
+        f"{praised:.0f} % of the test configs; {known or 'no'} such cell{'s were' if known > 1 else ' was'} trained."
+    )
+
+
+def _beside(studies: Sequence[Study]) -> Table:
+    """Return what NAS-Bench-301 found, and whether the predictions have the same sign."""
+
+    def cells(study: Study, name: str, n: int, sign: int) -> tuple[str, str]:
+        value, low, high = study.changes[name][n]
+        is_sure = low * high > 0 and low <= value <= high
+        return _interval(study.changes[name][n]), ("yes" if value * sign > 0 else "no") if is_sure else "not certain"
+
+    claims: list[tuple[str, str, int, int]] = [
+        ("many identities lower the accuracy", "identity", _N_OPS, -1),
+        ("many poolings lower the accuracy", "pooling", _N_OPS, -1),
+        ("two identities raise the accuracy", "identity", 2, 1),
+    ]
+    return Table(
+        caption="Change of the predicted accuracy, points, with 90 % intervals. NAS-Bench-301 shows figures and gives "
+        "no numbers; its cells have no zeros. “Not certain”: the interval covers 0, or refits to resampled configs do "
+        "not cover the release's own prediction.",
+        columns=("NAS-Bench-301", *(head for one in studies for head in (one.bench.task.title, "same sign"))),
+        rows=tuple(
+            (claim, *(cell for one in studies for cell in cells(one, name, n, sign))) for claim, name, n, sign in claims
+        ),
+    )
+
+
+def _interval(of: Floats) -> str:
+    return f"{of[0]:+.1f} ({of[1]:+.1f} to {of[2]:+.1f})"
+
+
+def _blocks(study: Study) -> Iterator[str | Block]:
+    title = study.bench.task.title
+    yield f"Replaced operations on {title}, predicted"
+    yield Figure(
+        name=f"replaced-{study.bench.task.name}",
+        caption=f"Change of the predicted {METRIC} at the last epoch as operations of {len(study.measured)} test "
+        f"configs are replaced, mean over configs and {N_REPEATS} draws of edges, with 90 % intervals over configs and "
+        "refits. No such config was trained for this figure.",
+        alt="; ".join(f"{name} alone: {values[-1, 0]:+.1f} points" for name, values in study.changes.items()),
+        drawing=draw_curves(
+            [
+                Curve(
+                    title=name, number=i, x=np.arange(_N_OPS + 1) / _N_OPS, y=values[:, 0], low=values[:, 1],
+                    high=values[:, 2], is_step=False, has_markers=True,
+                )
+                for i, (name, values) in enumerate(study.changes.items())
+            ],
+            x_label="share of replaced operations", y_label="change of accuracy, points",
+        ),
+    )  # fmt: skip
+    yield Table(
+        caption="Change of the predicted accuracy, points",
+        columns=("operation", *(f"{n} of {_N_OPS}" for n in range(1, _N_OPS + 1))),
+        rows=tuple((name, *map(_interval, values[1:])) for name, values in study.changes.items()),
+    )
+    yield f"Recorded cells on {title}, trained and predicted"
+    yield Text(
+        "These test configs were trained, and no model was fitted to them. The bias is predicted minus trained, with a "
+        "90 % interval over configs."
+    )
+    yield _recorded_table(study)
+    yield f"Cells that no model must praise on {title}"
+    yield _praise_table(study)
+    yield Text(
+        "The cell of each row has one operation alone, with the other keys of the test configs. It is praised where "
+        "the prediction is higher than that for the config's own cell; a cell of zeros cannot be better than chance."
+    )
+
+
+def _recorded_table(study: Study) -> Table:
+    n_free = np.isin(study.ops, list(FREE.values())).sum(axis=1)
+    is_dead = path_features(study.ops)[:, _ALIVE].sum(axis=1) == 0
+    cuts = {f"{n} of {_N_OPS} without parameters": n_free == n for n in range(_N_OPS + 1)}
+    rows = []
+    for name, is_in in {**cuts, "no path from input to output": is_dead}.items():
+        if is_in.sum() < _FEWEST:
+            rows.append((name, str(is_in.sum()), "–", "–", "–"))
+            continue
+        error = (study.predicted - study.measured)[is_in]
+        low, high = bootstrap_interval(partial(_mean_at, error), len(error), level=_LEVEL, n_resamples=_N_RESAMPLES)
+        means = (f"{study.measured[is_in].mean():.1f}", f"{study.predicted[is_in].mean():.1f}")
+        rows.append((name, str(len(error)), *means, _interval(np.array([error.mean(), low, high]))))
+    return Table(
+        caption=f"{METRIC} at the last epoch, %, of test configs",
+        columns=("cells", "configs", "trained", "predicted", "bias, points"),
+        rows=tuple(rows),
+    )
+
+
+def _mean_at(values: Floats, at: NDArray[np.int64]) -> float:
+    return float(values[at].mean())
+
+
+def _praise_table(study: Study) -> Table:
+    rows = []
+    for name, values in study.cells.items():
+        trained = study.recorded[name]
+        rows.append(
+            (
+                f"{name} alone",
+                f"{values.mean():.1f}",
+                f"{values.max():.1f}",
+                f"{100 * float((values > study.predicted).mean()):.0f} %",
+                f"{trained.mean():.1f} ({len(trained)} configs)" if len(trained) else "not recorded",
+            )
+        )
+    return Table(
+        caption=f"{METRIC} at the last epoch, %. Test configs have {study.measured.mean():.1f} on average and "
+        f"{study.measured.max():.1f} at best.",
+        columns=("cell", "predicted, mean", "predicted, best", "praised", "trained, any part"),
+        rows=tuple(rows),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    about = "Write the page of operations without parameters: predicted where replaced, trained where recorded."
+    parser = new_parser("experiments.parameter_free", about, example="--out out/parameter_free")
+    parser.add_argument(
+        "--tasks", nargs="+", default=["fashion_mnist_mini", "cifar10_mini"], help="(both embedded ones)"
+    )
+    parser.add_argument("--release", type=Path, help="folder of releases, one per task (default: found by jahs)")
+    parser.add_argument("--data", type=Path, default=Path("data"), help="has <task>/split.json (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the replaced edges (default: %(default)s)")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
+    parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
+    given = parser.parse_args(argv)
+
+    def work() -> object:
+        target = check_target(given.out)
+        studies, facts = [], []
+        for task in given.tasks:
+            bench, split = open_benchmark(task, given.release), read_split(given.data / task / "split.json")
+            studies.append(study_of(bench, split, seed=given.seed))
+            release = release_of(bench)
+            facts.append((f"release of {task}", f"{release.facts.get('version')}, {release.sha256[:16]}"))
+        command = ["python", "-m", "experiments.parameter_free", "--tasks", *given.tasks, "--seed", str(given.seed)]
+        versions = ", ".join(f"{name} {version}" for name, version in package_versions().items())
+        facts = [("command", shlex.join([*command, "--out", "DIR"])), *facts]
+        document = parameter_free_document(studies, facts=[*facts, ("versions", versions)])
+        return written(write_document(document, target, is_for_docs=given.docs))
+
+    return run_command("experiments.parameter_free", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

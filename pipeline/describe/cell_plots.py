@@ -1,0 +1,141 @@
+"""The cells and the sources of a folder of runs: a map, accuracies by depth and by source, and noise by accuracy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from jahs.files.tables import take
+from jahs.schema import OPS
+from jahs.spaces.cell.paths import effective_depth
+from pipeline.describe.measured import Measured
+from workshop.pages.drawing import new_panels
+from workshop.pages.style import LIGHT, dash, marker, series
+
+__all__ = ["FEWEST_CELLS", "accuracy_by_depth", "accuracy_by_source", "map_of_cells", "noise_by_accuracy"]
+
+FEWEST_CELLS: Final = 30
+"""Of a map."""
+
+_FEWEST: Final = 5  # of a violin
+_N_COLOURS: Final = 8  # a colour bar of more than 50 would be a picture of pixels
+_GRID: Final = 16
+_N_BINS: Final = 8
+_Floats = NDArray[np.float64]
+
+
+def embedding(measured: Measured) -> _Floats:
+    """Return a place for the cell of each config, (n_configs, 2): t-SNE of the operations, one-hot; cells once."""
+    from sklearn.manifold import TSNE  # type: ignore[import-untyped]  # ships no types
+
+    cells, place = np.unique(_ops(measured), axis=0, return_inverse=True)
+    one_hot = (cells[:, :, None] == np.arange(5)).reshape(len(cells), -1).astype(np.float64)
+    found = TSNE(perplexity=min(30, len(cells) // 4), init="pca", random_state=0, n_jobs=1).fit_transform(one_hot)
+    places: _Floats = np.asarray(found, dtype=np.float64)
+    return places.round(2)[place.reshape(-1)]
+
+
+def map_of_cells(measured: Measured) -> Figure:
+    """Draw the density, the mean accuracy and the sources of cells on their map."""
+    x, y = embedding(measured).T
+    sources = by_source(measured)
+    drawn, axes = new_panels(1, 2 + (len(sources) > 1), width=8.4 if len(sources) == 1 else 11.4, height=3.6)
+    colours = mpl.colormaps["viridis"].resampled(_N_COLOURS)
+    shown = axes[0].hexbin(x, y, mincnt=1, gridsize=_GRID, linewidths=0.2, cmap=colours)
+    drawn.colorbar(shown, ax=axes[0], label="configs")
+    shown = axes[1].hexbin(
+        x, y, C=measured.final, reduce_C_function=np.mean, gridsize=_GRID, linewidths=0.2, cmap=colours
+    )  # fmt: skip
+    drawn.colorbar(shown, ax=axes[1], label="mean validation accuracy, %")
+    if len(sources) > 1:
+        for number, (source, is_in) in enumerate(sources.items()):
+            axes[2].plot(
+                x[is_in], y[is_in], linestyle="", marker=marker(number), markersize=3.4, markeredgewidth=0,
+                color=series(number), alpha=0.7, label=source,
+            )  # fmt: skip
+        axes[2].legend(loc="upper right")
+    for ax, title in zip(axes, ("density", "accuracy", "source"), strict=False):
+        ax.set_title(title)
+        ax.grid(visible=False)
+        ax.set_xticks([])
+        ax.set_yticks([])
+    return drawn
+
+
+def accuracy_by_source(measured: Measured) -> Figure:
+    """Draw the cumulative distribution of validation accuracy at the last epoch by the source of the config."""
+    drawn, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
+    for number, (source, is_in) in enumerate(by_source(measured).items()):
+        x = np.sort(measured.final[is_in])
+        label = f"{source}, {len(x):,} configs"
+        shares = np.arange(len(x) + 1) / len(x)
+        ax.step([0, *x, 100], [*shares, 1], where="post", color=series(number), linestyle=dash(number), label=label)
+    ax.set_xlabel("validation accuracy, %")
+    ax.set_ylabel("share of configs")
+    ax.legend(loc="upper left")
+    return drawn
+
+
+def accuracy_by_depth(measured: Measured) -> Figure:
+    """Draw violins of validation accuracy at the last epoch by the depth of the cell."""
+    drawn, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
+    depth = effective_depth(_ops(measured))
+    groups = {d: measured.final[depth == d] for d in np.unique(depth).tolist()}
+    groups = {d: values for d, values in groups.items() if len(values) >= _FEWEST}
+    if groups:
+        _violins(ax, groups)
+    ax.set_xlabel("convolutions in sequence on a live path")
+    ax.set_ylabel("validation accuracy, %")
+    return drawn
+
+
+def noise_by_accuracy(measured: Measured) -> Figure:
+    """Draw the standard deviation between seeds against the mean accuracy of each repeated config."""
+    mean, sd = seed_spread(measured)
+    drawn, (ax,) = new_panels(1, 1, width=5.6, height=3.4)
+    ax.plot(mean, sd, linestyle="", marker="o", markersize=3.4, markeredgewidth=0, alpha=0.6, color=series(0))
+    edges = np.quantile(mean, np.linspace(0, 1, min(_N_BINS, max(1, len(mean) // 5)) + 1))
+    of_bin = np.clip(np.searchsorted(edges, mean, side="right") - 1, 0, len(edges) - 2)
+    middles = [(mean[of_bin == i].mean(), np.median(sd[of_bin == i])) for i in np.unique(of_bin).tolist()]
+    ax.plot(*zip(*middles, strict=True), color=series(1), marker="s", markersize=4, label="median of bins")
+    ax.set_xlabel("mean validation accuracy, %")
+    ax.set_ylabel("sd between seeds, points")
+    ax.legend(loc="upper right")
+    return drawn
+
+
+def seed_spread(measured: Measured) -> tuple[_Floats, _Floats]:
+    """Return mean and standard deviation of validation accuracy of each config with two or more finished seeds."""
+    finished = take(measured.last, measured.last["status"] == "finished")
+    _, place, counts = np.unique(finished["config_id"], return_inverse=True, return_counts=True)
+    y = finished["valid_acc"].astype(np.float64)
+    mean = np.bincount(place, weights=y) / counts
+    squares = np.bincount(place, weights=(y - mean[place]) ** 2)
+    several = counts > 1
+    return mean[several], np.sqrt(squares[several] / (counts[several] - 1))
+
+
+def by_source(measured: Measured) -> dict[str, NDArray[np.bool_]]:
+    """Return a mask of the configs of each source, the most frequent first."""
+    sources = measured.configs["source"]
+    return {name: sources == name for name, _ in Counter(sources.tolist()).most_common()}
+
+
+def _ops(measured: Measured) -> NDArray[np.int64]:
+    return np.column_stack([measured.configs[op] for op in OPS]).astype(np.int64)
+
+
+def _violins(ax: Axes, groups: dict[int, _Floats]) -> None:
+    parts = ax.violinplot(list(groups.values()), positions=list(groups), showmedians=True, widths=0.8)
+    bodies: Any = parts["bodies"]  # Any: a list, which matplotlib's types do not say
+    for body in bodies:
+        body.set(color=series(0), alpha=0.45)
+    for name in ("cmedians", "cmins", "cmaxes", "cbars"):
+        parts[name].set(color=series(3) if name == "cmedians" else LIGHT["muted"], linewidth=1.2)
+    ax.set_xticks(list(groups), [f"{depth}\n{len(values):,} configs" for depth, values in groups.items()])

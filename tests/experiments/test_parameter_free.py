@@ -1,0 +1,75 @@
+"""Operations without parameters: more replaced edges contain fewer, trained configs are of the test part alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jahs
+from experiments.parameter_free import FREE, main, replaced, study_of, with_fewer_parameters
+from jahs.errors import InvalidArgument
+from splits.split import Split, write_split
+from tests.releases import make_release, make_table
+
+TABLE = make_table("digits", 40)
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    path = tmp_path_factory.mktemp("releases") / "digits"
+    return make_release(path, n_refits=3, table=TABLE)
+
+
+def split_of(parts):
+    order = np.argsort(TABLE.configs["config_id"])
+    ids = TABLE.configs["config_id"][order]
+    return Split(config_ids=ids, parts=parts[order].astype(np.int8), seed=0, task="digits", protocol="0" * 16)
+
+
+PARTS = np.arange(40) % 3
+
+
+def test_more_replaced_edges_are_those_of_fewer_and_one_more():
+    rng = np.random.default_rng(0)
+    ops = rng.integers(0, 5, (20, 6))
+    order = rng.permuted(np.tile(np.arange(6), (20, 1)), axis=1)
+    before = ops
+    for n in range(7):
+        now = with_fewer_parameters(ops, 4, n, order)
+        assert ((now == 4).sum(axis=1) >= n).all()
+        assert ((now == before) | (now == 4)).all()
+        before = now
+    assert (before == 4).all()
+
+
+def test_no_replacement_is_the_prediction_itself_and_all_are_the_cell_alone(release):
+    bench = jahs.Benchmark("digits", release=release)
+    configs = jahs.space().sample_columns(6, seed=1)
+    found = replaced([bench], configs, seed=0)
+    for name, code in FREE.items():
+        np.testing.assert_allclose(found[name][0, 0], bench.query_many(configs)["valid_acc"])
+        alone = {**configs, **{f"Op{i}": np.full_like(configs["Op1"], code) for i in range(1, 7)}}
+        np.testing.assert_allclose(found[name][0, 6], bench.query_many(alone)["valid_acc"])
+
+
+def test_trained_accuracies_are_of_the_test_part_and_intervals_hold_every_change_to_none(release):
+    bench = jahs.Benchmark("digits", release=release)
+    study = study_of(bench, split_of(PARTS), seed=0)
+    assert len(study.measured) == len(study.predicted) == len(study.ops) == (PARTS == 2).sum()
+    for changes in study.changes.values():
+        np.testing.assert_array_equal(changes[0], 0)
+        assert (changes[:, 1] <= changes[:, 2]).all()
+    with pytest.raises(InvalidArgument, match="no config of the test part"):
+        study_of(bench, split_of(PARTS * 0), seed=0)
+
+
+def test_the_page_says_what_is_predicted_and_what_was_trained_and_is_the_same_again(release, tmp_path):
+    (tmp_path / "data" / "digits").mkdir(parents=True)
+    write_split(tmp_path / "data" / "digits" / "split.json", split_of(PARTS))
+    arguments = ["--tasks", "digits", "--release", str(release), "--data", str(tmp_path / "data"), "--docs", "--out"]
+    assert [main([*arguments, str(tmp_path / name)]) for name in "ab"] == [0, 0]
+    one, again = ((tmp_path / name / "report.md").read_text(encoding="utf-8") for name in "ab")
+    assert one == again
+    assert "No such config was trained for this figure" in one
+    assert "two identities raise the accuracy" in one
+    assert "not recorded" in one
