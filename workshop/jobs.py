@@ -178,7 +178,12 @@ def _over(pool: Workers, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]
     n_lost, total_s = 0, 0.0
     while True:
         for job in _next(again, jobs, at_most=pool.ahead * pool.n_workers() - len(at_work)):
-            future = pool.submit(call, job)
+            try:
+                future = pool.submit(call, job)
+            except pool.losses as err:  # a worker was lost, and its job has not ended yet
+                again.append(job)
+                n_lost = _renewed(pool, n_lost, err)
+                continue
             at_work[future] = job, n_lost
             future.add_done_callback(ended.put)
         if not at_work and not again:
@@ -193,16 +198,26 @@ def _over(pool: Workers, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]
         except pool.losses as err:
             again.append(job)
             if of_pool == n_lost:  # others of the same loss follow
-                n_lost += 1
-                _log.warning("a worker or its scheduler was lost (%s); its job is done again", type(err).__name__)
-                if n_lost > _MOST_LOST:
-                    raise JahsError(
-                        f"{n_lost} workers were lost; what is done is kept, start again with fewer, or with more memory"
-                    ) from err
-                pool.renew()
+                n_lost = _renewed(pool, n_lost, err)
             continue
         total_s += seconds
         yield Done(job=job, result=result, spent_s=total_s / max(pool.n_workers(), 1))
+
+
+def _renewed(pool: Workers, n_lost: int, err: BaseException) -> int:
+    """Renew the workers and return how often they were lost.
+
+    Raises:
+        JahsError: too often.
+    """
+    n_lost += 1
+    _log.warning("a worker or its scheduler was lost (%s); its job is done again", type(err).__name__)
+    if n_lost > _MOST_LOST:
+        raise JahsError(
+            f"{n_lost} workers were lost; what is done is kept, start again with fewer, or with more memory"
+        ) from err
+    pool.renew()
+    return n_lost
 
 
 def _next(again: deque[J], jobs: Iterator[J], *, at_most: int) -> Iterator[J]:

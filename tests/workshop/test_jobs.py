@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from surrogate.data.rows import assemble, by_part
 from surrogate.models.fitting import fit_each
 from surrogate.models.model import ForestSettings
 from tests.surrogate.landscape import TASK, measurements, split_of
-from workshop.jobs import Where, in_processes, run_jobs
+from workshop.jobs import Where, _Processes, in_processes, run_jobs
 
 
 def divide(*, a: int, b: int) -> float:
@@ -96,6 +98,18 @@ def test_a_job_whose_worker_was_killed_is_done_again_and_no_result_is_lost_or_do
     assert sorted(each.job for each in done) == list(range(8))
     assert all(each.result == each.job**2 for each in done)
     assert (tmp_path / "3").stat().st_size > 1
+
+
+def test_a_loss_that_shows_when_a_job_is_submitted_costs_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    submit, n_asked = _Processes.submit, itertools.count()
+
+    def broken_once(pool: _Processes, call: Any, job: int) -> Any:
+        if next(n_asked) == 0:
+            raise pool.losses[0]
+        return submit(pool, call, job)
+
+    monkeypatch.setattr(_Processes, "submit", broken_once)
+    assert sorted(each.job for each in run_jobs(square, range(5), where=Where(workers=2))) == list(range(5))
 
 
 def test_what_kills_every_worker_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
