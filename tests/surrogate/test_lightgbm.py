@@ -11,11 +11,13 @@ from jahs.errors import UnknownName
 from jahs.models.features import FeatureBuilder
 from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
+from surrogate import release
 from surrogate.data.rows import assemble, by_part
 from surrogate.models.lightgbm import _first_above, fit_lightgbm, predict_lightgbm
 from surrogate.models.model import ForestSettings, fit_surrogate
 from surrogate.release import make_release
 from tests.surrogate.landscape import TASK, measurements, split_of
+from tests.surrogate.test_release import write_params
 
 MEASURED = measurements(10)
 SPLIT = split_of(MEASURED)
@@ -39,8 +41,12 @@ def test_the_flat_forest_answers_as_the_booster() -> None:
     np.testing.assert_allclose(predict_lightgbm(booster, X, first), wanted, rtol=0, atol=1e-3)
 
 
-def test_a_release_has_the_second_family_beside_files_that_stay_the_same(tmp_path: Path) -> None:
-    how = {"curve_seeds": 0, "n_refits": 0, "workers": 1}
+def test_a_release_has_the_second_family_beside_files_that_stay_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "_N_REFERENCE_CONFIGS", 500)
+    monkeypatch.setattr(release, "noise_of", lambda *_, **__: (None, {"reason": "left out, it takes the longest"}))
+    how = {"params": write_params(tmp_path / "tuned", MEASURED), "curve_seeds": 0, "n_refits": 0, "workers": 1}
     make_release(MEASURED, SPLIT, tmp_path / "plain", **how)
     quality = make_release(MEASURED, SPLIT, tmp_path / "both", families=["lightgbm"], **how)
     assert quality["lightgbm"]["test"]["valid_acc"]["last epoch"]["tau"] > 0.4
