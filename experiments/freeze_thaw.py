@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from experiments.analysis.freeze_thaw import read_curves, score
-from experiments.report.build import check_target, write_document, written
+from experiments.report.build import add_page_arguments, check_target, write_document, written
 from experiments.report.freeze_thaw_page import freeze_thaw_document
 from jahs.errors import InvalidArgument
 from jahs.files.runs import read_protocol
 from workshop.command import new_parser, run_command
-from workshop.folders import commit, package_versions
+from workshop.folders import commit, package_versions, versions_text
 
 __all__ = ["main", "write_freeze_thaw"]
 
@@ -49,7 +49,7 @@ def write_freeze_thaw(runs: Sequence[Path], *, out: Path, n_resamples: int, is_f
             ("command", shlex.join([*command, "--out", "DIR"])),
             ("commit", str(commit())),
             ("protocols", ", ".join(read_protocol(folder).digest for folder in runs)),
-            ("versions", ", ".join(f"{name} {version}" for name, version in package_versions().items())),
+            ("versions", versions_text(package_versions())),
         ),
     )
     return write_document(document, target, is_for_docs=is_for_docs)
@@ -61,8 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser("experiments.freeze_thaw", about, example="--out out/freeze_thaw")
     parser.add_argument("--runs", type=Path, nargs="+", default=_RUNS, help="folders of runs")
     parser.add_argument("--resamples", type=int, default=1000, help="of the bootstrap (default: %(default)s)")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
-    parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
+    add_page_arguments(parser)
     given = parser.parse_args(argv)
 
     def work() -> object:

@@ -18,12 +18,12 @@ from typing import Final
 
 import jahs
 from experiments.analysis.landscape_measures import Landscape, measure_landscape, with_errors_of_fit
-from experiments.report.build import check_target, write_document, written
+from experiments.report.build import add_page_arguments, check_target, write_document, written
 from experiments.report.landscape_page import landscape_document
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import MissingData
 from workshop.command import new_parser, run_command
-from workshop.folders import commit, package_versions
+from workshop.folders import commit, package_versions, versions_text
 
 __all__ = ["LandscapeSettings", "draw_landscape", "main"]
 
@@ -74,7 +74,7 @@ def draw_landscape(settings: LandscapeSettings) -> Path:
             ("command", shlex.join(_command(settings))),
             ("commit", str(commit())),
             ("release", f"{settings.task}: {origin}, {release.sha256[:16]})"),
-            ("versions", ", ".join(f"{name} {version}" for name, version in package_versions().items())),
+            ("versions", versions_text(package_versions())),
         ),
     )
     return write_document(document, target, is_for_docs=settings.docs)
@@ -147,8 +147,7 @@ def _parse(argv: Sequence[str] | None) -> LandscapeSettings:
     parser.add_argument("--n", type=int, default=8192, help="configs in each of two samples (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
-    parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
+    add_page_arguments(parser)
     return LandscapeSettings(**vars(parser.parse_args(argv)))
 
 

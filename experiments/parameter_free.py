@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jahs
-from experiments.report.build import check_target, write_document, written
+from experiments.report.build import add_page_arguments, check_target, write_document, written
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.errors import InvalidArgument
@@ -38,7 +38,7 @@ from jahs.spaces.columns import Columns
 from jahs.tasks.definitions import caveats_of
 from splits.split import Split, read_split
 from workshop.command import new_parser, run_command
-from workshop.folders import package_versions
+from workshop.folders import package_versions, versions_text
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import Curve, draw_curves
 from workshop.pages.style import style
@@ -319,8 +319,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--release", type=Path, help="folder of releases, one per task (default: found by jahs)")
     parser.add_argument("--data", type=Path, default=Path("data"), help="has <task>/split.json (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the replaced edges (default: %(default)s)")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
-    parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
+    add_page_arguments(parser)
     given = parser.parse_args(argv)
 
     def work() -> object:
@@ -332,7 +331,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             release = release_of(bench)
             facts.append((f"release of {task}", f"{release.facts.get('version')}, {release.sha256[:16]}"))
         command = ["python", "-m", "experiments.parameter_free", "--tasks", *given.tasks, "--seed", str(given.seed)]
-        versions = ", ".join(f"{name} {version}" for name, version in package_versions().items())
+        versions = versions_text(package_versions())
         facts = [("command", shlex.join([*command, "--out", "DIR"])), *facts]
         document = parameter_free_document(studies, facts=[*facts, ("versions", versions)])
         return written(write_document(document, target, is_for_docs=given.docs))

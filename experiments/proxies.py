@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.analysis.proxy_tasks import read_scored
-from experiments.report.build import check_target, write_document, written
+from experiments.report.build import add_page_arguments, check_target, write_document, written
 from experiments.report.proxies_page import proxies_document
 from jahs.errors import InvalidArgument
 from jahs.files.sealed_json import read_sealed
 from workshop.command import new_parser, run_command
-from workshop.folders import commit, package_versions
+from workshop.folders import commit, package_versions, versions_text
 
 __all__ = ["main", "write_proxies"]
 
@@ -56,7 +56,7 @@ def write_proxies(runs: Sequence[Path], *, cells: Path, out: Path, n_resamples: 
             ("command", shlex.join(command)),
             ("commit", str(commit())),
             ("scored with torch, on", ", ".join(sorted(scorers))),
-            ("versions", ", ".join(f"{name} {version}" for name, version in package_versions().items())),
+            ("versions", versions_text(package_versions())),
         ),
     )
     return write_document(document, target, is_for_docs=is_for_docs)
@@ -69,8 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, nargs="+", default=_RUNS, help="folders of runs with scores")
     parser.add_argument("--cells", type=Path, default=_CELLS, help="comparison of NAS-Bench-201 (default: %(default)s)")
     parser.add_argument("--resamples", type=int, default=200, help="of the bootstrap (default: %(default)s)")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
-    parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
+    add_page_arguments(parser)
     given = parser.parse_args(argv)
 
     def work() -> object:

@@ -19,7 +19,7 @@ import matplotlib as mpl
 
 from experiments.analysis.subjects import Inputs, Subject, open_subject
 from experiments.report.bootstrap_page import bootstrap_page
-from experiments.report.build import check_target, write_document, written
+from experiments.report.build import add_page_arguments, check_target, write_document, written
 from experiments.report.cells_page import cells_page
 from experiments.report.encodings_page import encodings_page
 from experiments.report.findings import Page
@@ -30,7 +30,7 @@ from jahs.comparison.benches import release_of
 from jahs.errors import UnknownName
 from jahs.tasks.definitions import caveats_of
 from workshop.command import new_parser, run_command
-from workshop.folders import commit, package_versions
+from workshop.folders import commit, package_versions, versions_text
 from workshop.pages.document import Document
 from workshop.pages.style import style
 
@@ -100,7 +100,7 @@ def write_study(settings: ScienceSettings) -> Path:
             ("command", shlex.join([*command, "--out", "DIR"])),
             ("commit", str(commit())),
             ("releases", ", ".join(releases)),
-            ("versions", ", ".join(f"{name} {version}" for name, version in package_versions().items())),
+            ("versions", versions_text(package_versions())),
         ),
     )
     return write_document(document, target, is_for_docs=settings.docs)
@@ -115,8 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     parser.add_argument("--data", type=Path, help="folder of recorded runs and packs of studies, such as data")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
-    parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
+    add_page_arguments(parser)
     settings = ScienceSettings(**vars(parser.parse_args(argv)))
     return run_command("experiments.science", lambda: written(write_study(settings)))
 

@@ -12,12 +12,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.report.build import check_target, write_document, written
+from experiments.report.build import add_page_arguments, check_target, write_document, written
 from experiments.report.zoo_page import zoo_document
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import task
 from surrogate.zoo import read_zoo
 from workshop.command import new_parser, run_command
+from workshop.folders import versions_text
 
 __all__ = ["main", "write_zoo"]
 
@@ -46,7 +47,7 @@ def write_zoo(results: Sequence[Path], *, out: Path, n_resamples: int, is_for_do
     command = ["python", "-m", "experiments.zoo", "--results", *map(str, results), "--resamples", str(n_resamples)]
     facts = [("command", shlex.join([*command, "--out", "DIR"]))]
     for path, of in found:
-        versions = ", ".join(f"{name} {version}" for name, version in of["versions"].items())
+        versions = versions_text(of["versions"])
         facts.append((str(path), f"split {of['split']}, measurements {of['measurements']}, fitted with {versions}"))
     document = zoo_document([(task(of["task"]), of) for _, of in found], n_resamples=n_resamples, facts=facts)
     return write_document(document, target, is_for_docs=is_for_docs)
@@ -58,8 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser("experiments.zoo", about, example="--out out/zoo")
     parser.add_argument("--results", type=Path, nargs="+", default=_FOUND, help="files of surrogate.zoo")
     parser.add_argument("--resamples", type=int, default=200, help="of the bootstrap (default: %(default)s)")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
-    parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
+    add_page_arguments(parser)
     given = parser.parse_args(argv)
 
     def work() -> object:

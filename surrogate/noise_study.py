@@ -34,7 +34,7 @@ from surrogate.models.fitting import read_params
 from surrogate.models.model import ForestSettings, fit_surrogate
 from surrogate.models.refits import N_REFITS, fit_refits
 from workshop.command import run_command
-from workshop.folders import commit, package_versions, write_text, writing
+from workshop.folders import commit, package_versions, versions_text, write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.markdown import to_markdown
 from workshop.resampling import bootstrap_interval
@@ -297,7 +297,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "command": shlex.join(["python", "-m", "surrogate.noise_study", *named, *options]),
             "commit": str(commit()),
             "release": f"{release.task.name}: {release.facts.get('version')}, {release.sha256[:16]}",
-            "versions": ", ".join(f"{name} {version}" for name, version in package_versions().items()),
+            "versions": versions_text(package_versions()),
         }
         text = to_markdown(study_document(found, given.metric, release, seed=given.seed, facts=facts))
         if given.out is None:

@@ -62,6 +62,11 @@ def package_versions(*more: str) -> dict[str, str]:
     }
 
 
+def versions_text(versions: Mapping[str, str]) -> str:
+    """Return versions as a fact of a page."""
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
 def commit() -> str | None:
     """Return the commit of the checkout, with a plus sign if code differs from it; None outside of a checkout."""
     git = shutil.which("git")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -26,13 +27,13 @@ from experiments.report.truth import truth_sections
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder
 from jahs.tasks.definitions import TASKS, caveats_of
-from workshop.folders import writing
+from workshop.folders import versions_text, writing
 from workshop.pages.document import Document, Section, Table, Text
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme, style
 
-__all__ = ["build_document", "check_target", "write_document", "written"]
+__all__ = ["add_page_arguments", "build_document", "check_target", "write_document", "written"]
 
 _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "joint": joint_sections,
@@ -84,6 +85,12 @@ def build_document(
 def written(page: Path) -> dict[str, str]:
     """Return the paths of a page, as commands print them."""
     return {"page": str(page), "markdown": str(page.with_name("report.md"))}
+
+
+def add_page_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add --out and --docs of a command that writes a page."""
+    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
+    parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
 
 
 def check_target(target: Path) -> Path:
@@ -233,17 +240,13 @@ def made_facts(made: Sequence[Mapping[str, Any]]) -> tuple[list[tuple[str, str]]
     commands = [f"{each.get('command')} --out DIR" for each in made]
     whole = [*commands[:-1], f"{commands[-1]} && python -m experiments.report DIR"]
     commits = _numbered("commit", [str(each.get("commit")) for each in made])
-    versions = _numbered("versions", [_versions_text(each.get("versions") or {}) for each in made])
+    versions = _numbered("versions", [versions_text(each.get("versions") or {}) for each in made])
     return [*_numbered("command", whole), *commits], versions
 
 
 def _numbered(name: str, values: Sequence[str]) -> list[tuple[str, str]]:
     """Return one fact per command of the study; numbered if there are several."""
     return [(f"{name} {i}" if len(values) > 1 else name, value) for i, value in enumerate(values, start=1)]
-
-
-def _versions_text(versions: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def _tables_json(document: Document) -> str:

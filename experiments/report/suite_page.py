@@ -14,7 +14,7 @@ from experiments.report.build import write_document
 from experiments.suite import ARMS, correlations
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import mean_ranks
-from workshop.folders import commit, package_versions
+from workshop.folders import commit, package_versions, versions_text
 from workshop.pages.document import Document, Figure, Section, Table, Text
 from workshop.pages.style import LIGHT, style
 
@@ -117,7 +117,7 @@ def write_suite_page(
             ("commit", str(commit())),
             ("releases", ", ".join(f"{t}: {v} ({s[:16]})" for t, (v, s) in sorted(content["releases"].items()))),
             ("seeds", f"0 to {results.shape[2] - 1}"),
-            ("versions", ", ".join(f"{name} {version}" for name, version in package_versions().items())),
+            ("versions", versions_text(package_versions())),
         ),
     )
     return write_document(document, target, is_for_docs=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
+from jahs.files.tables import take
 from jahs.queries.queryable import Queryable
 from jahs.release.reading import Release
 from jahs.schema import CONFIG_KEYS, OPS
@@ -105,11 +106,11 @@ def exhaustive_best(
     values, places = _best_floats(asked, metric, pairs, coarse)
     best = np.argsort(-values, kind="stable")[:_N_REFINED]
     fine = grid(space, floats, n_floats=_FINER * (n_floats - 1) + 1)  # has the points of the first grid
-    finer, there = _best_floats(asked, metric, _taken(pairs, best), fine)
+    finer, there = _best_floats(asked, metric, take(pairs, best), fine)
     top = int(np.argmax(finer))
     is_finer = finer[top] > values[best[0]]
-    floats_of = _taken(fine, there[[top]]) if is_finer else _taken(coarse, places[best[:1]])
-    (config,) = rows(_in_order(_taken(pairs, best[[top if is_finer else 0]]) | floats_of))
+    floats_of = take(fine, there[[top]]) if is_finer else take(coarse, places[best[:1]])
+    (config,) = rows(_in_order(take(pairs, best[[top if is_finer else 0]]) | floats_of))
     return Exhaustive(
         config=config,
         value=asked.query(config, metrics=(metric,)).values[metric],
@@ -126,14 +127,10 @@ def _best_floats(
     n_pairs, n_floats = len(pairs["N"]), len(next(iter(floats.values())))
     values, places = np.empty(n_pairs), np.empty(n_pairs, np.intp)
     for part in np.array_split(np.arange(n_pairs), -(-n_pairs * n_floats // _ROWS_AT_ONCE)):
-        columns = _in_order(crossed(_taken(pairs, part), floats))
+        columns = _in_order(crossed(take(pairs, part), floats))
         answers = sign * asked.query_many(columns, metrics=(metric,))[metric].reshape(len(part), n_floats)
         values[part], places[part] = answers.max(axis=1), answers.argmax(axis=1)
     return values, places
-
-
-def _taken(columns: Columns, chosen: NDArray[np.intp]) -> Columns:
-    return {name: values[chosen] for name, values in columns.items()}
 
 
 def _in_order(columns: Columns) -> Columns:

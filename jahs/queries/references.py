@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.files.strict_json import check_format, reading_state
+from jahs.files.tables import take
 from jahs.queries.answers import to_frame
 from jahs.queries.queryable import Queryable
 from jahs.schema import CONFIG_KEYS
@@ -294,14 +295,14 @@ def build_references(
         if not is_unseen.any():
             break
         seen = np.concatenate([seen, ids[is_unseen]])
-        new = _take(asked, first[is_unseen])
+        new = take(asked, first[is_unseen])
         n_known = len(F)
         answers = objective_matrix(bench.query_many(new, metrics=names), objectives)
         ordinary = ordinary if n_known else np.median(answers, axis=0)  # of the random configs, the first ones asked
         F = np.concatenate([F, answers])
         on_front = np.unique(np.concatenate([_front_rows(F[:, columns]) for columns in at]))
-        known, F = _take({name: np.concatenate([known[name], new[name]]) for name in known}, on_front), F[on_front]
-        asked = _neighbors(bench.space, _take(known, on_front >= n_known))
+        known, F = take({name: np.concatenate([known[name], new[name]]) for name in known}, on_front), F[on_front]
+        asked = _neighbors(bench.space, take(known, on_front >= n_known))
     facts = {"epoch": bench.max_epoch, "n_asked": len(seen), "n_configs": n_configs, "n_rounds": n_rounds, "seed": seed}
     facts |= {"n_starts": len(starts)} if starts else {}
     return _assemble(known, F, objectives, ordinary=ordinary, facts=facts)
@@ -330,11 +331,7 @@ def _assemble(
         raise InvalidArgument(f"none of {len(F)} configs trades {MAIN} for any of {', '.join(names[1:])}")
     kept = np.unique(np.concatenate([chosen for chosen, _ in fronts.values()]))
     renumbered = {own: (np.searchsorted(kept, chosen), corner) for own, (chosen, corner) in fronts.items()}
-    return References(columns=_take(columns, kept), F=F[kept], metrics=names, fronts=renumbered, facts=facts)
-
-
-def _take(columns: Columns, chosen: _Rows | npt.NDArray[np.bool_]) -> Columns:
-    return {name: values[chosen] for name, values in columns.items()}
+    return References(columns=take(columns, kept), F=F[kept], metrics=names, fronts=renumbered, facts=facts)
 
 
 def _neighbors(space: Space, columns: Columns) -> Columns:

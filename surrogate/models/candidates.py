@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
+from jahs.files.tables import take
 from jahs.schema import OPS
 from jahs.spaces.cell import PATH_FEATURES, canonical_keys, path_features
 from jahs.spaces.columns import Columns, Configs, config_ids
@@ -70,7 +71,7 @@ def best_found(
             f"{len(chosen)} different cells that are not recorded were found, not n={n}; raise --evaluations, or "
             "lower --n"
         )
-    return _take(columns, chosen), values[chosen]
+    return take(columns, chosen), values[chosen]
 
 
 def disagreed_on(ask: Ask, refitted: Sequence[Ask], *, n: int, seed: int, is_known: IsKnown) -> Columns:
@@ -80,12 +81,12 @@ def disagreed_on(ask: Ask, refitted: Sequence[Ask], *, n: int, seed: int, is_kno
     """
     columns = full_size().sample_columns(_N_RANDOM, seed=seed)
     top = _descending(columns, ask(columns))[: round(_TOP * _N_RANDOM)]
-    columns = _take(columns, top)
+    columns = take(columns, top)
     spread = np.std([refit(columns) for refit in refitted], axis=0)
     chosen = _first_cells(columns, _descending(columns, spread), n=n, is_known=is_known)
     if len(chosen) < n:
         raise InvalidArgument(f"{len(chosen)} different cells are among the best 5 %, not n={n}; lower --n")
-    return _take(columns, chosen)
+    return take(columns, chosen)
 
 
 def poor(*, n: int, seed: int, is_known: IsKnown) -> Columns:
@@ -103,7 +104,7 @@ def poor(*, n: int, seed: int, is_known: IsKnown) -> Columns:
     if n > 2 * (most := min(map(len, kinds))):
         raise InvalidArgument(f"n={n} must be at most {2 * most}")
     in_turn = np.column_stack([kind[: n // 2 + 1] for kind in kinds]).reshape(-1)
-    return _take(columns, in_turn[:n])
+    return take(columns, in_turn[:n])
 
 
 def _is_outer(key: str, columns: Columns) -> NDArray[np.bool_]:
@@ -118,12 +119,8 @@ def _descending(columns: Columns, values: NDArray[np.float64]) -> NDArray[np.int
 
 def _first_cells(columns: Columns, order: NDArray[np.intp], *, n: int, is_known: IsKnown) -> NDArray[np.intp]:
     """Return the first `n` rows in an order, of those that are not known, with a cell of their own each."""
-    order = order[~is_known(_take(columns, order))]
+    order = order[~is_known(take(columns, order))]
     cells = canonical_keys(np.column_stack([columns[op][order].astype(np.int64) for op in OPS]))
     _, first = np.unique(cells, return_index=True)
     chosen: NDArray[np.intp] = order[np.sort(first)[:n]]
     return chosen
-
-
-def _take(columns: Columns, rows: NDArray[np.intp]) -> Columns:
-    return {key: values[rows] for key, values in columns.items()}
