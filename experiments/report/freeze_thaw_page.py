@@ -25,7 +25,7 @@ _TITLES: Final[Mapping[Measure, str]] = {
 _DRAWN: Final[tuple[Measure, ...]] = ("tau", "mae")
 
 _ABOUT: Final = (
-    "Each predictor sees the validation accuracies of the first epochs of one training, and predicts that of the last "
+    "Each predictor observes the validation accuracy of one training in its first epochs and predicts that of the last "
     "epoch. **Last value** is the last observed accuracy; **plus mean gain** adds what the training part gains on "
     "average from there. **Power law** is a + b t^-c, fitted to the observed epochs of this curve alone; it does not "
     "know that the learning rate is annealed until the last epoch, so that accuracies rise late. **Surrogate** "
@@ -54,7 +54,7 @@ def freeze_thaw_document(
             drawing=_draw(scored),
         )
     return Document(
-        title="Freeze-thaw: what the first epochs say about the last",
+        title="Freeze-thaw: predicting final accuracy from the first epochs",
         caveats=caveats_of([curves.task for curves, _ in scored]),
         subtitle=" ".join(_finding(curves.task, found) for curves, found in scored),
         sections=(
