@@ -46,7 +46,7 @@ DEMO_READY := $(DEMO)/.ready-$(call digest,$(CORE_PINS))
 TEST_READY := $(TEST)/.ready-$(call digest,$(TEST_PINS))
 DOCS_READY := $(DOCS)/.ready-$(call digest,$(DOCS_PINS))
 
-.PHONY: help demo test test-adapters docs datasheet dist attack release studies landscape science proxies zoo format clean
+.PHONY: help demo test types types-3.10 types-3.14 imports test-adapters docs datasheet dist attack release studies landscape science proxies zoo format clean
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -54,14 +54,24 @@ help:
 demo: $(DEMO_READY)
 	@$(DEMO)/bin/jahs demo
 
+# Checks of types and imports take one core each, so they run beside one another.
 test: $(TEST_READY)
 	$(TEST)/bin/ruff format --check .
 	$(TEST)/bin/ruff check .
-	$(TEST)/bin/mypy
-	$(TEST)/bin/mypy --python-version 3.10 --package jahs
-	$(TEST)/bin/mypy --python-version 3.14
-	$(TEST)/bin/lint-imports
+	@$(MAKE) --no-print-directory --jobs $(JOBS) --output-sync types types-3.10 types-3.14 imports
 	$(TEST)/bin/python -m pytest --numprocesses $(JOBS)
+
+types: $(TEST_READY)
+	$(TEST)/bin/mypy
+
+types-3.10: $(TEST_READY)
+	$(TEST)/bin/mypy --python-version 3.10 --package jahs
+
+types-3.14: $(TEST_READY)
+	$(TEST)/bin/mypy --python-version 3.14
+
+imports: $(TEST_READY)
+	$(TEST)/bin/lint-imports
 
 release: $(TEST_READY)
 	$(TEST)/bin/python -m surrogate.renew data/$(TASK)/runs --split data/$(TASK)/split.json \
