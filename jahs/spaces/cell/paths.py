@@ -67,28 +67,21 @@ def paths(cell: Cell) -> tuple[Path, ...]:
 
 
 def dead_edges(ops: Sequence[int]) -> frozenset[int]:
-    """Places in Op1 .. Op6 of the edges that are on no path that is alive."""
+    """Return the places in Op1 .. Op6 of the edges that are on no path that is alive."""
     alive = [edges for edges in PATH_EDGES if all(ops[edge] != ZERO for edge in edges)]
     return frozenset(range(len(EDGES))).difference(*alive)
 
 
 def effective_depth(ops: ArrayLike) -> NDArray[np.int64]:
-    """Most convolutions in sequence on a path that is alive, (n,), for `ops` of shape (n, 6); 0 without such a path.
-
-    Raises:
-        InvalidArgument: `ops` is no integer array of shape (n, 6) with values 0 to 4.
-    """
+    """Return the most convolutions in sequence on a live path, (n,), for `ops` of shape (n, 6); 0 without one."""
     return path_features(ops)[:, PATH_FEATURES.index("effective_depth")].astype(np.int64)
 
 
 def path_features(ops: ArrayLike) -> NDArray[np.int8]:
-    """One row per cell, (n, 22), with the columns of `PATH_FEATURES`, for `ops` of shape (n, 6).
+    """Return one row per cell, (n, 22), with the columns of `PATH_FEATURES`, for `ops` of shape (n, 6).
 
     For each path: whether it is alive, and how many operations of each kind are on it (0 if it is not alive). Then
     the effective depth and the number of operations without parameters (identity, zero, pooling) among all six.
-
-    Raises:
-        InvalidArgument: `ops` is no integer array of shape (n, 6) with values 0 to 4.
     """
     features: NDArray[np.int8] = _features()[cell_numbers(ops)]
     return features
