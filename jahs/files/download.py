@@ -289,13 +289,10 @@ def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, che
 
 def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, wanted: int | None) -> int:
     """Fetch the rest, or everything; return how long the file is. ConnectionError if less comes than was announced."""
-    facts = part.facts()
-    n_kept = part.kept(address)
-    headers = {"Accept-Encoding": "identity", "User-Agent": "jahs"}
-    if n_kept:
-        headers |= {"Range": f"bytes={n_kept}-", "If-Range": facts["mark"]}
+    facts, n_kept = part.facts(), part.kept(address)
+    rest = {"Range": f"bytes={n_kept}-", "If-Range": facts["mark"]} if n_kept else {}
     try:
-        response = open_address(address, headers)
+        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs", **rest})
     except urllib.error.HTTPError as err:
         if err.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not n_kept:
             raise
@@ -304,13 +301,11 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
             report(n_kept, n_kept)
             return n_kept
         part.begin({})
-        n_kept = 0
-        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
+        return _attempt(address, part, report, wanted=wanted)
     if n_kept and response.status == http.HTTPStatus.PARTIAL_CONTENT and not _is_version(response, facts["mark"]):
         response.close()  # what is kept and what would come are of different versions
         part.begin({})
-        n_kept = 0
-        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
+        return _attempt(address, part, report, wanted=wanted)
     with response:
         n_kept, n_all = _plan(response, n_kept, facts, address)
         if wanted is not None and n_all != wanted:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch
 from jahs.files.index import Files, index_faults, read_index
 from jahs.files.strict_json import check_format, parse_json
-from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_by, take
+from jahs.files.tables import Table, concatenate, empty_table, equal_values, read_table, sort_by, take
 from jahs.schema import (
     CONFIG_TABLE_COLUMNS,
     PROFILE_COLUMNS,
@@ -54,6 +54,7 @@ __all__ = [
     "committed_faults",
     "committed_files",
     "each_run_once",
+    "first_rows",
     "halves_of_visits",
     "is_timed",
     "last_rows",
@@ -154,15 +155,12 @@ def read_shards(path: Path, columns: Mapping[str, str] = RUN_COLUMNS) -> list[Ta
     def read() -> list[Table]:
         files, shards = read_index(path), run_shards(path)
         there = {shard.relative_to(path).as_posix() for shard in shards}
-        if files and (lost := [name for name in _of_runs(files) if name not in there and None not in files[name]]):
+        of_runs = [name for name in files or () if name.startswith(("runs-", "new/"))]
+        if files and (lost := [name for name in of_runs if name not in there and None not in files[name]]):
             raise CorruptFile(f"{path} has lost {', '.join(lost)}, which its index lists; restore it from a copy")
         return [read_table(shard, columns, sha256=_states(path, shard, files)) for shard in shards]
 
     return _once_more(read)
-
-
-def _of_runs(files: Files) -> list[str]:
-    return [name for name in files if name.startswith(("runs-", "new/"))]
 
 
 def _states(folder: Path, file: Path, files: Files | None) -> tuple[str | None, ...] | None:
@@ -311,10 +309,16 @@ def is_timed(runs: Table, machine: str | None) -> NDArray[np.bool_]:
     return mask
 
 
+def first_rows(runs: Table) -> NDArray[np.intp]:
+    """Return the position of the first row of every run of a table that is sorted by config, seed and epoch."""
+    ids, seeds = runs["config_id"], runs["seed"]
+    is_new = (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])
+    return np.flatnonzero(np.append(True, is_new)[: len(ids)])
+
+
 def last_rows(runs: Table) -> Table:
     """Return the last row of every run of a table that is sorted by config, seed and epoch."""
-    ends = (runs["config_id"][1:] != runs["config_id"][:-1]) | (runs["seed"][1:] != runs["seed"][:-1])
-    return take(runs, np.flatnonzero(np.append(ends, [True] * (len(runs["epoch"]) > 0))))
+    return take(runs, np.append(first_rows(runs), len(runs["epoch"]))[1:] - 1)
 
 
 def sorted_runs(runs: Table) -> Table:
@@ -324,19 +328,10 @@ def sorted_runs(runs: Table) -> Table:
 
 def each_run_once(tables: Sequence[Table]) -> Table:
     """Return the rows of all tables, sorted; InvalidTable if a run differs between tables."""
-    runs = sort_by(concatenate(tables, RUN_COLUMNS), RUN_KEY)
-    n_rows = len(runs["epoch"])
-    if n_rows < 2:
-        return runs
-    same_key = np.ones(n_rows - 1, dtype=bool)
-    for name in RUN_KEY:
-        same_key &= runs[name][1:] == runs[name][:-1]
-    same_row = same_key.copy()
-    for values in runs.values():
-        equal = values[1:] == values[:-1]
-        if values.dtype.kind == "f":
-            equal |= np.isnan(values[1:]) & np.isnan(values[:-1])
-        same_row &= equal
+    runs = sorted_runs(concatenate(tables, RUN_COLUMNS))
+    repeats = {name: equal_values(values[1:], values[:-1]) for name, values in runs.items()}
+    same_key = np.logical_and.reduce([repeats[name] for name in RUN_KEY])
+    same_row = np.logical_and.reduce(list(repeats.values()))
     if np.any(same_key & ~same_row):
         bad = take(runs, np.flatnonzero(same_key & ~same_row))
         n_runs = len({*zip(bad["config_id"].tolist(), bad["seed"].tolist(), strict=True)})
@@ -344,4 +339,4 @@ def each_run_once(tables: Sequence[Table]) -> Table:
             f"{n_runs} runs have two different outcomes, first config_id={bad['config_id'][0]} "
             f"seed={bad['seed'][0]}; keep one folder's and delete the other's"
         )
-    return take(runs, np.append(True, ~same_row))
+    return take(runs, np.append(True, ~same_row)[: len(runs["epoch"])])

@@ -26,6 +26,7 @@ __all__ = [
     "Table",
     "concatenate",
     "empty_table",
+    "equal_values",
     "has_digests",
     "read_table",
     "require_pyarrow",
@@ -199,6 +200,14 @@ def rows_of(table: Mapping[str, npt.NDArray[Any]], config_ids: npt.NDArray[np.ui
 def sort_by(table: Mapping[str, npt.NDArray[Any]], keys: Sequence[str]) -> Table:
     """Return the rows in order of `keys`, the first one first; equal rows keep their order."""
     return take(table, np.lexsort([table[key] for key in reversed(keys)]))
+
+
+def equal_values(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return where two columns are equal; NaN equals NaN."""
+    is_equal = np.asarray(one == other)
+    if one.dtype.kind == other.dtype.kind == "f":
+        is_equal |= np.isnan(one) & np.isnan(other)
+    return is_equal
 
 
 def _arrow_array(pa: Any, values: npt.NDArray[Any], dtype: str, *, where: str) -> Any:  # Any: pyarrow ships no types

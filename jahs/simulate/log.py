@@ -7,7 +7,6 @@ was cut short. Each line is written at once, so a crash can cut only the last on
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from collections.abc import Generator, Mapping
@@ -26,6 +25,7 @@ from jahs.errors import (
     ProtocolMismatch,
     UnknownFormat,
 )
+from jahs.files.atomic import DISK_FULL, full_disk
 from jahs.files.locking import hold
 from jahs.files.strict_json import parse_json
 from jahs.schema import TRIALS_FORMAT
@@ -179,10 +179,7 @@ class LogWriter:
             raise _fault(self.path, err) from err
         if n_written != len(data):  # how a disk that is nearly full takes what still fits
             self.close()
-            raise OutOfSpace(_FULL_DISK.format(self.path))
-
-
-_FULL_DISK: Final = "{} could not be written: the disk is full; free some space and run again"
+            raise OutOfSpace(full_disk(self.path))
 
 
 def open_alone(path: Path) -> FileIO:
@@ -205,8 +202,8 @@ def open_alone(path: Path) -> FileIO:
 
 
 def _fault(path: Path, err: OSError) -> JahsError:
-    if err.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return OutOfSpace(_FULL_DISK.format(path))
+    if err.errno in DISK_FULL:
+        return OutOfSpace(full_disk(path))
     return InvalidArgument(f"{path} cannot be written: {err.strerror or err}; name a file in a folder that can")
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "is_frame",
     "key_faults",
     "many_faults",
+    "read_values",
     "unknown_key_faults",
     "validate",
     "validate_many",
@@ -77,17 +78,23 @@ def validate(config: Mapping[str, object]) -> Config:
         raise InvalidConfig(
             [f"config={show(config)} is {with_article(type(config).__name__)}, not a mapping of 14 keys"]
         )
+    clean, faults = read_values(given)
+    if faults := [*key_faults(given), *faults]:
+        raise InvalidConfig(faults)
+    return cast("Config", clean)
+
+
+def read_values(given: Mapping[str, object]) -> tuple[dict[str, Value], list[str]]:
+    """Return the legal values among those that are given, in canonical order, and the faults of the others."""
     clean: dict[str, Value] = {}
-    faults = list(key_faults(given))
+    faults: list[str] = []
     for name, parameter in PARAMETERS.items():
         if name in given:
             try:
                 clean[name] = parameter.read(given[name])
             except InvalidConfig as fault:
                 faults += fault.faults
-    if faults:
-        raise InvalidConfig(faults)
-    return cast("Config", clean)
+    return clean, faults
 
 
 def as_mapping(config: Any) -> object:  # Any: whatever a user takes for a config

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable, NotRecorded
-from jahs.files.runs import is_timed, sorted_runs, timing_machine
+from jahs.files.runs import first_rows, is_timed, sorted_runs, timing_machine
 from jahs.files.tables import Table
 from jahs.models.cost import n_macs, n_params
 from jahs.queries.oracles.oracle import Codes, Kind, Numbers, config_of
@@ -250,11 +251,9 @@ class TableOracle:
 def _index(runs: Table) -> dict[int, list[_Run]]:
     """Return the runs of each config, by recorded seed, from rows in order of config, seed and epoch."""
     ids, seeds = runs["config_id"], runs["seed"]
-    starts = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])))
-    ends = np.append(starts[1:], len(ids)).tolist()
     is_diverged = (runs["status"] == "diverged").tolist()
     found: dict[int, list[_Run]] = {}
-    for first, end in zip(starts.tolist(), ends, strict=True):
+    for first, end in pairwise([*first_rows(runs).tolist(), len(ids)]):
         # The last row of a diverged run is the epoch in which it diverged.
         last = end - 1 if is_diverged[end - 1] else end
         run = _Run(int(seeds[first]), first, last, is_diverged[end - 1])
