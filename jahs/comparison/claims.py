@@ -28,7 +28,7 @@ from jahs.simulate import Log, Trial
 from jahs.simulate.continuation import network_of
 from jahs.simulate.settings import Settings as SimulationSettings
 
-__all__ = ["Claim", "Terms", "by_mean", "check_log", "claim_of", "settings_of", "view_of"]
+__all__ = ["Claim", "Terms", "by_mean", "check_log", "claim_of", "settings_of", "terms_of", "view_of"]
 
 _RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
 _MOST_SHOWN: Final = 5
@@ -118,20 +118,7 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
     settings, said = settings_of(header), header.get("optimizer_settings")
     shown = {k: v for k, v in said.items() if k != "seed"} if isinstance(said, Mapping) else {}
     return Claim(
-        terms=Terms(
-            task=str(header["task"]),
-            release=release_of(bench).sha256,
-            searched=tuple(view.space.searched),
-            fidelities=tuple(view.fidelities),
-            workers=settings.workers,
-            budget_s=settings.budget,
-            n_trials=settings.n_trials,
-            mode=settings.mode,
-            continuation=settings.continuation,
-            failure_rate=settings.failure_rate,
-            thinking=settings.thinking,
-            is_noisy=settings.evaluation_seed is not None,
-        ),
+        terms=terms_of(view, settings, task=str(header["task"]), release=release_of(bench).sha256),
         name=str(header.get("arm") or header.get("optimizer")),
         settings=", ".join(f"{name}={value}" for name, value in shown.items()),
         fixed=_fixed_by_hand(view),
@@ -142,6 +129,24 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
         digest=digest_facts({"trials": [trial.to_dict() for trial in log.trials]}),
         incumbents=steps,
         full=full,
+    )
+
+
+def terms_of(view: View, settings: SimulationSettings, *, task: str, release: str) -> Terms:
+    """Return the terms of a simulation with these settings."""
+    return Terms(
+        task=task,
+        release=release,
+        searched=tuple(view.space.searched),
+        fidelities=tuple(view.fidelities),
+        workers=settings.workers,
+        budget_s=settings.budget,
+        n_trials=settings.n_trials,
+        mode=settings.mode,
+        continuation=settings.continuation,
+        failure_rate=settings.failure_rate,
+        thinking=settings.thinking,
+        is_noisy=settings.evaluation_seed is not None,
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from jahs.comparison.benches import open_benchmark, release_of
-from jahs.comparison.claims import Claim, Terms
+from jahs.comparison.claims import Claim, Terms, terms_of
 from jahs.comparison.factories import Factory, split_named
 from jahs.comparison.leaderboard import (
     Board,
@@ -143,7 +143,9 @@ def compare(
     in_order = dict.fromkeys([*own_logs, *checked])
     claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order})
     refused += _drop_repeated(claims)
-    boards = boards_of(claims.values(), season=_season(terms))
+    settings = terms.simulation(seed=0).settings
+    season_terms = terms_of(terms.view, settings, task=terms.bench.task.name, release=terms.release)
+    boards = boards_of(claims.values(), season=season_terms)
     if boards and boards[0].differs:
         raise ProtocolMismatch(
             f"no log has the terms of {study} on {task}: {differences_text(boards[0])}; run under "
@@ -175,24 +177,6 @@ def _study_of(paths: Sequence[Path], study: str | None, task: str | None) -> tup
             said = read_header(find_logs(paths)[0])
     of_log = str(said.get("study"))
     return study or (of_log if of_log in STUDIES else "baselines"), task or str(said.get("task", "fashion_mnist_mini"))
-
-
-def _season(terms: StudyTerms) -> Terms:
-    """Return the terms of a study as logs have them."""
-    return Terms(
-        task=terms.bench.task.name,
-        release=terms.release,
-        searched=tuple(terms.view.space.searched),
-        fidelities=tuple(terms.view.fidelities),
-        workers=terms.rules.workers,
-        budget_s=terms.budget_s,
-        n_trials=None,
-        mode="asynchronous",
-        continuation="resume",
-        failure_rate=0.0,
-        thinking="free",
-        is_noisy=terms.rules.noise == "seeded",
-    )
 
 
 def _check_numbers(*, seeds: int, workers: int, limit_s: float, out: Path) -> None:
@@ -266,19 +250,15 @@ def _check_foreign(paths: Sequence[Path], check: Callable[[Path], Claim | Refusa
 
 
 def _drop_repeated(claims: dict[Path, Claim]) -> list[Refusal]:
-    """Remove copies of an earlier log, and logs of its optimiser and seed under the same terms; return them."""
-    runs: dict[str, Path] = {}
+    """Remove logs of an earlier log's optimiser and seed under the same terms; return them."""
     first: dict[tuple[Terms, str, str, int], Path] = {}
     refused = []
     for path, claim in list(claims.items()):
-        if (before := runs.setdefault(claim.digest, path)) != path:
-            fault = f"the same run as {before}"
-        elif (before := first.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)) != path:
+        before = first.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)
+        if before != path:
+            del claims[path]
             fault = f"{before} has another run of {claim.name}, seed {claim.seed}"
-        else:
-            continue
-        del claims[path]
-        refused.append(Refusal(path=str(path), fault=fault))
+            refused.append(Refusal(path=str(path), fault=fault))
     return refused
 
 

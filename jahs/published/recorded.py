@@ -200,7 +200,7 @@ class Recorder:
         rows = models.order[models.start[first] : models.start[last]]
         which = np.repeat(np.arange(first, last), np.diff(models.start[first : last + 1]))
         labels = {name: self._label(published, rows) for name, published in _MEASURED.items()}
-        epoch = _whole(self._raw.column("features", "epoch").take(rows))
+        epoch = _whole(self._raw.column("features", "epoch").take(rows)).astype(np.int64)
         is_good = models.is_valid[which]
         is_good &= ~self._note_models("changing_config", ~self._is_same_config(rows, which), which)
         is_good &= ~self._note_models("repeated_epoch", self._is_bad_epoch(epoch, which), which)
@@ -400,8 +400,7 @@ def _group_names(columns: Columns) -> NDArray[np.str_]:
 
 def _compact(column: Column) -> Whole:
     """Whole numbers, in the smallest type that holds them all."""
-    values = column.take(slice(None))
-    _check_whole(values)
+    values = _whole(column.take(slice(None)))
     return values.astype(_smallest(int(values.min()), int(values.max())))
 
 
@@ -413,11 +412,7 @@ def _smallest(least: int, most: int) -> np.dtype[np.signedinteger[Any]]:
     return np.dtype(np.int64)
 
 
-def _whole(values: NDArray[Any]) -> Ints:  # Any: what the file says
-    _check_whole(values)
-    return values.astype(np.int64)
-
-
-def _check_whole(values: NDArray[Any]) -> None:  # Any: what the file says
+def _whole(values: NDArray[Any]) -> NDArray[Any]:  # Any: what the file says
     if values.dtype.kind not in "iu":
         raise InvalidTable(f"numbers that should be whole are {values.dtype}")
+    return values

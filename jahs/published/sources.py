@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownName
@@ -53,7 +53,7 @@ def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]
         found = [p for p in path.rglob("*") if p.name in names and p.is_file()]
         yield [
             PublishedFile(
-                folder=(*_last_parts(path), *p.relative_to(path).parts[:-1]),
+                folder=(*path.resolve().parts[-2:], *p.relative_to(path).parts[:-1]),  # its own two may say the task
                 name=p.name,
                 where=str(p),
                 open=partial(_open_path, p),
@@ -111,11 +111,6 @@ def files_by_task(
             of = f" for {', '.join(missing)}" if missing else ""
             raise MissingData(f"{path} holds no {names[0]}{of}; see: jahs download jahs-bench-201")
         yield found
-
-
-def _last_parts(path: PurePath) -> tuple[str, ...]:
-    """Return the last two names of a folder, which may be that of a task or of a metric."""
-    return Path(path).resolve().parts[-2:]
 
 
 def _open_path(path: Path) -> BinaryIO:

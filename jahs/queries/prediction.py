@@ -20,7 +20,7 @@ from jahs.errors import InvalidArgument, UnknownName
 from jahs.models.noise import NoiseModel
 from jahs.models.noise.chance import quantile
 from jahs.models.noise.spread import from_line, to_line, with_tail
-from jahs.queries.answers import to_frame
+from jahs.queries.answers import Rows, row_columns, to_frame
 from jahs.spaces.parameters import is_number, show
 
 __all__ = ["Of", "Prediction", "Uncertain"]
@@ -97,9 +97,7 @@ class Prediction:
         <Prediction of 1 answer: valid_acc 84.1 ± 1.3 (model 1.1, noise 0.7)>
     """
 
-    def __init__(
-        self, found: Uncertain, *, shape: tuple[int, ...], rows: tuple[NDArray[Any], tuple[str, ...], int]
-    ) -> None:
+    def __init__(self, found: Uncertain, *, shape: tuple[int, ...], rows: Rows) -> None:
         self._found, self.metrics, self.shape, self._rows = found, found.metrics, shape, rows
 
     def __repr__(self) -> str:
@@ -173,11 +171,7 @@ class Prediction:
         Raises:
             MissingDependency: pandas is not installed.
         """
-        at, names, n_each = self._rows
-        columns: dict[str, NDArray[Any]] = {"config": np.arange(len(at)) // n_each}
-        for name, values in zip(names, at.reshape(len(at), len(names)).T, strict=True):
-            columns[name] = values if name == "Resolution" else values.astype(np.int64)
-        own = self._found
+        columns, own = row_columns(self._rows), self._found
         for i, name in enumerate(self.metrics):
             columns |= {
                 name: own.mean[i],
@@ -187,7 +181,7 @@ class Prediction:
             }
         return to_frame(columns)
 
-    def reshaped(self, shape: tuple[int, ...], rows: tuple[NDArray[Any], tuple[str, ...], int]) -> Prediction:
+    def reshaped(self, shape: tuple[int, ...], rows: Rows) -> Prediction:
         """Return the same answers in another shape, and of which fidelities they are."""
         return Prediction(self._found, shape=shape, rows=rows)
 

@@ -148,7 +148,7 @@ class NoiseModel:
         out = dict(means)
         if "runtime" in means:
             _refuse_nan("runtime", means["runtime"])
-            out["runtime"] = means["runtime"] * _factors(self.runtime["seed"], normals(words(keys, 0), 0))
+            out["runtime"] = means["runtime"] * _factor(self.runtime["seed"], normals(words(keys, 0), 0))
         if wanted := [name for name in _ROLES if name in means]:
             slow = self._slow(keys, epoch)
             of_epoch = words(keys, (epoch + (_EPOCH_WORDS + 1)).astype(np.uint64))
@@ -392,17 +392,10 @@ def _centre_one(name: str, tables: SpreadTables, y: float, place: _Place) -> tup
     return z + (low + (high - low) * (knot - cell)) * sigma * sigma * z / (1.0 + z * z), sigma
 
 
-def _factors(spread: TimeSpread, g: _Floats) -> _Floats:
-    """Factors of times, positive and with mean 1."""
+def _factor(spread: TimeSpread, g: Any, *, is_mean: bool = True) -> Any:  # Any: a float, or an array of them
+    """Return a factor of times, positive and with mean 1, or else with median 1."""
     a = 0.5 * spread.spread * with_tail(g, spread.tail)
-    root = np.sqrt(1.0 + a * a) + a
-    return np.asarray(root * root / (1.0 + 0.5 * spread.spread * spread.spread))
-
-
-def _factor(spread: TimeSpread, g: float, *, is_mean: bool = True) -> float:
-    """Return one of `_factors`, or one of those with median 1."""
-    a = 0.5 * spread.spread * with_tail(g, spread.tail)
-    root = math.sqrt(1.0 + a * a) + a
+    root = (np.sqrt if isinstance(g, np.ndarray) else math.sqrt)(1.0 + a * a) + a
     return root * root / (1.0 + 0.5 * spread.spread * spread.spread) if is_mean else root * root
 
 

@@ -19,7 +19,6 @@ __all__ = [
     "ObjectItems",
     "array_from",
     "build_array",
-    "new_array",
     "new_dtype",
     "new_scalar",
     "read_shape",
@@ -139,11 +138,6 @@ class ObjectItems:
         if number > _MOST_DISTINCT:
             raise ValueError(f"a long column with more than {_MOST_DISTINCT} different texts")
         return number
-
-
-def new_array() -> NewArray:
-    """Return an array that waits for its state."""
-    return NewArray()
 
 
 def new_dtype(arguments: tuple[object, ...]) -> DType:
