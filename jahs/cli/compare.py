@@ -90,11 +90,7 @@ def _leaderboard(arguments: argparse.Namespace) -> str:
 
 
 def _result(arguments: argparse.Namespace, text: str, boards: Sequence[Board], refused: Sequence[Refusal]) -> str:
-    """Return the result; if some logs were refused, print it and raise.
-
-    Raises:
-        ProtocolMismatch: some logs were refused; names them.
-    """
+    """Return the result; if some logs were refused, print it and raise ProtocolMismatch that names them."""
     if arguments.json:
         text = to_json({"boards": [*map(board_facts, boards)], "refused": [*map(asdict, refused)]})
     if refused:

@@ -151,11 +151,7 @@ def terms_of(view: View, settings: SimulationSettings, *, task: str, release: st
 
 
 def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
-    """Return the view that a log's header describes.
-
-    Raises:
-        ProtocolMismatch: the log has another task or release, or its view is invalid.
-    """
+    """Return the view that a log's header describes; ProtocolMismatch if it has another task or release."""
     faults = []
     if header.get("task") != bench.task.name:
         faults.append(f"task={header.get('task')!r}, but the task of this release is {bench.task.name!r}")
@@ -321,11 +317,7 @@ def _fixed_by_hand(view: View) -> dict[str, object]:
 
 
 def settings_of(header: Mapping[str, Any]) -> SimulationSettings:  # Any: JSON
-    """Return the simulation's settings in a header.
-
-    Raises:
-        CorruptFile: they are invalid.
-    """
+    """Return the simulation's settings in a header; CorruptFile if they are invalid."""
     given: dict[str, Any] = {each.name: header.get(each.name) for each in fields(SimulationSettings)}  # Any: JSON
     try:
         return SimulationSettings(**given)

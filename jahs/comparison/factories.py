@@ -19,11 +19,7 @@ Factory: TypeAlias = Callable[..., Any]  # Any: an optimiser
 
 
 def split_named(named: str) -> tuple[Path, str]:
-    """Return the file, resolved, and the name in `FILE.py:NAME`.
-
-    Raises:
-        InvalidArgument: it has another form, or there is no such file.
-    """
+    """Return the file, resolved, and the name in `FILE.py:NAME`; InvalidArgument if there is no such file."""
     path, _, name = named.rpartition(":")
     if not path.endswith(".py") or not name.isidentifier():
         raise InvalidArgument(f"{named!r} must be FILE.py:NAME, as in mine.py:Climber")

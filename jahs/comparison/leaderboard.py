@@ -91,11 +91,7 @@ class Board:
 
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:
-    """Return the given logs, and those in the given folders.
-
-    Raises:
-        InvalidArgument: a path does not exist, or there are no logs.
-    """
+    """Return the given logs, and those in the given folders; InvalidArgument names each path that does not exist."""
     found: list[Path] = []
     faults = []
     for path in paths:

@@ -48,11 +48,7 @@ class TrialLog:
         return TrialLog(trials=(), end=self.end[self.is_full], is_full=self.is_full[self.is_full], metrics=metrics)
 
     def minimised(self, name: str) -> Floats:
-        """Return a metric to be minimised, (n,): accuracies in percent become errors.
-
-        Raises:
-            InvalidArgument: no trial of the log has this metric.
-        """
+        """Return a metric to be minimised, (n,): accuracies in percent become errors."""
         if name not in self.metrics:
             raise InvalidArgument(f"metric={name!r} must be a metric of this log: {', '.join(self.metrics)}")
         values = self.metrics[name]

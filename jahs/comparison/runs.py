@@ -81,11 +81,7 @@ def run(of: Run, factory: Factory | None = None) -> None:
 
 
 def check_finished(of: Run) -> bool:
-    """Return whether the log exists.
-
-    Raises:
-        ProtocolMismatch: it was written under other terms or by other code; names every difference.
-    """
+    """Return whether the log exists; ProtocolMismatch names every difference of its terms or code."""
     if not Path(of.log).exists():
         return False
     header = read_header(of.log)

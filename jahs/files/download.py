@@ -113,11 +113,7 @@ def check_address(address: str) -> None:
 
 
 def check_room(folder: Path, n_bytes: int) -> None:
-    """Refuse to begin what the disk cannot hold.
-
-    Raises:
-        OutOfSpace: says how much there is and how much is needed.
-    """
+    """Refuse to begin what the disk cannot hold; OutOfSpace says how much is free and how much is needed."""
     if n_bytes > (n_free := shutil.disk_usage(folder).free):
         raise OutOfSpace(f"{folder} has {n_free} bytes free, {n_bytes} are needed; {_OTHER_FOLDER}")
 
@@ -166,11 +162,7 @@ class _Part:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from this part; the lock goes when the process ends, however that happens.
-
-        Raises:
-            DownloadFailed: another process has it.
-        """
+        """Keep other processes from this part until this one ends, however it does; DownloadFailed if one has it."""
         if not HAS_LOCKS:  # nor could a file be renamed there while it is open; what came is compared in length
             yield
             return

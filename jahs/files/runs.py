@@ -99,12 +99,7 @@ class Protocol:
 
 
 def read_protocol(path: Path) -> Protocol:
-    """Read the protocol of a folder.
-
-    Raises:
-        MissingData: it is not a folder of runs.
-        CorruptFile, UnknownFormat: its protocol.json cannot be read, or was written by another version.
-    """
+    """Read the protocol of a folder; MissingData if it is not a folder of runs."""
     recorded = path / "protocol.json"
     if not recorded.is_file():
         raise MissingData(f"{path} is not a folder of runs: it has no protocol.json")
@@ -136,21 +131,13 @@ def committed_files(path: Path) -> list[str]:
 
 
 def committed_faults(path: Path) -> list[str]:
-    """Return the damaged, missing and unlisted committed files of a folder; empty without an index.
-
-    Raises:
-        CorruptFile, UnknownFormat: the index itself cannot be read.
-    """
+    """Return the damaged, missing and unlisted committed files of a folder; empty without an index."""
     files = read_index(path)
     return [] if files is None else index_faults(path, files, committed_files(path))
 
 
 def read_shards(path: Path, columns: Mapping[str, str] = RUN_COLUMNS) -> list[Table]:
-    """Return these columns of every file that holds a folder's runs, also while somebody compacts it.
-
-    Raises:
-        MissingData, CorruptFile, InvalidTable: a file cannot be read, or one that the index lists is missing.
-    """
+    """Return these columns of every file of runs, also while somebody compacts it; CorruptFile if one is lost."""
 
     def read() -> list[Table]:
         files, shards = read_index(path), run_shards(path)
@@ -182,11 +169,7 @@ def _once_more(read: Callable[[], _Read]) -> _Read:
 def read_committed(
     path: Path, columns: Mapping[str, str], *, defaults: Mapping[str, object] = MappingProxyType({})
 ) -> Table:
-    """Read a table of a folder of runs, checked by the folder's index.
-
-    Raises:
-        MissingData, CorruptFile, InvalidTable: as `read_table`.
-    """
+    """Read a table of a folder of runs, checked by the folder's index; raises as `read_table`."""
     folder = path.parent
     return _once_more(
         lambda: read_table(path, columns, defaults=defaults, sha256=_states(folder, path, read_index(folder)))
@@ -237,11 +220,7 @@ def proxies_path(path: Path) -> Path:
 
 
 def read_proxies(path: Path) -> Table:
-    """Return the scores of untrained networks, maybe without rows.
-
-    Raises:
-        UnknownFormat: another version wrote them.
-    """
+    """Return the scores of untrained networks, maybe without rows; UnknownFormat if another version wrote them."""
     file = proxies_path(path)
     scored = _read_if_there(path, file.name, PROXY_COLUMNS)
     for found in np.unique(scored["format"]).tolist():

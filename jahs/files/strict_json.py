@@ -64,11 +64,7 @@ def parse_json(content: str | bytes) -> Any:  # Any: JSON
 
 
 def check_format(found: object, wanted: int, *, of: str) -> None:
-    """Refuse the format of another version.
-
-    Raises:
-        UnknownFormat: names `of` and both formats.
-    """
+    """Refuse the format of another version: UnknownFormat names `of` and both formats."""
     if type(found) is not int or found != wanted:
         raise UnknownFormat(f"{of}: format {found!r}; this version of jahs reads format {wanted}")
 

@@ -220,11 +220,7 @@ def _arrow_array(pa: Any, values: npt.NDArray[Any], dtype: str, *, where: str) -
 
 
 def require_pyarrow() -> None:
-    """Refuse to begin what would end for want of pyarrow.
-
-    Raises:
-        MissingDependency: it is not installed.
-    """
+    """Raise MissingDependency if pyarrow is missing, before work begins that ends with a table."""
     _arrow()
 
 

@@ -127,12 +127,7 @@ class BoundedTransform:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, object]) -> BoundedTransform:
-        """Return the transform that `to_dict` described.
-
-        Raises:
-            UnknownFormat: another version's format.
-            InvalidArgument: a key is missing, unknown, or its value is out of range.
-        """
+        """Return the transform that `to_dict` described; InvalidArgument names every missing or unknown key."""
         if not isinstance(state, Mapping):
             raise InvalidArgument(f"state is of type {type(state).__name__}, not a mapping as to_dict() returns")
         check_format(state.get("format"), BOUNDS_FORMAT, of="transform")

@@ -54,12 +54,7 @@ class Booster:
 
 
 def parse_booster(handle: bytes, where: str) -> Booster:
-    """Parse the state of a pickled Booster, as XGBoost 1.0 to 1.5 wrote it.
-
-    Raises:
-        UnknownFormat: it is XGBoost's binary format, or a model that is not a sum of leaves.
-        CorruptFile: it is not the JSON of a model.
-    """
+    """Parse the state of a pickled Booster, as XGBoost 1.0 to 1.5 wrote it: JSON of a model that is a sum of leaves."""
     if not handle.startswith(b"{"):
         raise UnknownFormat(f"{where}: the XGBoost model is not JSON, as versions 1.0 to 1.5 write it in a pickle")
     if max(_gaps(handle), default=0) > _LONGEST_OBJECT:

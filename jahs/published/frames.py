@@ -55,11 +55,7 @@ class Frame:
         return len(self.labels)
 
     def column(self, *name: str) -> Column:
-        """Return a column.
-
-        Raises:
-            InvalidTable: there is no such column.
-        """
+        """Return a column; InvalidTable if the table lacks it."""
         if name not in self.columns:
             raise InvalidTable(f"the table lacks the column {' / '.join(name)}")
         return self.columns[name]
@@ -186,11 +182,7 @@ def _code(code: object) -> int:
 
 
 def index_names(index: object, where: str) -> list[str]:
-    """Return the names that a pickled index of pandas holds.
-
-    Raises:
-        UnknownFormat, CorruptFile: it is not a plain index, or not of short texts.
-    """
+    """Return the names that a pickled index of pandas holds; it must be a plain index of short texts."""
     match index:
         case Record(name="pandas.core.indexes.base._new_Index", arguments=(_, {"data": np.ndarray() as data})):
             names = data.tolist() if _is_short(data) else [None]

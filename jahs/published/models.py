@@ -65,12 +65,7 @@ class Headers:
 
 
 def read_headers(file: BinaryIO, where: str) -> Headers:
-    """Read `params.pkl.gz`.
-
-    Raises:
-        UnsafeFile, CorruptFile: the file is not safe, or not whole.
-        UnknownFormat: it holds other things than the parameters of such a model, or an unknown metric.
-    """
+    """Read `params.pkl.gz`: the parameters of a model, and which metrics and features it knows."""
     params = read_pickle(file, where=where, names=MODEL_NAMES, limits=_SMALL)
     with making_sense(where):
         return _headers(params, where)
@@ -104,12 +99,7 @@ def _headers(params: object, where: str) -> Headers:
 
 
 def read_model(file: BinaryIO, where: str) -> list[PublishedModel]:
-    """Read `model.pkl.gz`: the model of each output, in order; XGBoost and scikit-learn are not needed.
-
-    Raises:
-        UnsafeFile, CorruptFile: the file is not safe, or not whole.
-        UnknownFormat: it is not a pipeline of either layout.
-    """
+    """Read `model.pkl.gz`: the model of each output, in order; XGBoost and scikit-learn are not needed."""
     pipeline = read_pickle(file, where=where, names=MODEL_NAMES, limits=_LARGE)
     with making_sense(where):
         return _models(pipeline, where)

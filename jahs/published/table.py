@@ -86,11 +86,7 @@ def _import_task(name: str, files: dict[str, PublishedFile], folder: Path, repor
 
 @contextmanager
 def _blaming(raw: PublishedFile) -> Iterator[None]:
-    """Turn errors about a table's contents into errors that name its file.
-
-    Raises:
-        InvalidTable: instead of errors about columns and configs.
-    """
+    """Turn errors about a table's columns and configs into InvalidTable that names its file."""
     try:
         yield
     except (InvalidArgument, InvalidConfig, InvalidTable) as err:

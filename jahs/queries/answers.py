@@ -50,11 +50,7 @@ def row_columns(rows: Rows) -> dict[str, NDArray[Any]]:  # Any: as in `Answers`
 
 
 def to_frame(columns: Mapping[str, ArrayLike]) -> Any:  # Any: pandas is not a dependency
-    """Return a DataFrame of these columns.
-
-    Raises:
-        MissingDependency: pandas is not installed.
-    """
+    """Return a DataFrame of these columns; MissingDependency without pandas."""
     try:
         pandas = import_module("pandas")
     except ImportError as err:

@@ -51,11 +51,7 @@ def best_of(asked: Queryable, configs: list[Config], metric: str, *, is_exact: b
 def recorded_in_full(
     table: TableOracle, names: Sequence[str], *, fixed: Mapping[str, object] = MappingProxyType({})
 ) -> list[Config]:
-    """Return the recorded configs that have these metrics at the last epoch, and the fixed values.
-
-    Raises:
-        MissingData: no recorded config has them.
-    """
+    """Return the recorded configs, one at least, that have these metrics at the last epoch and the fixed values."""
     configs = [config_of(row) for row in table.trained_in_full(names).tolist()]
     if found := [config for config in configs if config.items() >= fixed.items()]:
         return found

@@ -63,11 +63,7 @@ def cell_columns(cells: NDArray[np.int64]) -> Columns:
 
 
 def grid(space: Space, keys: list[str], *, n_floats: int) -> Columns:
-    """Return every combination of the searched `keys`: all choices, and `n_floats` values of each float.
-
-    Raises:
-        InvalidArgument: `n_floats` is not an integer of at least 2.
-    """
+    """Return every combination of the searched `keys`: all choices, and `n_floats` (>= 2) values of each float."""
     if not is_integer(n_floats) or n_floats < 2:
         raise InvalidArgument(f"n_floats={n_floats!r} must be an integer >= 2")
     axes = [_axis(space.parameters[key], n_floats).astype(COLUMN_DTYPES[key]) for key in keys]

@@ -154,11 +154,7 @@ class References:
         return tuple(self._fronts)
 
     def front(self, metrics: Iterable[str]) -> Front:
-        """Return the front of a combination of metrics, its columns in the order asked.
-
-        Raises:
-            UnknownName: the combination has none; names those that do.
-        """
+        """Return the front of a combination of metrics, its columns in the order asked; UnknownName lists others."""
         objectives = read_objectives(metrics)
         asked = [objective.metric.name for objective in objectives]
         own, chosen, corner = self._find(asked)
@@ -172,11 +168,7 @@ class References:
         )
 
     def reference_point(self, metrics: Iterable[str]) -> _Floats:
-        """Return the frozen reference point of a combination of metrics, (n_objectives,), in the order asked.
-
-        Raises:
-            UnknownName: the combination has none; names those that do.
-        """
+        """Return the frozen reference point of a combination of metrics, (n_objectives,), in the order asked."""
         asked = [objective.metric.name for objective in read_objectives(metrics)]
         own, _, corner = self._find(asked)
         return corner[[own.index(name) for name in asked]]
@@ -229,12 +221,7 @@ class References:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> References:  # Any: JSON, checked here
-        """Read what `to_dict` returned.
-
-        Raises:
-            UnknownFormat: another format version.
-            InvalidArgument: the content does not fit together; says where.
-        """
+        """Read what `to_dict` returned; InvalidArgument says where the content does not fit together."""
         check_format(content.get("format"), REFERENCES_FORMAT, of="references")
         with reading_state("references"):
             given = {name: np.array(content["configs"][name]) for name in CONFIG_KEYS}

@@ -25,11 +25,7 @@ _EMBEDDED: Final = Path(__file__).resolve().parents[1] / "releases"
 
 
 def full_path(given: Path | str) -> Path:
-    """Return a path that a later change of the working folder leaves as it is; `~` is the user's home.
-
-    Raises:
-        MissingData: the user of a `~user` is unknown.
-    """
+    """Return a path that a later change of the working folder leaves as it is; `~` is the user's home."""
     try:
         return Path(given).expanduser().absolute()
     except RuntimeError as err:
@@ -37,11 +33,7 @@ def full_path(given: Path | str) -> Path:
 
 
 def data_folders() -> tuple[Path, ...]:
-    """Return the folders in which releases are looked for, the first one first: the user's, then the package's own.
-
-    Raises:
-        MissingData: `$JAHS_DATA_DIR` is not a folder.
-    """
+    """Return the folders in which releases are looked for, the first one first: the user's, then the package's own."""
     asked = os.environ.get(DATA_DIR)
     if not asked:
         return (_EMBEDDED,)
@@ -138,11 +130,7 @@ def _is_release(place: Path) -> bool:
 
 
 def _mode(path: Path) -> int:
-    """Return the mode of a path; 0 if nothing is there.
-
-    Raises:
-        MissingData: it cannot be looked at.
-    """
+    """Return the mode of a path, 0 if nothing is there; MissingData if it cannot be looked at."""
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no path has such a character

@@ -125,8 +125,7 @@ def read_manifest(folder: Path) -> Manifest:
 
     Raises:
         MissingData: the folder is not a release, or this user may not read it.
-        CorruptFile: the manifest is not one.
-        UnknownFormat: it has another format version.
+        CorruptFile, UnknownFormat: the manifest is not one, or of another format version.
     """
     path = folder / MANIFEST
     with _naming(path):
@@ -200,9 +199,5 @@ def _parsed(path: Path, data: bytes) -> Any:  # Any: JSON
 
 
 def to_json(content: object) -> bytes:
-    """Return the bytes of a JSON file: the same for the same content.
-
-    Raises:
-        ValueError, TypeError: a number is not finite, or something is no JSON.
-    """
+    """Return the bytes of a JSON file: the same for the same content; ValueError or TypeError if it is no JSON."""
     return (json.dumps(content, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()

@@ -150,12 +150,7 @@ class Models:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Models:
-        """Return the models that `to_dict` described.
-
-        Raises:
-            UnknownFormat: another version's format, or features that this version builds differently.
-            InvalidArgument: something is missing, of a wrong type or does not fit together.
-        """
+        """Return the models that `to_dict` described; UnknownFormat if this version builds other features."""
         if not isinstance(state, Mapping):
             raise InvalidArgument(f"models must be a mapping, got {type(state).__name__}")
         _check_versions(state)

@@ -89,12 +89,7 @@ def write_table_npz(path: Path, table: RecordedTable) -> None:
 
 
 def parse_table_npz(path: Path, data: bytes) -> RecordedTable:
-    """Return the table that the bytes of `write_table_npz` hold; `path` is for messages.
-
-    Raises:
-        CorruptFile: the bytes are not those of a table.
-        UnknownFormat: the file has another format version.
-    """
+    """Return the table that the bytes of `write_table_npz` hold; `path` is for messages."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:  # where a wrong place is a ValueError
             header = read_member(archive, f"{_HEADER}.npy")

@@ -102,11 +102,7 @@ def extend_release(
 
 
 def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
-    """Write some parts of a release into a folder, and a manifest of every file in it; see `write_release`.
-
-    Raises:
-        InvalidArgument, UnknownName: as `write_release`.
-    """
+    """Write some parts of a release into a folder, and a manifest of every file in it; see `write_release`."""
     if unknown := parts.keys() - Parts.__annotations__.keys():
         raise TypeError(f"{', '.join(sorted(unknown))}: a release has the parts {', '.join(Parts.__annotations__)}")
     models, forests = parts.get("models"), parts.get("forests", ())

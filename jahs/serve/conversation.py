@@ -218,11 +218,7 @@ class Conversation:
 
 
 def _read(request: object) -> Reply:
-    """Return a request without its id.
-
-    Raises:
-        _Refused: it is not one.
-    """
+    """Return a request without its id; _Refused if it is not one."""
     verbs = ", ".join(_VERBS)
     verb = request.get("do") if isinstance(request, Mapping) else None
     if not isinstance(request, Mapping) or not isinstance(verb, str) or verb not in _VERBS:

@@ -99,11 +99,7 @@ class Cluster:
         return number
 
     def stop(self, number: int) -> None:
-        """Stop a running trial; it ends at this moment.
-
-        Raises:
-            InvalidArgument: the trial does not exist, or has ended.
-        """
+        """Stop a running trial at this moment; InvalidArgument if it does not exist or has ended."""
         trial = self._running.get(number)
         if trial is None:
             why = "has ended" if isinstance(number, int) and 0 <= number < self.n_started else "was never started"

@@ -136,11 +136,7 @@ def is_frame(configs: object) -> bool:
 
 
 def check_many(configs: object) -> None:
-    """Refuse what holds no configs.
-
-    Raises:
-        InvalidArgument: it is no iterable.
-    """
+    """Refuse what is no iterable, and so holds no configs."""
     if not isinstance(configs, Iterable):
         raise InvalidArgument(f"configs={show(configs)} is not an iterable of configs or a mapping of columns")
 
@@ -154,11 +150,7 @@ def many_faults(faults: list[str], n_faults: int, where: str) -> InvalidConfig:
 
 
 def config_codes(config: Mapping[str, object]) -> tuple[float, ...]:
-    """Return the 14 numbers of a config, in order: codes of the choices, LearningRate and WeightDecay in float64.
-
-    Raises:
-        InvalidConfig: as `validate`.
-    """
+    """Return the 14 numbers of a config, in order: codes of the choices, LearningRate and WeightDecay in float64."""
     codes = _codes_of_clean(config)
     if codes is None:
         codes = _codes_of_clean(validate(config))

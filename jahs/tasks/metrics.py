@@ -125,12 +125,7 @@ def metric(name: str) -> Metric:
 
 
 def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS) -> tuple[str, ...]:
-    """Return our names of metrics that are given by ours or the published ones, each once.
-
-    Raises:
-        UnknownName: metrics that `known` lacks; lists those that it has.
-        InvalidArgument: `metrics` is not a list of names, or empty.
-    """
+    """Return our names of metrics that are given by ours or the published ones, each once; `known` are allowed."""
     if isinstance(metrics, str) or not isinstance(metrics, Iterable):
         raise InvalidArgument(f"metrics={show(metrics)} is not a list of names; for one metric give [{show(metrics)}]")
     given = [name if isinstance(name, str) else show(name) for name in metrics]

@@ -114,23 +114,14 @@ def recorded_as(chosen: Task) -> str | dict[str, Any]:  # Any: JSON
 
 
 def task_recorded_as(content: object) -> Task:
-    """Return the task that a file names, or registers with all its facts.
-
-    Raises:
-        UnknownName: it only names it, and there is no such task.
-        InvalidArgument: see `register`.
-    """
+    """Return the task that a file names, or registers with all its facts; raises as `task` and `register`."""
     if isinstance(content, dict) and content.get("name") not in BUILT_IN and {*PROSE} <= content.keys():
         return _register(content)
     return task(content["name"] if isinstance(content, dict) and "name" in content else content)  # type: ignore[arg-type]  # `task` refuses what is no name
 
 
 def task_with(chosen: Task, recorded: Mapping[str, Any]) -> Task:  # Any: JSON
-    """Return a task with some of its facts as a file has recorded them; it is not registered.
-
-    Raises:
-        InvalidArgument: the facts are invalid, with every fault.
-    """
+    """Return a task with some of its facts as a file has recorded them; it is not registered."""
     return _task_of({**_facts(chosen), **recorded})
 
 

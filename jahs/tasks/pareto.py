@@ -87,11 +87,7 @@ def hypervolume(F: npt.ArrayLike, reference_point: npt.ArrayLike) -> float:
 
 
 def read_points(F: npt.ArrayLike, *, n_objectives: int | None = None) -> _Floats:
-    """Return `F` as a float64 matrix of points, after checking it; an empty list has no points.
-
-    Raises:
-        InvalidArgument: with every fault, the first rows of each named.
-    """
+    """Return `F` as a float64 matrix of points; an empty list has no points. InvalidArgument names every fault."""
     points = _as_floats("F", F)
     if points.size == 0 and points.ndim == 1:
         return np.empty((0, n_objectives or 0))

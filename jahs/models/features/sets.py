@@ -118,12 +118,7 @@ class FeatureSet:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> FeatureSet:
-        """Return the set that `to_dict` described.
-
-        Raises:
-            UnknownName, InvalidArgument: columns or times are invalid.
-            KeyError, TypeError: something is missing or of a wrong type.
-        """
+        """Return the set that `to_dict` described."""
         return cls(
             name=str(state["name"]),
             columns=tuple(state["columns"]),
@@ -133,11 +128,7 @@ class FeatureSet:
 
 
 def joint_times(sets: Sequence[FeatureSet]) -> TimeCoefficients:
-    """Return the coefficients of all sets that read times; the default ones if none does.
-
-    Raises:
-        InvalidArgument: two sets have different ones.
-    """
+    """Return the coefficients of all sets that read times, which must agree; the default ones if none does."""
     read = [found for found in sets if not {*GROUPS["time"]}.isdisjoint(found.columns)]
     if len({found.times for found in read}) > 1:
         raise InvalidArgument(f"times: {', '.join(found.name for found in read)} must have the same coefficients")
@@ -204,11 +195,7 @@ and the epoch left out where they cannot matter. time_terms, which no set reads,
 
 
 def feature_set(name: str) -> FeatureSet:
-    """Return the feature set called `name`.
-
-    Raises:
-        UnknownName: it does not exist; lists those that do.
-    """
+    """Return the feature set called `name`; UnknownName lists those that exist."""
     if name in FEATURE_SETS:
         return FEATURE_SETS[name]
     raise UnknownName.of("features", name, FEATURE_SETS)

@@ -72,11 +72,7 @@ class TimeCoefficients:
 
     @classmethod
     def from_dict(cls, state: Any) -> TimeCoefficients:  # Any: JSON
-        """Return the coefficients that `to_dict` described.
-
-        Raises:
-            InvalidArgument: a name is unknown or missing, or a value is no such number.
-        """
+        """Return the coefficients that `to_dict` described; InvalidArgument names every fault."""
         if not isinstance(state, Mapping) or not all(isinstance(state.get(part), Mapping) for part in _TERMS):
             raise InvalidArgument(f"times must be an object with share_forward, {' and '.join(_TERMS)}, got {state!r}")
         wanted = {"share_forward", *(f"{part}.{name}" for part, names in _TERMS.items() for name in names)}

@@ -58,11 +58,7 @@ def join_forests(forests: Sequence[Forest], places: Sequence[Sequence[int]], *, 
 
 
 def take_forests(forest: Forest, chosen: Sequence[int]) -> Forest:
-    """Return some of the forests, in this order, with the splits that they ask; each sum keeps its bits.
-
-    Raises:
-        UnknownName: a forest does not exist.
-    """
+    """Return some of the forests, in this order, with the splits that they ask; each sum keeps its bits."""
     check_forests(forest, chosen)
     trees = _ranges(forest.forest_start, np.array(chosen, np.intp))
     nodes = _ranges(forest.tree_start, trees)

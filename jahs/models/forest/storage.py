@@ -55,13 +55,7 @@ def save_forest(forest: Forest, path: Path) -> None:
 
 
 def load_forest(path: Path) -> Forest:
-    """Read and check the npz of `save_forest`.
-
-    Raises:
-        MissingData: the file does not exist.
-        CorruptFile: the bytes are not those of a forest.
-        UnknownFormat: the file is of another format version.
-    """
+    """Read and check the npz of `save_forest`; MissingData, CorruptFile or UnknownFormat if it is not one."""
     try:
         data = path.read_bytes()
     except FileNotFoundError as err:

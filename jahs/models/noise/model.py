@@ -271,12 +271,7 @@ class NoiseModel:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> NoiseModel:  # Any: JSON
-        """Return the model that `to_dict` described.
-
-        Raises:
-            UnknownFormat: another version's format.
-            InvalidArgument: a part is missing or out of range.
-        """
+        """Return the model that `to_dict` described; InvalidArgument or UnknownFormat if it is not such a model."""
         with reading_state("noise"):
             check_format(state.get("format"), NOISE_FORMAT, of="noise")
             return cls(

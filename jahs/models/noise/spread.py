@@ -260,11 +260,7 @@ _Part = TypeVar("_Part", Spread, TimeSpread, Correlation)
 
 
 def read_part(cls: type[_Part], state: object, *, where: str) -> _Part:
-    """Return the part that `asdict` described, lists for tuples.
-
-    Raises:
-        InvalidArgument: a key is missing or unknown, or a value is out of range.
-    """
+    """Return the part that `asdict` described, lists for tuples; InvalidArgument says what does not fit."""
     names = [field.name for field in fields(cls)]
     if not isinstance(state, Mapping) or set(state) != set(names):
         raise InvalidArgument(f"{where}: not a mapping of {', '.join(names)}")

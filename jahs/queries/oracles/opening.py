@@ -132,13 +132,7 @@ def _check_digest(asked: Asked, found: str, folder: Path) -> None:
 
 
 def read_refit(refit: object, release: Release) -> int | None:
-    """Return which refit of a release is meant, None if none is.
-
-    Raises:
-        MissingData: the release has no refits.
-        UnknownName: it has no such refit.
-        InvalidArgument: it is not an integer.
-    """
+    """Return which refit of a release is meant, None if none is; UnknownName if it does not exist."""
     if refit is None:
         return None
     if not is_integer(refit):
@@ -163,11 +157,7 @@ def _find(asked: Asked) -> Path:
 
 
 def sha256_of(asked: Asked) -> str | None:
-    """Return the `Opened.sha256` that opening would give now, without opening.
-
-    Raises:
-        MissingData: nothing is there.
-    """
+    """Return the `Opened.sha256` that opening would give now, without opening."""
     if asked.kind == "live":
         return None
     if (runs := _runs_folder(asked)) is not None:

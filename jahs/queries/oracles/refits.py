@@ -49,11 +49,7 @@ class RefitsOracle:
         self._choices: dict[tuple[tuple[str, ...], tuple[str, ...]], _Choice] = {}
 
     def check(self, metrics: Sequence[str]) -> None:
-        """Refuse metrics without refits.
-
-        Raises:
-            UnknownName: some have none.
-        """
+        """Refuse metrics without refits; UnknownName lists those that have some."""
         if missing := [name for name in metrics if name not in self.metrics]:
             raise UnknownName(f"{', '.join(missing)} has no refits; metrics with refits are {', '.join(self.metrics)}")
 

@@ -121,11 +121,7 @@ class TableOracle:
         )
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return the recorded metrics of one config at one epoch; see `Oracle.query`.
-
-        Raises:
-            NotRecorded: the config, or this epoch of it, was not recorded; names the nearest config.
-        """
+        """Return the recorded metrics of one config at one epoch; NotRecorded names the nearest recorded config."""
         found = self.query_many(np.array([codes]), np.array([epoch]), seed=seed, metrics=metrics)
         return {name: values.item() for name, values in found.items()}
 

@@ -40,11 +40,7 @@ def string_from_ops(ops: Sequence[int]) -> str:
 
 
 def ops_from_string(text: str) -> tuple[int, ...]:
-    """Read six codes in JAHS order from an architecture string.
-
-    Raises:
-        InvalidArgument: with a line for each group, operation or source that is wrong.
-    """
+    """Read six codes in JAHS order from an architecture string; InvalidArgument has a line for every fault."""
     if not isinstance(text, str):
         raise InvalidArgument(f"architecture string {text!r} is a {type(text).__name__}; {_advice()}")
     groups = text.split("+")
