@@ -25,11 +25,7 @@ __all__ = ["Evaluation", "Evaluator", "Options", "elapsed_times", "make_evaluato
 
 
 class Options(TypedDict, total=False):
-    """Options that adapters pass to `make_evaluator` unchanged, for tools without constraints.
-
-    Attributes:
-        constraints, worst, seed: as in `make_evaluator`.
-    """
+    """Options that adapters pass to `make_evaluator` unchanged, for tools without constraints."""
 
     constraints: Mapping[str, float] | None
     worst: Mapping[str, float] | None
@@ -38,25 +34,15 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """The result of one evaluation.
+    """The result of one evaluation."""
 
-    Attributes:
-        config: all 14 keys, builtins.
-        fidelity: of the evaluation, rounded.
-        metrics: the objectives' and constraints' metrics in their units, and the runtime where there is one.
-        objectives: the objectives, all minimised, by `objective_name`.
-        violations: by how much each constraint is broken, in its metric's unit; 0 or less where it holds.
-        penalised: the objectives; where a constraint is broken, `Evaluator.worst` and more the further it is broken.
-        cost: runtime in seconds from the first epoch; NaN where the benchmark has none.
-    """
-
-    config: Config
-    fidelity: Mapping[str, float]
-    metrics: Mapping[str, float]
-    objectives: Mapping[str, float]
-    violations: Mapping[str, float]
-    penalised: Mapping[str, float]
-    cost: float
+    config: Config  # all 14 keys, builtins
+    fidelity: Mapping[str, float]  # rounded
+    metrics: Mapping[str, float]  # of objectives and constraints in their units, and the runtime where there is one
+    objectives: Mapping[str, float]  # minimised, by `objective_name`
+    violations: Mapping[str, float]  # distance of each metric beyond its bound, in its unit; 0 or less where it holds
+    penalised: Mapping[str, float]  # the objectives; beyond `Evaluator.worst` by how far a constraint is broken
+    cost: float  # runtime in seconds from the first epoch; NaN where the benchmark has none
 
     @property
     def info(self) -> dict[str, dict[str, float]]:
@@ -66,21 +52,13 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluator:
-    """Objectives and their constraints; made by `make_evaluator`.
-
-    Attributes:
-        view: the view that answers.
-        objectives: the metrics to optimise, turned so that less is better.
-        constraints: the metrics that must keep a bound, turned in the same way, each with the most that it may be.
-        worst: by objective, a value that no feasible config is worse than; empty for tools that know constraints.
-        seed: of the draw of the training noise; None is the mean.
-    """
+    """Objectives and their constraints; made by `make_evaluator`."""
 
     view: View
-    objectives: tuple[Objective, ...]
-    constraints: tuple[tuple[Objective, float], ...] = ()
-    worst: Mapping[str, float]
-    seed: int | None = None
+    objectives: tuple[Objective, ...]  # turned so that less is better
+    constraints: tuple[tuple[Objective, float], ...] = ()  # turned in the same way, each with the most that it may be
+    worst: Mapping[str, float]  # by objective: no feasible config is worse; empty for tools that know constraints
+    seed: int | None = None  # of the draw of the training noise; None is the mean
 
     @property
     def budgets(self) -> Budgets:

@@ -59,30 +59,21 @@ class Halving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """A sampled config, its cell and exact costs; with a release also its learning curve and a search.
+    """A sampled config, its cell and exact costs; with a release also its learning curve and a search."""
 
-    Attributes:
-        seed: of the sampled config and of those that the search begins with.
-        trained: recorded validation accuracy of the config at the last epoch, a mean over its runs; None: not recorded.
-        interval: the 90 % predictive interval of one training of the config, noise and model error, or None.
-        in_full: the same for training the configs in full, one after another, in the same time.
-        gains: points by which successive halving ends above that, for each of 20 draws of configs.
-        elapsed_s: seconds that curve and search took here.
-    """
-
-    seed: int
+    seed: int  # of the sampled config and of those that the search begins with
     task: Task
     config: Config
     cell: Cell
     n_params: int
     n_macs: int
     curve: dict[str, list[float]] | None = None
-    trained: float | None = None
-    interval: tuple[float, float] | None = None
+    trained: float | None = None  # recorded validation accuracy at the last epoch, a mean over runs; None: not recorded
+    interval: tuple[float, float] | None = None  # 90 % predictive interval of one training, noise and model error
     halving: Halving | None = None
-    in_full: Steps = ()
-    gains: tuple[float, ...] = ()
-    elapsed_s: float = 0.0
+    in_full: Steps = ()  # the same time spent on training the configs in full, one after another
+    gains: tuple[float, ...] = ()  # points by which successive halving ends above that, for each of 20 draws of configs
+    elapsed_s: float = 0.0  # seconds that curve and search took here
 
     def to_dict(self) -> dict[str, object]:
         """Return builtins only, for JSON."""

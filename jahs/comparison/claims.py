@@ -36,61 +36,37 @@ _MOST_SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """The terms that logs must share to be compared.
-
-    Attributes:
-        task, release: the task, and the sha256 of the release's manifest.
-        searched, fidelities: searched keys and fidelities of the view.
-        workers: simulated workers.
-        budget_s: simulated seconds; None: unlimited.
-        n_trials: largest number of trials; None: unlimited.
-        mode, continuation, failure_rate, thinking: settings of the simulation.
-        is_noisy: whether answers contained training noise.
-    """
+    """The terms that logs must share to be compared."""
 
     task: str
-    release: str
-    searched: tuple[str, ...]
-    fidelities: tuple[str, ...]
-    workers: int
-    budget_s: float | None
-    n_trials: int | None
+    release: str  # sha256 of its manifest
+    searched: tuple[str, ...]  # keys of the view
+    fidelities: tuple[str, ...]  # of the view
+    workers: int  # simulated
+    budget_s: float | None  # simulated seconds; None: unlimited
+    n_trials: int | None  # at most; None: unlimited
     mode: str
     continuation: str
     failure_rate: float
     thinking: str | float
-    is_noisy: bool
+    is_noisy: bool  # whether answers contained training noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The result of a checked log.
-
-    Attributes:
-        terms: the terms of the log.
-        name: name of the optimiser, or of the arm of a study.
-        settings: the optimiser's settings except its seed, as text.
-        fixed: values that the view fixes and that differ from its defaults.
-        seed: seed of the simulation.
-        valid_error: the final incumbent's mean validation error (%) by the release; NaN without an incumbent.
-        test_error: its mean test error (%); NaN if the release has none.
-        n_trials: number of trials.
-        digest: digest of the trials; equal digests mean the same run.
-        incumbents: the incumbent's mean validation error over time. It is chosen by what the log says, with noise.
-        full: columns of its trials at the highest fidelity, with the means that the release answers.
-    """
+    """The result of a checked log."""
 
     terms: Terms
-    name: str
-    settings: str
-    fixed: Mapping[str, object]
-    seed: int
-    valid_error: float
-    test_error: float
+    name: str  # of the optimiser, or of the arm of a study
+    settings: str  # of the optimiser except its seed, as text
+    fixed: Mapping[str, object]  # values that the view fixes and that differ from its defaults
+    seed: int  # of the simulation
+    valid_error: float  # mean of the final incumbent by the release (%); NaN without an incumbent
+    test_error: float  # its mean (%); NaN if the release has none
     n_trials: int
-    digest: str
-    incumbents: Steps = field(repr=False, compare=False)
-    full: TrialLog = field(repr=False, compare=False)
+    digest: str  # of the trials; equal digests mean the same run
+    incumbents: Steps = field(repr=False, compare=False)  # mean validation error of what the log chose, over time
+    full: TrialLog = field(repr=False, compare=False)  # trials at the highest fidelity, with the release's means
 
 
 def claim_of(log: Log, bench: Benchmark) -> Claim:

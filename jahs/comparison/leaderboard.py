@@ -77,17 +77,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Comparable lines, the best first.
-
-    Attributes:
-        terms: the common terms of its logs.
-        lines: one for each optimiser.
-        differs: by name, the terms that differ from the season's: this board's value and the season's.
-    """
+    """Comparable lines, the best first."""
 
     terms: Terms
-    differs: Mapping[str, tuple[object, object]]
-    lines: tuple[Line, ...]
+    differs: Mapping[str, tuple[object, object]]  # terms that differ from the season's: here and there
+    lines: tuple[Line, ...]  # one for each optimiser
 
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:

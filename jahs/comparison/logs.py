@@ -25,19 +25,12 @@ FINISHED: Final = "finished"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrialLog:
-    """The trials of one simulation, in the order of their ends.
+    """The trials of one simulation, in the order of their ends."""
 
-    Attributes:
-        trials: the trials, (n,).
-        end: simulated seconds, (n,); a result is known from then on.
-        is_full: whether the trial finished at the highest fidelity, (n,).
-        metrics: one array for each metric, NaN for missing values.
-    """
-
-    trials: Sequence[Trial]
-    end: Floats
-    is_full: NDArray[np.bool_]
-    metrics: dict[str, Floats]
+    trials: Sequence[Trial]  # (n,)
+    end: Floats  # simulated seconds, (n,); a result is known from then on
+    is_full: NDArray[np.bool_]  # whether the trial finished at the highest fidelity, (n,)
+    metrics: dict[str, Floats]  # (n,) each, NaN for missing values
 
     def __len__(self) -> int:
         return len(self.end)

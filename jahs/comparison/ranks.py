@@ -36,48 +36,29 @@ _FEWEST_BLOCKS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A two-sided Wilcoxon signed-rank test of two arms, and how large their difference is.
+    """A two-sided Wilcoxon signed-rank test of two arms, and how large their difference is."""
 
-    Attributes:
-        one, other: numbers of the arms.
-        p, p_holm: the p-value, and after Holm's correction.
-        difference: median over blocks of one minus other.
-        superiority: share of blocks in which one is better; ties count half.
-        holds: share of the refits on which the means differ in the same direction; None without refits.
-        differs: whether the difference is significant and holds on at least 95 % of the refits.
-    """
-
-    one: int
-    other: int
+    one: int  # number of an arm
+    other: int  # number of the other arm
     p: float
-    p_holm: float
-    difference: float
-    superiority: float
-    holds: float | None
-    differs: bool
+    p_holm: float  # after Holm's correction
+    difference: float  # median over blocks of one minus other
+    superiority: float  # share of blocks in which one is better; ties count half
+    holds: float | None  # share of the refits on which the means differ in the same direction; None without refits
+    differs: bool  # whether the difference is significant and holds on at least 95 % of the refits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison:
-    """The content of a critical-difference diagram.
+    """The content of a critical-difference diagram."""
 
-    Attributes:
-        mean_ranks: 1 is best, (n_arms,).
-        pairs: every pair of arms.
-        cliques: maximal groups of two or more arms, adjacent in rank, of which no pair differs; best first.
-        alpha: significance level.
-        n_family: number of pairs that Holm's correction is over.
-        n_blocks: number of paired blocks, (task, seed).
-        p_friedman: p-value of Friedman's test that no arm differs; NaN for two arms.
-    """
-
-    mean_ranks: Floats
-    pairs: tuple[Pair, ...]
-    cliques: tuple[tuple[int, ...], ...]
-    alpha: float
-    n_family: int
-    n_blocks: int
-    p_friedman: float
+    mean_ranks: Floats  # 1 is best, (n_arms,)
+    pairs: tuple[Pair, ...]  # every pair of arms
+    cliques: tuple[tuple[int, ...], ...]  # maximal groups, adjacent in rank, without a pair that differs
+    alpha: float  # significance level
+    n_family: int  # pairs that Holm's correction is over
+    n_blocks: int  # paired blocks, (task, seed)
+    p_friedman: float  # of the test that no arm differs; NaN for two arms
 
 
 def ranks(values: Floats) -> Floats:

@@ -23,26 +23,17 @@ __all__ = ["Run", "check_finished", "code_of", "remove_parts", "run"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Everything a process needs to make one log.
-
-    Attributes:
-        study, task, release, budget_s: the terms; `release` is a folder, or None: found by `jahs`.
-        name: label of the optimiser.
-        optimizer: name in `jahs.optimizers`, or FILE.py:NAME.
-        code: sha256 of its code; None: unknown.
-        seed: seeds optimiser, failures and noise.
-        log: the file.
-    """
+    """Everything a process needs to make one log."""
 
     study: str
     task: str
-    release: str | None
+    release: str | None  # a folder; None: found by `jahs`
     budget_s: float
-    name: str
-    optimizer: str
-    code: str | None
-    seed: int
-    log: str
+    name: str  # label of the optimiser
+    optimizer: str  # name in `jahs.optimizers`, or FILE.py:NAME
+    code: str | None  # its sha256; None: unknown
+    seed: int  # of optimiser, failures and noise
+    log: str  # the file
 
     def to_json(self) -> str:
         """Return the run as one line."""

@@ -20,15 +20,10 @@ __all__ = ["Incumbents", "Steps", "hypervolume_over_time", "incumbents", "on_gri
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Steps:
-    """A right-continuous step function of time: `values[i]` holds from `times[i]` until `times[i + 1]`.
+    """A right-continuous step function of time: `values[i]` holds from `times[i]` until `times[i + 1]`."""
 
-    Attributes:
-        times: increasing, (k,).
-        values: (k,).
-    """
-
-    times: Floats
-    values: Floats
+    times: Floats  # increasing, (k,)
+    values: Floats  # (k,)
 
     def at(self, times: Floats) -> Floats:
         """Return the value at each time, NaN before the first step."""

@@ -32,18 +32,11 @@ N_RESAMPLES: Final = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Summary:
-    """Statistics over the first axis, the seeds; NaN wherever any seed has no value yet.
+    """Statistics over the first axis, the seeds; NaN wherever any seed has no value yet."""
 
-    Attributes:
-        n: number of seeds.
-        mean: arithmetic mean.
-        se: standard error of the mean, with n - 1 degrees of freedom; NaN for a single seed.
-        median, q25, q75: median and quartiles.
-    """
-
-    n: int
+    n: int  # seeds
     mean: Floats
-    se: Floats
+    se: Floats  # standard error of the mean, with n - 1 degrees of freedom; NaN for a single seed
     median: Floats
     q25: Floats
     q75: Floats

@@ -20,19 +20,12 @@ MOST_NODES: Final = 600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A release, or a folder of runs.
-
-    Attributes:
-        task: what it is of.
-        table: the recorded runs, if any.
-        release: the release, if it is one.
-        without_models: why no prediction can be shown; None: there are models.
-    """
+    """A release, or a folder of runs."""
 
     task: Task
     table: RecordedTable | None
     release: Release | None
-    without_models: str | None
+    without_models: str | None  # why no prediction can be shown; None: there are models
 
 
 def read_subject(task: str, release: Path | str | None = None) -> Subject:

@@ -45,18 +45,12 @@ _RANGE: Final = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A file that is there and whole.
-
-    Attributes:
-        path: of the file.
-        n_bytes, sha256: what it is.
-        is_new: whether it was fetched just now.
-    """
+    """A file that is there and whole."""
 
     path: Path
     n_bytes: int
     sha256: str
-    is_new: bool
+    is_new: bool  # whether it was fetched just now
 
 
 def fetch(

@@ -87,15 +87,10 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """The protocol of a folder of runs.
+    """The protocol of a folder of runs."""
 
-    Attributes:
-        digest: of the facts; every row repeats it.
-        facts: the task, the training's constants, the augmentation's version.
-    """
-
-    digest: str
-    facts: dict[str, Any]  # Any: JSON
+    digest: str  # of the facts; every row repeats it
+    facts: dict[str, Any]  # the task, the training's constants, the augmentation's version; Any: JSON
 
 
 def read_protocol(path: Path) -> Protocol:

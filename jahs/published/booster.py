@@ -26,17 +26,11 @@ _LONGEST_LIST: Final = 100_000  # outside of a tree
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Booster:
-    """The trees of one model.
+    """The trees of one model."""
 
-    Attributes:
-        learner: everything that the JSON says besides the trees.
-        n_nodes: of each tree.
-        columns: of all trees one after the other: left_children, right_children, split_indices, split_conditions.
-    """
-
-    learner: dict[str, Any]  # Any: JSON
-    n_nodes: NDArray[np.int64]
-    columns: Mapping[str, NDArray[Any]]  # Any: integers and float32
+    learner: dict[str, Any]  # all that the JSON says besides the trees; Any: JSON
+    n_nodes: NDArray[np.int64]  # of each tree
+    columns: Mapping[str, NDArray[Any]]  # `_COLUMNS` of all trees one after the other; Any: integers and float32
 
     def to_model(self) -> dict[str, Any]:  # Any: JSON
         """Return the model as `jahs.models.forest.forest_from_xgboost` takes it."""

@@ -36,32 +36,20 @@ _REGRESSOR: Final = "xgboost.sklearn.XGBRegressor"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedModel:
-    """The model of one metric.
+    """The model of one metric."""
 
-    Attributes:
-        columns: the inputs of the trees, in order, named as in `jahs.models.features.FEATURE_SETS["published"]`.
-        booster: the trees.
-        transform: from the trees' sum to the metric; None: the sum is the metric.
-    """
-
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # inputs of the trees, in order, named as in `FEATURE_SETS["published"]`
     booster: Booster
-    transform: BoundedTransform | None
+    transform: BoundedTransform | None  # from the trees' sum to the metric; None: the sum is the metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headers:
-    """The content of `params.pkl.gz`.
+    """The content of `params.pkl.gz`."""
 
-    Attributes:
-        metrics: names as published, in the order of the outputs.
-        features: names of the input's columns, in order.
-        hyperparams: of XGBoost.
-    """
-
-    metrics: tuple[str, ...]
-    features: tuple[str, ...]
-    hyperparams: dict[str, Any]  # Any: numbers and texts
+    metrics: tuple[str, ...]  # names as published, in the order of the outputs
+    features: tuple[str, ...]  # names of the input's columns, in order
+    hyperparams: dict[str, Any]  # of XGBoost; Any: numbers and texts
 
 
 def read_headers(file: BinaryIO, where: str) -> Headers:

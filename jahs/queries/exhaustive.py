@@ -35,19 +35,12 @@ _FINER: Final = 4
 
 
 class Exhaustive(NamedTuple):
-    """The best config of an exhaustive search.
+    """The best config of an exhaustive search."""
 
-    Attributes:
-        config: all 14 keys.
-        value: of the metric, in its unit, at the last epoch.
-        on_grid: the best value on the first grid, on which every cell and choice was asked.
-        n_asked: configs that were asked, on both grids.
-    """
-
-    config: Config
-    value: float
-    on_grid: float
-    n_asked: int
+    config: Config  # all 14 keys
+    value: float  # of the metric, in its unit, at the last epoch
+    on_grid: float  # best value on the first grid, on which every cell and choice was asked
+    n_asked: int  # configs, on both grids
 
 
 def cells_to_ask(release: Release, metric: str) -> NDArray[np.int64]:

@@ -34,23 +34,14 @@ _Values: TypeAlias = dict[str, Any]  # Any: a float for one answer, an array for
 
 @dataclass(eq=False, kw_only=True)  # not frozen: that costs more than the properties
 class Uncertain:
-    """Answers and what is uncertain about them: arrays with a row per metric and a column per answer.
-
-    Attributes:
-        metrics: names.
-        mean: (n_metrics, n) what a query without a seed answers.
-        refits: (n_metrics, n, n_refits) what the refits answer.
-        scale: (n_metrics, 1) by what the spread of the refits is multiplied.
-        noise: of the trainings.
-        X: (n, 15) encoded configs and epochs.
-    """
+    """Answers and what is uncertain about them: arrays with a row per metric and a column per answer."""
 
     metrics: tuple[str, ...]
-    mean: _Floats
-    refits: _Floats
-    scale: _Floats
+    mean: _Floats  # (n_metrics, n) what a query without a seed answers
+    refits: _Floats  # (n_metrics, n, n_refits) what the refits answer
+    scale: _Floats  # (n_metrics, 1) by what the spread of the refits is multiplied
     noise: NoiseModel
-    X: NDArray[np.float32]
+    X: NDArray[np.float32]  # (n, 15) encoded configs and epochs
 
     @cached_property
     def model_sd(self) -> _Floats:

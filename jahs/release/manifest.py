@@ -39,21 +39,13 @@ _RESTORE: Final = "restore the file, or the whole release (an embedded one: rein
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The facts of a release, and its files.
-
-    Attributes:
-        folder: of the release.
-        task: name of the task that it answers for.
-        files: (size in bytes, sha256) of every other file, by name.
-        facts: everything else that was written: version, source, protocol, seed, versions, commit, command.
-        sha256: of the manifest itself, which covers the whole release.
-    """
+    """The facts of a release, and its files."""
 
     folder: Path
     task: str
-    files: Mapping[str, tuple[int, str]]
-    facts: Mapping[str, Any]  # Any: JSON
-    sha256: str
+    files: Mapping[str, tuple[int, str]]  # (size in bytes, sha256) of every other file, by name
+    facts: Mapping[str, Any]  # version, source, protocol, seed, versions, commit, command; Any: JSON
+    sha256: str  # of the manifest itself, which covers the whole release
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a file, which are those that the manifest says: what was hashed is what is parsed.

@@ -39,15 +39,10 @@ _MOST_METRICS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """Forests that read the same features.
+    """Forests that read the same features."""
 
-    Attributes:
-        file: name of the npz, or of the folder of mapped arrays ("forests-0").
-        features: their inputs.
-    """
-
-    file: str
-    features: FeatureSet
+    file: str  # name of the npz, or of the folder of mapped arrays ("forests-0")
+    features: FeatureSet  # their inputs
 
     @property
     def is_mapped(self) -> bool:
@@ -57,20 +52,12 @@ class Pack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricModel:
-    """The model of one metric.
+    """The model of one metric."""
 
-    Attributes:
-        pack: place of its pack.
-        forest: place of its forest in the pack.
-        transform: from the forest's answer to the target; None: the answer is the target, without bounds.
-        target: "value", or "per_epoch" where the target is multiplied by the epoch.
-        overrides: differences from `jahs.tasks.metrics.METRICS`: unit, description, by_epoch, published_scale.
-    """
-
-    pack: int
-    forest: int
-    transform: BoundedTransform | None
-    target: Target = "value"
+    pack: int  # place of its pack
+    forest: int  # place of its forest in the pack
+    transform: BoundedTransform | None  # from the forest's answer to the target; None: it is the target, without bounds
+    target: Target = "value"  # "per_epoch": the target is multiplied by the epoch
     overrides: Mapping[str, Any] = field(default_factory=dict)  # Any: each has the type of its field
 
     def metric(self, name: str) -> Metric:
@@ -80,18 +67,11 @@ class MetricModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """All models of a release.
-
-    Attributes:
-        costs: see `Costs`.
-        packs: of forests.
-        metrics: the model of each learned metric, in the order in which results list them.
-        counts: rows and configs that they were fitted to; kept as written.
-    """
+    """All models of a release."""
 
     costs: Costs
     packs: tuple[Pack, ...]
-    metrics: Mapping[str, MetricModel]
+    metrics: Mapping[str, MetricModel]  # in the order in which results list them
     counts: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
 
     def __post_init__(self) -> None:

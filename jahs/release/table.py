@@ -40,17 +40,11 @@ _LONGEST_WORD: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordedTable:
-    """Everything that was measured for a task: columns of equal length, as `jahs.schema` names them.
+    """Everything that was measured for a task: columns of equal length, as `jahs.schema` names them."""
 
-    Attributes:
-        configs: one row per config (`CONFIG_COLUMNS`).
-        runs: one row per (config, seed, epoch) (`RUN_COLUMNS`).
-        profile: one row per config (`PROFILE_COLUMNS`); no rows where nothing was profiled.
-    """
-
-    configs: Table
-    runs: Table
-    profile: Table
+    configs: Table  # one row per config (`CONFIG_COLUMNS`)
+    runs: Table  # one row per (config, seed, epoch) (`RUN_COLUMNS`)
+    profile: Table  # one row per config (`PROFILE_COLUMNS`); no rows where nothing was profiled
 
 
 def write_table_npz(path: Path, table: RecordedTable) -> None:

@@ -29,25 +29,14 @@ _OURS: Final = ("format", "files")
 
 
 class Parts(TypedDict, total=False):
-    """The parts of a release, each in a file of its own.
+    """The parts of a release, each in a file of its own."""
 
-    Attributes:
-        models: of every learned metric. A pack whose file does not end in .npz becomes a folder that is mapped.
-        forests: those of each pack of `models`, in its order.
-        refits: models fitted again, and what is known about them.
-        refit_forests: those of each pack of `refits`, in its order.
-        families: models of other families for some metrics, and the forests of each of their packs, by family.
-        noise: `NoiseModel.to_dict()`.
-        table: the recorded runs.
-        references, quality: as JSON can hold them.
-    """
-
-    models: Models
-    forests: Sequence[Forest]
-    refits: Refits | None
-    refit_forests: Sequence[Forest]
-    families: Mapping[str, tuple[Models, Sequence[Forest]]]
-    noise: Mapping[str, Any] | None  # Any: JSON, here and below
+    models: Models  # of every learned metric; a pack whose file does not end in .npz becomes a mapped folder
+    forests: Sequence[Forest]  # of each pack of `models`, in its order
+    refits: Refits | None  # models fitted again, and what is known about them
+    refit_forests: Sequence[Forest]  # of each pack of `refits`, in its order
+    families: Mapping[str, tuple[Models, Sequence[Forest]]]  # for some metrics; with the forests of each pack
+    noise: Mapping[str, Any] | None  # `NoiseModel.to_dict()`; Any: JSON, here and below
     table: RecordedTable | None
     references: Mapping[str, Any] | None
     quality: Mapping[str, Any] | None

@@ -24,21 +24,15 @@ _FAIL: Final = -1  # what else an event can be: the number of the job's epoch th
 
 @dataclass(slots=True)
 class _Running:
-    """A trial that runs.
-
-    Attributes:
-        base: runtime that an earlier trial has paid for.
-        fails: simulated time at which it fails; infinite if it does not.
-        reported: number of the job's epoch that was reported last; -1 for none.
-    """
+    """A trial that runs."""
 
     number: int
     job: Job
     worker: int
     start: float
-    base: float
-    fails: float
-    reported: int = -1
+    base: float  # runtime that an earlier trial has paid for
+    fails: float  # simulated time at which it fails; infinite if it does not
+    reported: int = -1  # number of the job's epoch that was reported last; -1 for none
 
 
 class Cluster:

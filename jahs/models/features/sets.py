@@ -79,19 +79,12 @@ TRENDS: Final[Mapping[str, Trend]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureSet:
-    """The columns that a model reads.
-
-    Attributes:
-        name: identifier.
-        columns: in order.
-        is_canonical: whether cells that compute the same function get the same features.
-        times: the coefficients of the columns of the group "time".
-    """
+    """The columns that a model reads."""
 
     name: str
-    columns: tuple[str, ...]
-    is_canonical: bool
-    times: TimeCoefficients = DEFAULT_TIMES
+    columns: tuple[str, ...]  # in order
+    is_canonical: bool  # whether cells that compute the same function get the same features
+    times: TimeCoefficients = DEFAULT_TIMES  # coefficients of the columns of the group "time"
 
     def __post_init__(self) -> None:
         """Refuse columns that do not exist or are repeated, and an empty set."""

@@ -36,17 +36,11 @@ BACKWARD_TERMS: Final = (*FORWARD_TERMS[:3], *(f"trained_{name}" for name in FOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeCoefficients:
-    """The weights of the terms of a time, milliseconds for 256 images.
+    """The weights of the terms of a time, milliseconds for 256 images."""
 
-    Attributes:
-        forward: of an evaluation, in the order of `FORWARD_TERMS`.
-        share_forward: the share of an evaluation's time in a step of training; no unit.
-        backward: of the rest of a step, in the order of `BACKWARD_TERMS`.
-    """
-
-    forward: tuple[float, ...]
-    share_forward: float
-    backward: tuple[float, ...]
+    forward: tuple[float, ...]  # of an evaluation, in the order of `FORWARD_TERMS`
+    share_forward: float  # of an evaluation's time in a step of training; no unit
+    backward: tuple[float, ...]  # of the rest of a step, in the order of `BACKWARD_TERMS`
 
     def __post_init__(self) -> None:
         """Refuse coefficients that are missing, negative, not finite or huge, every fault at once."""

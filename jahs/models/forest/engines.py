@@ -16,15 +16,10 @@ EngineKind = Literal["auto", "numpy", "compiled"]
 
 
 class Engine(Protocol):
-    """Answers rows from a `Forest`: the same bits from every engine, for a row alone or in any batch, in any thread.
+    """Answers rows from a `Forest`: the same bits from every engine, for a row alone or in any batch, in any thread."""
 
-    Attributes:
-        name: "numpy" or "compiled".
-        forest: the forest that it evaluates.
-    """
-
-    name: str
-    forest: Forest
+    name: str  # "numpy" or "compiled"
+    forest: Forest  # that it evaluates
 
     def predict(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
         """Answer each row.

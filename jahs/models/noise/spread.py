@@ -95,23 +95,15 @@ def from_line_one(z: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Standard deviation of an accuracy on the line, as a product of factors, and the shape of its distribution.
+    """Standard deviation of an accuracy on the line, as a product of factors, and the shape of its distribution."""
 
-    Attributes:
-        level: the standard deviation at each predicted accuracy of `LEVELS`.
-        epoch: a factor for each epoch.
-        N, W, Resolution: a factor for each choice.
-        rate: a factor at each learning rate of `RATES`.
-        tail: 0 is normal; a standard normal number g becomes g (1 + tail g^2), scaled to unit variance.
-    """
-
-    level: tuple[float, ...]
-    epoch: tuple[float, ...]
-    N: tuple[float, ...] = (1.0, 1.0, 1.0)
+    level: tuple[float, ...]  # standard deviation at each predicted accuracy of `LEVELS`
+    epoch: tuple[float, ...]  # a factor for each epoch
+    N: tuple[float, ...] = (1.0, 1.0, 1.0)  # a factor for each choice, here and below
     W: tuple[float, ...] = (1.0, 1.0, 1.0)
     Resolution: tuple[float, ...] = (1.0, 1.0, 1.0)
-    rate: tuple[float, ...] = (1.0,) * len(RATES)
-    tail: float = 0.0
+    rate: tuple[float, ...] = (1.0,) * len(RATES)  # a factor at each learning rate of `RATES`
+    tail: float = 0.0  # 0 is normal; a standard normal g becomes g (1 + tail g^2), scaled to unit variance
 
     def __post_init__(self) -> None:
         """Refuse tables of a wrong length and factors that are not positive, every fault at once."""
@@ -149,15 +141,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSpread:
-    """Spread of a positive factor: 2 asinh of what is added, so about its logarithm.
+    """Spread of a positive factor: 2 asinh of what is added, so about its logarithm."""
 
-    Attributes:
-        spread: standard deviation.
-        tail: as in `Spread`.
-    """
-
-    spread: float
-    tail: float = 0.0
+    spread: float  # standard deviation
+    tail: float = 0.0  # as in `Spread`
 
     def __post_init__(self) -> None:
         """Refuse an invalid spread, every fault at once."""

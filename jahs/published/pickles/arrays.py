@@ -73,15 +73,10 @@ class NewArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedArray:
-    """An array of objects with few distinct values: `values[codes]` without the objects.
+    """An array of objects with few distinct values: `values[codes]` without the objects."""
 
-    Attributes:
-        codes: a number for each item, in the array's shape.
-        values: texts, bools or None, each once.
-    """
-
-    codes: NDArray[np.uint8]
-    values: tuple[object, ...]
+    codes: NDArray[np.uint8]  # a number for each item, in the array's shape
+    values: tuple[object, ...]  # texts, bools or None, each once
 
 
 class ObjectItems:

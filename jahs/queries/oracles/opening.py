@@ -32,48 +32,28 @@ _READ: Final = ("protocol.json", "configs.parquet", "profile.parquet")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which oracle: the arguments of `jahs.Benchmark` that decide what is opened.
-
-    Attributes:
-        task: name of a task.
-        kind: of the oracle.
-        engine: of a surrogate.
-        release: a folder in place of the usual ones.
-        save_dir: a folder that is looked into before the usual ones.
-        sha256: what `Opened.sha256` must be; None: anything.
-        refit: number of the refit that answers; None: the models themselves.
-        model: family whose models answer where it has any; None: the release's own.
-    """
+    """Which oracle: the arguments of `jahs.Benchmark` that decide what is opened."""
 
     task: str
     kind: Kind
-    engine: EngineKind
-    release: Path | None
-    save_dir: Path | None
-    sha256: str | None = None
-    refit: int | None = None
-    model: str | None = None
+    engine: EngineKind  # of a surrogate
+    release: Path | None  # a folder in place of the usual ones
+    save_dir: Path | None  # a folder that is looked into before the usual ones
+    sha256: str | None = None  # what `Opened.sha256` must be; None: anything
+    refit: int | None = None  # number of the refit that answers; None: the models themselves
+    model: str | None = None  # family whose models answer where it has any; None: the release's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """An oracle and where it comes from.
-
-    Attributes:
-        oracle: the open oracle.
-        description: its source, in a few words.
-        folder: that was opened, or None.
-        release: the same, if it is a release.
-        sha256: covers every byte that answers come from; None where nothing does.
-        table: the recorded runs, if it is a folder of them.
-    """
+    """An oracle and where it comes from."""
 
     oracle: Oracle
-    description: str
-    folder: Path | None = None
-    release: Release | None = None
-    sha256: str | None = None
-    table: RecordedTable | None = None
+    description: str  # its source, in a few words
+    folder: Path | None = None  # that was opened
+    release: Release | None = None  # the same, if it is a release
+    sha256: str | None = None  # covers every byte that answers come from; None where nothing does
+    table: RecordedTable | None = None  # the recorded runs, if it is a folder of them
 
 
 def open_oracle(asked: Asked) -> Opened:

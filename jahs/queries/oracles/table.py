@@ -42,18 +42,12 @@ _OF_RUNS: Final = ("train_acc", "valid_acc", "test_acc", "runtime", "train_loss"
 
 
 class _Run(NamedTuple):
-    """One recorded run.
+    """One recorded run."""
 
-    Attributes:
-        seed: as recorded.
-        first, end: its rows that count, the first and one past the last.
-        is_diverged: whether it ended before its time.
-    """
-
-    seed: int
-    first: int
-    end: int
-    is_diverged: bool
+    seed: int  # as recorded
+    first: int  # of its rows that count
+    end: int  # one past the last of them
+    is_diverged: bool  # whether it ended before its time
 
 
 class _Rows(NamedTuple):

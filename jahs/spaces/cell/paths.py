@@ -43,17 +43,11 @@ PATH_FEATURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """One way from the cell's input to its output.
+    """One way from the cell's input to its output."""
 
-    Attributes:
-        nodes: in order, such as (1, 2, 4).
-        operations: NAS-Bench-201's names of the operations between them.
-        is_alive: whether none of them is a zero.
-    """
-
-    nodes: tuple[int, ...]
-    operations: tuple[str, ...]
-    is_alive: bool
+    nodes: tuple[int, ...]  # in order, such as (1, 2, 4)
+    operations: tuple[str, ...]  # NAS-Bench-201's names of those between the nodes
+    is_alive: bool  # whether none of them is a zero
 
 
 def paths(cell: Cell) -> tuple[Path, ...]:
