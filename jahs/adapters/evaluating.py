@@ -25,7 +25,7 @@ __all__ = ["Evaluation", "Evaluator", "Options", "elapsed_times", "make_evaluato
 
 
 class Options(TypedDict, total=False):
-    """Options that adapters pass to `make_evaluator` unchanged, for tools without constraints."""
+    """Options of `make_evaluator`, which describes them, that adapters of tools without constraints pass on."""
 
     constraints: Mapping[str, float] | None
     worst: Mapping[str, float] | None
@@ -88,15 +88,9 @@ class Evaluator:
         budgets: Sequence[float] | None = None,
         seed: int | None = None,
     ) -> list[Evaluation]:
-        """Evaluate configs in one query.
+        """Evaluate configs in one query, each as a config or as a tool spells it (`jahs.adapters.values.to_config`).
 
-        Args:
-            many_params: each as a config, or as a tool spells it; see `jahs.adapters.values.to_config`.
-            budgets: one for each; None: the full one.
-            seed: in the place of the evaluator's.
-
-        Raises:
-            InvalidConfig, InvalidFidelity: a config or a budget is not legal.
+        `budgets` has one for each config; None: the full one. `seed` takes the place of the evaluator's.
         """
         configs = [to_config(params, self.view.space) for params in many_params]
         if not configs:

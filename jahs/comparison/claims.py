@@ -1,7 +1,5 @@
 """Check a trial log against the release that it names.
 
-Over 300 lines: a claim is one table of checks, and each check reads what the one before it has parsed.
-
 Every metric of every trial is queried again, and times are checked against the release's training costs. Test
 accuracies are queried only here. Incumbents are scored by their means, whatever noise the optimiser saw.
 """
@@ -72,9 +70,7 @@ class Claim:
 def claim_of(log: Log, bench: Benchmark) -> Claim:
     """Check a log and return its result.
 
-    Raises:
-        ProtocolMismatch: the release, a result or a time differs; lists the first faults.
-        CorruptFile: the header or a trial is invalid.
+    ProtocolMismatch lists the first contradictions to the release; CorruptFile says what is invalid in itself.
     """
     view = view_of(log.header, bench)
     try:

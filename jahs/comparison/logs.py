@@ -49,15 +49,7 @@ class TrialLog:
 
 
 def trial_log(header: Mapping[str, Any], trials: Iterable[Trial]) -> TrialLog:
-    """Return a log as columns, sorted by the end of the trials, then by number.
-
-    Args:
-        header: the log's first line; its view has the highest value of each fidelity.
-        trials: its trials, in any order.
-
-    Raises:
-        InvalidTable: the header has no view.
-    """
+    """Return a log as columns, sorted by the end of the trials, then by number; InvalidTable without a view."""
     try:
         full = {name: float(value) for name, value in header["view"]["fidelities"].items()}
     except (KeyError, TypeError, AttributeError, ValueError) as err:

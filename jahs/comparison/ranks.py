@@ -104,28 +104,17 @@ def holm(p_values: Floats) -> Floats:
 
 
 def compare(values: Floats, *, alpha: float = 0.05) -> Comparison:
-    """Compare arms on paired blocks.
-
-    Args:
-        values: (n_arms, n_blocks), less is better, NaN without a result.
-        alpha: significance level.
-
-    Raises:
-        InvalidArgument: fewer than two arms or blocks.
-    """
+    """Compare arms on paired blocks; `values` are (n_arms, n_blocks), less is better, NaN without a result."""
     return compare_groups([(values, None)], alpha=alpha)[0]
 
 
 def compare_groups(groups: Sequence[tuple[Floats, Floats | None]], *, alpha: float = 0.05) -> list[Comparison]:
-    """Compare the arms of each group; Holm's correction is over the pairs of all groups.
+    """Compare the arms of each group, at least two on two blocks; Holm's correction is over the pairs of all groups.
 
     Args:
         groups: values (n_arms, n_blocks), less is better, NaN without a result; and the means of the same arms on
             refits of the release, (n_arms, n_refits), or None.
         alpha: significance level.
-
-    Raises:
-        InvalidArgument: a group has fewer than two arms or blocks.
     """
     tests = []
     for values, _ in groups:
@@ -204,10 +193,7 @@ def rank_agreement(
 ) -> Interval:
     """Return Kendall's tau-b between the arms' orders by mean final value in two worlds, with a bootstrap interval.
 
-    Args:
-        one, other: final values in each world, (n_arms, n_seeds).
-        has_same_seeds: whether column i is the same seed in both worlds; then both resample the same columns.
-        n_resamples: number of bootstrap resamples.
+    Values are (n_arms, n_seeds). If column i is the same seed in both worlds, both resample the same columns.
     """
     rng = np.random.default_rng(0)
     picks = [rng.integers(0, world.shape[1], size=(n_resamples, world.shape[1])) for world in (one, other)]

@@ -24,9 +24,7 @@ _EXACT: Final = ("trial", "config", "fidelity", "seed", "worker", "status")
 def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
     """Run the optimiser again and return the number of trials, which are all equal.
 
-    Raises:
-        ProtocolMismatch: a trial differs; names the first and the difference.
-        OptimizerFailed: the factory or the optimiser raised, or proposed an invalid config.
+    ProtocolMismatch names the first difference; OptimizerFailed if the factory or the optimiser raised.
     """
     view, settings = view_of(log.header, bench), settings_of(log.header)
     if settings.thinking == "measured":

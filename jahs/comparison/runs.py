@@ -51,16 +51,7 @@ class Run:
 
 
 def run(of: Run, factory: Factory | None = None) -> None:
-    """Write the log, completely or not at all.
-
-    Args:
-        of: the run.
-        factory: the optimiser's; None: found by its name.
-
-    Raises:
-        OptimizerFailed: the factory or the optimiser raises, or proposes an invalid config.
-        InvalidArgument: the code cannot be read.
-    """
+    """Write the log, completely or not at all; without a `factory`, the optimiser is found by its name."""
     terms = _terms_of(of)
     visible_ = visible(terms.view)
     optimizer = _maker(of, factory)(visible_, seed=of.seed, objectives=terms.rules.objectives)

@@ -38,16 +38,7 @@ class Shipped:
 
 
 def read_shipped(study: str, task: str, releases: Collection[str], *, folder: Path = SEASONS) -> Shipped | None:
-    """Return the shipped results of a study on a task; None if there are none, or only of another season.
-
-    Args:
-        study, task: their names.
-        releases: sha256 of the releases whose results count.
-        folder: where they are.
-
-    Raises:
-        CorruptFile, UnknownFormat: the file is damaged, or of another format.
-    """
+    """Return the shipped results of a study on a task; None unless they are of one of these releases (sha256)."""
     path = folder / f"{study}-{task}.json"
     if not path.is_file():
         return None

@@ -66,10 +66,7 @@ def incumbents(log: TrialLog, *, objective: str = "valid_acc") -> Incumbents:
 def hypervolume_over_time(times: Floats, F: Floats, *, reference: Floats) -> Steps:
     """Return the hypervolume of all points known so far, with a step for every increase.
 
-    Args:
-        times: the time at which each point is known, increasing, (n,).
-        F: objectives, (n, m).
-        reference: the reference point, (m,). Points that are not better in every objective add nothing.
+    `times`, (n,), increase; `F` is (n, m). Points not better than `reference`, (m,), in every objective add nothing.
     """
     if np.any(np.diff(times) < 0):
         raise InvalidArgument("times must not decrease")

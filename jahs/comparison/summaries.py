@@ -69,13 +69,9 @@ def bootstrap_interval(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """Return a bootstrap percentile interval of a statistic.
+    """Return a bootstrap percentile interval of a statistic of values (n_seeds, ...); whole seeds are resampled.
 
-    Args:
-        values: (n_seeds, ...); whole seeds are resampled.
-        statistic: maps (n_resamples, n_seeds, ...) to (n_resamples,).
-        n_resamples: number of resamples.
-        seed: seeds the resampling.
+    `statistic` maps (n_resamples, n_seeds, ...) to (n_resamples,).
     """
     if not len(values):
         raise InvalidArgument("values has no seeds to resample")
@@ -92,8 +88,7 @@ def percentile_interval(value: float, resampled: Floats) -> Interval:
 def digits_for(error: float, *, usual: int = 2) -> int:
     """Return the decimals that a number with this error deserves: two digits of the error up to 35, else one.
 
-    Returns:
-        `usual` where the error is not known, or zero.
+    They are `usual` where the error is not known, or zero.
     """
     if not math.isfinite(error) or error <= 0:
         return usual

@@ -29,13 +29,7 @@ class Subject:
 
 
 def read_subject(task: str, release: Path | str | None = None) -> Subject:
-    """Open the release of a task, or a folder of runs.
-
-    Raises:
-        MissingData: there is none.
-        ProtocolMismatch: it is of another task.
-        CorruptFile, UnknownFormat: a file is damaged, or of another version.
-    """
+    """Open the release of a task, or a folder of runs; ProtocolMismatch if it is of another task."""
     folder = None if release is None else full_path(release)
     if folder is not None and (folder / "protocol.json").is_file():
         return _of_runs(task, folder)

@@ -71,13 +71,7 @@ def state_of(path: Path) -> str | None:
 
 
 def index_faults(folder: Path, files: Files, unlisted: Iterable[str]) -> list[str]:
-    """Return the faults of the files of a folder.
-
-    Args:
-        folder: of the files.
-        files: the content of its index.
-        unlisted: names of files that are there and must be in the index.
-    """
+    """Return the faults of the `files` of a folder that its index lists, and the `unlisted` ones that it lacks."""
     faults = [f"{name} is not in {INDEX}: it was added by other means" for name in unlisted if name not in files]
     for name, states in sorted(files.items()):
         if (found := state_of(folder / name)) not in states:

@@ -174,10 +174,7 @@ def read_committed(
 def read_runs(path: Path) -> Table:
     """Return every run of a folder once, sorted by config, seed and epoch.
 
-    Raises:
-        ProtocolMismatch: rows of another protocol are in the folder.
-        InvalidTable: one run has two different outcomes.
-        MissingData, CorruptFile: the folder or one of its files cannot be read.
+    ProtocolMismatch names rows of another protocol, InvalidTable a run with two different outcomes.
     """
     return _of_one_protocol(path, each_run_once(read_shards(path)))
 

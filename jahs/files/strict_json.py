@@ -21,11 +21,9 @@ class _Twice(Exception):
 
 
 def parse_json(content: str | bytes) -> Any:  # Any: JSON
-    """Return the value of a JSON text.
+    """Return the value of a JSON text; json.JSONDecodeError names line and column.
 
-    Raises:
-        json.JSONDecodeError: it is invalid, has a key twice in one object, a NaN, a number beyond every float or bytes
-            that are not UTF-8, or nests too deep; names line and column.
+    It refuses a key twice in one object, NaN, numbers beyond every float, bytes that are not UTF-8, and deep nesting.
     """
     text = content if isinstance(content, str) else _decoded(content)
     n_objects = 0
@@ -71,11 +69,7 @@ def check_format(found: object, wanted: int, *, of: str) -> None:
 
 @contextmanager
 def reading_state(of: str) -> Iterator[None]:
-    """Turn errors about what a mapping lacks or holds into one that names `of`.
-
-    Raises:
-        InvalidArgument: instead of every error but UnknownFormat and its own kind.
-    """
+    """Turn errors about what a mapping lacks or holds into InvalidArgument that names `of`; UnknownFormat stays."""
     try:
         yield
     except (InvalidArgument, UnknownFormat):

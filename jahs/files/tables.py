@@ -62,7 +62,7 @@ def read_table(
 
     Raises:
         MissingData: the file does not exist, or cannot be read at the moment.
-        CorruptFile: it is not readable as Parquet, or its bytes are not those that were written.
+        CorruptFile: its bytes are not those that were written.
         InvalidTable: columns are missing or have other types.
     """
     pa, _ = _arrow()

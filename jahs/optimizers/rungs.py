@@ -26,11 +26,6 @@ def rungs(view: Visible, *, eta: float, n_rungs: int | None = None) -> list[dict
     """Return fidelities in ascending order: shares 1, 1/eta, 1/eta**2 and so on of the way to the full one.
 
     Several fidelities rise together (`view.path`). Shares that map to the same fidelity are one rung.
-
-    Args:
-        view: the view.
-        eta: at least 1.5.
-        n_rungs: the largest number of rungs; None: all.
     """
     if not eta >= 1.5:
         raise InvalidArgument(f"eta={eta} must be at least 1.5")

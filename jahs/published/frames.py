@@ -73,14 +73,7 @@ def let_go(values: Values) -> None:
 def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Frame:
     """Read a DataFrame of pandas 1.x whose columns are numbers, texts and bools.
 
-    Args:
-        file: the pickle, compressed or not.
-        where: name of the file in messages.
-        scratch: folder for long arrays, which are then mapped instead of held.
-
-    Raises:
-        UnsafeFile, CorruptFile: the file is not safe, or not whole.
-        UnknownFormat: it holds something else.
+    `where` names the file in messages. Long arrays are mapped from files in the folder `scratch` instead of held.
     """
     held = 2 << 30 if scratch is None else _HELD
     limits = Limits(n_bytes=1 << 36, n_payload=held, n_steps=_MOST_STEPS, scratch=scratch)

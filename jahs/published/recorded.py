@@ -75,10 +75,6 @@ class _Models:
 class Recorder:
     """The tables of one task, and what is odd about them.
 
-    Args:
-        raw: the table of every row.
-        task: of the table.
-
     Attributes:
         configs: the config table.
         profile: latencies and training steps, one row per config.

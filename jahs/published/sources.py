@@ -42,13 +42,7 @@ class PublishedFile:
 
 @contextmanager
 def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]]:
-    """Yield the files of these names that an archive or a folder holds, at any depth, sorted.
-
-    Raises:
-        MissingData: there is nothing at `path`.
-        UnsafeFile: the archive has members that no such archive has.
-        CorruptFile: it cannot be read.
-    """
+    """Yield the files of these names that an archive or a folder holds, at any depth, sorted."""
     if path.is_dir():
         found = [p for p in path.rglob("*") if p.name in names and p.is_file()]
         yield [
@@ -87,11 +81,6 @@ def files_by_task(
         path: an archive or a folder.
         names: the first one is needed for each task.
         tasks: names; None for all. One alone is the task of files whose path does not name a task.
-
-    Raises:
-        UnknownName: a task was not published.
-        InvalidArgument: a path does not name a task.
-        MissingData: there is no file of the first name, or none of a task.
     """
     wanted = None if tasks is None else [task(name).name for name in tasks]
     if others := [name for name in wanted or () if name not in PUBLISHED_TASKS]:

@@ -176,13 +176,7 @@ class References:
     def hypervolume(self, F: npt.ArrayLike, metrics: Iterable[str]) -> float:
         """Return the volume that the points `F` dominate up to the frozen reference point of these metrics.
 
-        Args:
-            F: (n_points, n_objectives), as `bench.objectives` returns it for the same metrics in the same order.
-            metrics: names of the metrics.
-
-        Raises:
-            UnknownName: the combination has no reference point; names those that do.
-            InvalidArgument: `F` is not such a matrix.
+        `F` is (n_points, n_objectives), as `bench.objectives` returns it for the same metrics in the same order.
         """
         corner = self.reference_point(metrics)
         return hypervolume(read_points(F, n_objectives=len(corner)), corner)

@@ -48,11 +48,9 @@ class Manifest:
     sha256: str  # of the manifest itself, which covers the whole release
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file, which are those that the manifest says: what was hashed is what is parsed.
+        """Return the bytes of a file: what was hashed is what is parsed.
 
-        Raises:
-            MissingData: the release has no such file, it is not where it should be, or this user may not read it.
-            CorruptFile: its size or its sha256 is another, or it is a link.
+        MissingData if it cannot be read; CorruptFile if its size or its sha256 is another, or it is a link.
         """
         with self._open(name) as file:
             return self._checked(name, file.read(self.files[name][0] + 1))

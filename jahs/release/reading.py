@@ -27,13 +27,7 @@ _Part = TypeVar("_Part")
 
 
 class Release:
-    """A folder that answers queries for one task. Its parts are read and checked when they are first asked for.
-
-    Attributes:
-        path: the folder.
-        manifest: of the release.
-        task: of the release.
-    """
+    """A folder that answers queries for one task. Its parts are read and checked when they are first asked for."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -64,13 +58,7 @@ class Release:
         return name in self.manifest.files
 
     def parse(self, name: str, from_dict: Callable[[Mapping[str, Any]], _Part]) -> _Part:  # Any: JSON
-        """Return the result of `from_dict` on a JSON file, such as "references.json".
-
-        Raises:
-            MissingData: the release has no such file.
-            UnknownFormat: it has another format version; names the file.
-            CorruptFile: it is damaged, or `from_dict` raised InvalidArgument; names the file.
-        """
+        """Return the result of `from_dict` on a JSON file, such as "references.json"; errors name the file."""
         content, where = self._json(name), self.path / name
         try:
             return from_dict(content)

@@ -48,12 +48,7 @@ class RecordedTable:
 
 
 def write_table_npz(path: Path, table: RecordedTable) -> None:
-    """Write the table, whole or not at all; the same table gives the same bytes.
-
-    Raises:
-        InvalidTable: columns are missing, of unequal length or of another type, or runs or profile have configs that
-            the table of configs lacks.
-    """
+    """Write the table, whole or not at all; the same table gives the same bytes. InvalidTable says what is wrong."""
     members: dict[str, NDArray[Any]] = {_HEADER: np.array([TABLE_FORMAT], np.int64)}  # Any: each column has its type
     for name, schema in _SCHEMAS.items():
         columns: Table = getattr(table, name)

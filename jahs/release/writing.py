@@ -50,10 +50,8 @@ def write_release(path: Path, *, manifest_facts: Mapping[str, Any], **parts: Unp
         manifest_facts: `task`, and version, source, protocol, seed, versions, commit, command.
         **parts: see `Parts`.
 
-    Raises:
-        InvalidArgument: facts, models and forests do not fit together, or the folder holds something else.
-        UnknownName: the task does not exist.
-        OutOfSpace: the disk is full; nothing was left behind.
+    InvalidArgument if facts, models and forests do not fit together, or the folder holds something else. Nothing is
+    left behind on a full disk (OutOfSpace).
     """
     if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
         raise InvalidArgument(f"{path} exists and is not a release; choose another folder, or empty it")
@@ -68,16 +66,8 @@ def extend_release(
 ) -> None:
     """Write facts and parts into a release that is whole: beside it, then in its place.
 
-    Other files are linked where possible.
-
-    Args:
-        release: it is verified first, since the new manifest vouches for its files again.
-        facts: added to those of its manifest.
-        **parts: see `Parts`.
-
-    Raises:
-        MissingData, CorruptFile: the release is damaged.
-        InvalidArgument, UnknownName, OutOfSpace: as `write_release`; the release stays as it was.
+    It is verified first, since the new manifest vouches for its files again; these are linked where possible. Facts are
+    added to those of its manifest. Raises as `write_release`, and the release stays as it was.
     """
     release.verify()
     with out_of_space(release.path), change_folder(release.path) as beside:

@@ -83,8 +83,7 @@ class Conversation:
     def answer(self, request: object) -> Reply:
         """Carry out a request and return the reply: with "error" if it was refused, which changes nothing.
 
-        Raises:
-            JahsError: the log cannot be written, or contradicts what is found; the run is over and can be resumed.
+        JahsError if the log cannot be written or contradicts what is found: the run is over and can be resumed.
         """
         echoed = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
         try:

@@ -126,13 +126,7 @@ class LogWriter:
             self._append(written, after=0)
 
     def write(self, trial: Trial) -> None:
-        """Append a trial.
-
-        Raises:
-            ProtocolMismatch: the log holds another line in this place.
-            OutOfSpace: the disk is full.
-            InvalidArgument: the line cannot be written.
-        """
+        """Append a trial; ProtocolMismatch if the log holds another line in this place."""
         self._write(trial.to_dict())
 
     def end(self, ending: Mapping[str, object]) -> None:

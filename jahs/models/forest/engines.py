@@ -51,16 +51,9 @@ class Engine(Protocol):
 
 
 def open_engine(forest: Forest, kind: EngineKind = "auto") -> Engine:
-    """Return the compiled engine if it can be had, else numpy; `.name` says which.
+    """Return the compiled engine if it can be had, else numpy's; `.name` says which, and `kind` insists on one.
 
-    Args:
-        forest: the forest to evaluate.
-        kind: "numpy" or "compiled" to insist.
-
-    Raises:
-        MissingDependency: "compiled" is asked for and Numba is not installed or fails here, or the forest is beyond
-            that engine.
-        UnknownName: the engine does not exist.
+    MissingDependency if "compiled" is asked for and Numba fails here, or the forest is beyond that engine.
     """
     if kind == "numpy":
         return NumpyEngine(forest)

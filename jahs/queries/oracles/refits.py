@@ -27,12 +27,7 @@ class _Choice(NamedTuple):
 
 
 class RefitsOracle:
-    """Answers from all refits of a release.
-
-    Attributes:
-        metrics: those that have refits.
-        n_refits: of each.
-    """
+    """Answers from all refits of a release."""
 
     def __init__(self, release: Release, *, engine: EngineKind = "auto") -> None:
         models, refits = release.models, release.refits

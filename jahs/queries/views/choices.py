@@ -31,12 +31,7 @@ def read_choices(
 ) -> tuple[tuple[str, ...], Space]:
     """Return the fidelities in the order of `FIDELITIES`, and the space in which all that is not searched is fixed.
 
-    Args:
-        fidelities, fixed, search: as `jahs.View` takes them.
-        reference: returns the reference config; it is called only if a key takes its value.
-
-    Raises:
-        InvalidArgument: every name or value that does not exist, and every contradiction.
+    `reference` is called only if a key takes its value. InvalidArgument names every contradiction at once.
     """
     names, faults = _read_fidelities(fidelities)
     values, value_faults = _read_fixed(fixed, names)
