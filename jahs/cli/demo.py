@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TypeAlias, cast
@@ -87,18 +87,13 @@ class Demo:
         }
         if self.halving is None:
             return facts
-        rungs = [
-            {"epoch": rung.epoch, "configs": rung.configs, "valid_acc": rung.valid_acc, "spent_s": rung.spent_s}
-            for rung in self.halving.rungs
-        ]
-        recorded = {"trained_valid_acc": self.trained, "interval_90": self.interval}
-        best = dict(self.halving.configs[self.halving.rungs[-1].configs[0]])
         return {
             **facts,
             "curve": self.curve,
-            **recorded,
-            "rungs": rungs,
-            "best": best,
+            "trained_valid_acc": self.trained,
+            "interval_90": self.interval,
+            "rungs": [asdict(rung) for rung in self.halving.rungs],
+            "best": dict(self.halving.configs[self.halving.rungs[-1].configs[0]]),
             "in_full": self.in_full,
             "gains": self.gains,
         }

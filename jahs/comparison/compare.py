@@ -220,8 +220,7 @@ def _sort_entries(
 def _baselines(against: Sequence[str] | None, terms: StudyTerms) -> list[str]:
     has_many = len(terms.rules.objectives) > 1
     if against is None:
-        usual = [name for name in BASELINES if OPTIMIZERS[name].has_many_objectives or not has_many]
-        return [name for name in usual if has_many or name != "nsga2"]
+        return [name for name in BASELINES if (OPTIMIZERS[name].has_many_objectives if has_many else name != "nsga2")]
     for name in against:
         if name not in OPTIMIZERS:
             raise UnknownName.of("against", name, OPTIMIZERS)

@@ -29,9 +29,7 @@ _LARGE: Final = Limits(n_bytes=2 << 30, n_payload=768 << 20)
 _MOST_NAMES: Final = 100
 _LONGEST_NAME: Final = 50
 
-_COLUMN_TRANSFORMER: Final = "sklearn.compose._column_transformer.ColumnTransformer"
 _TARGET: Final = "sklearn.compose._target.TransformedTargetRegressor"
-_REGRESSOR: Final = "xgboost.sklearn.XGBRegressor"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +112,7 @@ def _models(pipeline: object, where: str) -> list[PublishedModel]:
 
 def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
     """Names of the columns that the ColumnTransformer makes."""
-    if encoder.name != _COLUMN_TRANSFORMER:
+    if encoder.name != "sklearn.compose._column_transformer.ColumnTransformer":
         raise UnknownFormat(f"{where}: a pipeline that begins with {encoder.name}")
     match encoder.state:
         case {
@@ -203,7 +201,7 @@ def _booster(regressor: object, where: str) -> Booster:
             state={"_Booster": Record(name="xgboost.core.Booster", state={"handle": bytes(handle)})},
         ):
             return parse_booster(handle, where)
-    raise UnknownFormat(f"{where}: the regressor is not a fitted {_REGRESSOR}")
+    raise UnknownFormat(f"{where}: the regressor is not a fitted xgboost.sklearn.XGBRegressor")
 
 
 def _short_texts(texts: list[object], where: str) -> tuple[str, ...]:

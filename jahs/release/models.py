@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -140,7 +140,7 @@ class Models:
                 costs=state["costs"],
                 packs=tuple(
                     Pack(file=str(pack["file"]), features=FeatureSet.from_dict(pack["features"]))
-                    for pack in _sequence(state["packs"])
+                    for pack in state["packs"]
                 ),
                 metrics=MappingProxyType({name: _model(entry) for name, entry in metrics.items()}),
                 counts=MappingProxyType(dict(state.get("counts", {}))),
@@ -177,9 +177,3 @@ def _model(entry: Mapping[str, Any]) -> MetricModel:
         target=entry.get("target", "value"),
         overrides=MappingProxyType({key: value for key, value in entry.items() if key not in known}),
     )
-
-
-def _sequence(value: Any) -> Sequence[Any]:  # Any: JSON
-    if not isinstance(value, list):
-        raise TypeError(f"packs is of type {type(value).__name__}, not a list")
-    return value

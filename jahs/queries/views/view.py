@@ -188,7 +188,7 @@ class View(Queryable):
     def _whole(self, config: Mapping[str, object], there: Mapping[str, float]) -> Config:
         """Return all 14 keys of a config at a fidelity."""
         whole = self.space.validate(self._completed(config))
-        return cast("Config", {**whole, **_sizes(there)})
+        return cast("Config", {**whole, **{name: there[name] for name in SIZES if name in there}})
 
     def _completed(self, config: Mapping[str, object]) -> Mapping[str, object]:
         """Return a config with the keys that the view fixes, where it lacks them; anything else unchanged."""
@@ -298,10 +298,6 @@ def _mapping(at: object) -> dict[str, object]:
     if isinstance(at, Mapping):
         return dict(at)
     return {} if at is None else {"epoch": at}
-
-
-def _sizes(there: Mapping[str, float]) -> dict[str, float]:
-    return {name: there[name] for name in SIZES if name in there}
 
 
 def _read_epoch(value: object, max_epoch: int, read: _ReadEpoch) -> tuple[int, str | None]:

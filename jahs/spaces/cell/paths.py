@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERATIONS, POOL, ZERO, all_ops, cell_numbers
-
-if TYPE_CHECKING:
-    from jahs.spaces.cell.value import Cell
 
 __all__ = ["PATHS", "PATH_EDGES", "PATH_FEATURES", "Path", "dead_edges", "effective_depth", "path_features", "paths"]
 
@@ -50,14 +47,13 @@ class Path:
     is_alive: bool  # whether none of them is a zero
 
 
-def paths(cell: Cell) -> tuple[Path, ...]:
-    """Return the four paths, in the order of `PATHS`."""
-    found = []
-    for nodes, edges in zip(PATHS, PATH_EDGES, strict=True):
-        ops = [cell.ops[edge] for edge in edges]
-        operations = tuple(OPERATIONS[op] for op in ops)
-        found.append(Path(nodes=nodes, operations=operations, is_alive=ZERO not in ops))
-    return tuple(found)
+def paths(ops: Sequence[int]) -> tuple[Path, ...]:
+    """Return the four paths of a cell, in the order of `PATHS`."""
+    found = [(nodes, [ops[edge] for edge in edges]) for nodes, edges in zip(PATHS, PATH_EDGES, strict=True)]
+    return tuple(
+        Path(nodes=nodes, operations=tuple(OPERATIONS[op] for op in own), is_alive=ZERO not in own)
+        for nodes, own in found
+    )
 
 
 def dead_edges(ops: Sequence[int]) -> frozenset[int]:
