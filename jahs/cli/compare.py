@@ -40,8 +40,7 @@ def add_commands(commands: Commands) -> None:
     added.add_argument("--task", help="which task (default: the log's, or fashion_mnist_mini)")
     added.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
     added.add_argument(
-        "--against",
-        help=f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)",
+        "--against", help=f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)"
     )
     added.add_argument("--workers", type=int, default=2, help="number of processes (default: 2)")
     added.add_argument("--limit-s", type=float, default=600.0, help="seconds of one run at most (default: 600)")

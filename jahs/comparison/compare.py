@@ -35,14 +35,7 @@ from jahs.comparison.runs import Run, code_of
 from jahs.comparison.shipped import read_shipped
 from jahs.comparison.standings import REFERENCE, Standing, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
-from jahs.errors import (
-    CorruptFile,
-    InvalidArgument,
-    MissingData,
-    ProtocolMismatch,
-    UnknownFormat,
-    UnknownName,
-)
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName
 from jahs.files.atomic import write_beside
 from jahs.optimizers import OPTIMIZERS
 from jahs.simulate.log import read_header

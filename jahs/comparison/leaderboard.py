@@ -101,10 +101,7 @@ def find_logs(paths: Iterable[Path]) -> list[Path]:
 
 
 def leaderboard(
-    logs: Sequence[Path],
-    *,
-    opened: Callable[[str], Any],
-    factory: Factory | None = None,
+    logs: Sequence[Path], *, opened: Callable[[str], Any], factory: Factory | None = None
 ) -> tuple[list[Board], list[Refusal]]:
     """Check logs; return the boards of the valid ones, and the refused ones.
 

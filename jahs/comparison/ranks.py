@@ -184,13 +184,7 @@ def _chi2_tail(x: float, dof: int) -> float:
     return first + math.exp(-half) * math.fsum(math.pow(half, power) / math.gamma(power + 1) for power in powers)
 
 
-def rank_agreement(
-    one: Floats,
-    other: Floats,
-    *,
-    has_same_seeds: bool,
-    n_resamples: int = N_RESAMPLES,
-) -> Interval:
+def rank_agreement(one: Floats, other: Floats, *, has_same_seeds: bool, n_resamples: int = N_RESAMPLES) -> Interval:
     """Return Kendall's tau-b between the arms' orders by mean final value in two worlds, with a bootstrap interval.
 
     Values are (n_arms, n_seeds). If column i is the same seed in both worlds, both resample the same columns.

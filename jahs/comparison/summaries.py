@@ -63,11 +63,7 @@ def summarize(values: Floats) -> Summary:
 
 
 def bootstrap_interval(
-    values: Floats,
-    statistic: Callable[[Floats], Floats],
-    *,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
+    values: Floats, statistic: Callable[[Floats], Floats], *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> Interval:
     """Return a bootstrap percentile interval of a statistic of values (n_seeds, ...); whole seeds are resampled.
 

@@ -36,10 +36,7 @@ class Booster:
         """Return the model as `jahs.models.forest.forest_from_xgboost` takes it."""
         ends = np.cumsum(self.n_nodes)
         trees = [
-            {
-                "tree_param": {},
-                **{name: values[end - n : end] for name, values in self.columns.items()},
-            }
+            {"tree_param": {}, **{name: values[end - n : end] for name, values in self.columns.items()}}
             for n, end in zip(self.n_nodes.tolist(), ends.tolist(), strict=True)
         ]
         gradient_booster = self.learner["gradient_booster"]

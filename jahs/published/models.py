@@ -117,11 +117,7 @@ def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
     match encoder.state:
         case {
             "transformers_": [
-                (
-                    str(),
-                    Record(name="sklearn.preprocessing._encoders.OneHotEncoder") as one_hot,
-                    list(encoded),
-                ),
+                (str(), Record(name="sklearn.preprocessing._encoders.OneHotEncoder") as one_hot, list(encoded)),
                 ("remainder", "passthrough", list(left)),
             ],
             "feature_names_in_": np.ndarray() as names,

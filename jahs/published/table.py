@@ -36,11 +36,7 @@ _SIDES: Final = ("train_set", "valid_set", "test_set")
 
 
 def import_table(
-    path: Path,
-    out: Path,
-    *,
-    tasks: Sequence[str] | None = None,
-    report: Callable[[str], None] = _log.info,
+    path: Path, out: Path, *, tasks: Sequence[str] | None = None, report: Callable[[str], None] = _log.info
 ) -> dict[str, Path]:
     """Turn published tables into folders of runs; nothing of the files is executed, and nothing is repaired.
 

@@ -59,11 +59,7 @@ def write_release(path: Path, *, manifest_facts: Mapping[str, Any], **parts: Unp
         fill_release(beside, manifest_facts=manifest_facts, **parts)
 
 
-def extend_release(
-    release: Release,
-    facts: Mapping[str, Any],
-    **parts: Unpack[Parts],
-) -> None:
+def extend_release(release: Release, facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
     """Write facts and parts into a release that is whole: beside it, then in its place.
 
     It is verified first, since the new manifest vouches for its files again; these are linked where possible. Facts are

@@ -290,11 +290,7 @@ class NoiseModel:
             )
 
     def _draw_few(
-        self,
-        means: Mapping[str, _Floats],
-        X: NDArray[np.float32],
-        config_ids: NDArray[np.uint64],
-        seeds: Sequence[int],
+        self, means: Mapping[str, _Floats], X: NDArray[np.float32], config_ids: NDArray[np.uint64], seeds: Sequence[int]
     ) -> dict[str, _Floats]:
         """`draw` row by row, which is faster for a few."""
         drawn = [name for name in means if name in _ROLES or name == "runtime"]

@@ -164,11 +164,7 @@ def _open_runs(folder: Path, asked: Asked) -> Opened:
     _check_digest(asked, sha256 := _sha256_of_runs(folder), folder)
     table = RecordedTable(configs=read_configs(folder), runs=read_runs(folder), profile=read_profile(folder))
     return Opened(
-        oracle=TableOracle(table, recorded),
-        description=f"runs, {folder}",
-        folder=folder,
-        sha256=sha256,
-        table=table,
+        oracle=TableOracle(table, recorded), description=f"runs, {folder}", folder=folder, sha256=sha256, table=table
     )
 
 
