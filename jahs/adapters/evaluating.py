@@ -144,10 +144,6 @@ def make_evaluator(
             one without a bound, such as the latency, needs a value here.
         seed: of the draw of the training noise; None is the mean.
         knows_constraints: whether the tool does.
-
-    Raises:
-        UnknownName: a metric does not exist.
-        InvalidArgument: a metric is named twice, none is named, a number is not finite, or `worst` lacks a value.
     """
     view = as_view(bench)
     objectives = read_objectives([metrics] if isinstance(metrics, str) else metrics, known=view.metrics)

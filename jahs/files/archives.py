@@ -29,13 +29,7 @@ _BROKEN: Final = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, lzma
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[tarfile.TarFile]:
-    """Yield a tar archive, compressed or not, open for reading; errors name it.
-
-    Raises:
-        MissingData: there is no such file.
-        UnsafeFile: its first headers are too large.
-        CorruptFile: it is not an archive, or is cut off.
-    """
+    """Yield a tar archive, compressed or not, open for reading; MissingData, UnsafeFile or CorruptFile name it."""
     try:
         with _reading_headers(str(path)):
             archive = tarfile.open(path, tarinfo=_bounded_headers(str(path)))  # noqa: SIM115  # closed below

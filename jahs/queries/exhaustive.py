@@ -81,9 +81,6 @@ def exhaustive_best(
         sizes: values of N, W and Resolution.
         cells: cells to ask, (n_cells, 6), see `cells_to_ask`; None: all of them.
         n_floats: values of each float on the first grid.
-
-    Raises:
-        InvalidConfig, InvalidArgument: sizes or `n_floats` are invalid.
     """
     space = asked.space.fix(sizes)
     searched = [name for name in space.searched if name not in OPS]

@@ -61,17 +61,13 @@ def releases() -> dict[str, Path]:
 
 
 def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: Path | str | None = None) -> Path:
-    """Return the folder of the release for a task.
+    """Return the folder of the release for a task; MissingData says where it was looked for and what to do.
 
     Args:
         task_name: name of the task; one of a user's own need not be registered, since its release holds it.
         folder: a release, or a folder with one per task, in place of the usual ones.
         save_dir: the folder of code for jahs_bench, searched before the usual ones. It may hold none, and need
             not be there yet.
-
-    Raises:
-        UnknownName: there is no such task.
-        MissingData: there is no release, or a folder cannot be read; says where it was looked for and what to do.
     """
     name = task_name if isinstance(task_name, str) and TASK_NAME.fullmatch(task_name) else task(task_name).name
     if folder is not None:

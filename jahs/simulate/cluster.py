@@ -36,13 +36,7 @@ class _Running:
 
 
 class Cluster:
-    """Simulated workers.
-
-    Attributes:
-        now: simulated seconds.
-        n_started: number of started trials.
-        is_cut: whether the budget has been spent.
-    """
+    """Simulated workers, and a clock that shows simulated seconds."""
 
     def __init__(self, settings: Settings, *, max_epoch: int) -> None:
         self.now = 0.0

@@ -22,18 +22,11 @@ class Engine(Protocol):
     forest: Forest  # that it evaluates
 
     def predict(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
-        """Answer each row.
+        """Return the answers to each row, (n_rows, n_forests).
 
         Args:
-            X: float32 (n_rows, n_features), without NaN.
+            X: float32 (n_rows, n_features), without NaN; anything else is an InvalidArgument.
             forests: numbers of the forests to evaluate, in this order; None for all.
-
-        Returns:
-            (n_rows, n_forests) float32.
-
-        Raises:
-            InvalidArgument: X is of another dtype or shape, or holds NaN.
-            UnknownName: a forest does not exist.
         """
         ...
 

@@ -38,14 +38,7 @@ class Name:
 
 
 class Record:
-    """A pickled object: its class or constructor, and the arguments. It is inert.
-
-    Attributes:
-        name: of the class or function, such as "sklearn.pipeline.Pipeline".
-        arguments: of the constructor.
-        state: its state, or None.
-        items: of a kind of dict.
-    """
+    """A pickled object: class or function (`name`, in full), arguments of the constructor, state. It is inert."""
 
     __slots__ = ("arguments", "items", "name", "state")
 

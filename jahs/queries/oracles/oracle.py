@@ -36,11 +36,7 @@ class Oracle(Protocol):
     costs: Costs
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return the metrics of one config at one epoch: the same bits as the row of a batch.
-
-        Raises:
-            NotRecorded: nothing was measured there.
-        """
+        """Return the metrics of one config at one epoch: the bits of a batch's row. NotRecorded if there are none."""
         ...
 
     def query_many(
