@@ -116,7 +116,7 @@ class LogWriter:
         path = self.path
         self._old = _whole_lines(path)
         first = next(self._old, None)
-        begun = _beginning(path, len(written)) if first is None else first
+        begun = path.read_bytes() if first is None else first  # without a whole line, little is there
         self._is_resuming = first == written
         if not self._is_resuming and (first is not None or not written.startswith(begun)):
             raise ProtocolMismatch(_difference(path, _read_header(path, begun), json.loads(written)))
@@ -214,11 +214,6 @@ def _whole_lines(path: Path) -> Generator[bytes, None, None]:
                     yield line
     except OSError as err:
         raise MissingData(f"the log {path} cannot be read: {err.strerror}") from err
-
-
-def _beginning(path: Path, n_bytes: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(n_bytes)
 
 
 def _parse(path: Path, number: int, line: bytes) -> object:
