@@ -111,15 +111,14 @@ class Evaluator:
             one.metric.name: float(one.minimised(metrics[one.metric.name])) - most for one, most in self.constraints
         }
         broken = sum(max(violations[one.metric.name], 0.0) / (abs(most) or 1.0) for one, most in self.constraints)
+        penalised = {name: worst + broken for name, worst in self.worst.items()} if broken else {}
         return Evaluation(
             config=config,
             fidelity=fidelity,
             metrics=metrics,
             objectives=objectives,
             violations=violations,
-            penalised={name: worst + broken for name, worst in self.worst.items()}
-            if broken and self.worst
-            else objectives,
+            penalised=penalised or objectives,
             cost=metrics.get("runtime", math.nan),
         )
 
@@ -196,12 +195,8 @@ def _read_bounds(
     """Bounds of metrics, in their units, as bounds of objectives."""
     if not bounds:
         return ()
-    faults = [
-        f"{argument}: {name}={show(value)} is not a finite number"
-        for name, value in bounds.items()
-        if not is_number(value)
-    ]
-    if faults:
+    wrong = {name: bound for name, bound in bounds.items() if not is_number(bound)}
+    if faults := [f"{argument}: {name}={show(bound)} is not a finite number" for name, bound in wrong.items()]:
         raise InvalidArgument("\n".join(faults))
     read = read_objectives(bounds, known=known)
     return tuple((one, float(one.minimised(float(value)))) for one, value in zip(read, bounds.values(), strict=True))

@@ -111,7 +111,9 @@ def compare(
     terms = open_terms(study, task, folder)
     shipped = None if against is not None else read_shipped(study, task, release_of(terms.bench).answers_as)
     baselines = [] if shipped else _baselines(against, terms)
-    names = _unique([name for name, _ in (*named, *objects)], baselines)
+    names = [*(name for name, _ in (*named, *objects)), *baselines]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidArgument(f"several optimisers have the name {', '.join(twice)}; rename yours")
 
     def runs_of(name: str, optimizer: str, code: str | None) -> list[Run]:
         own = out / "logs" / task / name
@@ -174,11 +176,8 @@ def _study_of(paths: Sequence[Path], study: str | None, task: str | None) -> tup
 
 def _check_numbers(*, seeds: int, workers: int, limit_s: float, out: Path) -> None:
     counts = {"seeds": seeds, "workers": workers}
-    faults = [
-        f"{name}={show(value)} must be an integer >= 1"
-        for name, value in counts.items()
-        if not (is_integer(value) and value >= 1)
-    ]
+    wrong = {name: count for name, count in counts.items() if not (is_integer(count) and count >= 1)}
+    faults = [f"{name}={show(count)} must be an integer >= 1" for name, count in wrong.items()]
     if not (is_number(limit_s) and limit_s > 0):
         faults.append(f"limit_s={show(limit_s)} must be a number of seconds > 0")
     if out.exists() and not out.is_dir():
@@ -220,13 +219,6 @@ def _baselines(against: Sequence[str] | None, terms: StudyTerms) -> list[str]:
         if has_many and not OPTIMIZERS[name].has_many_objectives:
             raise InvalidArgument(f"against: {name} takes one objective, but {terms.study} has several")
     return list(dict.fromkeys((REFERENCE, *against)))
-
-
-def _unique(ours: Sequence[str], baselines: Sequence[str]) -> list[str]:
-    names = [*ours, *baselines]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidArgument(f"several optimisers have the name {', '.join(twice)}; rename yours")
-    return names
 
 
 def _check_foreign(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal]) -> dict[Path, Claim | Refusal]:

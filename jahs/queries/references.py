@@ -304,9 +304,8 @@ def _assemble(
         at = [names.index(name) for name in own]
         chosen = _front_rows(F[:, at])
         front = F[chosen][:, at]
-        if (
-            len(front) > 1 and (front.min(axis=0) < front.max(axis=0)).all()
-        ):  # else one config is best in everything: no trade-off
+        # Else one config is best in everything: no trade-off.
+        if len(front) > 1 and (front.min(axis=0) < front.max(axis=0)).all():
             fronts[own] = chosen, _reference_point(front, ordinary[at], [objectives[j] for j in at])
     if not fronts:
         raise InvalidArgument(f"none of {len(F)} configs trades {MAIN} for any of {', '.join(names[1:])}")

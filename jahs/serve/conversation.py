@@ -204,9 +204,7 @@ class Conversation:
             "status": trial.status,
             "config": self._given[trial.trial],
             "at": spelling.show_fidelity(trial.fidelity),
-            "metrics": {
-                shown: trial.metrics[name] for name, shown in spelling.metrics.items() if name in trial.metrics
-            },
+            "metrics": {own: trial.metrics[name] for name, own in spelling.metrics.items() if name in trial.metrics},
             "start": trial.start,
             "end": trial.end,
         }

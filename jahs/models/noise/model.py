@@ -228,18 +228,12 @@ class NoiseModel:
         """
         if len(X) == 1:  # without arrays, many times faster
             place = _place(X[0].tolist())
-            found = np.array(
-                [
-                    _centre_one(name, self._tables[name], one, place)
-                    for name, one in zip(names, y[:, 0].tolist(), strict=True)
-                ]
-            ).reshape(len(names), 2, 1)
+            of_names = zip(names, y[:, 0].tolist(), strict=True)
+            found = np.array([_centre_one(name, self._tables[name], one, place) for name, one in of_names])
         else:
-            pairs = [
-                _centre(self.accuracies[name]["seed"], _within(name, many), X)
-                for name, many in zip(names, y, strict=True)
-            ]
-            found = np.array(pairs).reshape(len(names), 2, len(X))
+            each = zip(names, y, strict=True)
+            found = np.array([_centre(self.accuracies[name]["seed"], _within(name, many), X) for name, many in each])
+        found = found.reshape(len(names), 2, len(X))
         tails = np.array([[self._tables[name][4]] for name in names])
         return found[:, 0], found[:, 1], tails
 
