@@ -41,11 +41,7 @@ class Budgets:
         return self.view.max_epoch
 
     def fidelity(self, budget: float) -> dict[str, float]:
-        """Return the fidelity that a budget buys: whole epochs, half to even, and legal values of the others.
-
-        Raises:
-            InvalidFidelity: the budget is not a number, not positive or more than `most`.
-        """
+        """Return the fidelity that a budget buys: whole epochs, half to even, and legal values of the others."""
         if self.is_epoch:
             return self.view.fidelity(budget)
         if not is_real(budget) or not 0 < budget <= self.most * (1 + _ROUNDING):

@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["from_config", "make_arguments", "make_objective", "make_space", "to_config"]
 
 
-def make_arguments(
-    bench: Queryable,
-    metric: str = "valid_acc",
-    **options: Unpack[Options],
-) -> dict[str, Any]:
+def make_arguments(bench: Queryable, metric: str = "valid_acc", **options: Unpack[Options]) -> dict[str, Any]:
     """Return `DEHB`'s arguments `f`, `cs`, `dimensions`, `min_fidelity` and `max_fidelity`; see `make_objective`.
 
     Raises:
@@ -47,9 +43,7 @@ def make_arguments(
 
 
 def make_objective(
-    bench: Queryable,
-    metric: str = "valid_acc",
-    **options: Unpack[Options],
+    bench: Queryable, metric: str = "valid_acc", **options: Unpack[Options]
 ) -> Callable[..., dict[str, Any]]:
     """Return a function of a `Configuration` and a fidelity, to "fitness", "cost" (simulated seconds) and "info".
 

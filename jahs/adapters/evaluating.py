@@ -25,11 +25,7 @@ __all__ = ["Evaluation", "Evaluator", "Options", "elapsed_times", "make_evaluato
 
 
 class Options(TypedDict, total=False):
-    """Options that adapters pass to `make_evaluator` unchanged, for tools without constraints.
-
-    Attributes:
-        constraints, worst, seed: as in `make_evaluator`.
-    """
+    """Options of `make_evaluator`, which describes them, that adapters of tools without constraints pass on."""
 
     constraints: Mapping[str, float] | None
     worst: Mapping[str, float] | None
@@ -38,25 +34,15 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """The result of one evaluation.
+    """The result of one evaluation."""
 
-    Attributes:
-        config: all 14 keys, builtins.
-        fidelity: of the evaluation, rounded.
-        metrics: the objectives' and constraints' metrics in their units, and the runtime where there is one.
-        objectives: the objectives, all minimised, by `objective_name`.
-        violations: by how much each constraint is broken, in its metric's unit; 0 or less where it holds.
-        penalised: the objectives; where a constraint is broken, `Evaluator.worst` and more the further it is broken.
-        cost: runtime in seconds from the first epoch; NaN where the benchmark has none.
-    """
-
-    config: Config
-    fidelity: Mapping[str, float]
-    metrics: Mapping[str, float]
-    objectives: Mapping[str, float]
-    violations: Mapping[str, float]
-    penalised: Mapping[str, float]
-    cost: float
+    config: Config  # all 14 keys, builtins
+    fidelity: Mapping[str, float]  # rounded
+    metrics: Mapping[str, float]  # of objectives and constraints in their units, and the runtime where there is one
+    objectives: Mapping[str, float]  # minimised, by `objective_name`
+    violations: Mapping[str, float]  # distance of each metric beyond its bound, in its unit; 0 or less where it holds
+    penalised: Mapping[str, float]  # the objectives; beyond `Evaluator.worst` by how far a constraint is broken
+    cost: float  # runtime in seconds from the first epoch; NaN where the benchmark has none
 
     @property
     def info(self) -> dict[str, dict[str, float]]:
@@ -66,21 +52,13 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluator:
-    """Objectives and their constraints; made by `make_evaluator`.
-
-    Attributes:
-        view: the view that answers.
-        objectives: the metrics to optimise, turned so that less is better.
-        constraints: the metrics that must keep a bound, turned in the same way, each with the most that it may be.
-        worst: by objective, a value that no feasible config is worse than; empty for tools that know constraints.
-        seed: of the draw of the training noise; None is the mean.
-    """
+    """Objectives and their constraints; made by `make_evaluator`."""
 
     view: View
-    objectives: tuple[Objective, ...]
-    constraints: tuple[tuple[Objective, float], ...] = ()
-    worst: Mapping[str, float]
-    seed: int | None = None
+    objectives: tuple[Objective, ...]  # turned so that less is better
+    constraints: tuple[tuple[Objective, float], ...] = ()  # turned in the same way, each with the most that it may be
+    worst: Mapping[str, float]  # by objective: no feasible config is worse; empty for tools that know constraints
+    seed: int | None = None  # of the draw of the training noise; None is the mean
 
     @property
     def budgets(self) -> Budgets:
@@ -110,15 +88,9 @@ class Evaluator:
         budgets: Sequence[float] | None = None,
         seed: int | None = None,
     ) -> list[Evaluation]:
-        """Evaluate configs in one query.
+        """Evaluate configs in one query, each as a config or as a tool spells it (`jahs.adapters.values.to_config`).
 
-        Args:
-            many_params: each as a config, or as a tool spells it; see `jahs.adapters.values.to_config`.
-            budgets: one for each; None: the full one.
-            seed: in the place of the evaluator's.
-
-        Raises:
-            InvalidConfig, InvalidFidelity: a config or a budget is not legal.
+        `budgets` has one for each config; None: the full one. `seed` takes the place of the evaluator's.
         """
         configs = [to_config(params, self.view.space) for params in many_params]
         if not configs:
@@ -139,15 +111,14 @@ class Evaluator:
             one.metric.name: float(one.minimised(metrics[one.metric.name])) - most for one, most in self.constraints
         }
         broken = sum(max(violations[one.metric.name], 0.0) / (abs(most) or 1.0) for one, most in self.constraints)
+        penalised = {name: worst + broken for name, worst in self.worst.items()} if broken else {}
         return Evaluation(
             config=config,
             fidelity=fidelity,
             metrics=metrics,
             objectives=objectives,
             violations=violations,
-            penalised={name: worst + broken for name, worst in self.worst.items()}
-            if broken and self.worst
-            else objectives,
+            penalised=penalised or objectives,
             cost=metrics.get("runtime", math.nan),
         )
 
@@ -172,10 +143,6 @@ def make_evaluator(
             one without a bound, such as the latency, needs a value here.
         seed: of the draw of the training noise; None is the mean.
         knows_constraints: whether the tool does.
-
-    Raises:
-        UnknownName: a metric does not exist.
-        InvalidArgument: a metric is named twice, none is named, a number is not finite, or `worst` lacks a value.
     """
     view = as_view(bench)
     objectives = read_objectives([metrics] if isinstance(metrics, str) else metrics, known=view.metrics)
@@ -228,12 +195,8 @@ def _read_bounds(
     """Bounds of metrics, in their units, as bounds of objectives."""
     if not bounds:
         return ()
-    faults = [
-        f"{argument}: {name}={show(value)} is not a finite number"
-        for name, value in bounds.items()
-        if not is_number(value)
-    ]
-    if faults:
+    wrong = {name: bound for name, bound in bounds.items() if not is_number(bound)}
+    if faults := [f"{argument}: {name}={show(bound)} is not a finite number" for name, bound in wrong.items()]:
         raise InvalidArgument("\n".join(faults))
     read = read_objectives(bounds, known=known)
     return tuple((one, float(one.minimised(float(value)))) for one, value in zip(read, bounds.values(), strict=True))

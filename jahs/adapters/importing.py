@@ -12,14 +12,9 @@ __all__ = ["import_tool"]
 
 
 def import_tool(module: str, *, needs: str) -> Any:  # the tools' types are not installed where jahs is checked
-    """Return `module` of an optimiser's package; what it warns of while it is imported concerns its authors.
+    """Return `module` of an optimiser's package; MissingDependency says what to install, `needs`.
 
-    Args:
-        module: dotted name.
-        needs: the packages that pip installs for it.
-
-    Raises:
-        MissingDependency: the package, or something that it needs itself, is not installed.
+    What it warns of while it is imported concerns its authors.
     """
     try:
         with warnings.catch_warnings():

@@ -104,9 +104,7 @@ def to_config(params: Mapping[str, object], space: Space) -> Config:
 
 
 def make_objective(
-    bench: Queryable,
-    metrics: str | Iterable[str] = "valid_acc",
-    **options: Unpack[Options],
+    bench: Queryable, metrics: str | Iterable[str] = "valid_acc", **options: Unpack[Options]
 ) -> Callable[..., dict[str, Any]]:
     """Return a function for `neps.run`: of the parameters and the directories that NePS hands over.
 

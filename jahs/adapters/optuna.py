@@ -99,7 +99,10 @@ def make_objective(
                 trial.report(evaluation.metrics[evaluator.metrics[0]], step)
             if step == steps[-1] or trial.should_prune():
                 break
-        _note(trial, evaluation, cost=elapsed_times(found)[steps.index(step)])
+        for name, value in {**evaluation.metrics, "cost": elapsed_times(found)[steps.index(step)]}.items():
+            trial.set_user_attr(name, value)
+        for name, value in evaluation.violations.items():
+            trial.set_constraint(name, value)
         if step != steps[-1]:
             raise import_tool("optuna", needs="optuna").TrialPruned
         return _values(evaluator, evaluation)
@@ -159,14 +162,6 @@ def _steps(evaluator: Evaluator, budgets: Iterable[int]) -> list[int]:
     if not are_whole or early != sorted(set(early)):
         raise InvalidArgument(f"budgets={show(early)}: not integers in 1..{full}, ascending")
     return [*(int(at) for at in early if at < full), full]
-
-
-def _note(trial: Any, evaluation: Evaluation, *, cost: float) -> None:
-    for name, value in evaluation.metrics.items():
-        trial.set_user_attr(name, value)
-    trial.set_user_attr("cost", cost)
-    for name, value in evaluation.violations.items():
-        trial.set_constraint(name, value)
 
 
 def _values(evaluator: Evaluator, evaluation: Evaluation) -> float | tuple[float, ...]:

@@ -56,11 +56,7 @@ def make_scenario(
 
 
 def make_objective(
-    bench: Queryable,
-    metrics: str | Iterable[str] = "valid_acc",
-    *,
-    has_noise: bool = False,
-    **options: Unpack[Options],
+    bench: Queryable, metrics: str | Iterable[str] = "valid_acc", *, has_noise: bool = False, **options: Unpack[Options]
 ) -> Callable[..., tuple[Any, dict[str, Any]]]:
     """Return a target function: of a `Configuration`, SMAC's seed and a budget, to a cost and additional facts.
 

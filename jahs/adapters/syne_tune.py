@@ -53,11 +53,7 @@ def make_space(space: Space) -> dict[str, Any]:
     return {name: _domain(tool, parameter) for name, parameter in values.shown_parameters(space).items()}
 
 
-def make_blackbox(
-    bench: Queryable,
-    metrics: str | Iterable[str] = "valid_acc",
-    **options: Unpack[Options],
-) -> Any:
+def make_blackbox(bench: Queryable, metrics: str | Iterable[str] = "valid_acc", **options: Unpack[Options]) -> Any:
     """Return a `Blackbox` with one fidelity, `epoch` (or `budget`, where a view has other fidelities than the epoch).
 
     Its objectives are those of `metrics`, all minimised, and `ELAPSED_TIME`.

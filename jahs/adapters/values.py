@@ -56,11 +56,7 @@ def to_config(params: Mapping[str, object], space: Space) -> Config:
 
 
 def from_config(config: Mapping[str, object], space: Space) -> dict[str, Value]:
-    """Return the values that a tool is shown for `config`, as builtins.
-
-    Raises:
-        InvalidConfig: the config is not in `space`; one line for every fault.
-    """
+    """Return the values that a tool is shown for `config`, as builtins; InvalidConfig if it is not in `space`."""
     clean = cast("dict[str, Value]", space.validate(config))
     return {name: _clip(parameter, clean[name]) for name, parameter in shown_parameters(space).items()}
 

@@ -102,12 +102,7 @@ def add_configs(parser: argparse.ArgumentParser) -> None:
 
 
 def read_configs(arguments: argparse.Namespace, bench: Benchmark, *, n: int = 1) -> list[dict[str, object]]:
-    """Return the configs that the arguments name; what they hold is for the query to check.
-
-    Raises:
-        InvalidConfig: a key does not exist or a value is not legal; every fault at once.
-        InvalidArgument: a KEY=VALUE is not one, a key is given twice, or the file cannot be read: names the line.
-    """
+    """Return the configs that the arguments name; what a file holds is for the query to check."""
     changed = fixed_values(arguments.values)
     if arguments.configs is None:
         return [{**config, **changed} for config in bench.sample(n, seed=arguments.config_seed)]
@@ -141,12 +136,7 @@ def _read_line(file: str, number: int, line: str) -> Mapping[str, object]:
 
 
 def fixed_values(texts: list[str]) -> dict[str, Any]:  # Any: values of a config
-    """Read KEY=VALUE words; a value that is not a number, True or False is a string, with quotes or without.
-
-    Raises:
-        InvalidConfig: a key does not exist or a value is not legal; every fault at once.
-        InvalidArgument: a word is not KEY=VALUE, or a key is given twice.
-    """
+    """Read KEY=VALUE words; a value that is not a number, True or False is a string, with quotes or without."""
     given: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")

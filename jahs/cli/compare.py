@@ -40,8 +40,7 @@ def add_commands(commands: Commands) -> None:
     added.add_argument("--task", help="which task (default: the log's, or fashion_mnist_mini)")
     added.add_argument("--seeds", type=int, default=20, help="number of seeds: 0, 1, 2 and so on (default: 20)")
     added.add_argument(
-        "--against",
-        help=f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)",
+        "--against", help=f"baselines to run, such as {','.join(BASELINES[:3])} (default: the results of the study)"
     )
     added.add_argument("--workers", type=int, default=2, help="number of processes (default: 2)")
     added.add_argument("--limit-s", type=float, default=600.0, help="seconds of one run at most (default: 600)")
@@ -90,11 +89,7 @@ def _leaderboard(arguments: argparse.Namespace) -> str:
 
 
 def _result(arguments: argparse.Namespace, text: str, boards: Sequence[Board], refused: Sequence[Refusal]) -> str:
-    """Return the result; if some logs were refused, print it and raise.
-
-    Raises:
-        ProtocolMismatch: some logs were refused; names them.
-    """
+    """Return the result; if some logs were refused, print it and raise ProtocolMismatch that names them."""
     if arguments.json:
         text = to_json({"boards": [*map(board_facts, boards)], "refused": [*map(asdict, refused)]})
     if refused:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TypeAlias, cast
@@ -59,30 +59,21 @@ class Halving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """A sampled config, its cell and exact costs; with a release also its learning curve and a search.
+    """A sampled config, its cell and exact costs; with a release also its learning curve and a search."""
 
-    Attributes:
-        seed: of the sampled config and of those that the search begins with.
-        trained: recorded validation accuracy of the config at the last epoch, a mean over its runs; None: not recorded.
-        interval: the 90 % predictive interval of one training of the config, noise and model error, or None.
-        in_full: the same for training the configs in full, one after another, in the same time.
-        gains: points by which successive halving ends above that, for each of 20 draws of configs.
-        elapsed_s: seconds that curve and search took here.
-    """
-
-    seed: int
+    seed: int  # of the sampled config and of those that the search begins with
     task: Task
     config: Config
     cell: Cell
     n_params: int
     n_macs: int
     curve: dict[str, list[float]] | None = None
-    trained: float | None = None
-    interval: tuple[float, float] | None = None
+    trained: float | None = None  # recorded validation accuracy at the last epoch, a mean over runs; None: not recorded
+    interval: tuple[float, float] | None = None  # 90 % predictive interval of one training, noise and model error
     halving: Halving | None = None
-    in_full: Steps = ()
-    gains: tuple[float, ...] = ()
-    elapsed_s: float = 0.0
+    in_full: Steps = ()  # the same time spent on training the configs in full, one after another
+    gains: tuple[float, ...] = ()  # points by which successive halving ends above that, for each of 20 draws of configs
+    elapsed_s: float = 0.0  # seconds that curve and search took here
 
     def to_dict(self) -> dict[str, object]:
         """Return builtins only, for JSON."""
@@ -96,18 +87,13 @@ class Demo:
         }
         if self.halving is None:
             return facts
-        rungs = [
-            {"epoch": rung.epoch, "configs": rung.configs, "valid_acc": rung.valid_acc, "spent_s": rung.spent_s}
-            for rung in self.halving.rungs
-        ]
-        recorded = {"trained_valid_acc": self.trained, "interval_90": self.interval}
-        best = dict(self.halving.configs[self.halving.rungs[-1].configs[0]])
         return {
             **facts,
             "curve": self.curve,
-            **recorded,
-            "rungs": rungs,
-            "best": best,
+            "trained_valid_acc": self.trained,
+            "interval_90": self.interval,
+            "rungs": [asdict(rung) for rung in self.halving.rungs],
+            "best": dict(self.halving.configs[self.halving.rungs[-1].configs[0]]),
             "in_full": self.in_full,
             "gains": self.gains,
         }

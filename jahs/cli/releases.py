@@ -80,18 +80,14 @@ def _fault(check: Callable[[], object]) -> str | None:
 
 def _parts(release: Release) -> list[Callable[[], object]]:
     """Return a reader for each existing part of a release."""
-    parts: list[Callable[[], object]] = []
-    if release.has("models.json"):
-        parts.append(lambda: release.forests)
-    if release.has("table.npz"):
-        parts.append(lambda: release.table)
-    if release.has("noise.json"):
-        parts.append(lambda: release.noise)
-    if release.has("references.json"):
-        parts.append(lambda: release.parse("references.json", References.from_dict))
-    if release.has("quality.json"):
-        parts.append(lambda: release.quality)
-    return parts
+    readers: dict[str, Callable[[], object]] = {
+        "models.json": lambda: release.forests,
+        "table.npz": lambda: release.table,
+        "noise.json": lambda: release.noise,
+        "references.json": lambda: release.parse("references.json", References.from_dict),
+        "quality.json": lambda: release.quality,
+    }
+    return [read for name, read in readers.items() if release.has(name)]
 
 
 def _quality(arguments: argparse.Namespace) -> str:

@@ -35,13 +35,7 @@ def format_number(value: object) -> str:
 
 
 def format_table(head: Sequence[str], rows: Sequence[Sequence[object]], *, good: Sequence[int] = ()) -> str:
-    """Return a table with two spaces before each column; numbers are aligned right, text left.
-
-    Args:
-        head: names of the columns.
-        rows: their cells.
-        good: the rows to highlight.
-    """
+    """Return a table: two spaces before each column, numbers to the right, text to the left; `good` rows are bright."""
     columns = [_format_column(column) for column in zip(*rows, strict=True)] or [[] for _ in head]
     texts = list(zip(*columns, strict=True))
     is_right = [all(isinstance(row[j], int | float) for row in rows) and bool(rows) for j in range(len(head))]

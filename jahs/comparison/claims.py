@@ -1,7 +1,5 @@
 """Check a trial log against the release that it names.
 
-Over 300 lines: a claim is one table of checks, and each check reads what the one before it has parsed.
-
 Every metric of every trial is queried again, and times are checked against the release's training costs. Test
 accuracies are queried only here. Incumbents are scored by their means, whatever noise the optimiser saw.
 """
@@ -28,7 +26,7 @@ from jahs.simulate import Log, Trial
 from jahs.simulate.continuation import network_of
 from jahs.simulate.settings import Settings as SimulationSettings
 
-__all__ = ["Claim", "Terms", "by_mean", "check_log", "claim_of", "settings_of", "view_of"]
+__all__ = ["Claim", "Terms", "by_mean", "check_log", "claim_of", "settings_of", "terms_of", "view_of"]
 
 _RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
 _MOST_SHOWN: Final = 5
@@ -36,69 +34,43 @@ _MOST_SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """The terms that logs must share to be compared.
-
-    Attributes:
-        task, release: the task, and the sha256 of the release's manifest.
-        searched, fidelities: searched keys and fidelities of the view.
-        workers: simulated workers.
-        budget_s: simulated seconds; None: unlimited.
-        n_trials: largest number of trials; None: unlimited.
-        mode, continuation, failure_rate, thinking: settings of the simulation.
-        is_noisy: whether answers contained training noise.
-    """
+    """The terms that logs must share to be compared."""
 
     task: str
-    release: str
-    searched: tuple[str, ...]
-    fidelities: tuple[str, ...]
-    workers: int
-    budget_s: float | None
-    n_trials: int | None
+    release: str  # sha256 of its manifest
+    searched: tuple[str, ...]  # keys of the view
+    fidelities: tuple[str, ...]  # of the view
+    workers: int  # simulated
+    budget_s: float | None  # simulated seconds; None: unlimited
+    n_trials: int | None  # at most; None: unlimited
     mode: str
     continuation: str
     failure_rate: float
     thinking: str | float
-    is_noisy: bool
+    is_noisy: bool  # whether answers contained training noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The result of a checked log.
-
-    Attributes:
-        terms: the terms of the log.
-        name: name of the optimiser, or of the arm of a study.
-        settings: the optimiser's settings except its seed, as text.
-        fixed: values that the view fixes and that differ from its defaults.
-        seed: seed of the simulation.
-        valid_error: the final incumbent's mean validation error (%) by the release; NaN without an incumbent.
-        test_error: its mean test error (%); NaN if the release has none.
-        n_trials: number of trials.
-        digest: digest of the trials; equal digests mean the same run.
-        incumbents: the incumbent's mean validation error over time. It is chosen by what the log says, with noise.
-        full: columns of its trials at the highest fidelity, with the means that the release answers.
-    """
+    """The result of a checked log."""
 
     terms: Terms
-    name: str
-    settings: str
-    fixed: Mapping[str, object]
-    seed: int
-    valid_error: float
-    test_error: float
+    name: str  # of the optimiser, or of the arm of a study
+    settings: str  # of the optimiser except its seed, as text
+    fixed: Mapping[str, object]  # values that the view fixes and that differ from its defaults
+    seed: int  # of the simulation
+    valid_error: float  # mean of the final incumbent by the release (%); NaN without an incumbent
+    test_error: float  # its mean (%); NaN if the release has none
     n_trials: int
-    digest: str
-    incumbents: Steps = field(repr=False, compare=False)
-    full: TrialLog = field(repr=False, compare=False)
+    digest: str  # of the trials; equal digests mean the same run
+    incumbents: Steps = field(repr=False, compare=False)  # mean validation error of what the log chose, over time
+    full: TrialLog = field(repr=False, compare=False)  # trials at the highest fidelity, with the release's means
 
 
 def claim_of(log: Log, bench: Benchmark) -> Claim:
     """Check a log and return its result.
 
-    Raises:
-        ProtocolMismatch: the release, a result or a time differs; lists the first faults.
-        CorruptFile: the header or a trial is invalid.
+    ProtocolMismatch lists the first contradictions to the release; CorruptFile says what is invalid in itself.
     """
     view = view_of(log.header, bench)
     try:
@@ -118,20 +90,7 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
     settings, said = settings_of(header), header.get("optimizer_settings")
     shown = {k: v for k, v in said.items() if k != "seed"} if isinstance(said, Mapping) else {}
     return Claim(
-        terms=Terms(
-            task=str(header["task"]),
-            release=release_of(bench).sha256,
-            searched=tuple(view.space.searched),
-            fidelities=tuple(view.fidelities),
-            workers=settings.workers,
-            budget_s=settings.budget,
-            n_trials=settings.n_trials,
-            mode=settings.mode,
-            continuation=settings.continuation,
-            failure_rate=settings.failure_rate,
-            thinking=settings.thinking,
-            is_noisy=settings.evaluation_seed is not None,
-        ),
+        terms=terms_of(view, settings, task=str(header["task"]), release=release_of(bench).sha256),
         name=str(header.get("arm") or header.get("optimizer")),
         settings=", ".join(f"{name}={value}" for name, value in shown.items()),
         fixed=_fixed_by_hand(view),
@@ -145,12 +104,26 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
     )
 
 
-def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
-    """Return the view that a log's header describes.
+def terms_of(view: View, settings: SimulationSettings, *, task: str, release: str) -> Terms:
+    """Return the terms of a simulation with these settings."""
+    return Terms(
+        task=task,
+        release=release,
+        searched=tuple(view.space.searched),
+        fidelities=tuple(view.fidelities),
+        workers=settings.workers,
+        budget_s=settings.budget,
+        n_trials=settings.n_trials,
+        mode=settings.mode,
+        continuation=settings.continuation,
+        failure_rate=settings.failure_rate,
+        thinking=settings.thinking,
+        is_noisy=settings.evaluation_seed is not None,
+    )
 
-    Raises:
-        ProtocolMismatch: the log has another task or release, or its view is invalid.
-    """
+
+def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
+    """Return the view that a log's header describes; ProtocolMismatch if it has another task or release."""
     faults = []
     if header.get("task") != bench.task.name:
         faults.append(f"task={header.get('task')!r}, but the task of this release is {bench.task.name!r}")
@@ -316,11 +289,7 @@ def _fixed_by_hand(view: View) -> dict[str, object]:
 
 
 def settings_of(header: Mapping[str, Any]) -> SimulationSettings:  # Any: JSON
-    """Return the simulation's settings in a header.
-
-    Raises:
-        CorruptFile: they are invalid.
-    """
+    """Return the simulation's settings in a header; CorruptFile if they are invalid."""
     given: dict[str, Any] = {each.name: header.get(each.name) for each in fields(SimulationSettings)}  # Any: JSON
     try:
         return SimulationSettings(**given)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from jahs.comparison.benches import open_benchmark, release_of
-from jahs.comparison.claims import Claim, Terms
+from jahs.comparison.claims import Claim, Terms, terms_of
 from jahs.comparison.factories import Factory, split_named
 from jahs.comparison.leaderboard import (
     Board,
@@ -35,14 +35,7 @@ from jahs.comparison.runs import Run, code_of
 from jahs.comparison.shipped import read_shipped
 from jahs.comparison.standings import REFERENCE, Standing, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms
-from jahs.errors import (
-    CorruptFile,
-    InvalidArgument,
-    MissingData,
-    ProtocolMismatch,
-    UnknownFormat,
-    UnknownName,
-)
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat, UnknownName
 from jahs.files.atomic import write_beside
 from jahs.optimizers import OPTIMIZERS
 from jahs.simulate.log import read_header
@@ -118,7 +111,9 @@ def compare(
     terms = open_terms(study, task, folder)
     shipped = None if against is not None else read_shipped(study, task, release_of(terms.bench).answers_as)
     baselines = [] if shipped else _baselines(against, terms)
-    names = _unique([name for name, _ in (*named, *objects)], baselines)
+    names = [*(name for name, _ in (*named, *objects)), *baselines]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidArgument(f"several optimisers have the name {', '.join(twice)}; rename yours")
 
     def runs_of(name: str, optimizer: str, code: str | None) -> list[Run]:
         own = out / "logs" / task / name
@@ -143,7 +138,9 @@ def compare(
     in_order = dict.fromkeys([*own_logs, *checked])
     claims, refused = each_once({log: checked.get(log) or check(log) for log in in_order})
     refused += _drop_repeated(claims)
-    boards = boards_of(claims.values(), season=_season(terms))
+    settings = terms.simulation(seed=0).settings
+    season_terms = terms_of(terms.view, settings, task=terms.bench.task.name, release=terms.release)
+    boards = boards_of(claims.values(), season=season_terms)
     if boards and boards[0].differs:
         raise ProtocolMismatch(
             f"no log has the terms of {study} on {task}: {differences_text(boards[0])}; run under "
@@ -177,31 +174,10 @@ def _study_of(paths: Sequence[Path], study: str | None, task: str | None) -> tup
     return study or (of_log if of_log in STUDIES else "baselines"), task or str(said.get("task", "fashion_mnist_mini"))
 
 
-def _season(terms: StudyTerms) -> Terms:
-    """Return the terms of a study as logs have them."""
-    return Terms(
-        task=terms.bench.task.name,
-        release=terms.release,
-        searched=tuple(terms.view.space.searched),
-        fidelities=tuple(terms.view.fidelities),
-        workers=terms.rules.workers,
-        budget_s=terms.budget_s,
-        n_trials=None,
-        mode="asynchronous",
-        continuation="resume",
-        failure_rate=0.0,
-        thinking="free",
-        is_noisy=terms.rules.noise == "seeded",
-    )
-
-
 def _check_numbers(*, seeds: int, workers: int, limit_s: float, out: Path) -> None:
     counts = {"seeds": seeds, "workers": workers}
-    faults = [
-        f"{name}={show(value)} must be an integer >= 1"
-        for name, value in counts.items()
-        if not (is_integer(value) and value >= 1)
-    ]
+    wrong = {name: count for name, count in counts.items() if not (is_integer(count) and count >= 1)}
+    faults = [f"{name}={show(count)} must be an integer >= 1" for name, count in wrong.items()]
     if not (is_number(limit_s) and limit_s > 0):
         faults.append(f"limit_s={show(limit_s)} must be a number of seconds > 0")
     if out.exists() and not out.is_dir():
@@ -236,21 +212,13 @@ def _sort_entries(
 def _baselines(against: Sequence[str] | None, terms: StudyTerms) -> list[str]:
     has_many = len(terms.rules.objectives) > 1
     if against is None:
-        usual = [name for name in BASELINES if OPTIMIZERS[name].has_many_objectives or not has_many]
-        return [name for name in usual if has_many or name != "nsga2"]
+        return [name for name in BASELINES if (OPTIMIZERS[name].has_many_objectives if has_many else name != "nsga2")]
     for name in against:
         if name not in OPTIMIZERS:
             raise UnknownName.of("against", name, OPTIMIZERS)
         if has_many and not OPTIMIZERS[name].has_many_objectives:
             raise InvalidArgument(f"against: {name} takes one objective, but {terms.study} has several")
     return list(dict.fromkeys((REFERENCE, *against)))
-
-
-def _unique(ours: Sequence[str], baselines: Sequence[str]) -> list[str]:
-    names = [*ours, *baselines]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidArgument(f"several optimisers have the name {', '.join(twice)}; rename yours")
-    return names
 
 
 def _check_foreign(paths: Sequence[Path], check: Callable[[Path], Claim | Refusal]) -> dict[Path, Claim | Refusal]:
@@ -266,19 +234,15 @@ def _check_foreign(paths: Sequence[Path], check: Callable[[Path], Claim | Refusa
 
 
 def _drop_repeated(claims: dict[Path, Claim]) -> list[Refusal]:
-    """Remove copies of an earlier log, and logs of its optimiser and seed under the same terms; return them."""
-    runs: dict[str, Path] = {}
+    """Remove logs of an earlier log's optimiser and seed under the same terms; return them."""
     first: dict[tuple[Terms, str, str, int], Path] = {}
     refused = []
     for path, claim in list(claims.items()):
-        if (before := runs.setdefault(claim.digest, path)) != path:
-            fault = f"the same run as {before}"
-        elif (before := first.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)) != path:
+        before = first.setdefault((claim.terms, claim.name, claim.settings, claim.seed), path)
+        if before != path:
+            del claims[path]
             fault = f"{before} has another run of {claim.name}, seed {claim.seed}"
-        else:
-            continue
-        del claims[path]
-        refused.append(Refusal(path=str(path), fault=fault))
+            refused.append(Refusal(path=str(path), fault=fault))
     return refused
 
 

@@ -19,11 +19,7 @@ Factory: TypeAlias = Callable[..., Any]  # Any: an optimiser
 
 
 def split_named(named: str) -> tuple[Path, str]:
-    """Return the file, resolved, and the name in `FILE.py:NAME`.
-
-    Raises:
-        InvalidArgument: it has another form, or there is no such file.
-    """
+    """Return the file, resolved, and the name in `FILE.py:NAME`; InvalidArgument if there is no such file."""
     path, _, name = named.rpartition(":")
     if not path.endswith(".py") or not name.isidentifier():
         raise InvalidArgument(f"{named!r} must be FILE.py:NAME, as in mine.py:Climber")
@@ -33,11 +29,7 @@ def split_named(named: str) -> tuple[Path, str]:
 
 
 def read_factory(named: str) -> Factory:
-    """Return the class or function in `FILE.py:NAME`, a factory or an optimiser in one function.
-
-    Raises:
-        InvalidArgument: there is no such file or name, the file raises, or the object is not callable.
-    """
+    """Return the class or function in `FILE.py:NAME`, a factory or an optimiser in one function."""
     file, name = split_named(named)
     path = named.rpartition(":")[0]
     spec = importlib.util.spec_from_file_location(f"optimizer_{file.stem}", file)
@@ -65,16 +57,7 @@ def make_optimizer(
     """Return the optimiser of a factory, which gets those arguments that its signature has.
 
     A function without a parameter `seed` is an optimiser itself: it gets the trials so far and returns the next config.
-
-    Args:
-        factory: a class or a function; `objectives` and `settings` are offered to it as well.
-        view: what the optimiser may see.
-        seed: seeds its choices.
-        objectives: metrics to optimise.
-        settings: values for `<name of the factory>Settings` in the same module.
-
-    Raises:
-        OptimizerFailed: the factory raises.
+    `settings` are values for `<name of the factory>Settings` in the same module. OptimizerFailed if the factory raises.
     """
     name = getattr(factory, "__name__", repr(factory))
     offered: dict[str, Any] = {"objectives": tuple(objectives)}  # Any: what a factory takes

@@ -41,7 +41,6 @@ __all__ = [
     "find_logs",
     "leaderboard",
     "read_claim",
-    "read_claims",
 ]
 
 _log = logging.getLogger(__name__)
@@ -78,25 +77,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Comparable lines, the best first.
-
-    Attributes:
-        terms: the common terms of its logs.
-        lines: one for each optimiser.
-        differs: by name, the terms that differ from the season's: this board's value and the season's.
-    """
+    """Comparable lines, the best first."""
 
     terms: Terms
-    differs: Mapping[str, tuple[object, object]]
-    lines: tuple[Line, ...]
+    differs: Mapping[str, tuple[object, object]]  # terms that differ from the season's: here and there
+    lines: tuple[Line, ...]  # one for each optimiser
 
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:
-    """Return the given logs, and those in the given folders.
-
-    Raises:
-        InvalidArgument: a path does not exist, or there are no logs.
-    """
+    """Return the given logs, and those in the given folders; InvalidArgument names each path that does not exist."""
     found: list[Path] = []
     faults = []
     for path in paths:
@@ -112,34 +101,21 @@ def find_logs(paths: Iterable[Path]) -> list[Path]:
 
 
 def leaderboard(
-    logs: Sequence[Path],
-    *,
-    opened: Callable[[str], Any],
-    factory: Factory | None = None,
+    logs: Sequence[Path], *, opened: Callable[[str], Any], factory: Factory | None = None
 ) -> tuple[list[Board], list[Refusal]]:
-    """Return the boards of all logs, and the refused logs; arguments as in `read_claims`."""
-    claims, refused = read_claims(logs, opened=opened, factory=factory)
-    return boards_of(claims.values()), refused
-
-
-def read_claims(
-    logs: Sequence[Path],
-    *,
-    opened: Callable[[str], Any],
-    factory: Factory | None = None,
-) -> tuple[dict[Path, Claim], list[Refusal]]:
-    """Check logs and return the results of the valid ones, and the refused ones.
+    """Check logs; return the boards of the valid ones, and the refused ones.
 
     Args:
         logs: files.
         opened: returns the benchmark of a task. Any: a Benchmark, or an object with the same methods.
         factory: makes the optimiser that is run again for every log; None: nothing is run again.
     """
-    return each_once({path: read_claim(path, opened=opened, factory=factory) for path in logs})
+    claims, refused = each_once({path: read_claim(path, opened=opened, factory=factory) for path in logs})
+    return boards_of(claims.values()), refused
 
 
 def read_claim(path: Path, *, opened: Callable[[str], Any], factory: Factory | None = None) -> Claim | Refusal:
-    """Check one log; arguments as in `read_claims`."""
+    """Check one log; arguments as in `leaderboard`."""
     try:
         log = read_log(path)
         bench = opened(str(log.header.get("task")))

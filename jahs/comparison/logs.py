@@ -25,19 +25,12 @@ FINISHED: Final = "finished"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrialLog:
-    """The trials of one simulation, in the order of their ends.
+    """The trials of one simulation, in the order of their ends."""
 
-    Attributes:
-        trials: the trials, (n,).
-        end: simulated seconds, (n,); a result is known from then on.
-        is_full: whether the trial finished at the highest fidelity, (n,).
-        metrics: one array for each metric, NaN for missing values.
-    """
-
-    trials: Sequence[Trial]
-    end: Floats
-    is_full: NDArray[np.bool_]
-    metrics: dict[str, Floats]
+    trials: Sequence[Trial]  # (n,)
+    end: Floats  # simulated seconds, (n,); a result is known from then on
+    is_full: NDArray[np.bool_]  # whether the trial finished at the highest fidelity, (n,)
+    metrics: dict[str, Floats]  # (n,) each, NaN for missing values
 
     def __len__(self) -> int:
         return len(self.end)
@@ -48,11 +41,7 @@ class TrialLog:
         return TrialLog(trials=(), end=self.end[self.is_full], is_full=self.is_full[self.is_full], metrics=metrics)
 
     def minimised(self, name: str) -> Floats:
-        """Return a metric to be minimised, (n,): accuracies in percent become errors.
-
-        Raises:
-            InvalidArgument: no trial of the log has this metric.
-        """
+        """Return a metric to be minimised, (n,): accuracies in percent become errors."""
         if name not in self.metrics:
             raise InvalidArgument(f"metric={name!r} must be a metric of this log: {', '.join(self.metrics)}")
         values = self.metrics[name]
@@ -60,15 +49,7 @@ class TrialLog:
 
 
 def trial_log(header: Mapping[str, Any], trials: Iterable[Trial]) -> TrialLog:
-    """Return a log as columns, sorted by the end of the trials, then by number.
-
-    Args:
-        header: the log's first line; its view has the highest value of each fidelity.
-        trials: its trials, in any order.
-
-    Raises:
-        InvalidTable: the header has no view.
-    """
+    """Return a log as columns, sorted by the end of the trials, then by number; InvalidTable without a view."""
     try:
         full = {name: float(value) for name, value in header["view"]["fidelities"].items()}
     except (KeyError, TypeError, AttributeError, ValueError) as err:

@@ -29,25 +29,15 @@ border-bottom:1px solid #8c959f66}svg{max-width:100%;height:auto}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a page shows.
+    """What a page shows."""
 
-    Attributes:
-        names: optimisers that are compared with the baselines.
-        terms: of the study.
-        standings: optimisers under these terms, the best first.
-        pairs: tests of `names` against all others.
-        others: boards of logs under other terms.
-        refused: logs that were not counted.
-        season: of the shipped results that are shown; None: all logs are the reader's.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # optimisers that are compared with the baselines
     terms: StudyTerms
-    standings: Sequence[Standing]
-    pairs: Sequence[tuple[str, str, Pair]]
-    others: Sequence[Board]
-    refused: Sequence[Refusal]
-    season: str | None
+    standings: Sequence[Standing]  # under these terms, the best first
+    pairs: Sequence[tuple[str, str, Pair]]  # tests of `names` against all others
+    others: Sequence[Board]  # boards of logs under other terms
+    refused: Sequence[Refusal]  # logs that were not counted
+    season: str | None  # of the shipped results that are shown; None: all logs are the reader's
 
 
 def write_page(folder: Path, page: Page) -> None:

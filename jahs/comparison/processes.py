@@ -33,16 +33,9 @@ _START: Final = (
 
 
 def run_all(runs: Sequence[Run], *, workers: int, limit_s: float) -> Iterator[Run]:
-    """Make the logs of all runs; yield each run when its log is complete.
+    """Make the logs of all runs, the first ones first; yield each run when its log is complete.
 
-    Args:
-        runs: what to run, the first ones first.
-        workers: number of processes.
-        limit_s: seconds after which a run is ended.
-
-    Raises:
-        OptimizerFailed: a run failed or exceeded its limit; the others are stopped.
-        InvalidArgument: the optimiser's code cannot be read.
+    A run that fails, or takes more than `limit_s` seconds, stops the others with OptimizerFailed.
     """
     todo: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
     for each in [*runs, *[None] * workers]:

@@ -36,48 +36,29 @@ _FEWEST_BLOCKS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A two-sided Wilcoxon signed-rank test of two arms, and how large their difference is.
+    """A two-sided Wilcoxon signed-rank test of two arms, and how large their difference is."""
 
-    Attributes:
-        one, other: numbers of the arms.
-        p, p_holm: the p-value, and after Holm's correction.
-        difference: median over blocks of one minus other.
-        superiority: share of blocks in which one is better; ties count half.
-        holds: share of the refits on which the means differ in the same direction; None without refits.
-        differs: whether the difference is significant and holds on at least 95 % of the refits.
-    """
-
-    one: int
-    other: int
+    one: int  # number of an arm
+    other: int  # number of the other arm
     p: float
-    p_holm: float
-    difference: float
-    superiority: float
-    holds: float | None
-    differs: bool
+    p_holm: float  # after Holm's correction
+    difference: float  # median over blocks of one minus other
+    superiority: float  # share of blocks in which one is better; ties count half
+    holds: float | None  # share of the refits on which the means differ in the same direction; None without refits
+    differs: bool  # whether the difference is significant and holds on at least 95 % of the refits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison:
-    """The content of a critical-difference diagram.
+    """The content of a critical-difference diagram."""
 
-    Attributes:
-        mean_ranks: 1 is best, (n_arms,).
-        pairs: every pair of arms.
-        cliques: maximal groups of two or more arms, adjacent in rank, of which no pair differs; best first.
-        alpha: significance level.
-        n_family: number of pairs that Holm's correction is over.
-        n_blocks: number of paired blocks, (task, seed).
-        p_friedman: p-value of Friedman's test that no arm differs; NaN for two arms.
-    """
-
-    mean_ranks: Floats
-    pairs: tuple[Pair, ...]
-    cliques: tuple[tuple[int, ...], ...]
-    alpha: float
-    n_family: int
-    n_blocks: int
-    p_friedman: float
+    mean_ranks: Floats  # 1 is best, (n_arms,)
+    pairs: tuple[Pair, ...]  # every pair of arms
+    cliques: tuple[tuple[int, ...], ...]  # maximal groups, adjacent in rank, without a pair that differs
+    alpha: float  # significance level
+    n_family: int  # pairs that Holm's correction is over
+    n_blocks: int  # paired blocks, (task, seed)
+    p_friedman: float  # of the test that no arm differs; NaN for two arms
 
 
 def ranks(values: Floats) -> Floats:
@@ -123,28 +104,17 @@ def holm(p_values: Floats) -> Floats:
 
 
 def compare(values: Floats, *, alpha: float = 0.05) -> Comparison:
-    """Compare arms on paired blocks.
-
-    Args:
-        values: (n_arms, n_blocks), less is better, NaN without a result.
-        alpha: significance level.
-
-    Raises:
-        InvalidArgument: fewer than two arms or blocks.
-    """
+    """Compare arms on paired blocks; `values` are (n_arms, n_blocks), less is better, NaN without a result."""
     return compare_groups([(values, None)], alpha=alpha)[0]
 
 
 def compare_groups(groups: Sequence[tuple[Floats, Floats | None]], *, alpha: float = 0.05) -> list[Comparison]:
-    """Compare the arms of each group; Holm's correction is over the pairs of all groups.
+    """Compare the arms of each group, at least two on two blocks; Holm's correction is over the pairs of all groups.
 
     Args:
         groups: values (n_arms, n_blocks), less is better, NaN without a result; and the means of the same arms on
             refits of the release, (n_arms, n_refits), or None.
         alpha: significance level.
-
-    Raises:
-        InvalidArgument: a group has fewer than two arms or blocks.
     """
     tests = []
     for values, _ in groups:
@@ -214,19 +184,10 @@ def _chi2_tail(x: float, dof: int) -> float:
     return first + math.exp(-half) * math.fsum(math.pow(half, power) / math.gamma(power + 1) for power in powers)
 
 
-def rank_agreement(
-    one: Floats,
-    other: Floats,
-    *,
-    has_same_seeds: bool,
-    n_resamples: int = N_RESAMPLES,
-) -> Interval:
+def rank_agreement(one: Floats, other: Floats, *, has_same_seeds: bool, n_resamples: int = N_RESAMPLES) -> Interval:
     """Return Kendall's tau-b between the arms' orders by mean final value in two worlds, with a bootstrap interval.
 
-    Args:
-        one, other: final values in each world, (n_arms, n_seeds).
-        has_same_seeds: whether column i is the same seed in both worlds; then both resample the same columns.
-        n_resamples: number of bootstrap resamples.
+    Values are (n_arms, n_seeds). If column i is the same seed in both worlds, both resample the same columns.
     """
     rng = np.random.default_rng(0)
     picks = [rng.integers(0, world.shape[1], size=(n_resamples, world.shape[1])) for world in (one, other)]

@@ -24,18 +24,18 @@ _EXACT: Final = ("trial", "config", "fidelity", "seed", "worker", "status")
 def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
     """Run the optimiser again and return the number of trials, which are all equal.
 
-    Raises:
-        ProtocolMismatch: a trial differs; names the first and the difference.
-        OptimizerFailed: the factory or the optimiser raised, or proposed an invalid config.
+    ProtocolMismatch names the first difference; OptimizerFailed if the factory or the optimiser raised.
     """
     view, settings = view_of(log.header, bench), settings_of(log.header)
     if settings.thinking == "measured":
         raise ProtocolMismatch("thinking='measured' depends on a machine's clock; such a run cannot be replayed")
     terms = {name: value for name, value in settings.facts().items() if name != "workers"}
     again: list[Trial] = []
-    simulation = Simulation(view, settings.workers, **terms, metrics=_metrics(log.header))  # type: ignore[arg-type]  # as checked
+    said = log.header.get("metrics")
+    metrics = tuple(map(str, said)) if isinstance(said, list) else None
+    simulation = Simulation(view, settings.workers, **terms, metrics=metrics)  # type: ignore[arg-type]  # as checked
     try:
-        again = simulation.run(_make(factory, log.header, visible(view, _metrics(log.header)), settings.seed))
+        again = simulation.run(_make(factory, log.header, visible(view, metrics), settings.seed))
     except JahsError as err:
         raise OptimizerFailed(f"the rerun failed: {err}") from err
     for number, (said, found) in enumerate(zip(log.trials, again, strict=False)):
@@ -52,11 +52,6 @@ def _make(factory: Factory, header: Mapping[str, Any], view: Visible, seed: int)
     given = dict(said) if isinstance(said, Mapping) else {}
     objectives = tuple(given.pop("objectives", ()) or ("valid_acc",))
     return make_optimizer(factory, view, seed=seed, objectives=objectives, settings=given)
-
-
-def _metrics(header: Mapping[str, Any]) -> tuple[str, ...] | None:  # Any: JSON
-    said = header.get("metrics")
-    return tuple(map(str, said)) if isinstance(said, list) else None
 
 
 def _difference(said: Trial, found: Trial) -> str | None:

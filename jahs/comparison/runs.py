@@ -23,26 +23,17 @@ __all__ = ["Run", "check_finished", "code_of", "remove_parts", "run"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Everything a process needs to make one log.
-
-    Attributes:
-        study, task, release, budget_s: the terms; `release` is a folder, or None: found by `jahs`.
-        name: label of the optimiser.
-        optimizer: name in `jahs.optimizers`, or FILE.py:NAME.
-        code: sha256 of its code; None: unknown.
-        seed: seeds optimiser, failures and noise.
-        log: the file.
-    """
+    """Everything a process needs to make one log."""
 
     study: str
     task: str
-    release: str | None
+    release: str | None  # a folder; None: found by `jahs`
     budget_s: float
-    name: str
-    optimizer: str
-    code: str | None
-    seed: int
-    log: str
+    name: str  # label of the optimiser
+    optimizer: str  # name in `jahs.optimizers`, or FILE.py:NAME
+    code: str | None  # its sha256; None: unknown
+    seed: int  # of optimiser, failures and noise
+    log: str  # the file
 
     def to_json(self) -> str:
         """Return the run as one line."""
@@ -60,16 +51,7 @@ class Run:
 
 
 def run(of: Run, factory: Factory | None = None) -> None:
-    """Write the log, completely or not at all.
-
-    Args:
-        of: the run.
-        factory: the optimiser's; None: found by its name.
-
-    Raises:
-        OptimizerFailed: the factory or the optimiser raises, or proposes an invalid config.
-        InvalidArgument: the code cannot be read.
-    """
+    """Write the log, completely or not at all; without a `factory`, the optimiser is found by its name."""
     terms = _terms_of(of)
     visible_ = visible(terms.view)
     optimizer = _maker(of, factory)(visible_, seed=of.seed, objectives=terms.rules.objectives)
@@ -81,11 +63,7 @@ def run(of: Run, factory: Factory | None = None) -> None:
 
 
 def check_finished(of: Run) -> bool:
-    """Return whether the log exists.
-
-    Raises:
-        ProtocolMismatch: it was written under other terms or by other code; names every difference.
-    """
+    """Return whether the log exists; ProtocolMismatch names every difference of its terms or code."""
     if not Path(of.log).exists():
         return False
     header = read_header(of.log)

@@ -28,33 +28,17 @@ SEASONS: Final = Path(__file__).parents[1] / "seasons"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shipped:
-    """The results of one study on one task.
-
-    Attributes:
-        study, task: their names.
-        season: names and numbers of the releases of the study.
-        release: sha256 of the release's manifest.
-        rollouts: runs by optimiser and seed.
-    """
+    """The results of one study on one task."""
 
     study: str
     task: str
-    season: str
-    release: str
-    rollouts: Mapping[str, Mapping[int, Rollout]]
+    season: str  # names and numbers of the releases of the study
+    release: str  # sha256 of its manifest
+    rollouts: Mapping[str, Mapping[int, Rollout]]  # by optimiser and seed
 
 
 def read_shipped(study: str, task: str, releases: Collection[str], *, folder: Path = SEASONS) -> Shipped | None:
-    """Return the shipped results of a study on a task; None if there are none, or only of another season.
-
-    Args:
-        study, task: their names.
-        releases: sha256 of the releases whose results count.
-        folder: where they are.
-
-    Raises:
-        CorruptFile, UnknownFormat: the file is damaged, or of another format.
-    """
+    """Return the shipped results of a study on a task; None unless they are of one of these releases (sha256)."""
     path = folder / f"{study}-{task}.json"
     if not path.is_file():
         return None

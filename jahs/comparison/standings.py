@@ -89,12 +89,7 @@ def rollouts_of(claims: Collection[Claim], terms: StudyTerms) -> dict[str, Mappi
 
 
 def standings_of(rollouts: Mapping[str, Mapping[int, Rollout]], terms: StudyTerms) -> list[Standing]:
-    """Return a standing for each optimiser, the best first.
-
-    Args:
-        rollouts: runs under the same terms, by optimiser and seed.
-        terms: of the study.
-    """
+    """Return a standing for each optimiser, the best first, from runs under the same terms by optimiser and seed."""
     seeds = sorted(set.intersection(*(set(runs) for runs in rollouts.values())))
     finals = np.array([[runs[seed].final for seed in seeds] for runs in rollouts.values()])
     ranks = mean_ranks(finals).tolist() if seeds else [np.nan] * len(rollouts)

@@ -20,15 +20,10 @@ __all__ = ["Incumbents", "Steps", "hypervolume_over_time", "incumbents", "on_gri
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Steps:
-    """A right-continuous step function of time: `values[i]` holds from `times[i]` until `times[i + 1]`.
+    """A right-continuous step function of time: `values[i]` holds from `times[i]` until `times[i + 1]`."""
 
-    Attributes:
-        times: increasing, (k,).
-        values: (k,).
-    """
-
-    times: Floats
-    values: Floats
+    times: Floats  # increasing, (k,)
+    values: Floats  # (k,)
 
     def at(self, times: Floats) -> Floats:
         """Return the value at each time, NaN before the first step."""
@@ -71,10 +66,7 @@ def incumbents(log: TrialLog, *, objective: str = "valid_acc") -> Incumbents:
 def hypervolume_over_time(times: Floats, F: Floats, *, reference: Floats) -> Steps:
     """Return the hypervolume of all points known so far, with a step for every increase.
 
-    Args:
-        times: the time at which each point is known, increasing, (n,).
-        F: objectives, (n, m).
-        reference: the reference point, (m,). Points that are not better in every objective add nothing.
+    `times`, (n,), increase; `F` is (n, m). Points not better than `reference`, (m,), in every objective add nothing.
     """
     if np.any(np.diff(times) < 0):
         raise InvalidArgument("times must not decrease")

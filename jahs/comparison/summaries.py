@@ -32,18 +32,11 @@ N_RESAMPLES: Final = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Summary:
-    """Statistics over the first axis, the seeds; NaN wherever any seed has no value yet.
+    """Statistics over the first axis, the seeds; NaN wherever any seed has no value yet."""
 
-    Attributes:
-        n: number of seeds.
-        mean: arithmetic mean.
-        se: standard error of the mean, with n - 1 degrees of freedom; NaN for a single seed.
-        median, q25, q75: median and quartiles.
-    """
-
-    n: int
+    n: int  # seeds
     mean: Floats
-    se: Floats
+    se: Floats  # standard error of the mean, with n - 1 degrees of freedom; NaN for a single seed
     median: Floats
     q25: Floats
     q75: Floats
@@ -70,19 +63,11 @@ def summarize(values: Floats) -> Summary:
 
 
 def bootstrap_interval(
-    values: Floats,
-    statistic: Callable[[Floats], Floats],
-    *,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
+    values: Floats, statistic: Callable[[Floats], Floats], *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> Interval:
-    """Return a bootstrap percentile interval of a statistic.
+    """Return a bootstrap percentile interval of a statistic of values (n_seeds, ...); whole seeds are resampled.
 
-    Args:
-        values: (n_seeds, ...); whole seeds are resampled.
-        statistic: maps (n_resamples, n_seeds, ...) to (n_resamples,).
-        n_resamples: number of resamples.
-        seed: seeds the resampling.
+    `statistic` maps (n_resamples, n_seeds, ...) to (n_resamples,).
     """
     if not len(values):
         raise InvalidArgument("values has no seeds to resample")
@@ -99,8 +84,7 @@ def percentile_interval(value: float, resampled: Floats) -> Interval:
 def digits_for(error: float, *, usual: int = 2) -> int:
     """Return the decimals that a number with this error deserves: two digits of the error up to 35, else one.
 
-    Returns:
-        `usual` where the error is not known, or zero.
+    They are `usual` where the error is not known, or zero.
     """
     if not math.isfinite(error) or error <= 0:
         return usual

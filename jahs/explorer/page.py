@@ -60,11 +60,7 @@ def join_modules(names: tuple[str, ...] = MODULES) -> str:
 
 
 def make_page(subject: Subject) -> str:
-    """Return the page as HTML; the same release gives the same text.
-
-    Raises:
-        InvalidArgument: it would have more than `MOST_BYTES`.
-    """
+    """Return the page as HTML, of at most `MOST_BYTES`; the same release gives the same text."""
     facts, blobs, features = _content(subject)
     script = "\n" + features + join_modules()
     parts = {
@@ -88,7 +84,7 @@ def make_page(subject: Subject) -> str:
 
 
 def write_page(subject: Subject, path: Path) -> int:
-    """Write the page, whole or not at all, and return its size in bytes; raises as `make_page`."""
+    """Write the page, whole or not at all, and return its size in bytes."""
     data = make_page(subject).encode()
     with write_beside(path) as beside:
         beside.write_bytes(data)

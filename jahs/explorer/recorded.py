@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.explorer.arrays import Arrays
-from jahs.files.runs import is_timed, sorted_runs, timing_machine
+from jahs.files.runs import first_rows, is_timed, sorted_runs, timing_machine
 from jahs.files.tables import Table
 from jahs.models.cost import n_macs, n_params
 from jahs.release import RecordedTable
@@ -34,7 +34,7 @@ def recorded_columns(table: RecordedTable, task: Task) -> tuple[dict[str, Any], 
     Without any such training there is nothing to compare, and None is returned.
     """
     runs = dict(sorted_runs(table.runs))
-    starts = _starts(runs)
+    starts = first_rows(runs)
     ends = np.append(starts[1:], len(runs["epoch"])) - 1
     is_finished = runs["status"][ends] == "finished"
     at_end = ends[(runs["epoch"][ends] == runs["epoch"].max(initial=0)) & is_finished]
@@ -66,13 +66,6 @@ def recorded_columns(table: RecordedTable, task: Task) -> tuple[dict[str, Any], 
         "metrics": [name for name in metrics if name in arrays],
     }
     return facts, arrays
-
-
-def _starts(runs: Table) -> NDArray[np.intp]:
-    """Return the first row of each training, of runs sorted by config, seed and epoch."""
-    is_new = np.ones(len(runs["epoch"]), np.bool_)
-    is_new[1:] = (np.diff(runs["config_id"]) != 0) | (np.diff(runs["seed"]) != 0)
-    return np.flatnonzero(is_new)
 
 
 def _configs(columns: Table) -> dict[str, NDArray[np.generic]]:

@@ -20,48 +20,27 @@ MOST_NODES: Final = 600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A release, or a folder of runs.
-
-    Attributes:
-        task: what it is of.
-        table: the recorded runs, if any.
-        release: the release, if it is one.
-        without_models: why no prediction can be shown; None: there are models.
-    """
+    """A release, or a folder of runs."""
 
     task: Task
     table: RecordedTable | None
     release: Release | None
-    without_models: str | None
+    without_models: str | None  # why no prediction can be shown; None: there are models
 
 
 def read_subject(task: str, release: Path | str | None = None) -> Subject:
-    """Open the release of a task, or a folder of runs.
-
-    Raises:
-        MissingData: there is none.
-        ProtocolMismatch: it is of another task.
-        CorruptFile, UnknownFormat: a file is damaged, or of another version.
-    """
+    """Open the release of a task, or a folder of runs; ProtocolMismatch if it is of another task."""
     folder = None if release is None else full_path(release)
     if folder is not None and (folder / "protocol.json").is_file():
-        return _of_runs(task, folder)
+        opened = open_oracle(Asked(task=task, kind="table", engine="numpy", release=folder, save_dir=None))
+        reason = "It is a folder of recorded runs, which has no models."
+        return Subject(task=opened.oracle.task, table=opened.table, release=None, without_models=reason)
     found = read_release(find_release(task, folder))
     if found.task.name != task:
         raise ProtocolMismatch(f"{found.path} is a release of {found.task.name}, not of {task}")
     found.check_contents()
     table = found.table if found.has("table.npz") else None
     return Subject(task=found.task, table=table, release=found, without_models=_without_models(found))
-
-
-def _of_runs(task: str, folder: Path) -> Subject:
-    opened = open_oracle(Asked(task=task, kind="table", engine="numpy", release=folder, save_dir=None))
-    return Subject(
-        task=opened.oracle.task,
-        table=opened.table,
-        release=None,
-        without_models="It is a folder of recorded runs, which has no models.",
-    )
 
 
 def _without_models(release: Release) -> str | None:

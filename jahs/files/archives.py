@@ -29,13 +29,7 @@ _BROKEN: Final = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, lzma
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[tarfile.TarFile]:
-    """Yield a tar archive, compressed or not, open for reading; errors name it.
-
-    Raises:
-        MissingData: there is no such file.
-        UnsafeFile: its first headers are too large.
-        CorruptFile: it is not an archive, or is cut off.
-    """
+    """Yield a tar archive, compressed or not, open for reading; MissingData, UnsafeFile or CorruptFile name it."""
     try:
         with _reading_headers(str(path)):
             archive = tarfile.open(path, tarinfo=_bounded_headers(str(path)))  # noqa: SIM115  # closed below
@@ -58,17 +52,17 @@ def checked_members(archive: tarfile.TarFile, where: str) -> list[tarfile.TarInf
         CorruptFile: the archive is cut off, or its headers make no sense.
     """
     members, faults, names = [], [], set()
-    most = _FREE + _RATIO * _n_packed(archive)
+    most = _FREE + _RATIO * Path(str(archive.name)).stat().st_size
     with _reading_headers(where):
         for member in archive:
             name = PurePosixPath(member.name)
-            if fault := _fault(member) or ("is there twice" if name in names else None):
+            is_beyond = member.offset_data + member.size > most
+            fault = _fault(member) or ("is there twice" if name in names else None)
+            if fault is None and is_beyond:
+                fault = f"ends after byte {most}; no data is that repetitive"
+            if fault is not None:
                 faults.append(f"{where}: member {member.name[:200]!r} {fault}")
-            elif member.offset_data + member.size > most:
-                faults.append(
-                    f"{where}: member {member.name[:200]!r} ends after byte {most}; no data is that repetitive"
-                )
-            if member.size < 0 or member.offset_data + member.size > most:
+            if member.size < 0 or is_beyond:
                 break  # what follows is never sought
             names.add(name)
             members.append(member)
@@ -120,11 +114,6 @@ def _bounded_headers(where: str) -> type[tarfile.TarInfo]:
 
 def _sparse(where: str) -> UnsafeFile:
     return UnsafeFile(f"{where}: a member is neither a plain file nor a folder, but a sparse file")
-
-
-def _n_packed(archive: tarfile.TarFile) -> int:
-    """Return the size of an archive on disk."""
-    return Path(str(archive.name)).stat().st_size
 
 
 def _fault(member: tarfile.TarInfo) -> str | None:

@@ -13,9 +13,20 @@ from typing import Final
 
 from jahs.errors import OutOfSpace
 
-__all__ = ["change_folder", "fsync_folder", "is_running", "out_of_space", "write_beside", "write_fault"]
+__all__ = [
+    "DISK_FULL",
+    "change_folder",
+    "fsync_folder",
+    "full_disk",
+    "is_running",
+    "out_of_space",
+    "write_beside",
+    "write_fault",
+]
 
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Error numbers of a full disk."""
+
 _FORBIDDEN: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
@@ -80,24 +91,25 @@ def change_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def out_of_space(path: Path) -> Iterator[None]:
-    """Explain a disk that is full while `path` is written.
-
-    Raises:
-        OutOfSpace: it is full; other errors stay as they are.
-    """
+    """Raise OutOfSpace if the disk is full while `path` is written; other errors stay as they are."""
     try:
         yield
     except OSError as err:
-        if err.errno in _FULL:
-            raise OutOfSpace(f"{path} could not be written: the disk is full; free some space and start again") from err
+        if err.errno in DISK_FULL:
+            raise OutOfSpace(full_disk(path)) from err
         raise
+
+
+def full_disk(where: object) -> str:
+    """Return the message of a full disk."""
+    return f"{where} could not be written: the disk is full; free some space and start again"
 
 
 def write_fault(err: OSError) -> str | None:
     """Return advice on a full disk or a forbidden write, in one line; None for other errors."""
     where = err.filename2 or err.filename or "a file"
-    if err.errno in _FULL:
-        return f"{where} could not be written: the disk is full; free some space and start again"
+    if err.errno in DISK_FULL:
+        return full_disk(where)
     if err.errno in _FORBIDDEN:
         return f"{where} cannot be written: {err.strerror}; make its folder writable, or name another one"
     return None
@@ -111,8 +123,8 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
+    except PermissionError:  # of another user
+        pass
     return True
 
 

@@ -45,18 +45,12 @@ _RANGE: Final = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A file that is there and whole.
-
-    Attributes:
-        path: of the file.
-        n_bytes, sha256: what it is.
-        is_new: whether it was fetched just now.
-    """
+    """A file that is there and whole."""
 
     path: Path
     n_bytes: int
     sha256: str
-    is_new: bool
+    is_new: bool  # whether it was fetched just now
 
 
 def fetch(
@@ -113,11 +107,7 @@ def check_address(address: str) -> None:
 
 
 def check_room(folder: Path, n_bytes: int) -> None:
-    """Refuse to begin what the disk cannot hold.
-
-    Raises:
-        OutOfSpace: says how much there is and how much is needed.
-    """
+    """Refuse to begin what the disk cannot hold; OutOfSpace says how much is free and how much is needed."""
     if n_bytes > (n_free := shutil.disk_usage(folder).free):
         raise OutOfSpace(f"{folder} has {n_free} bytes free, {n_bytes} are needed; {_OTHER_FOLDER}")
 
@@ -166,11 +156,7 @@ class _Part:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from this part; the lock goes when the process ends, however that happens.
-
-        Raises:
-            DownloadFailed: another process has it.
-        """
+        """Keep other processes from this part until this one ends, however it does; DownloadFailed if one has it."""
         if not HAS_LOCKS:  # nor could a file be renamed there while it is open; what came is compared in length
             yield
             return
@@ -289,13 +275,10 @@ def _checked(address: str, part: _Part, n_bytes: int, *, sha256: str | None, che
 
 def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, wanted: int | None) -> int:
     """Fetch the rest, or everything; return how long the file is. ConnectionError if less comes than was announced."""
-    facts = part.facts()
-    n_kept = part.kept(address)
-    headers = {"Accept-Encoding": "identity", "User-Agent": "jahs"}
-    if n_kept:
-        headers |= {"Range": f"bytes={n_kept}-", "If-Range": facts["mark"]}
+    facts, n_kept = part.facts(), part.kept(address)
+    rest = {"Range": f"bytes={n_kept}-", "If-Range": facts["mark"]} if n_kept else {}
     try:
-        response = open_address(address, headers)
+        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs", **rest})
     except urllib.error.HTTPError as err:
         if err.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not n_kept:
             raise
@@ -304,13 +287,11 @@ def _attempt(address: str, part: _Part, report: Callable[[int, int], None], *, w
             report(n_kept, n_kept)
             return n_kept
         part.begin({})
-        n_kept = 0
-        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
+        return _attempt(address, part, report, wanted=wanted)
     if n_kept and response.status == http.HTTPStatus.PARTIAL_CONTENT and not _is_version(response, facts["mark"]):
         response.close()  # what is kept and what would come are of different versions
         part.begin({})
-        n_kept = 0
-        response = open_address(address, {"Accept-Encoding": "identity", "User-Agent": "jahs"})
+        return _attempt(address, part, report, wanted=wanted)
     with response:
         n_kept, n_all = _plan(response, n_kept, facts, address)
         if wanted is not None and n_all != wanted:

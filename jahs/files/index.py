@@ -28,11 +28,9 @@ Files: TypeAlias = Mapping[str, tuple[str | None, ...]]
 
 
 def read_index(folder: Path) -> Files | None:
-    """Return the files that the index of a folder lists, None if it has no index.
+    """Return the files that the index of a folder lists; None without an index.
 
-    Raises:
-        CorruptFile: not a byte of it may have changed.
-        UnknownFormat: it was written by another version.
+    Raises CorruptFile if a byte of it has changed, UnknownFormat if another version wrote it.
     """
     path = folder / INDEX
     try:
@@ -52,11 +50,7 @@ def read_index(folder: Path) -> Files | None:
 
 
 def write_index(folder: Path, files: Files) -> None:
-    """Write the index of a folder, whole or not at all.
-
-    Raises:
-        OutOfSpace: the disk is full; the index is as it was.
-    """
+    """Write the index of a folder, whole or not at all; OutOfSpace leaves it as it was."""
     path = folder / INDEX
     with out_of_space(path), write_beside(path) as beside:
         beside.write_text(_text(files))
@@ -77,13 +71,7 @@ def state_of(path: Path) -> str | None:
 
 
 def index_faults(folder: Path, files: Files, unlisted: Iterable[str]) -> list[str]:
-    """Return the faults of the files of a folder.
-
-    Args:
-        folder: of the files.
-        files: the content of its index.
-        unlisted: names of files that are there and must be in the index.
-    """
+    """Return the faults of the `files` of a folder that its index lists, and the `unlisted` ones that it lacks."""
     faults = [f"{name} is not in {INDEX}: it was added by other means" for name in unlisted if name not in files]
     for name, states in sorted(files.items()):
         if (found := state_of(folder / name)) not in states:

@@ -15,10 +15,9 @@ HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None
 
 
 def hold(file: IO[Any], *, waits: bool = False) -> None:
-    """Hold the lock of an open file until it is closed; a file that cannot be locked is reported and left unlocked.
+    """Hold the lock of an open file until it is closed; BlockingIOError if another process holds it.
 
-    Raises:
-        BlockingIOError: another process holds it, and this one does not wait.
+    A file that cannot be locked is reported and left unlocked.
     """
     if not HAS_LOCKS:
         return

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile, InvalidTable, MissingData, ProtocolMismatch
 from jahs.files.index import Files, index_faults, read_index
 from jahs.files.strict_json import check_format, parse_json
-from jahs.files.tables import Table, concatenate, empty_table, read_table, sort_by, take
+from jahs.files.tables import Table, concatenate, empty_table, equal_values, read_table, sort_by, take
 from jahs.schema import (
     CONFIG_TABLE_COLUMNS,
     PROFILE_COLUMNS,
@@ -54,6 +54,7 @@ __all__ = [
     "committed_faults",
     "committed_files",
     "each_run_once",
+    "first_rows",
     "halves_of_visits",
     "is_timed",
     "last_rows",
@@ -86,24 +87,14 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """The protocol of a folder of runs.
+    """The protocol of a folder of runs."""
 
-    Attributes:
-        digest: of the facts; every row repeats it.
-        facts: the task, the training's constants, the augmentation's version.
-    """
-
-    digest: str
-    facts: dict[str, Any]  # Any: JSON
+    digest: str  # of the facts; every row repeats it
+    facts: dict[str, Any]  # the task, the training's constants, the augmentation's version; Any: JSON
 
 
 def read_protocol(path: Path) -> Protocol:
-    """Read the protocol of a folder.
-
-    Raises:
-        MissingData: it is not a folder of runs.
-        CorruptFile, UnknownFormat: its protocol.json cannot be read, or was written by another version.
-    """
+    """Read the protocol of a folder; MissingData if it is not a folder of runs."""
     recorded = path / "protocol.json"
     if not recorded.is_file():
         raise MissingData(f"{path} is not a folder of runs: it has no protocol.json")
@@ -135,34 +126,23 @@ def committed_files(path: Path) -> list[str]:
 
 
 def committed_faults(path: Path) -> list[str]:
-    """Return the damaged, missing and unlisted committed files of a folder; empty without an index.
-
-    Raises:
-        CorruptFile, UnknownFormat: the index itself cannot be read.
-    """
+    """Return the damaged, missing and unlisted committed files of a folder; empty without an index."""
     files = read_index(path)
     return [] if files is None else index_faults(path, files, committed_files(path))
 
 
 def read_shards(path: Path, columns: Mapping[str, str] = RUN_COLUMNS) -> list[Table]:
-    """Return these columns of every file that holds a folder's runs, also while somebody compacts it.
-
-    Raises:
-        MissingData, CorruptFile, InvalidTable: a file cannot be read, or one that the index lists is missing.
-    """
+    """Return these columns of every file of runs, also while somebody compacts it; CorruptFile if one is lost."""
 
     def read() -> list[Table]:
         files, shards = read_index(path), run_shards(path)
         there = {shard.relative_to(path).as_posix() for shard in shards}
-        if files and (lost := [name for name in _of_runs(files) if name not in there and None not in files[name]]):
+        of_runs = [name for name in files or () if name.startswith(("runs-", "new/"))]
+        if files and (lost := [name for name in of_runs if name not in there and None not in files[name]]):
             raise CorruptFile(f"{path} has lost {', '.join(lost)}, which its index lists; restore it from a copy")
         return [read_table(shard, columns, sha256=_states(path, shard, files)) for shard in shards]
 
     return _once_more(read)
-
-
-def _of_runs(files: Files) -> list[str]:
-    return [name for name in files if name.startswith(("runs-", "new/"))]
 
 
 def _states(folder: Path, file: Path, files: Files | None) -> tuple[str | None, ...] | None:
@@ -184,11 +164,7 @@ def _once_more(read: Callable[[], _Read]) -> _Read:
 def read_committed(
     path: Path, columns: Mapping[str, str], *, defaults: Mapping[str, object] = MappingProxyType({})
 ) -> Table:
-    """Read a table of a folder of runs, checked by the folder's index.
-
-    Raises:
-        MissingData, CorruptFile, InvalidTable: as `read_table`.
-    """
+    """Read a table of a folder of runs, checked by the folder's index; raises as `read_table`."""
     folder = path.parent
     return _once_more(
         lambda: read_table(path, columns, defaults=defaults, sha256=_states(folder, path, read_index(folder)))
@@ -198,10 +174,7 @@ def read_committed(
 def read_runs(path: Path) -> Table:
     """Return every run of a folder once, sorted by config, seed and epoch.
 
-    Raises:
-        ProtocolMismatch: rows of another protocol are in the folder.
-        InvalidTable: one run has two different outcomes.
-        MissingData, CorruptFile: the folder or one of its files cannot be read.
+    ProtocolMismatch names rows of another protocol, InvalidTable a run with two different outcomes.
     """
     return _of_one_protocol(path, each_run_once(read_shards(path)))
 
@@ -239,11 +212,7 @@ def proxies_path(path: Path) -> Path:
 
 
 def read_proxies(path: Path) -> Table:
-    """Return the scores of untrained networks, maybe without rows.
-
-    Raises:
-        UnknownFormat: another version wrote them.
-    """
+    """Return the scores of untrained networks, maybe without rows; UnknownFormat if another version wrote them."""
     file = proxies_path(path)
     scored = _read_if_there(path, file.name, PROXY_COLUMNS)
     for found in np.unique(scored["format"]).tolist():
@@ -311,10 +280,16 @@ def is_timed(runs: Table, machine: str | None) -> NDArray[np.bool_]:
     return mask
 
 
+def first_rows(runs: Table) -> NDArray[np.intp]:
+    """Return the position of the first row of every run of a table that is sorted by config, seed and epoch."""
+    ids, seeds = runs["config_id"], runs["seed"]
+    is_new = (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])
+    return np.flatnonzero(np.append(True, is_new)[: len(ids)])
+
+
 def last_rows(runs: Table) -> Table:
     """Return the last row of every run of a table that is sorted by config, seed and epoch."""
-    ends = (runs["config_id"][1:] != runs["config_id"][:-1]) | (runs["seed"][1:] != runs["seed"][:-1])
-    return take(runs, np.flatnonzero(np.append(ends, [True] * (len(runs["epoch"]) > 0))))
+    return take(runs, np.append(first_rows(runs), len(runs["epoch"]))[1:] - 1)
 
 
 def sorted_runs(runs: Table) -> Table:
@@ -324,19 +299,10 @@ def sorted_runs(runs: Table) -> Table:
 
 def each_run_once(tables: Sequence[Table]) -> Table:
     """Return the rows of all tables, sorted; InvalidTable if a run differs between tables."""
-    runs = sort_by(concatenate(tables, RUN_COLUMNS), RUN_KEY)
-    n_rows = len(runs["epoch"])
-    if n_rows < 2:
-        return runs
-    same_key = np.ones(n_rows - 1, dtype=bool)
-    for name in RUN_KEY:
-        same_key &= runs[name][1:] == runs[name][:-1]
-    same_row = same_key.copy()
-    for values in runs.values():
-        equal = values[1:] == values[:-1]
-        if values.dtype.kind == "f":
-            equal |= np.isnan(values[1:]) & np.isnan(values[:-1])
-        same_row &= equal
+    runs = sorted_runs(concatenate(tables, RUN_COLUMNS))
+    repeats = {name: equal_values(values[1:], values[:-1]) for name, values in runs.items()}
+    same_key = np.logical_and.reduce([repeats[name] for name in RUN_KEY])
+    same_row = np.logical_and.reduce(list(repeats.values()))
     if np.any(same_key & ~same_row):
         bad = take(runs, np.flatnonzero(same_key & ~same_row))
         n_runs = len({*zip(bad["config_id"].tolist(), bad["seed"].tolist(), strict=True)})
@@ -344,4 +310,4 @@ def each_run_once(tables: Sequence[Table]) -> Table:
             f"{n_runs} runs have two different outcomes, first config_id={bad['config_id'][0]} "
             f"seed={bad['seed'][0]}; keep one folder's and delete the other's"
         )
-    return take(runs, np.append(True, ~same_row))
+    return take(runs, np.append(True, ~same_row)[: len(runs["epoch"])])

@@ -26,13 +26,7 @@ def sealed_text(content: Mapping[str, object]) -> str:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Return the content of a sealed file, without format and checksum.
-
-    Raises:
-        MissingData: it does not exist.
-        UnknownFormat: it was written by another version.
-        CorruptFile: it is not a sealed file, or was damaged or edited.
-    """
+    """Return the content of a sealed file, without format and checksum; CorruptFile if it was damaged or edited."""
     try:
         data = path.read_bytes()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as err:

@@ -21,11 +21,9 @@ class _Twice(Exception):
 
 
 def parse_json(content: str | bytes) -> Any:  # Any: JSON
-    """Return the value of a JSON text.
+    """Return the value of a JSON text; json.JSONDecodeError names line and column.
 
-    Raises:
-        json.JSONDecodeError: it is invalid, has a key twice in one object, a NaN, a number beyond every float or bytes
-            that are not UTF-8, or nests too deep; names line and column.
+    It refuses a key twice in one object, NaN, numbers beyond every float, bytes that are not UTF-8, and deep nesting.
     """
     text = content if isinstance(content, str) else _decoded(content)
     n_objects = 0
@@ -64,22 +62,14 @@ def parse_json(content: str | bytes) -> Any:  # Any: JSON
 
 
 def check_format(found: object, wanted: int, *, of: str) -> None:
-    """Refuse the format of another version.
-
-    Raises:
-        UnknownFormat: names `of` and both formats.
-    """
+    """Refuse the format of another version: UnknownFormat names `of` and both formats."""
     if type(found) is not int or found != wanted:
         raise UnknownFormat(f"{of}: format {found!r}; this version of jahs reads format {wanted}")
 
 
 @contextmanager
 def reading_state(of: str) -> Iterator[None]:
-    """Turn errors about what a mapping lacks or holds into one that names `of`.
-
-    Raises:
-        InvalidArgument: instead of every error but UnknownFormat and its own kind.
-    """
+    """Turn errors about what a mapping lacks or holds into InvalidArgument that names `of`; UnknownFormat stays."""
     try:
         yield
     except (InvalidArgument, UnknownFormat):

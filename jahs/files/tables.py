@@ -26,6 +26,7 @@ __all__ = [
     "Table",
     "concatenate",
     "empty_table",
+    "equal_values",
     "has_digests",
     "read_table",
     "require_pyarrow",
@@ -61,7 +62,7 @@ def read_table(
 
     Raises:
         MissingData: the file does not exist, or cannot be read at the moment.
-        CorruptFile: it is not readable as Parquet, or its bytes are not those that were written.
+        CorruptFile: its bytes are not those that were written.
         InvalidTable: columns are missing or have other types.
     """
     pa, _ = _arrow()
@@ -201,6 +202,14 @@ def sort_by(table: Mapping[str, npt.NDArray[Any]], keys: Sequence[str]) -> Table
     return take(table, np.lexsort([table[key] for key in reversed(keys)]))
 
 
+def equal_values(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return where two columns are equal; NaN equals NaN."""
+    is_equal = np.asarray(one == other)
+    if one.dtype.kind == other.dtype.kind == "f":
+        is_equal |= np.isnan(one) & np.isnan(other)
+    return is_equal
+
+
 def _arrow_array(pa: Any, values: npt.NDArray[Any], dtype: str, *, where: str) -> Any:  # Any: pyarrow ships no types
     try:
         if dtype == "string":
@@ -211,11 +220,7 @@ def _arrow_array(pa: Any, values: npt.NDArray[Any], dtype: str, *, where: str) -
 
 
 def require_pyarrow() -> None:
-    """Refuse to begin what would end for want of pyarrow.
-
-    Raises:
-        MissingDependency: it is not installed.
-    """
+    """Raise MissingDependency if pyarrow is missing, before work begins that ends with a table."""
     _arrow()
 
 

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from jahs.errors import InvalidArgument
 from jahs.files.strict_json import check_format
-from jahs.spaces.masks import refuse_masked
 from jahs.spaces.parameters import is_number, show
 
 __all__ = ["BOUNDS_FORMAT", "BoundedTransform"]
@@ -89,7 +88,7 @@ class BoundedTransform:
             >>> BoundedTransform.fit([10.0, 90.0], upper=100.0)
             BoundedTransform(lower=10.0, upper=100.0, slope=1.0, margin=1e-06, published=False)
         """
-        values = _numbers("y", y)
+        values = np.asarray(y, dtype=np.float64)
         if values.size == 0:
             raise InvalidArgument("y is empty; there is nothing to fit")
         if not np.isfinite(values).all():
@@ -104,23 +103,15 @@ class BoundedTransform:
         return transform
 
     def forward(self, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return the transformed values, which a model is fitted to.
-
-        Raises:
-            InvalidArgument: a value is NaN or outside of [lower, upper].
-        """
-        values = _numbers("y", y)
+        """Return the transformed values, which a model is fitted to; InvalidArgument if one is not in the bounds."""
+        values = np.asarray(y, dtype=np.float64)
         self._check(values)
         s = self.margin + (values - self.lower) * (1 - 2 * self.margin) / (self.upper - self.lower)
         return np.asarray((np.log(s) - np.log1p(-s)) / self.slope)
 
     def inverse(self, z: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return a model's answers as metrics; never outside of [lower, upper], also for infinite answers.
-
-        Raises:
-            InvalidArgument: a value is NaN.
-        """
-        values = _numbers("z", z)
+        """Return a model's answers as metrics, also infinite ones, within [lower, upper]; InvalidArgument for NaN."""
+        values = np.asarray(z, dtype=np.float64)
         if np.isnan(values).any():
             raise InvalidArgument(f"z: {int(np.isnan(values).sum())} of {values.size} values are NaN")
         with np.errstate(over="ignore", under="ignore"):
@@ -136,12 +127,7 @@ class BoundedTransform:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, object]) -> BoundedTransform:
-        """Return the transform that `to_dict` described.
-
-        Raises:
-            UnknownFormat: another version's format.
-            InvalidArgument: a key is missing, unknown, or its value is out of range.
-        """
+        """Return the transform that `to_dict` described; InvalidArgument names every missing or unknown key."""
         if not isinstance(state, Mapping):
             raise InvalidArgument(f"state is of type {type(state).__name__}, not a mapping as to_dict() returns")
         check_format(state.get("format"), BOUNDS_FORMAT, of="transform")
@@ -158,13 +144,3 @@ class BoundedTransform:
             first = values[is_bad].flat[0]
             n_bad = f"{int(is_bad.sum())} of {values.size} values"
             raise InvalidArgument(f"y: {n_bad}, the first {first}, are NaN or outside [{self.lower}, {self.upper}]")
-
-
-def _numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    refuse_masked(name, values)
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiu":
-        if array.size == 0:
-            return np.empty(array.shape)
-        raise InvalidArgument(f"{name} holds {array.dtype}, not numbers")
-    return array.astype(np.float64)

@@ -113,12 +113,8 @@ class Baseline(ABC, Generic[S]):
 
     def _losses(self, trial: Trial) -> Losses:
         values = trial.metrics if trial.status == "finished" else {}
-        return np.array(
-            [
-                float(objective.minimised(values[name])) if (name := objective.metric.name) in values else np.inf
-                for objective in self._objectives
-            ]
-        )
+        found = [(objective, values.get(objective.metric.name)) for objective in self._objectives]
+        return np.array([np.inf if value is None else float(one.minimised(value)) for one, value in found])
 
 
 def _random_configs(view: Visible, seed: int) -> Iterator[Config]:

@@ -24,17 +24,11 @@ _Point = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferentialEvolutionSettings(OptimizerSettings):
-    """Settings of differential evolution (rand/1/bin).
+    """Settings of differential evolution (rand/1/bin)."""
 
-    Attributes:
-        population_size: number of members, which are random configs at first.
-        mutation_factor: scale of the difference of two members that is added to a third.
-        crossover_rate: share of keys that a child takes from this mutant; it takes at least one.
-    """
-
-    population_size: Annotated[int, Within(4)] = 20
-    mutation_factor: Annotated[float, Within(0, 2, excluded=0)] = 0.5
-    crossover_rate: Annotated[float, Within(0, 1)] = 0.5
+    population_size: Annotated[int, Within(4)] = 20  # members, which are random configs at first
+    mutation_factor: Annotated[float, Within(0, 2, excluded=0)] = 0.5  # scale of the difference of two members
+    crossover_rate: Annotated[float, Within(0, 1)] = 0.5  # share of keys, one at least, from the mutant
 
 
 class DifferentialEvolution(Baseline[DifferentialEvolutionSettings]):

@@ -19,21 +19,13 @@ __all__ = ["Evolution", "EvolutionSettings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolutionSettings(OptimizerSettings):
-    """Settings of evolution.
+    """Settings of evolution."""
 
-    Attributes:
-        population_size: number of possible parents, and of random configs at the start.
-        tournament_size: members in a tournament; the best becomes the parent.
-        n_mutations: number of keys that change in a child.
-        decades: largest change of a float, in powers of ten.
-        removes: the member removed from a full population: the "oldest" (regularized evolution) or the "worst".
-    """
-
-    population_size: Annotated[int, Within(1)] = 20
-    tournament_size: Annotated[int, Within(1)] = 5
-    n_mutations: Annotated[int, Within(1)] = 1
-    decades: Annotated[float, Within(0, 3, excluded=0)] = 0.5
-    removes: Literal["oldest", "worst"] = "oldest"
+    population_size: Annotated[int, Within(1)] = 20  # possible parents, and random configs at the start
+    tournament_size: Annotated[int, Within(1)] = 5  # members in a tournament; the best becomes the parent
+    n_mutations: Annotated[int, Within(1)] = 1  # keys that change in a child
+    decades: Annotated[float, Within(0, 3, excluded=0)] = 0.5  # largest change of a float, in powers of ten
+    removes: Literal["oldest", "worst"] = "oldest"  # from a full population; the oldest: regularized evolution
 
     def __post_init__(self) -> None:
         """Also refuse a tournament larger than the population."""

@@ -33,21 +33,13 @@ class HalvingSettings(RungSettings):
 
 @dataclass(slots=True)
 class _Bracket:
-    """One bracket.
+    """One bracket."""
 
-    Attributes:
-        rung: the current rung.
-        n_random: random configs still to be drawn for the first rung.
-        queue: promoted configs still to be trained at this rung.
-        n_open: running trials.
-        results: the results at this rung.
-    """
-
-    rung: int
-    n_random: int
-    queue: list[Config] = field(default_factory=list)
-    n_open: int = 0
-    results: list[TrialResult] = field(default_factory=list)
+    rung: int  # the current one
+    n_random: int  # random configs still to be drawn for the first rung
+    queue: list[Config] = field(default_factory=list)  # promoted configs still to be trained at this rung
+    n_open: int = 0  # running trials
+    results: list[TrialResult] = field(default_factory=list)  # at this rung
 
 
 class Halving(Baseline[HalvingSettings]):

@@ -21,15 +21,10 @@ __all__ = ["LocalSearch", "LocalSearchSettings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSearchSettings(OptimizerSettings):
-    """Settings of local search.
+    """Settings of local search."""
 
-    Attributes:
-        n_initial: random configs before each climb, which starts at the best of them.
-        factor: ratio between a float and its neighbours.
-    """
-
-    n_initial: Annotated[int, Within(1)] = 10
-    factor: Annotated[float, Within(1.001)] = STEP
+    n_initial: Annotated[int, Within(1)] = 10  # random configs before each climb, which starts at the best of them
+    factor: Annotated[float, Within(1.001)] = STEP  # ratio between a float and its neighbours
 
 
 class LocalSearch(Baseline[LocalSearchSettings]):

@@ -16,17 +16,11 @@ __all__ = ["Nsga2", "Nsga2Settings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nsga2Settings(OptimizerSettings):
-    """Settings of NSGA-II.
+    """Settings of NSGA-II."""
 
-    Attributes:
-        population_size: number of parents, of children in a generation, and of random configs at the start.
-        crossover_rate: share of children with two parents.
-        decades: largest change of a float by a mutation, in powers of ten.
-    """
-
-    population_size: Annotated[int, Within(2)] = 20
-    crossover_rate: Annotated[float, Within(0, 1)] = 0.9
-    decades: Annotated[float, Within(0, 3, excluded=0)] = 0.5
+    population_size: Annotated[int, Within(2)] = 20  # parents, children of a generation, random configs at the start
+    crossover_rate: Annotated[float, Within(0, 1)] = 0.9  # share of children with two parents
+    decades: Annotated[float, Within(0, 3, excluded=0)] = 0.5  # largest change of a float, in powers of ten
 
 
 class Nsga2(Baseline[Nsga2Settings]):

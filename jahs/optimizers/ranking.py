@@ -18,12 +18,7 @@ _Placed: TypeAlias = tuple[float, float, int]
 
 
 def order(losses: Sequence[Losses], most: int | None = None) -> list[int]:
-    """Return positions from best to worst: by loss, or by front and then by crowding distance; ties by position.
-
-    Args:
-        losses: one point for each result.
-        most: positions to return; None: all.
-    """
+    """Return positions from best to worst: by loss, or by front and then by crowding distance; ties by position."""
     if not losses:
         return []
     F = np.array(losses)

@@ -26,17 +26,11 @@ _Floats: TypeAlias = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReinforceSettings(OptimizerSettings):
-    """Settings of REINFORCE.
+    """Settings of REINFORCE."""
 
-    Attributes:
-        learning_rate: step of the logits for an advantage of one standard deviation.
-        memory: decay of the moving mean and variance of the loss.
-        n_bins: number of bins of a float.
-    """
-
-    learning_rate: Annotated[float, Within(0, excluded=0)] = 0.3
-    memory: Annotated[float, Within(0, 1, excluded=1)] = 0.9
-    n_bins: Annotated[int, Within(2)] = 8
+    learning_rate: Annotated[float, Within(0, excluded=0)] = 0.3  # step of the logits for a unit advantage
+    memory: Annotated[float, Within(0, 1, excluded=1)] = 0.9  # decay of the moving mean and variance of the loss
+    n_bins: Annotated[int, Within(2)] = 8  # of a float
 
 
 class Reinforce(Baseline[ReinforceSettings]):

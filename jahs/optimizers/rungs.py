@@ -16,26 +16,16 @@ _TINY: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungSettings(OptimizerSettings):
-    """Settings of an optimiser that promotes configs from rung to rung.
+    """Settings of an optimiser that promotes configs from rung to rung."""
 
-    Attributes:
-        eta: 1/eta of a rung's configs are promoted, and rungs are a factor of eta apart.
-        n_rungs: the largest number of rungs; None: down to the lowest fidelity.
-    """
-
-    eta: Annotated[float, Within(1.5)] = 3.0
-    n_rungs: Annotated[int | None, Within(1)] = None
+    eta: Annotated[float, Within(1.5)] = 3.0  # 1/eta of a rung's configs are promoted; rungs are a factor of eta apart
+    n_rungs: Annotated[int | None, Within(1)] = None  # at most; None: down to the lowest fidelity
 
 
 def rungs(view: Visible, *, eta: float, n_rungs: int | None = None) -> list[dict[str, float]]:
     """Return fidelities in ascending order: shares 1, 1/eta, 1/eta**2 and so on of the way to the full one.
 
     Several fidelities rise together (`view.path`). Shares that map to the same fidelity are one rung.
-
-    Args:
-        view: the view.
-        eta: at least 1.5.
-        n_rungs: the largest number of rungs; None: all.
     """
     if not eta >= 1.5:
         raise InvalidArgument(f"eta={eta} must be at least 1.5")

@@ -43,11 +43,7 @@ class OptimizerSettings:
     """Settings that refuse values which their annotations do not allow, and keep numpy's numbers as Python's."""
 
     def __post_init__(self) -> None:
-        """Check every field at once.
-
-        Raises:
-            InvalidArgument: some values are of a wrong type or out of range.
-        """
+        """Check every field; InvalidArgument names all that are of a wrong type or out of range."""
         declared = get_type_hints(type(self), include_extras=True)
         require(*(fault for each in fields(self) for fault in _faults(each.name, declared[each.name], self)))
         for each in fields(self):

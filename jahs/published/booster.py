@@ -26,26 +26,17 @@ _LONGEST_LIST: Final = 100_000  # outside of a tree
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Booster:
-    """The trees of one model.
+    """The trees of one model."""
 
-    Attributes:
-        learner: everything that the JSON says besides the trees.
-        n_nodes: of each tree.
-        columns: of all trees one after the other: left_children, right_children, split_indices, split_conditions.
-    """
-
-    learner: dict[str, Any]  # Any: JSON
-    n_nodes: NDArray[np.int64]
-    columns: Mapping[str, NDArray[Any]]  # Any: integers and float32
+    learner: dict[str, Any]  # all that the JSON says besides the trees; Any: JSON
+    n_nodes: NDArray[np.int64]  # of each tree
+    columns: Mapping[str, NDArray[Any]]  # `_COLUMNS` of all trees one after the other; Any: integers and float32
 
     def to_model(self) -> dict[str, Any]:  # Any: JSON
         """Return the model as `jahs.models.forest.forest_from_xgboost` takes it."""
         ends = np.cumsum(self.n_nodes)
         trees = [
-            {
-                "tree_param": {},
-                **{name: values[end - n : end] for name, values in self.columns.items()},
-            }
+            {"tree_param": {}, **{name: values[end - n : end] for name, values in self.columns.items()}}
             for n, end in zip(self.n_nodes.tolist(), ends.tolist(), strict=True)
         ]
         gradient_booster = self.learner["gradient_booster"]
@@ -54,12 +45,7 @@ class Booster:
 
 
 def parse_booster(handle: bytes, where: str) -> Booster:
-    """Parse the state of a pickled Booster, as XGBoost 1.0 to 1.5 wrote it.
-
-    Raises:
-        UnknownFormat: it is XGBoost's binary format, or a model that is not a sum of leaves.
-        CorruptFile: it is not the JSON of a model.
-    """
+    """Parse the state of a pickled Booster, as XGBoost 1.0 to 1.5 wrote it: JSON of a model that is a sum of leaves."""
     if not handle.startswith(b"{"):
         raise UnknownFormat(f"{where}: the XGBoost model is not JSON, as versions 1.0 to 1.5 write it in a pickle")
     if max(_gaps(handle), default=0) > _LONGEST_OBJECT:

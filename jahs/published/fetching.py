@@ -50,11 +50,7 @@ def download_archives(
         url: folder of the archives on another server.
         report: is called with an archive's name and its number of bytes so far and in all.
 
-    Raises:
-        UnknownName: there is no such archive or version.
-        InvalidArgument: an archive is there from another server, or of another version.
-        OutOfSpace, DownloadFailed: as `jahs.files.download.fetch`.
-        UnsafeFile, CorruptFile: an archive has members that no such archive has, or is cut off.
+    Raises as `jahs.files.download.fetch`, and UnsafeFile or CorruptFile for members that no such archive has.
     """
     if unknown := [name for name in what if name not in ARCHIVES]:
         raise UnknownName.of("what", unknown[0], ARCHIVES)
@@ -73,12 +69,7 @@ def download_archives(
 
 
 def how_to_get(task: str, what: str) -> str:
-    """Return the commands that fetch and import what JAHS-Bench-201 published for a task, and what they cost.
-
-    Args:
-        task: one of `jahs.published.sources.PUBLISHED_TASKS`.
-        what: a key of `ARCHIVES`.
-    """
+    """Return the commands that fetch and import what JAHS-Bench-201 published for a task, and what they cost."""
     options, folder, costs = _COSTS[what]
     return (
         f"JAHS-Bench-201 published data for {task}. To get them, run\n"

@@ -55,11 +55,7 @@ class Frame:
         return len(self.labels)
 
     def column(self, *name: str) -> Column:
-        """Return a column.
-
-        Raises:
-            InvalidTable: there is no such column.
-        """
+        """Return a column; InvalidTable if the table lacks it."""
         if name not in self.columns:
             raise InvalidTable(f"the table lacks the column {' / '.join(name)}")
         return self.columns[name]
@@ -77,14 +73,7 @@ def let_go(values: Values) -> None:
 def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Frame:
     """Read a DataFrame of pandas 1.x whose columns are numbers, texts and bools.
 
-    Args:
-        file: the pickle, compressed or not.
-        where: name of the file in messages.
-        scratch: folder for long arrays, which are then mapped instead of held.
-
-    Raises:
-        UnsafeFile, CorruptFile: the file is not safe, or not whole.
-        UnknownFormat: it holds something else.
+    `where` names the file in messages. Long arrays are mapped from files in the folder `scratch` instead of held.
     """
     held = 2 << 30 if scratch is None else _HELD
     limits = Limits(n_bytes=1 << 36, n_payload=held, n_steps=_MOST_STEPS, scratch=scratch)
@@ -186,11 +175,7 @@ def _code(code: object) -> int:
 
 
 def index_names(index: object, where: str) -> list[str]:
-    """Return the names that a pickled index of pandas holds.
-
-    Raises:
-        UnknownFormat, CorruptFile: it is not a plain index, or not of short texts.
-    """
+    """Return the names that a pickled index of pandas holds; it must be a plain index of short texts."""
     match index:
         case Record(name="pandas.core.indexes.base._new_Index", arguments=(_, {"data": np.ndarray() as data})):
             names = data.tolist() if _is_short(data) else [None]

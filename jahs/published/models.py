@@ -29,48 +29,29 @@ _LARGE: Final = Limits(n_bytes=2 << 30, n_payload=768 << 20)
 _MOST_NAMES: Final = 100
 _LONGEST_NAME: Final = 50
 
-_COLUMN_TRANSFORMER: Final = "sklearn.compose._column_transformer.ColumnTransformer"
 _TARGET: Final = "sklearn.compose._target.TransformedTargetRegressor"
-_REGRESSOR: Final = "xgboost.sklearn.XGBRegressor"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedModel:
-    """The model of one metric.
+    """The model of one metric."""
 
-    Attributes:
-        columns: the inputs of the trees, in order, named as in `jahs.models.features.FEATURE_SETS["published"]`.
-        booster: the trees.
-        transform: from the trees' sum to the metric; None: the sum is the metric.
-    """
-
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # inputs of the trees, in order, named as in `FEATURE_SETS["published"]`
     booster: Booster
-    transform: BoundedTransform | None
+    transform: BoundedTransform | None  # from the trees' sum to the metric; None: the sum is the metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headers:
-    """The content of `params.pkl.gz`.
+    """The content of `params.pkl.gz`."""
 
-    Attributes:
-        metrics: names as published, in the order of the outputs.
-        features: names of the input's columns, in order.
-        hyperparams: of XGBoost.
-    """
-
-    metrics: tuple[str, ...]
-    features: tuple[str, ...]
-    hyperparams: dict[str, Any]  # Any: numbers and texts
+    metrics: tuple[str, ...]  # names as published, in the order of the outputs
+    features: tuple[str, ...]  # names of the input's columns, in order
+    hyperparams: dict[str, Any]  # of XGBoost; Any: numbers and texts
 
 
 def read_headers(file: BinaryIO, where: str) -> Headers:
-    """Read `params.pkl.gz`.
-
-    Raises:
-        UnsafeFile, CorruptFile: the file is not safe, or not whole.
-        UnknownFormat: it holds other things than the parameters of such a model, or an unknown metric.
-    """
+    """Read `params.pkl.gz`: the parameters of a model, and which metrics and features it knows."""
     params = read_pickle(file, where=where, names=MODEL_NAMES, limits=_SMALL)
     with making_sense(where):
         return _headers(params, where)
@@ -104,12 +85,7 @@ def _headers(params: object, where: str) -> Headers:
 
 
 def read_model(file: BinaryIO, where: str) -> list[PublishedModel]:
-    """Read `model.pkl.gz`: the model of each output, in order; XGBoost and scikit-learn are not needed.
-
-    Raises:
-        UnsafeFile, CorruptFile: the file is not safe, or not whole.
-        UnknownFormat: it is not a pipeline of either layout.
-    """
+    """Read `model.pkl.gz`: the model of each output, in order; XGBoost and scikit-learn are not needed."""
     pipeline = read_pickle(file, where=where, names=MODEL_NAMES, limits=_LARGE)
     with making_sense(where):
         return _models(pipeline, where)
@@ -136,16 +112,12 @@ def _models(pipeline: object, where: str) -> list[PublishedModel]:
 
 def _encoded_columns(encoder: Record, where: str) -> tuple[str, ...]:
     """Names of the columns that the ColumnTransformer makes."""
-    if encoder.name != _COLUMN_TRANSFORMER:
+    if encoder.name != "sklearn.compose._column_transformer.ColumnTransformer":
         raise UnknownFormat(f"{where}: a pipeline that begins with {encoder.name}")
     match encoder.state:
         case {
             "transformers_": [
-                (
-                    str(),
-                    Record(name="sklearn.preprocessing._encoders.OneHotEncoder") as one_hot,
-                    list(encoded),
-                ),
+                (str(), Record(name="sklearn.preprocessing._encoders.OneHotEncoder") as one_hot, list(encoded)),
                 ("remainder", "passthrough", list(left)),
             ],
             "feature_names_in_": np.ndarray() as names,
@@ -225,7 +197,7 @@ def _booster(regressor: object, where: str) -> Booster:
             state={"_Booster": Record(name="xgboost.core.Booster", state={"handle": bytes(handle)})},
         ):
             return parse_booster(handle, where)
-    raise UnknownFormat(f"{where}: the regressor is not a fitted {_REGRESSOR}")
+    raise UnknownFormat(f"{where}: the regressor is not a fitted xgboost.sklearn.XGBRegressor")
 
 
 def _short_texts(texts: list[object], where: str) -> tuple[str, ...]:

@@ -51,13 +51,7 @@ _LISTED: Final = 5
 
 
 class Oddities:
-    """Collects findings.
-
-    Args:
-        config_id: of each model.
-        model_id: of each model, as published.
-        group: the fidelity group of each model, as a text.
-    """
+    """Collects findings about models, each with its config and its fidelity group."""
 
     def __init__(self, model_id: NDArray[np.int64], config_id: NDArray[np.uint64], group: NDArray[np.str_]) -> None:
         self._models: Table = {"model_id": model_id, "config_id": config_id, "group": group}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidConfig, InvalidTable
 from jahs.files.hashing import digest_facts
 from jahs.files.runs import sorted_runs
-from jahs.files.tables import Table, empty_table, sort_by, typed
+from jahs.files.tables import Table, empty_table, equal_values, sort_by, typed
 from jahs.models.cost import n_macs, n_params
 from jahs.published.frames import Column, Frame, let_go
 from jahs.published.oddities import Oddities
@@ -74,10 +74,6 @@ class _Models:
 
 class Recorder:
     """The tables of one task, and what is odd about them.
-
-    Args:
-        raw: the table of every row.
-        task: of the table.
 
     Attributes:
         configs: the config table.
@@ -184,7 +180,7 @@ class Recorder:
             labels = np.asarray(part.labels[piece])
             rows, is_same = rows_at.find(labels)
             for name in shared:
-                is_same &= _equal(self._raw.columns[name].take(rows), part.columns[name].take(piece))
+                is_same &= equal_values(self._raw.columns[name].take(rows), part.columns[name].take(piece))
             is_there[place[rows[is_same]]] = True
             changed.append((place[rows[~is_same]], labels[~is_same]))
             for held in (self._raw.labels, part.labels):
@@ -200,7 +196,7 @@ class Recorder:
         rows = models.order[models.start[first] : models.start[last]]
         which = np.repeat(np.arange(first, last), np.diff(models.start[first : last + 1]))
         labels = {name: self._label(published, rows) for name, published in _MEASURED.items()}
-        epoch = _whole(self._raw.column("features", "epoch").take(rows))
+        epoch = _whole(self._raw.column("features", "epoch").take(rows)).astype(np.int64)
         is_good = models.is_valid[which]
         is_good &= ~self._note_models("changing_config", ~self._is_same_config(rows, which), which)
         is_good &= ~self._note_models("repeated_epoch", self._is_bad_epoch(epoch, which), which)
@@ -246,7 +242,7 @@ class Recorder:
     def _is_same_config(self, rows: Ints, which: Ints) -> NDArray[np.bool_]:
         is_same = np.ones(len(rows), np.bool_)
         for key, values in self._models.columns.items():
-            is_same &= _equal(self._raw.column("features", key).take(rows), values[which])
+            is_same &= equal_values(self._raw.column("features", key).take(rows), values[which])
         return is_same
 
     def _is_bad_epoch(self, epoch: Ints, which: Ints) -> NDArray[np.bool_]:
@@ -400,8 +396,7 @@ def _group_names(columns: Columns) -> NDArray[np.str_]:
 
 def _compact(column: Column) -> Whole:
     """Whole numbers, in the smallest type that holds them all."""
-    values = column.take(slice(None))
-    _check_whole(values)
+    values = _whole(column.take(slice(None)))
     return values.astype(_smallest(int(values.min()), int(values.max())))
 
 
@@ -413,18 +408,7 @@ def _smallest(least: int, most: int) -> np.dtype[np.signedinteger[Any]]:
     return np.dtype(np.int64)
 
 
-def _whole(values: NDArray[Any]) -> Ints:  # Any: what the file says
-    _check_whole(values)
-    return values.astype(np.int64)
-
-
-def _check_whole(values: NDArray[Any]) -> None:  # Any: what the file says
+def _whole(values: NDArray[Any]) -> NDArray[Any]:  # Any: what the file says
     if values.dtype.kind not in "iu":
         raise InvalidTable(f"numbers that should be whole are {values.dtype}")
-
-
-def _equal(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:  # Any: what the file says
-    is_equal = np.asarray(one == other)
-    if one.dtype.kind == other.dtype.kind == "f":
-        is_equal |= np.isnan(one) & np.isnan(other)
-    return is_equal
+    return values

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownName
@@ -42,18 +42,12 @@ class PublishedFile:
 
 @contextmanager
 def open_files(path: Path, names: Sequence[str]) -> Iterator[list[PublishedFile]]:
-    """Yield the files of these names that an archive or a folder holds, at any depth, sorted.
-
-    Raises:
-        MissingData: there is nothing at `path`.
-        UnsafeFile: the archive has members that no such archive has.
-        CorruptFile: it cannot be read.
-    """
+    """Yield the files of these names that an archive or a folder holds, at any depth, sorted."""
     if path.is_dir():
         found = [p for p in path.rglob("*") if p.name in names and p.is_file()]
         yield [
             PublishedFile(
-                folder=(*_last_parts(path), *p.relative_to(path).parts[:-1]),
+                folder=(*path.resolve().parts[-2:], *p.relative_to(path).parts[:-1]),  # its own two may say the task
                 name=p.name,
                 where=str(p),
                 open=partial(_open_path, p),
@@ -87,11 +81,6 @@ def files_by_task(
         path: an archive or a folder.
         names: the first one is needed for each task.
         tasks: names; None for all. One alone is the task of files whose path does not name a task.
-
-    Raises:
-        UnknownName: a task was not published.
-        InvalidArgument: a path does not name a task.
-        MissingData: there is no file of the first name, or none of a task.
     """
     wanted = None if tasks is None else [task(name).name for name in tasks]
     if others := [name for name in wanted or () if name not in PUBLISHED_TASKS]:
@@ -111,11 +100,6 @@ def files_by_task(
             of = f" for {', '.join(missing)}" if missing else ""
             raise MissingData(f"{path} holds no {names[0]}{of}; see: jahs download jahs-bench-201")
         yield found
-
-
-def _last_parts(path: PurePath) -> tuple[str, ...]:
-    """Return the last two names of a folder, which may be that of a task or of a metric."""
-    return Path(path).resolve().parts[-2:]
 
 
 def _open_path(path: Path) -> BinaryIO:

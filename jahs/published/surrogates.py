@@ -66,7 +66,7 @@ def import_surrogates(
     costs: Costs = "published",
     report: Callable[[str], None] = _log.info,
 ) -> dict[str, Path]:
-    """Turn published surrogates into releases; nothing of the files is executed.
+    """Turn published surrogates into releases, one for each task; nothing of the files is executed.
 
     Args:
         path: `assembled_surrogates.tar`, the folder it was unpacked to, or that of one task or one metric.
@@ -76,15 +76,8 @@ def import_surrogates(
         costs: mode of the releases' costs; see `jahs.release.Costs`.
         report: is called with a line about each finished model and task.
 
-    Returns:
-        The release of each task.
-
-    Raises:
-        MissingData: there are no such models at `path`.
-        UnsafeFile: a file asks for more than data; nothing of it was executed.
-        CorruptFile, UnknownFormat: a file is damaged, or not what JAHS-Bench-201 published.
-        InvalidArgument, UnknownName: arguments that do not exist, or that do not fit together; or
-            something else is where this release would go.
+    UnsafeFile names a file that asks for more than data, CorruptFile and UnknownFormat one that JAHS-Bench-201 did not
+    publish. InvalidArgument if something else is where a release would go.
     """
     chosen = None if metrics is None else {metric(name).name for name in metrics}
     if costs not in ("published", "repaired"):

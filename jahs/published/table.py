@@ -36,13 +36,9 @@ _SIDES: Final = ("train_set", "valid_set", "test_set")
 
 
 def import_table(
-    path: Path,
-    out: Path,
-    *,
-    tasks: Sequence[str] | None = None,
-    report: Callable[[str], None] = _log.info,
+    path: Path, out: Path, *, tasks: Sequence[str] | None = None, report: Callable[[str], None] = _log.info
 ) -> dict[str, Path]:
-    """Turn published tables into folders of runs; nothing of the files is executed, and nothing is repaired.
+    """Turn published tables into folders of runs, one for each task; nothing is executed, and nothing is repaired.
 
     Args:
         path: `metric_data.tar`, the folder it was unpacked to, or that of one task.
@@ -50,15 +46,8 @@ def import_table(
         tasks: names; None for all. A single one is the task of files whose path names no task.
         report: is called with a line about the progress.
 
-    Returns:
-        The folder of runs of each task.
-
-    Raises:
-        MissingDependency: pyarrow is not installed; nothing was read.
-        MissingData: there are no such tables at `path`.
-        UnsafeFile: a file asks for more than data; nothing of it was executed.
-        CorruptFile, UnknownFormat, InvalidTable: a file is damaged, or not what JAHS-Bench-201 published.
-        InvalidArgument: the folder holds other runs.
+    UnsafeFile names a file that asks for more than data; CorruptFile, UnknownFormat and InvalidTable one that
+    JAHS-Bench-201 did not publish. InvalidArgument if a folder holds other runs.
     """
     require_pyarrow()
     with files_by_task(path, (RAW, *(f"{side}.pkl.gz" for side in _SIDES)), tasks) as found:
@@ -86,11 +75,7 @@ def _import_task(name: str, files: dict[str, PublishedFile], folder: Path, repor
 
 @contextmanager
 def _blaming(raw: PublishedFile) -> Iterator[None]:
-    """Turn errors about a table's contents into errors that name its file.
-
-    Raises:
-        InvalidTable: instead of errors about columns and configs.
-    """
+    """Turn errors about a table's columns and configs into InvalidTable that names its file."""
     try:
         yield
     except (InvalidArgument, InvalidConfig, InvalidTable) as err:

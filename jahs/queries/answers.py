@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jahs.errors import MissingDependency
 
-__all__ = ["Answers", "to_frame"]
+__all__ = ["Answers", "Rows", "row_columns", "to_frame"]
+
+
+Rows: TypeAlias = tuple[NDArray[Any], tuple[str, ...], int]  # Any: epochs, or rows of numbers
+"""The fidelity of each answer, the names of the fidelities, and the number of answers per config."""
 
 
 class Answers(dict[str, NDArray[Any]]):
@@ -22,8 +26,7 @@ class Answers(dict[str, NDArray[Any]]):
         Index(['config', 'epoch', 'valid_acc', ...])
     """
 
-    rows: tuple[NDArray[Any], tuple[str, ...], int] | None = None
-    """The fidelity of each row, the names of the fidelities, and the number of rows per config; or None."""
+    rows: Rows | None = None
 
     def to_pandas(self) -> Any:  # Any: pandas is not a dependency
         """Return a DataFrame with one row per answer: the position of its config, its fidelity and the metrics.
@@ -33,21 +36,21 @@ class Answers(dict[str, NDArray[Any]]):
         Raises:
             MissingDependency: pandas is not installed.
         """
-        first: dict[str, ArrayLike] = {}
-        if self.rows is not None:
-            at, names, n_each = self.rows
-            first["config"] = np.arange(len(at)) // n_each
-            for name, values in zip(names, at.reshape(len(at), len(names)).T, strict=True):
-                first[name] = values if name == "Resolution" else values.astype(np.int64)
+        first = {} if self.rows is None else row_columns(self.rows)
         return to_frame({**first, **{name: values.ravel() for name, values in self.items()}})
 
 
-def to_frame(columns: Mapping[str, ArrayLike]) -> Any:  # Any: pandas is not a dependency
-    """Return a DataFrame of these columns.
+def row_columns(rows: Rows) -> dict[str, NDArray[Any]]:  # Any: as in `Answers`
+    """Return the position of the config of each row, and its fidelity."""
+    at, names, n_each = rows
+    columns: dict[str, NDArray[Any]] = {"config": np.arange(len(at)) // n_each}
+    for name, values in zip(names, at.reshape(len(at), len(names)).T, strict=True):
+        columns[name] = values if name == "Resolution" else values.astype(np.int64)
+    return columns
 
-    Raises:
-        MissingDependency: pandas is not installed.
-    """
+
+def to_frame(columns: Mapping[str, ArrayLike]) -> Any:  # Any: pandas is not a dependency
+    """Return a DataFrame of these columns; MissingDependency without pandas."""
     try:
         pandas = import_module("pandas")
     except ImportError as err:

@@ -399,12 +399,7 @@ class Benchmark(Queryable):
 
 
 def _reopen(asked: Mapping[str, Any], sha256: str | None) -> Benchmark:
-    """Open what a pickled benchmark refers to; what was opened before and has not changed is not opened again.
-
-    Raises:
-        MissingData: it is gone.
-        ProtocolMismatch: another release is there now.
-    """
+    """Open what a pickled benchmark refers to; what was opened before and has not changed is not opened again."""
     which = Asked(**{name: value for name, value in asked.items() if name != "metrics"})
     is_same = sha256 is not None and sha256_of(which) == sha256
     return (_open_same if is_same else _open_same.__wrapped__)(which, asked["metrics"], sha256)

@@ -29,17 +29,11 @@ _N_GRID: Final = 100
 
 
 class Best(NamedTuple):
-    """The best known config.
+    """The best known config."""
 
-    Attributes:
-        config: all 14 keys.
-        value: of its metric, in the metric's unit, at the full fidelity.
-        is_exact: whether no config that may be asked for is better; else a long search may still find one.
-    """
-
-    config: Config
-    value: float
-    is_exact: bool
+    config: Config  # all 14 keys
+    value: float  # of its metric, in the metric's unit, at the full fidelity
+    is_exact: bool  # whether no config that may be asked for is better; else a long search may find one
 
 
 def best_of(asked: Queryable, configs: list[Config], metric: str, *, is_exact: bool) -> Best:
@@ -51,11 +45,7 @@ def best_of(asked: Queryable, configs: list[Config], metric: str, *, is_exact: b
 def recorded_in_full(
     table: TableOracle, names: Sequence[str], *, fixed: Mapping[str, object] = MappingProxyType({})
 ) -> list[Config]:
-    """Return the recorded configs that have these metrics at the last epoch, and the fixed values.
-
-    Raises:
-        MissingData: no recorded config has them.
-    """
+    """Return the recorded configs, one at least, that have these metrics at the last epoch and the fixed values."""
     configs = [config_of(row) for row in table.trained_in_full(names).tolist()]
     if found := [config for config in configs if config.items() >= fixed.items()]:
         return found

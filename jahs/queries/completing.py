@@ -47,10 +47,6 @@ def add_front(
         n_configs: random configs to begin with; None: 20,000.
         workers: threads; None: one per core.
         report: is called with a line about the progress.
-
-    Raises:
-        InvalidArgument: the release has no trade-off of validation accuracy and a cost.
-        OutOfSpace: the disk is full; the release stays as it was.
     """
     release = read_release(path)
     if release.has("references.json"):

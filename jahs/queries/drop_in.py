@@ -35,11 +35,7 @@ def read_task(given: object) -> str:
 
 
 def read_kind(given: object) -> Kind:
-    """Return the kind of an oracle, given its name in any case or a member of an enumeration.
-
-    Raises:
-        UnknownName: the kind does not exist; lists those that exist.
-    """
+    """Return the kind of an oracle, given its name in any case or a member of an enumeration."""
     name = given.value if isinstance(given, enum.Enum) else given
     for kind in _KINDS:
         if isinstance(name, str) and name.lower() == kind:
@@ -48,11 +44,7 @@ def read_kind(given: object) -> Kind:
 
 
 def seed_of(random_state: RandomState) -> int | None:
-    """Return the seed of a random state; a generator gives its next number.
-
-    Raises:
-        InvalidArgument: it is neither a seed nor one of numpy's two kinds of generator.
-    """
+    """Return the seed of a random state: a seed itself, or the next number of one of numpy's two kinds of generator."""
     if random_state is None:
         return None
     if isinstance(random_state, np.random.Generator):

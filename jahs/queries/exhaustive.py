@@ -35,19 +35,12 @@ _FINER: Final = 4
 
 
 class Exhaustive(NamedTuple):
-    """The best config of an exhaustive search.
+    """The best config of an exhaustive search."""
 
-    Attributes:
-        config: all 14 keys.
-        value: of the metric, in its unit, at the last epoch.
-        on_grid: the best value on the first grid, on which every cell and choice was asked.
-        n_asked: configs that were asked, on both grids.
-    """
-
-    config: Config
-    value: float
-    on_grid: float
-    n_asked: int
+    config: Config  # all 14 keys
+    value: float  # of the metric, in its unit, at the last epoch
+    on_grid: float  # best value on the first grid, on which every cell and choice was asked
+    n_asked: int  # configs, on both grids
 
 
 def cells_to_ask(release: Release, metric: str) -> NDArray[np.int64]:
@@ -63,11 +56,7 @@ def cell_columns(cells: NDArray[np.int64]) -> Columns:
 
 
 def grid(space: Space, keys: list[str], *, n_floats: int) -> Columns:
-    """Return every combination of the searched `keys`: all choices, and `n_floats` values of each float.
-
-    Raises:
-        InvalidArgument: `n_floats` is not an integer of at least 2.
-    """
+    """Return every combination of the searched `keys`: all choices, and `n_floats` (>= 2) values of each float."""
     if not is_integer(n_floats) or n_floats < 2:
         raise InvalidArgument(f"n_floats={n_floats!r} must be an integer >= 2")
     axes = [_axis(space.parameters[key], n_floats).astype(COLUMN_DTYPES[key]) for key in keys]
@@ -92,9 +81,6 @@ def exhaustive_best(
         sizes: values of N, W and Resolution.
         cells: cells to ask, (n_cells, 6), see `cells_to_ask`; None: all of them.
         n_floats: values of each float on the first grid.
-
-    Raises:
-        InvalidConfig, InvalidArgument: sizes or `n_floats` are invalid.
     """
     space = asked.space.fix(sizes)
     searched = [name for name in space.searched if name not in OPS]

@@ -20,7 +20,7 @@ from jahs.errors import InvalidArgument, UnknownName
 from jahs.models.noise import NoiseModel
 from jahs.models.noise.chance import quantile
 from jahs.models.noise.spread import from_line, to_line, with_tail
-from jahs.queries.answers import to_frame
+from jahs.queries.answers import Rows, row_columns, to_frame
 from jahs.spaces.parameters import is_number, show
 
 __all__ = ["Of", "Prediction", "Uncertain"]
@@ -34,23 +34,14 @@ _Values: TypeAlias = dict[str, Any]  # Any: a float for one answer, an array for
 
 @dataclass(eq=False, kw_only=True)  # not frozen: that costs more than the properties
 class Uncertain:
-    """Answers and what is uncertain about them: arrays with a row per metric and a column per answer.
-
-    Attributes:
-        metrics: names.
-        mean: (n_metrics, n) what a query without a seed answers.
-        refits: (n_metrics, n, n_refits) what the refits answer.
-        scale: (n_metrics, 1) by what the spread of the refits is multiplied.
-        noise: of the trainings.
-        X: (n, 15) encoded configs and epochs.
-    """
+    """Answers and what is uncertain about them: arrays with a row per metric and a column per answer."""
 
     metrics: tuple[str, ...]
-    mean: _Floats
-    refits: _Floats
-    scale: _Floats
+    mean: _Floats  # (n_metrics, n) what a query without a seed answers
+    refits: _Floats  # (n_metrics, n, n_refits) what the refits answer
+    scale: _Floats  # (n_metrics, 1) by what the spread of the refits is multiplied
     noise: NoiseModel
-    X: NDArray[np.float32]
+    X: NDArray[np.float32]  # (n, 15) encoded configs and epochs
 
     @cached_property
     def model_sd(self) -> _Floats:
@@ -97,9 +88,7 @@ class Prediction:
         <Prediction of 1 answer: valid_acc 84.1 ± 1.3 (model 1.1, noise 0.7)>
     """
 
-    def __init__(
-        self, found: Uncertain, *, shape: tuple[int, ...], rows: tuple[NDArray[Any], tuple[str, ...], int]
-    ) -> None:
+    def __init__(self, found: Uncertain, *, shape: tuple[int, ...], rows: Rows) -> None:
         self._found, self.metrics, self.shape, self._rows = found, found.metrics, shape, rows
 
     def __repr__(self) -> str:
@@ -173,11 +162,7 @@ class Prediction:
         Raises:
             MissingDependency: pandas is not installed.
         """
-        at, names, n_each = self._rows
-        columns: dict[str, NDArray[Any]] = {"config": np.arange(len(at)) // n_each}
-        for name, values in zip(names, at.reshape(len(at), len(names)).T, strict=True):
-            columns[name] = values if name == "Resolution" else values.astype(np.int64)
-        own = self._found
+        columns, own = row_columns(self._rows), self._found
         for i, name in enumerate(self.metrics):
             columns |= {
                 name: own.mean[i],
@@ -187,7 +172,7 @@ class Prediction:
             }
         return to_frame(columns)
 
-    def reshaped(self, shape: tuple[int, ...], rows: tuple[NDArray[Any], tuple[str, ...], int]) -> Prediction:
+    def reshaped(self, shape: tuple[int, ...], rows: Rows) -> Prediction:
         """Return the same answers in another shape, and of which fidelities they are."""
         return Prediction(self._found, shape=shape, rows=rows)
 

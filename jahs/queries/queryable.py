@@ -224,12 +224,7 @@ class Queryable(Sampler):
 
     @abstractmethod
     def _answer(
-        self,
-        found: NDArray[np.float64],
-        there: NDArray[Any],
-        *,
-        seed: Seeds,
-        metrics: Sequence[str] | None,
+        self, found: NDArray[np.float64], there: NDArray[Any], *, seed: Seeds, metrics: Sequence[str] | None
     ) -> dict[str, NDArray[np.float64]]:
         """Return the metrics of configs, each at its fidelity."""
 

@@ -154,11 +154,7 @@ class References:
         return tuple(self._fronts)
 
     def front(self, metrics: Iterable[str]) -> Front:
-        """Return the front of a combination of metrics, its columns in the order asked.
-
-        Raises:
-            UnknownName: the combination has none; names those that do.
-        """
+        """Return the front of a combination of metrics, its columns in the order asked; UnknownName lists others."""
         objectives = read_objectives(metrics)
         asked = [objective.metric.name for objective in objectives]
         own, chosen, corner = self._find(asked)
@@ -172,11 +168,7 @@ class References:
         )
 
     def reference_point(self, metrics: Iterable[str]) -> _Floats:
-        """Return the frozen reference point of a combination of metrics, (n_objectives,), in the order asked.
-
-        Raises:
-            UnknownName: the combination has none; names those that do.
-        """
+        """Return the frozen reference point of a combination of metrics, (n_objectives,), in the order asked."""
         asked = [objective.metric.name for objective in read_objectives(metrics)]
         own, _, corner = self._find(asked)
         return corner[[own.index(name) for name in asked]]
@@ -184,13 +176,7 @@ class References:
     def hypervolume(self, F: npt.ArrayLike, metrics: Iterable[str]) -> float:
         """Return the volume that the points `F` dominate up to the frozen reference point of these metrics.
 
-        Args:
-            F: (n_points, n_objectives), as `bench.objectives` returns it for the same metrics in the same order.
-            metrics: names of the metrics.
-
-        Raises:
-            UnknownName: the combination has no reference point; names those that do.
-            InvalidArgument: `F` is not such a matrix.
+        `F` is (n_points, n_objectives), as `bench.objectives` returns it for the same metrics in the same order.
         """
         corner = self.reference_point(metrics)
         return hypervolume(read_points(F, n_objectives=len(corner)), corner)
@@ -229,12 +215,7 @@ class References:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> References:  # Any: JSON, checked here
-        """Read what `to_dict` returned.
-
-        Raises:
-            UnknownFormat: another format version.
-            InvalidArgument: the content does not fit together; says where.
-        """
+        """Read what `to_dict` returned; InvalidArgument says where the content does not fit together."""
         check_format(content.get("format"), REFERENCES_FORMAT, of="references")
         with reading_state("references"):
             given = {name: np.array(content["configs"][name]) for name in CONFIG_KEYS}
@@ -323,9 +304,8 @@ def _assemble(
         at = [names.index(name) for name in own]
         chosen = _front_rows(F[:, at])
         front = F[chosen][:, at]
-        if (
-            len(front) > 1 and (front.min(axis=0) < front.max(axis=0)).all()
-        ):  # else one config is best in everything: no trade-off
+        # Else one config is best in everything: no trade-off.
+        if len(front) > 1 and (front.min(axis=0) < front.max(axis=0)).all():
             fronts[own] = chosen, _reference_point(front, ordinary[at], [objectives[j] for j in at])
     if not fronts:
         raise InvalidArgument(f"none of {len(F)} configs trades {MAIN} for any of {', '.join(names[1:])}")

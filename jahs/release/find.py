@@ -25,11 +25,7 @@ _EMBEDDED: Final = Path(__file__).resolve().parents[1] / "releases"
 
 
 def full_path(given: Path | str) -> Path:
-    """Return a path that a later change of the working folder leaves as it is; `~` is the user's home.
-
-    Raises:
-        MissingData: the user of a `~user` is unknown.
-    """
+    """Return a path that a later change of the working folder leaves as it is; `~` is the user's home."""
     try:
         return Path(given).expanduser().absolute()
     except RuntimeError as err:
@@ -37,11 +33,7 @@ def full_path(given: Path | str) -> Path:
 
 
 def data_folders() -> tuple[Path, ...]:
-    """Return the folders in which releases are looked for, the first one first: the user's, then the package's own.
-
-    Raises:
-        MissingData: `$JAHS_DATA_DIR` is not a folder.
-    """
+    """Return the folders in which releases are looked for, the first one first: the user's, then the package's own."""
     asked = os.environ.get(DATA_DIR)
     if not asked:
         return (_EMBEDDED,)
@@ -69,17 +61,13 @@ def releases() -> dict[str, Path]:
 
 
 def find_release(task_name: str, folder: Path | str | None = None, *, save_dir: Path | str | None = None) -> Path:
-    """Return the folder of the release for a task.
+    """Return the folder of the release for a task; MissingData says where it was looked for and what to do.
 
     Args:
         task_name: name of the task; one of a user's own need not be registered, since its release holds it.
         folder: a release, or a folder with one per task, in place of the usual ones.
         save_dir: the folder of code for jahs_bench, searched before the usual ones. It may hold none, and need
             not be there yet.
-
-    Raises:
-        UnknownName: there is no such task.
-        MissingData: there is no release, or a folder cannot be read; says where it was looked for and what to do.
     """
     name = task_name if isinstance(task_name, str) and TASK_NAME.fullmatch(task_name) else task(task_name).name
     if folder is not None:
@@ -138,11 +126,7 @@ def _is_release(place: Path) -> bool:
 
 
 def _mode(path: Path) -> int:
-    """Return the mode of a path; 0 if nothing is there.
-
-    Raises:
-        MissingData: it cannot be looked at.
-    """
+    """Return the mode of a path, 0 if nothing is there; MissingData if it cannot be looked at."""
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no path has such a character

@@ -39,28 +39,18 @@ _RESTORE: Final = "restore the file, or the whole release (an embedded one: rein
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The facts of a release, and its files.
-
-    Attributes:
-        folder: of the release.
-        task: name of the task that it answers for.
-        files: (size in bytes, sha256) of every other file, by name.
-        facts: everything else that was written: version, source, protocol, seed, versions, commit, command.
-        sha256: of the manifest itself, which covers the whole release.
-    """
+    """The facts of a release, and its files."""
 
     folder: Path
     task: str
-    files: Mapping[str, tuple[int, str]]
-    facts: Mapping[str, Any]  # Any: JSON
-    sha256: str
+    files: Mapping[str, tuple[int, str]]  # (size in bytes, sha256) of every other file, by name
+    facts: Mapping[str, Any]  # version, source, protocol, seed, versions, commit, command; Any: JSON
+    sha256: str  # of the manifest itself, which covers the whole release
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file, which are those that the manifest says: what was hashed is what is parsed.
+        """Return the bytes of a file: what was hashed is what is parsed.
 
-        Raises:
-            MissingData: the release has no such file, it is not where it should be, or this user may not read it.
-            CorruptFile: its size or its sha256 is another, or it is a link.
+        MissingData if it cannot be read; CorruptFile if its size or its sha256 is another, or it is a link.
         """
         with self._open(name) as file:
             return self._checked(name, file.read(self.files[name][0] + 1))
@@ -125,8 +115,7 @@ def read_manifest(folder: Path) -> Manifest:
 
     Raises:
         MissingData: the folder is not a release, or this user may not read it.
-        CorruptFile: the manifest is not one.
-        UnknownFormat: it has another format version.
+        CorruptFile, UnknownFormat: the manifest is not one, or of another format version.
     """
     path = folder / MANIFEST
     with _naming(path):
@@ -200,9 +189,5 @@ def _parsed(path: Path, data: bytes) -> Any:  # Any: JSON
 
 
 def to_json(content: object) -> bytes:
-    """Return the bytes of a JSON file: the same for the same content.
-
-    Raises:
-        ValueError, TypeError: a number is not finite, or something is no JSON.
-    """
+    """Return the bytes of a JSON file: the same for the same content; ValueError or TypeError if it is no JSON."""
     return (json.dumps(content, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -39,15 +39,10 @@ _MOST_METRICS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """Forests that read the same features.
+    """Forests that read the same features."""
 
-    Attributes:
-        file: name of the npz, or of the folder of mapped arrays ("forests-0").
-        features: their inputs.
-    """
-
-    file: str
-    features: FeatureSet
+    file: str  # name of the npz, or of the folder of mapped arrays ("forests-0")
+    features: FeatureSet  # their inputs
 
     @property
     def is_mapped(self) -> bool:
@@ -57,20 +52,12 @@ class Pack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricModel:
-    """The model of one metric.
+    """The model of one metric."""
 
-    Attributes:
-        pack: place of its pack.
-        forest: place of its forest in the pack.
-        transform: from the forest's answer to the target; None: the answer is the target, without bounds.
-        target: "value", or "per_epoch" where the target is multiplied by the epoch.
-        overrides: differences from `jahs.tasks.metrics.METRICS`: unit, description, by_epoch, published_scale.
-    """
-
-    pack: int
-    forest: int
-    transform: BoundedTransform | None
-    target: Target = "value"
+    pack: int  # place of its pack
+    forest: int  # place of its forest in the pack
+    transform: BoundedTransform | None  # from the forest's answer to the target; None: it is the target, without bounds
+    target: Target = "value"  # "per_epoch": the target is multiplied by the epoch
     overrides: Mapping[str, Any] = field(default_factory=dict)  # Any: each has the type of its field
 
     def metric(self, name: str) -> Metric:
@@ -80,18 +67,11 @@ class MetricModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """All models of a release.
-
-    Attributes:
-        costs: see `Costs`.
-        packs: of forests.
-        metrics: the model of each learned metric, in the order in which results list them.
-        counts: rows and configs that they were fitted to; kept as written.
-    """
+    """All models of a release."""
 
     costs: Costs
     packs: tuple[Pack, ...]
-    metrics: Mapping[str, MetricModel]
+    metrics: Mapping[str, MetricModel]  # in the order in which results list them
     counts: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
 
     def __post_init__(self) -> None:
@@ -150,12 +130,7 @@ class Models:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Models:
-        """Return the models that `to_dict` described.
-
-        Raises:
-            UnknownFormat: another version's format, or features that this version builds differently.
-            InvalidArgument: something is missing, of a wrong type or does not fit together.
-        """
+        """Return the models that `to_dict` described; UnknownFormat if this version builds other features."""
         if not isinstance(state, Mapping):
             raise InvalidArgument(f"models must be a mapping, got {type(state).__name__}")
         _check_versions(state)
@@ -165,7 +140,7 @@ class Models:
                 costs=state["costs"],
                 packs=tuple(
                     Pack(file=str(pack["file"]), features=FeatureSet.from_dict(pack["features"]))
-                    for pack in _sequence(state["packs"])
+                    for pack in state["packs"]
                 ),
                 metrics=MappingProxyType({name: _model(entry) for name, entry in metrics.items()}),
                 counts=MappingProxyType(dict(state.get("counts", {}))),
@@ -202,9 +177,3 @@ def _model(entry: Mapping[str, Any]) -> MetricModel:
         target=entry.get("target", "value"),
         overrides=MappingProxyType({key: value for key, value in entry.items() if key not in known}),
     )
-
-
-def _sequence(value: Any) -> Sequence[Any]:  # Any: JSON
-    if not isinstance(value, list):
-        raise TypeError(f"packs is of type {type(value).__name__}, not a list")
-    return value

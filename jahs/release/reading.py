@@ -27,13 +27,7 @@ _Part = TypeVar("_Part")
 
 
 class Release:
-    """A folder that answers queries for one task. Its parts are read and checked when they are first asked for.
-
-    Attributes:
-        path: the folder.
-        manifest: of the release.
-        task: of the release.
-    """
+    """A folder that answers queries for one task. Its parts are read and checked when they are first asked for."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -64,13 +58,7 @@ class Release:
         return name in self.manifest.files
 
     def parse(self, name: str, from_dict: Callable[[Mapping[str, Any]], _Part]) -> _Part:  # Any: JSON
-        """Return the result of `from_dict` on a JSON file, such as "references.json".
-
-        Raises:
-            MissingData: the release has no such file.
-            UnknownFormat: it has another format version; names the file.
-            CorruptFile: it is damaged, or `from_dict` raised InvalidArgument; names the file.
-        """
+        """Return the result of `from_dict` on a JSON file, such as "references.json"; errors name the file."""
         content, where = self._json(name), self.path / name
         try:
             return from_dict(content)
@@ -94,11 +82,7 @@ class Release:
         return content
 
     def check_task(self) -> None:
-        """Refuse a release whose models or noise have another task than the manifest.
-
-        Raises:
-            CorruptFile: names the file and both tasks.
-        """
+        """Refuse a release whose models or noise have another task than the manifest; CorruptFile names both."""
         if self.has("noise.json"):
             self._json("noise.json")
         costs = self.models.costs
@@ -119,12 +103,7 @@ class Release:
         return self._forests_of(self.models, "models.json")
 
     def family(self, name: str) -> tuple[Models, tuple[Forest, ...]]:
-        """Return the models of another family for some of the metrics, and the forests of each of their packs.
-
-        Raises:
-            UnknownName: there is no such family.
-            MissingData: the release has no models of it.
-        """
+        """Return the models of another family for some of the metrics, and the forests of each of their packs."""
         if name not in FAMILIES:
             raise UnknownName.of("model", name, FAMILIES)
         file = f"{name}.json"
@@ -158,11 +137,7 @@ class Release:
 
     @cached_property
     def refits(self) -> Refits:
-        """The models that were fitted again to resampled configs.
-
-        Raises:
-            MissingData: the release has none.
-        """
+        """The models that were fitted again to resampled configs; MissingData if there are none."""
         if not self.has(REFITS):
             raise MissingData(f"{self.path} has no refits ({REFITS}); `python -m surrogate.release` writes them")
         refits = self.parse(REFITS, Refits.from_dict)
@@ -208,11 +183,7 @@ class Release:
 
     @cached_property
     def table(self) -> RecordedTable:
-        """The recorded runs.
-
-        Raises:
-            MissingData: the release has none.
-        """
+        """The recorded runs; MissingData if the release has none."""
         if not self.has("table.npz"):
             raise MissingData(f"{self.path} has no recorded runs (table.npz); kind='table' needs a release that has")
         table = parse_table_npz(self.path / "table.npz", self.manifest.read("table.npz"))
@@ -233,11 +204,7 @@ class Release:
 
     @property
     def reference_config(self) -> Config | None:
-        """A good config, at which a view fixes what it does not search; None if the manifest has none.
-
-        Raises:
-            CorruptFile: it is not a config.
-        """
+        """A good config, at which a view fixes what it does not search; None if the manifest has none."""
         try:
             return validate(self.facts["reference_config"]) if "reference_config" in self.facts else None
         except InvalidConfig as err:
@@ -250,21 +217,13 @@ class Release:
         return frozenset({self.sha256, *(one for one in before if isinstance(one, str))})
 
     def verify(self) -> None:
-        """Check size and sha256 of every file, and that there is no other file, folder or link.
-
-        Raises:
-            MissingData, CorruptFile: of the first file that is missing or damaged; or all that should not be there.
-        """
+        """Check size and sha256 of every file, and that there is no other file, folder or link."""
         for name in sorted(self.manifest.files):
             self.manifest.check(name)
         self.check_contents()
 
     def check_contents(self) -> None:
-        """Check models' and noise's task, that refits and other families fit, and that nothing else is there.
-
-        Raises:
-            CorruptFile: otherwise.
-        """
+        """Check models' and noise's task, that refits and other families fit, and that nothing else is there."""
         if self.has("models.json"):
             self.check_task()
         if self.has(REFITS):
@@ -282,9 +241,6 @@ class Release:
 def read_release(path: Path) -> Release:
     """Open a release; its files are read when they are first needed.
 
-    Raises:
-        MissingData: the folder is not a release.
-        CorruptFile, UnknownFormat: its manifest is damaged or of another version.
-        UnknownName: its task does not exist here.
+    MissingData: the folder is not a release. CorruptFile, UnknownFormat, UnknownName: its manifest is invalid.
     """
     return Release(Path(path))

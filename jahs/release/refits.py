@@ -32,34 +32,21 @@ _LARGEST_SCALE: Final = 100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefitPack:
-    """Refits of metrics that read the same features.
+    """Refits of metrics that read the same features."""
 
-    Attributes:
-        file: name of the npz.
-        pack: place of the pack in models.json whose features they read.
-        metrics: in the order of their forests.
-    """
-
-    file: str
-    pack: int
-    metrics: tuple[str, ...]
+    file: str  # name of the npz
+    pack: int  # place of the pack in models.json whose features they read
+    metrics: tuple[str, ...]  # in the order of their forests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refits:
-    """The refits of a release.
+    """The refits of a release."""
 
-    Attributes:
-        n_refits: of each metric. Refit k of every metric was fitted to the same resampled configs.
-        packs: their files.
-        scales: by what the standard deviation between refits is multiplied to be the error of the model, by metric.
-        facts: about the fits; kept as written.
-    """
-
-    n_refits: int
+    n_refits: int  # of each metric; refit k of every metric was fitted to the same resampled configs
     packs: tuple[RefitPack, ...]
-    scales: Mapping[str, float]
-    facts: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
+    scales: Mapping[str, float]  # of the standard deviation between refits, to be the error of the model; by metric
+    facts: Mapping[str, Any] = field(default_factory=dict)  # about the fits; kept as written; Any: JSON
 
     def __post_init__(self) -> None:
         """Refuse refits that cannot be asked, every fault at once."""

@@ -40,26 +40,15 @@ _LONGEST_WORD: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordedTable:
-    """Everything that was measured for a task: columns of equal length, as `jahs.schema` names them.
+    """Everything that was measured for a task: columns of equal length, as `jahs.schema` names them."""
 
-    Attributes:
-        configs: one row per config (`CONFIG_COLUMNS`).
-        runs: one row per (config, seed, epoch) (`RUN_COLUMNS`).
-        profile: one row per config (`PROFILE_COLUMNS`); no rows where nothing was profiled.
-    """
-
-    configs: Table
-    runs: Table
-    profile: Table
+    configs: Table  # one row per config (`CONFIG_COLUMNS`)
+    runs: Table  # one row per (config, seed, epoch) (`RUN_COLUMNS`)
+    profile: Table  # one row per config (`PROFILE_COLUMNS`); no rows where nothing was profiled
 
 
 def write_table_npz(path: Path, table: RecordedTable) -> None:
-    """Write the table, whole or not at all; the same table gives the same bytes.
-
-    Raises:
-        InvalidTable: columns are missing, of unequal length or of another type, or runs or profile have configs that
-            the table of configs lacks.
-    """
+    """Write the table, whole or not at all; the same table gives the same bytes. InvalidTable says what is wrong."""
     members: dict[str, NDArray[Any]] = {_HEADER: np.array([TABLE_FORMAT], np.int64)}  # Any: each column has its type
     for name, schema in _SCHEMAS.items():
         columns: Table = getattr(table, name)
@@ -89,12 +78,7 @@ def write_table_npz(path: Path, table: RecordedTable) -> None:
 
 
 def parse_table_npz(path: Path, data: bytes) -> RecordedTable:
-    """Return the table that the bytes of `write_table_npz` hold; `path` is for messages.
-
-    Raises:
-        CorruptFile: the bytes are not those of a table.
-        UnknownFormat: the file has another format version.
-    """
+    """Return the table that the bytes of `write_table_npz` hold; `path` is for messages."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:  # where a wrong place is a ValueError
             header = read_member(archive, f"{_HEADER}.npy")

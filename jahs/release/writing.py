@@ -29,25 +29,14 @@ _OURS: Final = ("format", "files")
 
 
 class Parts(TypedDict, total=False):
-    """The parts of a release, each in a file of its own.
+    """The parts of a release, each in a file of its own."""
 
-    Attributes:
-        models: of every learned metric. A pack whose file does not end in .npz becomes a folder that is mapped.
-        forests: those of each pack of `models`, in its order.
-        refits: models fitted again, and what is known about them.
-        refit_forests: those of each pack of `refits`, in its order.
-        families: models of other families for some metrics, and the forests of each of their packs, by family.
-        noise: `NoiseModel.to_dict()`.
-        table: the recorded runs.
-        references, quality: as JSON can hold them.
-    """
-
-    models: Models
-    forests: Sequence[Forest]
-    refits: Refits | None
-    refit_forests: Sequence[Forest]
-    families: Mapping[str, tuple[Models, Sequence[Forest]]]
-    noise: Mapping[str, Any] | None  # Any: JSON, here and below
+    models: Models  # of every learned metric; a pack whose file does not end in .npz becomes a mapped folder
+    forests: Sequence[Forest]  # of each pack of `models`, in its order
+    refits: Refits | None  # models fitted again, and what is known about them
+    refit_forests: Sequence[Forest]  # of each pack of `refits`, in its order
+    families: Mapping[str, tuple[Models, Sequence[Forest]]]  # for some metrics; with the forests of each pack
+    noise: Mapping[str, Any] | None  # `NoiseModel.to_dict()`; Any: JSON, here and below
     table: RecordedTable | None
     references: Mapping[str, Any] | None
     quality: Mapping[str, Any] | None
@@ -61,10 +50,8 @@ def write_release(path: Path, *, manifest_facts: Mapping[str, Any], **parts: Unp
         manifest_facts: `task`, and version, source, protocol, seed, versions, commit, command.
         **parts: see `Parts`.
 
-    Raises:
-        InvalidArgument: facts, models and forests do not fit together, or the folder holds something else.
-        UnknownName: the task does not exist.
-        OutOfSpace: the disk is full; nothing was left behind.
+    InvalidArgument if facts, models and forests do not fit together, or the folder holds something else. Nothing is
+    left behind on a full disk (OutOfSpace).
     """
     if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
         raise InvalidArgument(f"{path} exists and is not a release; choose another folder, or empty it")
@@ -72,23 +59,11 @@ def write_release(path: Path, *, manifest_facts: Mapping[str, Any], **parts: Unp
         fill_release(beside, manifest_facts=manifest_facts, **parts)
 
 
-def extend_release(
-    release: Release,
-    facts: Mapping[str, Any],
-    **parts: Unpack[Parts],
-) -> None:
+def extend_release(release: Release, facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
     """Write facts and parts into a release that is whole: beside it, then in its place.
 
-    Other files are linked where possible.
-
-    Args:
-        release: it is verified first, since the new manifest vouches for its files again.
-        facts: added to those of its manifest.
-        **parts: see `Parts`.
-
-    Raises:
-        MissingData, CorruptFile: the release is damaged.
-        InvalidArgument, UnknownName, OutOfSpace: as `write_release`; the release stays as it was.
+    It is verified first, since the new manifest vouches for its files again; these are linked where possible. Facts are
+    added to those of its manifest. Raises as `write_release`, and the release stays as it was.
     """
     release.verify()
     with out_of_space(release.path), change_folder(release.path) as beside:
@@ -102,11 +77,7 @@ def extend_release(
 
 
 def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
-    """Write some parts of a release into a folder, and a manifest of every file in it; see `write_release`.
-
-    Raises:
-        InvalidArgument, UnknownName: as `write_release`.
-    """
+    """Write some parts of a release into a folder, and a manifest of every file in it; see `write_release`."""
     if unknown := parts.keys() - Parts.__annotations__.keys():
         raise TypeError(f"{', '.join(sorted(unknown))}: a release has the parts {', '.join(Parts.__annotations__)}")
     models, forests = parts.get("models"), parts.get("forests", ())

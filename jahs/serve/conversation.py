@@ -83,8 +83,7 @@ class Conversation:
     def answer(self, request: object) -> Reply:
         """Carry out a request and return the reply: with "error" if it was refused, which changes nothing.
 
-        Raises:
-            JahsError: the log cannot be written, or contradicts what is found; the run is over and can be resumed.
+        JahsError if the log cannot be written or contradicts what is found: the run is over and can be resumed.
         """
         echoed = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
         try:
@@ -205,9 +204,7 @@ class Conversation:
             "status": trial.status,
             "config": self._given[trial.trial],
             "at": spelling.show_fidelity(trial.fidelity),
-            "metrics": {
-                shown: trial.metrics[name] for name, shown in spelling.metrics.items() if name in trial.metrics
-            },
+            "metrics": {own: trial.metrics[name] for name, own in spelling.metrics.items() if name in trial.metrics},
             "start": trial.start,
             "end": trial.end,
         }
@@ -218,11 +215,7 @@ class Conversation:
 
 
 def _read(request: object) -> Reply:
-    """Return a request without its id.
-
-    Raises:
-        _Refused: it is not one.
-    """
+    """Return a request without its id; _Refused if it is not one."""
     verbs = ", ".join(_VERBS)
     verb = request.get("do") if isinstance(request, Mapping) else None
     if not isinstance(request, Mapping) or not isinstance(verb, str) or verb not in _VERBS:

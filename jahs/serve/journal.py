@@ -17,15 +17,10 @@ __all__ = ["Journal"]
 class Journal:
     """A file that only grows: the requests that change a run, one JSON object a line, each written before it is obeyed.
 
-    Args:
-        log: the log, which the journal is named after. Where there is no log, the journal begins anew.
+    It is named after the log; where there is no log, it begins anew. CorruptFile names a line that is not a request.
 
     Attributes:
         requests: what it held when it was opened; a last line that was cut off is removed.
-
-    Raises:
-        InvalidArgument: it cannot be written, or another process is writing it.
-        CorruptFile: a line is not a request; names it.
     """
 
     def __init__(self, log: Path) -> None:

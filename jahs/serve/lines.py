@@ -16,12 +16,7 @@ _MOST_BYTES: Final = 1_000_000
 
 
 def serve_lines(conversation: Conversation, requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answer requests until there are no more.
-
-    Raises:
-        BrokenPipeError: nobody reads the replies any more.
-        JahsError: the run cannot go on; the last reply says why.
-    """
+    """Answer requests until there are no more; JahsError, after a last reply that says why, if the run cannot go on."""
     while line := requests.readline(_MOST_BYTES):
         is_long = len(line) == _MOST_BYTES and not line.endswith(b"\n")
         rest = line

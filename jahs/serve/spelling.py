@@ -44,19 +44,11 @@ class Spelling:
         return found
 
     def read_config(self, config: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the config that a client means.
-
-        Raises:
-            InvalidConfig: one line for every fault, each beginning with its key.
-        """
+        """Return the config that a client means; InvalidConfig has one line for every fault."""
         return to_config(config, self._view.space)
 
     def read_at(self, at: object) -> Any:  # Any: the simulation checks it
-        """Return the fidelity that a client means.
-
-        Raises:
-            InvalidFidelity: it is not legal.
-        """
+        """Return the fidelity that a client means; InvalidFidelity if it is not legal."""
         return at
 
     def explain(self, err: JahsError) -> str:

@@ -26,11 +26,7 @@ _ABOUT: Final = {
 def make_server(
     conversation: Conversation,
 ) -> Any:  # Any: MCPServer, whose types are not installed where jahs is checked
-    """Return the server; `run()` serves over stdin and stdout.
-
-    Raises:
-        MissingDependency: `mcp` is not installed.
-    """
+    """Return the server; `run()` serves over stdin and stdout. MissingDependency without `mcp`."""
     server = import_tool("mcp.server.mcpserver", needs="'jahs[mcp]'").MCPServer("jahs", instructions=_INSTRUCTIONS)
 
     def verb(name: str) -> Callable[[], Awaitable[Reply]]:

@@ -29,20 +29,14 @@ def is_hidden(metric: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A checked proposal with its answers.
-
-    Attributes:
-        config, fidelity, seed, tag: as the trial will have them.
-        epochs: those of the reports, then the last one.
-        answers: of each of these epochs, by metric.
-    """
+    """A checked proposal with its answers."""
 
     config: Config
     fidelity: dict[str, int | float]
     seed: int | None
     tag: object
-    epochs: tuple[int, ...]
-    answers: list[dict[str, float]]
+    epochs: tuple[int, ...]  # those of the reports, then the last one
+    answers: list[dict[str, float]]  # at each of these epochs, by metric
 
 
 class Answers:

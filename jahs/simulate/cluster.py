@@ -24,31 +24,19 @@ _FAIL: Final = -1  # what else an event can be: the number of the job's epoch th
 
 @dataclass(slots=True)
 class _Running:
-    """A trial that runs.
-
-    Attributes:
-        base: runtime that an earlier trial has paid for.
-        fails: simulated time at which it fails; infinite if it does not.
-        reported: number of the job's epoch that was reported last; -1 for none.
-    """
+    """A trial that runs."""
 
     number: int
     job: Job
     worker: int
     start: float
-    base: float
-    fails: float
-    reported: int = -1
+    base: float  # runtime that an earlier trial has paid for
+    fails: float  # simulated time at which it fails; infinite if it does not
+    reported: int = -1  # number of the job's epoch that was reported last; -1 for none
 
 
 class Cluster:
-    """Simulated workers.
-
-    Attributes:
-        now: simulated seconds.
-        n_started: number of started trials.
-        is_cut: whether the budget has been spent.
-    """
+    """Simulated workers, and a clock that shows simulated seconds."""
 
     def __init__(self, settings: Settings, *, max_epoch: int) -> None:
         self.now = 0.0
@@ -99,11 +87,7 @@ class Cluster:
         return number
 
     def stop(self, number: int) -> None:
-        """Stop a running trial; it ends at this moment.
-
-        Raises:
-            InvalidArgument: the trial does not exist, or has ended.
-        """
+        """Stop a running trial at this moment; InvalidArgument if it does not exist or has ended."""
         trial = self._running.get(number)
         if trial is None:
             why = "has ended" if isinstance(number, int) and 0 <= number < self.n_started else "was never started"

@@ -12,13 +12,10 @@ __all__ = ["Checkpoints", "network_of"]
 
 @dataclass(slots=True)
 class Checkpoints:
-    """The epochs that every network has reached.
+    """The epochs that every network has reached; a training that reached `max_epoch` leaves nothing to take up.
 
     A training is taken up by the same config, as the same network (N, W and Resolution included) and with the same
     seed; a larger network of the same config begins at its first epoch. Two trainings may begin at one checkpoint.
-
-    Attributes:
-        max_epoch: a training that reached it leaves nothing to take up.
     """
 
     max_epoch: int

@@ -59,11 +59,7 @@ class _CallbackOptimizer:
 
 
 class Driver:
-    """Drives one optimiser through one run.
-
-    Attributes:
-        name, settings: of the optimiser, for the log's header and for messages.
-    """
+    """Drives one optimiser, with a name and settings for the log's header, through one run."""
 
     def __init__(self, optimizer: Optimizer | Callback, answers: Answers, cluster: Cluster, thinking: Thinking) -> None:
         is_optimizer = hasattr(optimizer, "ask") and hasattr(optimizer, "tell")

@@ -7,7 +7,6 @@ was cut short. Each line is written at once, so a crash can cut only the last on
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from collections.abc import Generator, Mapping
@@ -26,6 +25,7 @@ from jahs.errors import (
     ProtocolMismatch,
     UnknownFormat,
 )
+from jahs.files.atomic import DISK_FULL, full_disk
 from jahs.files.locking import hold
 from jahs.files.strict_json import parse_json
 from jahs.schema import TRIALS_FORMAT
@@ -116,7 +116,7 @@ class LogWriter:
         path = self.path
         self._old = _whole_lines(path)
         first = next(self._old, None)
-        begun = _beginning(path, len(written)) if first is None else first
+        begun = path.read_bytes() if first is None else first  # without a whole line, little is there
         self._is_resuming = first == written
         if not self._is_resuming and (first is not None or not written.startswith(begun)):
             raise ProtocolMismatch(_difference(path, _read_header(path, begun), json.loads(written)))
@@ -126,13 +126,7 @@ class LogWriter:
             self._append(written, after=0)
 
     def write(self, trial: Trial) -> None:
-        """Append a trial.
-
-        Raises:
-            ProtocolMismatch: the log holds another line in this place.
-            OutOfSpace: the disk is full.
-            InvalidArgument: the line cannot be written.
-        """
+        """Append a trial; ProtocolMismatch if the log holds another line in this place."""
         self._write(trial.to_dict())
 
     def end(self, ending: Mapping[str, object]) -> None:
@@ -179,10 +173,7 @@ class LogWriter:
             raise _fault(self.path, err) from err
         if n_written != len(data):  # how a disk that is nearly full takes what still fits
             self.close()
-            raise OutOfSpace(_FULL_DISK.format(self.path))
-
-
-_FULL_DISK: Final = "{} could not be written: the disk is full; free some space and run again"
+            raise OutOfSpace(full_disk(self.path))
 
 
 def open_alone(path: Path) -> FileIO:
@@ -205,8 +196,8 @@ def open_alone(path: Path) -> FileIO:
 
 
 def _fault(path: Path, err: OSError) -> JahsError:
-    if err.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return OutOfSpace(_FULL_DISK.format(path))
+    if err.errno in DISK_FULL:
+        return OutOfSpace(full_disk(path))
     return InvalidArgument(f"{path} cannot be written: {err.strerror or err}; name a file in a folder that can")
 
 
@@ -223,11 +214,6 @@ def _whole_lines(path: Path) -> Generator[bytes, None, None]:
                     yield line
     except OSError as err:
         raise MissingData(f"the log {path} cannot be read: {err.strerror}") from err
-
-
-def _beginning(path: Path, n_bytes: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(n_bytes)
 
 
 def _parse(path: Path, number: int, line: bytes) -> object:

@@ -138,10 +138,9 @@ def as_columns(configs: Configs) -> Iterable[Mapping[str, object]] | Mapping[str
 
 
 def codes(configs: Configs) -> npt.NDArray[np.float64]:
-    """Return the `config_codes` of every config, given one by one or as columns, of shape (n_configs, 14).
+    """Return the `config_codes` of every config, given one by one or as columns, (n_configs, 14).
 
-    Raises:
-        InvalidConfig: faults of the first faulty configs, with their positions; how many there are in all.
+    InvalidConfig has the faults of the first faulty configs, with their positions, and how many there are in all.
     """
     configs = as_columns(configs)
     if isinstance(configs, Mapping):

@@ -26,6 +26,7 @@ __all__ = [
     "is_frame",
     "key_faults",
     "many_faults",
+    "read_values",
     "unknown_key_faults",
     "validate",
     "validate_many",
@@ -77,17 +78,23 @@ def validate(config: Mapping[str, object]) -> Config:
         raise InvalidConfig(
             [f"config={show(config)} is {with_article(type(config).__name__)}, not a mapping of 14 keys"]
         )
+    clean, faults = read_values(given)
+    if faults := [*key_faults(given), *faults]:
+        raise InvalidConfig(faults)
+    return cast("Config", clean)
+
+
+def read_values(given: Mapping[str, object]) -> tuple[dict[str, Value], list[str]]:
+    """Return the legal values among those that are given, in canonical order, and the faults of the others."""
     clean: dict[str, Value] = {}
-    faults = list(key_faults(given))
+    faults: list[str] = []
     for name, parameter in PARAMETERS.items():
         if name in given:
             try:
                 clean[name] = parameter.read(given[name])
             except InvalidConfig as fault:
                 faults += fault.faults
-    if faults:
-        raise InvalidConfig(faults)
-    return cast("Config", clean)
+    return clean, faults
 
 
 def as_mapping(config: Any) -> object:  # Any: whatever a user takes for a config
@@ -129,11 +136,7 @@ def is_frame(configs: object) -> bool:
 
 
 def check_many(configs: object) -> None:
-    """Refuse what holds no configs.
-
-    Raises:
-        InvalidArgument: it is no iterable.
-    """
+    """Refuse what is no iterable, and so holds no configs."""
     if not isinstance(configs, Iterable):
         raise InvalidArgument(f"configs={show(configs)} is not an iterable of configs or a mapping of columns")
 
@@ -147,11 +150,7 @@ def many_faults(faults: list[str], n_faults: int, where: str) -> InvalidConfig:
 
 
 def config_codes(config: Mapping[str, object]) -> tuple[float, ...]:
-    """Return the 14 numbers of a config, in order: codes of the choices, LearningRate and WeightDecay in float64.
-
-    Raises:
-        InvalidConfig: as `validate`.
-    """
+    """Return the 14 numbers of a config, in order: codes of the choices, LearningRate and WeightDecay in float64."""
     codes = _codes_of_clean(config)
     if codes is None:
         codes = _codes_of_clean(validate(config))

@@ -23,11 +23,7 @@ _OF_A_VIEW = ("N", "W", "Resolution")
 
 
 def read_epoch(at: object, max_epoch: int, *, name: str = "at") -> int:
-    """Return the epoch of a fidelity: an integer (numpy's too), or a mapping with the key "epoch".
-
-    Raises:
-        InvalidFidelity: it is not an integer, or out of range; nothing is rounded.
-    """
+    """Return the epoch of a fidelity: an integer, or a mapping with the key "epoch"; nothing is rounded."""
     epoch = _epoch_of(at, name)
     if not is_integer(epoch) or not 1 <= epoch <= max_epoch:
         hint = "; bench.fidelity() rounds" if isinstance(epoch, float | np.floating) and math.isfinite(epoch) else ""

@@ -21,10 +21,6 @@ def masked_fault(name: str, values: object) -> str | None:
 
 
 def refuse_masked(name: str, values: object) -> None:
-    """Refuse an array of which any value is masked.
-
-    Raises:
-        InvalidArgument: there is one.
-    """
+    """Refuse an array of which any value is masked."""
     if fault := masked_fault(name, values):
         raise InvalidArgument(fault)

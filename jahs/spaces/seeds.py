@@ -30,11 +30,7 @@ def is_seed(value: object, *, bits: int = 63) -> bool:
 
 
 def read_seed(seed: object, *, name: str = "seed", or_else: str = "", bits: int = 63) -> int:
-    """Return a seed as a built-in integer; `or_else` is what else may be given, for the message.
-
-    Raises:
-        InvalidArgument: it is not an integer in 0..2**63-1.
-    """
+    """Return a seed as a built-in integer; `or_else` is what else may be given, for the message."""
     if isinstance(seed, np.ndarray) and seed.ndim == 0:
         seed = seed[()]
     if not is_seed(seed, bits=bits):

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from jahs.errors import InvalidArgument, InvalidConfig, UnknownName
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, rows
-from jahs.spaces.configs import Config, unknown_key_faults, validate
+from jahs.spaces.configs import Config, read_values, unknown_key_faults, validate
 from jahs.spaces.parameters import PARAMETERS, Parameter, Value, is_integer, show
 from jahs.spaces.sampling import Sampler
 from jahs.spaces.seeds import read_seed
@@ -63,18 +63,10 @@ class Space(Sampler):
             given = dict(self.fixed_items)
         except (TypeError, ValueError) as err:
             raise InvalidArgument(f"fixed={show(self.fixed_items)} is not a mapping of keys to values") from err
-        faults: list[str] = []
-        items = []
-        for name, parameter in PARAMETERS.items():
-            if name in given:
-                try:
-                    items.append((name, parameter.read(given[name])))
-                except InvalidConfig as fault:
-                    faults += fault.faults
-        faults += unknown_key_faults(given)
-        if faults:
+        clean, faults = read_values(given)
+        if faults := [*faults, *unknown_key_faults(given)]:
             raise InvalidConfig(faults)
-        object.__setattr__(self, "fixed_items", tuple(items))
+        object.__setattr__(self, "fixed_items", tuple(clean.items()))
 
     @property
     def fixed(self) -> dict[str, Value]:
@@ -176,10 +168,11 @@ class Space(Sampler):
         Raises:
             InvalidArgument: if `n` is not an integer in 0..`MOST_ROWS` or `seed` is not one in 0..2**64-1.
         """
-        n_rows = _integer("n", n, 0, MOST_ROWS)
+        if not is_integer(n) or not 0 <= n <= MOST_ROWS:
+            raise InvalidArgument(f"n={show(n)} is not an integer in 0..{MOST_ROWS}")
         key = secrets.randbits(64) if seed is None else read_seed(seed, bits=64)
         # Sixteen words per row, so that row i begins at Philox's counter 4 * i; raw words never change with numpy.
-        words = np.random.Philox(key=key).random_raw(16 * n_rows).reshape(n_rows, 16)
+        words = np.random.Philox(key=key).random_raw(16 * int(n)).reshape(n, 16)
         return self.columns_from_words(words[:, : len(CONFIG_KEYS)])
 
     def columns_from_words(self, words: npt.NDArray[np.uint64]) -> Columns:
@@ -251,12 +244,6 @@ def _keys(keys: str | Iterable[str]) -> tuple[str, ...]:
         if not isinstance(key, str) or key not in PARAMETERS:
             raise UnknownName.of("keys", key, CONFIG_KEYS)
     return chosen
-
-
-def _integer(name: str, value: object, lowest: int, highest: int) -> int:
-    if not is_integer(value) or not lowest <= value <= highest:
-        raise InvalidArgument(f"{name}={show(value)} is not an integer in {lowest}..{highest}")
-    return int(value)
 
 
 def _moves(parameter: Parameter, value: Value, factor: float) -> list[Value]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.spaces.parameters import show
@@ -41,45 +41,25 @@ class Metric:
     published_scale: float = 1.0
 
 
-def _accuracy(part: str, description: str) -> Metric:
-    return Metric(
-        name=f"{part}_acc",
-        unit="%",
-        direction="max",
-        upper=100.0,
-        published_name=f"{part}-acc",
-        description=description,
-    )
-
-
-def _loss(part: str) -> Metric:
-    return Metric(
-        name=f"{part}_loss",
-        unit="nat",
-        kind="recorded",
-        published_name=f"{part}-loss",
-        description=f"Mean cross-entropy over the {part} images.",
-    )
-
-
-def _cost(name: str, unit: str, published_name: str, description: str) -> Metric:
-    return Metric(
-        name=name,
-        unit=unit,
-        kind="exact",
-        by_epoch=False,
-        published_name=published_name,
-        published_scale=1e-6,
-        description=description,
-    )
-
+_PARTS: Final = {
+    "train": "over the epoch's training batches as they were trained on, augmentation included",
+    "valid": "on the validation images after the epoch",
+    "test": "on the test images after the epoch",
+}
+_COST: Final[Any] = {"kind": "exact", "by_epoch": False, "published_scale": 1e-6}  # Any: fields of a Metric
 
 _ALL = (
-    _accuracy(
-        "train", "Top-1 accuracy over the epoch's training batches as they were trained on, augmentation included."
+    *(
+        Metric(
+            name=f"{part}_acc",
+            unit="%",
+            direction="max",
+            upper=100.0,
+            published_name=f"{part}-acc",
+            description=f"Top-1 accuracy {where}.",
+        )
+        for part, where in _PARTS.items()
     ),
-    _accuracy("valid", "Top-1 accuracy on the validation images after the epoch."),
-    _accuracy("test", "Top-1 accuracy on the test images after the epoch."),
     Metric(
         name="latency",
         unit="s",
@@ -93,22 +73,31 @@ _ALL = (
         published_name="runtime",
         description="Cumulative CPU seconds of one core from the first to the queried epoch, training plus evaluation.",
     ),
-    _cost(
-        "n_params",
-        "parameters",
-        "size_MB",
-        "Trainable parameters. The published size_MB is this number in millions, not megabytes.",
+    Metric(
+        name="n_params",
+        unit="parameters",
+        published_name="size_MB",
+        description="Trainable parameters. The published size_MB is this number in millions, not megabytes.",
+        **_COST,
     ),
-    _cost(
-        "n_macs",
-        "multiply-adds",
-        "FLOPS",
-        "Multiply-adds of convolutions and the linear layer for one image, forward. "
+    Metric(
+        name="n_macs",
+        unit="multiply-adds",
+        published_name="FLOPS",
+        description="Multiply-adds of convolutions and the linear layer for one image, forward. "
         "The published FLOPS is this number in millions, not a rate.",
+        **_COST,
     ),
-    _loss("train"),
-    _loss("valid"),
-    _loss("test"),
+    *(
+        Metric(
+            name=f"{part}_loss",
+            unit="nat",
+            kind="recorded",
+            published_name=f"{part}-loss",
+            description=f"Mean cross-entropy over the {part} images.",
+        )
+        for part in _PARTS
+    ),
 )
 
 METRICS: Final[Mapping[str, Metric]] = MappingProxyType({m.name: m for m in _ALL})
@@ -136,12 +125,7 @@ def metric(name: str) -> Metric:
 
 
 def read_metrics(metrics: object, *, known: Mapping[str, Metric] = METRICS) -> tuple[str, ...]:
-    """Return our names of metrics that are given by ours or the published ones, each once.
-
-    Raises:
-        UnknownName: metrics that `known` lacks; lists those that it has.
-        InvalidArgument: `metrics` is not a list of names, or empty.
-    """
+    """Return our names of metrics that are given by ours or the published ones, each once; `known` are allowed."""
     if isinstance(metrics, str) or not isinstance(metrics, Iterable):
         raise InvalidArgument(f"metrics={show(metrics)} is not a list of names; for one metric give [{show(metrics)}]")
     given = [name if isinstance(name, str) else show(name) for name in metrics]

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat
+from jahs.errors import CorruptFile, InvalidArgument, MissingData
 from jahs.files.atomic import write_beside
-from jahs.files.strict_json import parse_json
-from jahs.spaces.parameters import show
+from jahs.files.strict_json import check_format, parse_json
+from jahs.spaces.parameters import is_number, show
 from jahs.tasks.definitions import BUILT_IN, KNOWN, PROSE, TASKS, Task, task
 
 __all__ = [
@@ -51,23 +50,16 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST and value.isprintable()
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and type(value) is not bool and math.isfinite(value)
-
-
 def _is_shares(value: object) -> bool:
-    return isinstance(value, (tuple, list)) and all(_is_number(v) and 0 <= v <= 1 for v in value)
+    return isinstance(value, (tuple, list)) and all(is_number(v) and 0 <= v <= 1 for v in value)
 
 
 _TYPES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {  # by the first word of an annotation in `Task`
     "str": (_is_text, "a printable text"),
     "int": (_is_count, "an integer from 0 to a billion"),
-    "float": (_is_number, "a finite number"),
+    "float": (is_number, "a finite number"),
     "bool": (lambda value: type(value) is bool, "true or false"),
-    "Literal": (
-        lambda value: value in ("small", "large"),
-        '"small" or "large"',
-    ),  # it may have no hash
+    "Literal": (lambda value: value in ("small", "large"), '"small" or "large"'),
     "tuple": (_is_shares, "a list of numbers from 0 to 1, one per channel"),
 }
 
@@ -102,10 +94,7 @@ def register(given: Task | Path | str) -> Task:
         raise CorruptFile(f"{path} is not a task file: {err}; write it again with `python -m pipeline.define`") from err
     if not isinstance(content, dict) or content.keys() != {"format", "task"}:
         raise CorruptFile(f"{path} must hold an object with format and task; write it with `python -m pipeline.define`")
-    if content["format"] != TASK_FORMAT:
-        raise UnknownFormat(
-            f"{path}: format {content['format']!r}; this version reads task files of format {TASK_FORMAT}"
-        )
+    check_format(content["format"], TASK_FORMAT, of=str(path))
     try:
         return _register(content["task"])
     except InvalidArgument as err:
@@ -125,23 +114,14 @@ def recorded_as(chosen: Task) -> str | dict[str, Any]:  # Any: JSON
 
 
 def task_recorded_as(content: object) -> Task:
-    """Return the task that a file names, or registers with all its facts.
-
-    Raises:
-        UnknownName: it only names it, and there is no such task.
-        InvalidArgument: see `register`.
-    """
+    """Return the task that a file names, or registers with all its facts; raises as `task` and `register`."""
     if isinstance(content, dict) and content.get("name") not in BUILT_IN and {*PROSE} <= content.keys():
         return _register(content)
     return task(content["name"] if isinstance(content, dict) and "name" in content else content)  # type: ignore[arg-type]  # `task` refuses what is no name
 
 
 def task_with(chosen: Task, recorded: Mapping[str, Any]) -> Task:  # Any: JSON
-    """Return a task with some of its facts as a file has recorded them; it is not registered.
-
-    Raises:
-        InvalidArgument: the facts are invalid, with every fault.
-    """
+    """Return a task with some of its facts as a file has recorded them; it is not registered."""
     return _task_of({**_facts(chosen), **recorded})
 
 

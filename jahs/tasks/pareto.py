@@ -87,11 +87,7 @@ def hypervolume(F: npt.ArrayLike, reference_point: npt.ArrayLike) -> float:
 
 
 def read_points(F: npt.ArrayLike, *, n_objectives: int | None = None) -> _Floats:
-    """Return `F` as a float64 matrix of points, after checking it; an empty list has no points.
-
-    Raises:
-        InvalidArgument: with every fault, the first rows of each named.
-    """
+    """Return `F` as a float64 matrix of points; an empty list has no points. InvalidArgument names every fault."""
     points = _as_floats("F", F)
     if points.size == 0 and points.ndim == 1:
         return np.empty((0, n_objectives or 0))
@@ -144,9 +140,7 @@ def _is_minimal(points: _Floats) -> _Bools:
     """Return which of distinct, ascending rows are not dominated; only an earlier row can dominate."""
     n_points, n_objectives = points.shape
     if n_objectives <= 1:
-        keep = np.zeros(n_points, dtype=np.bool_)
-        keep[:1] = True
-        return keep
+        return np.asarray(np.arange(n_points) == 0)
     if n_objectives == 2:
         keep = np.ones(n_points, dtype=np.bool_)
         keep[1:] = points[1:, 1] < np.minimum.accumulate(points[:, 1])[:-1]

@@ -98,11 +98,7 @@ def _needs_cell(name: str) -> bool:
 
 
 class RowBuilder:
-    """Builds columns for one task from configs that are known to be valid; look-up tables are made here, once.
-
-    Attributes:
-        columns: the features, in order.
-    """
+    """Builds columns for one task from configs that are known to be valid; look-up tables are made here, once."""
 
     def __init__(self, columns: Iterable[Column], task: Task, times: TimeCoefficients = DEFAULT_TIMES) -> None:
         self.columns = tuple(columns)
@@ -216,12 +212,7 @@ class FeatureBuilder:
         self._rows = RowBuilder(joint_columns([features])[0], task, features.times)
 
     def build(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the features, (n, n_columns) float32, of encoded configs, (n, 15) float32.
-
-        Raises:
-            InvalidArgument: `X` has another shape or dtype, or holds what no config is encoded as.
-            InvalidFidelity: an epoch is outside of the task.
-        """
+        """Return the features, (n, n_columns) float32, of encoded configs, (n, 15) float32, after checking them."""
         self._check(X)
         return self._rows.build(X)
 

@@ -79,19 +79,12 @@ TRENDS: Final[Mapping[str, Trend]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureSet:
-    """The columns that a model reads.
-
-    Attributes:
-        name: identifier.
-        columns: in order.
-        is_canonical: whether cells that compute the same function get the same features.
-        times: the coefficients of the columns of the group "time".
-    """
+    """The columns that a model reads."""
 
     name: str
-    columns: tuple[str, ...]
-    is_canonical: bool
-    times: TimeCoefficients = DEFAULT_TIMES
+    columns: tuple[str, ...]  # in order
+    is_canonical: bool  # whether cells that compute the same function get the same features
+    times: TimeCoefficients = DEFAULT_TIMES  # coefficients of the columns of the group "time"
 
     def __post_init__(self) -> None:
         """Refuse columns that do not exist or are repeated, and an empty set."""
@@ -118,12 +111,7 @@ class FeatureSet:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> FeatureSet:
-        """Return the set that `to_dict` described.
-
-        Raises:
-            UnknownName, InvalidArgument: columns or times are invalid.
-            KeyError, TypeError: something is missing or of a wrong type.
-        """
+        """Return the set that `to_dict` described."""
         return cls(
             name=str(state["name"]),
             columns=tuple(state["columns"]),
@@ -133,11 +121,7 @@ class FeatureSet:
 
 
 def joint_times(sets: Sequence[FeatureSet]) -> TimeCoefficients:
-    """Return the coefficients of all sets that read times; the default ones if none does.
-
-    Raises:
-        InvalidArgument: two sets have different ones.
-    """
+    """Return the coefficients of all sets that read times, which must agree; the default ones if none does."""
     read = [found for found in sets if not {*GROUPS["time"]}.isdisjoint(found.columns)]
     if len({found.times for found in read}) > 1:
         raise InvalidArgument(f"times: {', '.join(found.name for found in read)} must have the same coefficients")
@@ -204,11 +188,7 @@ and the epoch left out where they cannot matter. time_terms, which no set reads,
 
 
 def feature_set(name: str) -> FeatureSet:
-    """Return the feature set called `name`.
-
-    Raises:
-        UnknownName: it does not exist; lists those that do.
-    """
+    """Return the feature set called `name`; UnknownName lists those that exist."""
     if name in FEATURE_SETS:
         return FEATURE_SETS[name]
     raise UnknownName.of("features", name, FEATURE_SETS)

@@ -36,17 +36,11 @@ BACKWARD_TERMS: Final = (*FORWARD_TERMS[:3], *(f"trained_{name}" for name in FOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeCoefficients:
-    """The weights of the terms of a time, milliseconds for 256 images.
+    """The weights of the terms of a time, milliseconds for 256 images."""
 
-    Attributes:
-        forward: of an evaluation, in the order of `FORWARD_TERMS`.
-        share_forward: the share of an evaluation's time in a step of training; no unit.
-        backward: of the rest of a step, in the order of `BACKWARD_TERMS`.
-    """
-
-    forward: tuple[float, ...]
-    share_forward: float
-    backward: tuple[float, ...]
+    forward: tuple[float, ...]  # of an evaluation, in the order of `FORWARD_TERMS`
+    share_forward: float  # of an evaluation's time in a step of training; no unit
+    backward: tuple[float, ...]  # of the rest of a step, in the order of `BACKWARD_TERMS`
 
     def __post_init__(self) -> None:
         """Refuse coefficients that are missing, negative, not finite or huge, every fault at once."""
@@ -72,11 +66,7 @@ class TimeCoefficients:
 
     @classmethod
     def from_dict(cls, state: Any) -> TimeCoefficients:  # Any: JSON
-        """Return the coefficients that `to_dict` described.
-
-        Raises:
-            InvalidArgument: a name is unknown or missing, or a value is no such number.
-        """
+        """Return the coefficients that `to_dict` described; InvalidArgument names every fault."""
         if not isinstance(state, Mapping) or not all(isinstance(state.get(part), Mapping) for part in _TERMS):
             raise InvalidArgument(f"times must be an object with share_forward, {' and '.join(_TERMS)}, got {state!r}")
         wanted = {"share_forward", *(f"{part}.{name}" for part, names in _TERMS.items() for name in names)}

@@ -26,13 +26,8 @@ MAX_CHOICES = 64
 class CompiledEngine:
     """Answers rows with machine code; equal to `NumpyEngine` bit for bit.
 
-    One object serves any number of threads, and goes on working after a fork.
-
-    Attributes:
-        name: "compiled".
-
-    Raises:
-        MissingDependency: Numba is not installed, or the forest exceeds what a 2-byte node can say.
+    One object serves any number of threads, and goes on working after a fork. MissingDependency if Numba is not
+    installed, or the forest exceeds what a 2-byte node can say.
     """
 
     name = "compiled"

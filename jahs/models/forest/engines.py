@@ -16,29 +16,17 @@ EngineKind = Literal["auto", "numpy", "compiled"]
 
 
 class Engine(Protocol):
-    """Answers rows from a `Forest`: the same bits from every engine, for a row alone or in any batch, in any thread.
+    """Answers rows from a `Forest`: the same bits from every engine, for a row alone or in any batch, in any thread."""
 
-    Attributes:
-        name: "numpy" or "compiled".
-        forest: the forest that it evaluates.
-    """
-
-    name: str
-    forest: Forest
+    name: str  # "numpy" or "compiled"
+    forest: Forest  # that it evaluates
 
     def predict(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
-        """Answer each row.
+        """Return the answers to each row, (n_rows, n_forests).
 
         Args:
-            X: float32 (n_rows, n_features), without NaN.
+            X: float32 (n_rows, n_features), without NaN; anything else is an InvalidArgument.
             forests: numbers of the forests to evaluate, in this order; None for all.
-
-        Returns:
-            (n_rows, n_forests) float32.
-
-        Raises:
-            InvalidArgument: X is of another dtype or shape, or holds NaN.
-            UnknownName: a forest does not exist.
         """
         ...
 
@@ -56,16 +44,9 @@ class Engine(Protocol):
 
 
 def open_engine(forest: Forest, kind: EngineKind = "auto") -> Engine:
-    """Return the compiled engine if it can be had, else numpy; `.name` says which.
+    """Return the compiled engine if it can be had, else numpy's; `.name` says which, and `kind` insists on one.
 
-    Args:
-        forest: the forest to evaluate.
-        kind: "numpy" or "compiled" to insist.
-
-    Raises:
-        MissingDependency: "compiled" is asked for and Numba is not installed or fails here, or the forest is beyond
-            that engine.
-        UnknownName: the engine does not exist.
+    MissingDependency if "compiled" is asked for and Numba fails here, or the forest is beyond that engine.
     """
     if kind == "numpy":
         return NumpyEngine(forest)

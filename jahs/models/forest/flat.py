@@ -52,28 +52,18 @@ class Forest:
     its trees' leaf values, added one by one in the order of the trees in float32, as XGBoost does on a CPU.
     Missing values have no direction: rows must not contain NaN.
 
-    Attributes:
-        n_features: columns of a row.
-        split_feature: (n_splits,) the feature that each split asks for; ascending.
-        split_threshold: (n_splits,) what it is compared with; ascending within a feature, finite.
-        node_split: (n_nodes,) the split of each node; a leaf has `n_splits`.
-        node_value: (n_nodes,) the value of each leaf, finite; 0 for the other nodes.
-        tree_start: (n_trees + 1,) where each tree's nodes begin.
-        forest_start: (n_forests + 1,) where each forest's trees begin.
-        base_score: (n_forests,) what each sum begins with.
-
     Raises:
         CorruptFile: the arrays are not forests; the message lists every fault.
     """
 
-    n_features: int
-    split_feature: NDArray[np.uint16]
-    split_threshold: Float32s
-    node_split: Splits
-    node_value: Float32s
-    tree_start: Int64s
-    forest_start: Int64s
-    base_score: Float32s
+    n_features: int  # columns of a row
+    split_feature: NDArray[np.uint16]  # (n_splits,) that each split asks for; ascending
+    split_threshold: Float32s  # (n_splits,) what it is compared with; ascending within a feature, finite
+    node_split: Splits  # (n_nodes,) the split of each node; a leaf has `n_splits`
+    node_value: Float32s  # (n_nodes,) the value of each leaf, finite; 0 for the other nodes
+    tree_start: Int64s  # (n_trees + 1,) where each tree's nodes begin
+    forest_start: Int64s  # (n_forests + 1,) where each forest's trees begin
+    base_score: Float32s  # (n_forests,) what each sum begins with
 
     def __post_init__(self) -> None:
         faults = _form_faults(self) or _content_faults(self)

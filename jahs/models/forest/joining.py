@@ -18,13 +18,7 @@ __all__ = ["join_forests", "take_forests"]
 def join_forests(forests: Sequence[Forest], places: Sequence[Sequence[int]], *, n_features: int) -> Forest:
     """Return one forest whose answers are those of all, one after another; each sum keeps its bits.
 
-    Args:
-        forests: at least one.
-        places: for each of them, the position of each of its columns in the joint row. Columns may be shared.
-        n_features: columns of the joint row.
-
-    Raises:
-        InvalidArgument: there is no forest, or its columns are not each given one place.
+    `places` are, for each forest, the positions of its columns among the `n_features` of the joint row.
     """
     if not forests or len(places) != len(forests):
         raise InvalidArgument(f"forests: {len(forests)} forests and {len(places)} lists of places; give one for each")
@@ -58,11 +52,7 @@ def join_forests(forests: Sequence[Forest], places: Sequence[Sequence[int]], *, 
 
 
 def take_forests(forest: Forest, chosen: Sequence[int]) -> Forest:
-    """Return some of the forests, in this order, with the splits that they ask; each sum keeps its bits.
-
-    Raises:
-        UnknownName: a forest does not exist.
-    """
+    """Return some of the forests, in this order, with the splits that they ask; each sum keeps its bits."""
     check_forests(forest, chosen)
     trees = _ranges(forest.forest_start, np.array(chosen, np.intp))
     nodes = _ranges(forest.tree_start, trees)

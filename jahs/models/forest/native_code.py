@@ -57,11 +57,7 @@ class Native(NamedTuple):
 
 @functools.cache
 def native_kernels() -> Native:
-    """Return the compiled kernels, from the cache or from Numba, once per process.
-
-    Raises:
-        MissingDependency: Numba is not installed, it is one whose code cannot be kept, or it fails here.
-    """
+    """Return the compiled kernels, from the cache or from Numba, once per process; MissingDependency without Numba."""
     # No lock: two threads that come first together do the work twice, and a fork meanwhile harms nobody.
     try:
         return _open()

@@ -18,12 +18,7 @@ LOW = 2**32 - 1
 
 
 class NumpyEngine:
-    """Answers rows with numpy.
-
-    Attributes:
-        name: "numpy".
-        forest: the forest that it evaluates.
-    """
+    """Answers rows with numpy."""
 
     name = "numpy"
 

@@ -55,13 +55,7 @@ def save_forest(forest: Forest, path: Path) -> None:
 
 
 def load_forest(path: Path) -> Forest:
-    """Read and check the npz of `save_forest`.
-
-    Raises:
-        MissingData: the file does not exist.
-        CorruptFile: the bytes are not those of a forest.
-        UnknownFormat: the file is of another format version.
-    """
+    """Read and check the npz of `save_forest`; MissingData, CorruptFile or UnknownFormat if it is not one."""
     try:
         data = path.read_bytes()
     except FileNotFoundError as err:
@@ -90,12 +84,7 @@ def save_mapped_forest(forest: Forest, folder: Path) -> None:
 
 
 def map_forest(folder: Path, mapped: Callable[[Path], mmap.mmap] | None = None) -> Forest:
-    """Map and check the folder of `save_mapped_forest`; raises as `load_forest` does.
-
-    Args:
-        folder: holds an npy file for each array.
-        mapped: maps one of its files, and may check it; None: maps it.
-    """
+    """Map and check the folder of `save_mapped_forest`; `mapped` maps one of its files, and may check it."""
     arrays: dict[str, Array] = {}
     for name in (HEADER, *ARRAYS):
         path = folder / f"{name}.npy"

@@ -148,7 +148,7 @@ class NoiseModel:
         out = dict(means)
         if "runtime" in means:
             _refuse_nan("runtime", means["runtime"])
-            out["runtime"] = means["runtime"] * _factors(self.runtime["seed"], normals(words(keys, 0), 0))
+            out["runtime"] = means["runtime"] * _factor(self.runtime["seed"], normals(words(keys, 0), 0))
         if wanted := [name for name in _ROLES if name in means]:
             slow = self._slow(keys, epoch)
             of_epoch = words(keys, (epoch + (_EPOCH_WORDS + 1)).astype(np.uint64))
@@ -228,18 +228,12 @@ class NoiseModel:
         """
         if len(X) == 1:  # without arrays, many times faster
             place = _place(X[0].tolist())
-            found = np.array(
-                [
-                    _centre_one(name, self._tables[name], one, place)
-                    for name, one in zip(names, y[:, 0].tolist(), strict=True)
-                ]
-            ).reshape(len(names), 2, 1)
+            of_names = zip(names, y[:, 0].tolist(), strict=True)
+            found = np.array([_centre_one(name, self._tables[name], one, place) for name, one in of_names])
         else:
-            pairs = [
-                _centre(self.accuracies[name]["seed"], _within(name, many), X)
-                for name, many in zip(names, y, strict=True)
-            ]
-            found = np.array(pairs).reshape(len(names), 2, len(X))
+            each = zip(names, y, strict=True)
+            found = np.array([_centre(self.accuracies[name]["seed"], _within(name, many), X) for name, many in each])
+        found = found.reshape(len(names), 2, len(X))
         tails = np.array([[self._tables[name][4]] for name in names])
         return found[:, 0], found[:, 1], tails
 
@@ -271,12 +265,7 @@ class NoiseModel:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> NoiseModel:  # Any: JSON
-        """Return the model that `to_dict` described.
-
-        Raises:
-            UnknownFormat: another version's format.
-            InvalidArgument: a part is missing or out of range.
-        """
+        """Return the model that `to_dict` described; InvalidArgument or UnknownFormat if it is not such a model."""
         with reading_state("noise"):
             check_format(state.get("format"), NOISE_FORMAT, of="noise")
             return cls(
@@ -295,11 +284,7 @@ class NoiseModel:
             )
 
     def _draw_few(
-        self,
-        means: Mapping[str, _Floats],
-        X: NDArray[np.float32],
-        config_ids: NDArray[np.uint64],
-        seeds: Sequence[int],
+        self, means: Mapping[str, _Floats], X: NDArray[np.float32], config_ids: NDArray[np.uint64], seeds: Sequence[int]
     ) -> dict[str, _Floats]:
         """`draw` row by row, which is faster for a few."""
         drawn = [name for name in means if name in _ROLES or name == "runtime"]
@@ -392,17 +377,10 @@ def _centre_one(name: str, tables: SpreadTables, y: float, place: _Place) -> tup
     return z + (low + (high - low) * (knot - cell)) * sigma * sigma * z / (1.0 + z * z), sigma
 
 
-def _factors(spread: TimeSpread, g: _Floats) -> _Floats:
-    """Factors of times, positive and with mean 1."""
+def _factor(spread: TimeSpread, g: Any, *, is_mean: bool = True) -> Any:  # Any: a float, or an array of them
+    """Return a factor of times, positive and with mean 1, or else with median 1."""
     a = 0.5 * spread.spread * with_tail(g, spread.tail)
-    root = np.sqrt(1.0 + a * a) + a
-    return np.asarray(root * root / (1.0 + 0.5 * spread.spread * spread.spread))
-
-
-def _factor(spread: TimeSpread, g: float, *, is_mean: bool = True) -> float:
-    """Return one of `_factors`, or one of those with median 1."""
-    a = 0.5 * spread.spread * with_tail(g, spread.tail)
-    root = math.sqrt(1.0 + a * a) + a
+    root = (np.sqrt if isinstance(g, np.ndarray) else math.sqrt)(1.0 + a * a) + a
     return root * root / (1.0 + 0.5 * spread.spread * spread.spread) if is_mean else root * root
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.schema import COLUMNS
-from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.parameters import PARAMETERS, is_number
 
 __all__ = [
     "LEVELS",
@@ -95,23 +95,15 @@ def from_line_one(z: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Standard deviation of an accuracy on the line, as a product of factors, and the shape of its distribution.
+    """Standard deviation of an accuracy on the line, as a product of factors, and the shape of its distribution."""
 
-    Attributes:
-        level: the standard deviation at each predicted accuracy of `LEVELS`.
-        epoch: a factor for each epoch.
-        N, W, Resolution: a factor for each choice.
-        rate: a factor at each learning rate of `RATES`.
-        tail: 0 is normal; a standard normal number g becomes g (1 + tail g^2), scaled to unit variance.
-    """
-
-    level: tuple[float, ...]
-    epoch: tuple[float, ...]
-    N: tuple[float, ...] = (1.0, 1.0, 1.0)
+    level: tuple[float, ...]  # standard deviation at each predicted accuracy of `LEVELS`
+    epoch: tuple[float, ...]  # a factor for each epoch
+    N: tuple[float, ...] = (1.0, 1.0, 1.0)  # a factor for each choice, here and below
     W: tuple[float, ...] = (1.0, 1.0, 1.0)
     Resolution: tuple[float, ...] = (1.0, 1.0, 1.0)
-    rate: tuple[float, ...] = (1.0,) * len(RATES)
-    tail: float = 0.0
+    rate: tuple[float, ...] = (1.0,) * len(RATES)  # a factor at each learning rate of `RATES`
+    tail: float = 0.0  # 0 is normal; a standard normal g becomes g (1 + tail g^2), scaled to unit variance
 
     def __post_init__(self) -> None:
         """Refuse tables of a wrong length and factors that are not positive, every fault at once."""
@@ -119,7 +111,7 @@ class Spread:
         faults = []
         for name, length in lengths.items():
             values = getattr(self, name)
-            if len(values) != length or not values or not all(_is_number(v) and 0 < v < math.inf for v in values):
+            if len(values) != length or not values or not all(is_number(v) and v > 0 for v in values):
                 faults.append(f"{name}={values!r} is not {length} positive numbers")
         faults += _tail_faults(self.tail)
         if faults:
@@ -137,7 +129,8 @@ class Spread:
         """Return the standard deviation for predicted accuracies in 0..100 and encoded rows, (n,)."""
         level, epoch, sizes, rate, _, _ = self.tables()
         place = y * PER_LEVEL
-        found = _between(np.array(level), at := _cell(place, len(LEVELS)), place - at)
+        cell = np.minimum(place.astype(np.intp), len(LEVELS) - 2)
+        found = _between(np.array(level), cell, place - cell)
         found = found * np.array(epoch)[X[:, -1].astype(np.intp) - 1]
         at_n, at_w, at_r = (np.searchsorted(codes, X[:, i]) for codes, i in zip(_CODES, SIZE_COLUMNS, strict=True))
         found = found * np.array(list(sizes.values()))[at_n * 9 + at_w * 3 + at_r]
@@ -149,20 +142,15 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSpread:
-    """Spread of a positive factor: 2 asinh of what is added, so about its logarithm.
+    """Spread of a positive factor: 2 asinh of what is added, so about its logarithm."""
 
-    Attributes:
-        spread: standard deviation.
-        tail: as in `Spread`.
-    """
-
-    spread: float
-    tail: float = 0.0
+    spread: float  # standard deviation
+    tail: float = 0.0  # as in `Spread`
 
     def __post_init__(self) -> None:
         """Refuse an invalid spread, every fault at once."""
         faults = _tail_faults(self.tail)
-        if not _is_number(self.spread) or not 0 < self.spread <= MOST:
+        if not is_number(self.spread) or not 0 < self.spread <= MOST:
             faults.append(f"spread={self.spread!r} is not a number in (0, {MOST}]")
         if faults:
             raise InvalidArgument("\n".join(faults))
@@ -193,9 +181,9 @@ class Correlation:
         faults = []
         for name in ("train", "evaluation", "twins"):
             pair = getattr(self, name)
-            if len(pair) != 2 or not all(_is_number(v) and 0 <= v <= 1 for v in pair):
+            if len(pair) != 2 or not all(is_number(v) and 0 <= v <= 1 for v in pair):
                 faults.append(f"{name}={pair!r} is not two numbers in 0..1")
-        if not _is_number(self.halving) or not 0 <= self.halving <= 1:
+        if not is_number(self.halving) or not 0 <= self.halving <= 1:
             faults.append(f"halving={self.halving!r} is not a number in 0..1")
         if not faults and any(e > t for e, t in zip(self.evaluation, self.twins, strict=True)):
             faults.append(f"evaluation={self.evaluation} exceeds twins={self.twins}")
@@ -260,11 +248,7 @@ _Part = TypeVar("_Part", Spread, TimeSpread, Correlation)
 
 
 def read_part(cls: type[_Part], state: object, *, where: str) -> _Part:
-    """Return the part that `asdict` described, lists for tuples.
-
-    Raises:
-        InvalidArgument: a key is missing or unknown, or a value is out of range.
-    """
+    """Return the part that `asdict` described, lists for tuples; InvalidArgument says what does not fit."""
     names = [field.name for field in fields(cls)]
     if not isinstance(state, Mapping) or set(state) != set(names):
         raise InvalidArgument(f"{where}: not a mapping of {', '.join(names)}")
@@ -282,18 +266,9 @@ def part_state(part: Spread | TimeSpread | Correlation) -> dict[str, object]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(part).items()}
 
 
-def _cell(place: _Floats, n_knots: int) -> NDArray[np.intp]:
-    return np.minimum(place.astype(np.intp), n_knots - 2)
-
-
 def _between(table: _Floats, at: NDArray[np.intp], share: _Floats) -> _Floats:
     return np.asarray(table[at] + (table[at + 1] - table[at]) * share)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _tail_faults(tail: object) -> list[str]:
-    is_tail = isinstance(tail, int | float) and not isinstance(tail, bool) and 0 <= tail <= 1
-    return [] if is_tail else [f"tail={tail!r} is not a number in 0..1"]
+def _tail_faults(tail: Any) -> list[str]:  # Any: whatever a file holds
+    return [] if is_number(tail) and 0 <= tail <= 1 else [f"tail={tail!r} is not a number in 0..1"]

@@ -19,7 +19,6 @@ __all__ = [
     "ObjectItems",
     "array_from",
     "build_array",
-    "new_array",
     "new_dtype",
     "new_scalar",
     "read_shape",
@@ -74,15 +73,10 @@ class NewArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedArray:
-    """An array of objects with few distinct values: `values[codes]` without the objects.
+    """An array of objects with few distinct values: `values[codes]` without the objects."""
 
-    Attributes:
-        codes: a number for each item, in the array's shape.
-        values: texts, bools or None, each once.
-    """
-
-    codes: NDArray[np.uint8]
-    values: tuple[object, ...]
+    codes: NDArray[np.uint8]  # a number for each item, in the array's shape
+    values: tuple[object, ...]  # texts, bools or None, each once
 
 
 class ObjectItems:
@@ -139,11 +133,6 @@ class ObjectItems:
         if number > _MOST_DISTINCT:
             raise ValueError(f"a long column with more than {_MOST_DISTINCT} different texts")
         return number
-
-
-def new_array() -> NewArray:
-    """Return an array that waits for its state."""
-    return NewArray()
 
 
 def new_dtype(arguments: tuple[object, ...]) -> DType:

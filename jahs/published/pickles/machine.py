@@ -15,15 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, UnsafeFile
-from jahs.published.pickles.arrays import (
-    CodedArray,
-    DType,
-    NewArray,
-    ObjectItems,
-    array_from,
-    build_array,
-    read_shape,
-)
+from jahs.published.pickles.arrays import CodedArray, DType, NewArray, ObjectItems, array_from, build_array, read_shape
 from jahs.published.pickles.names import Name, Record, Use, plain_name
 from jahs.published.pickles.plain import check_keys, scalars
 from jahs.published.pickles.source import Limits, Source

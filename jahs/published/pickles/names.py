@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-from jahs.published.pickles.arrays import NewArray, new_array, new_dtype, new_scalar
+from jahs.published.pickles.arrays import NewArray, new_dtype, new_scalar
 from jahs.published.pickles.plain import check_keys, scalars
 
 __all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "Name", "Record", "Use", "plain_name"]
@@ -38,14 +38,7 @@ class Name:
 
 
 class Record:
-    """A pickled object: its class or constructor, and the arguments. It is inert.
-
-    Attributes:
-        name: of the class or function, such as "sklearn.pipeline.Pipeline".
-        arguments: of the constructor.
-        state: its state, or None.
-        items: of a kind of dict.
-    """
+    """A pickled object: class or function (`name`, in full), arguments of the constructor, state. It is inert."""
 
     __slots__ = ("arguments", "items", "name", "state")
 
@@ -127,7 +120,7 @@ def _reconstructor(arguments: tuple[object, ...]) -> Record:
 def _new_array(arguments: tuple[object, ...]) -> NewArray:
     match arguments:
         case (Name(name="numpy.ndarray"), _, _):
-            return new_array()
+            return NewArray()
     raise TypeError("_reconstruct of something else than an array")
 
 

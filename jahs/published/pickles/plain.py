@@ -17,12 +17,7 @@ _BITS: Final = 64
 
 
 def scalars(values: Sequence[object]) -> Sequence[object]:
-    """Return `values` if all of them are single values.
-
-    Raises:
-        TypeError: one is not; a tuple of tuples of tuples can take longer to hash than anyone lives.
-        ValueError: one is an integer of more than 64 bits.
-    """
+    """Return `values` if all are single values: to hash a tuple of tuples of tuples can take longer than a life."""
     for value in values:
         if type(value) not in _SCALARS:
             raise TypeError(f"{type(value).__name__} where a single value belongs")

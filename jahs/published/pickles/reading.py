@@ -62,11 +62,7 @@ def read_pickle(
 
 @contextmanager
 def making_sense(where: str) -> Iterator[None]:
-    """Turn Python's errors about contradictory contents into errors that name the file.
-
-    Raises:
-        CorruptFile, UnsafeFile: instead of Python's own errors; a JahsError is left unchanged.
-    """
+    """Turn Python's errors about contradictory contents into CorruptFile or UnsafeFile that name the file."""
     try:
         yield
     except JahsError:  # some are a ValueError, too

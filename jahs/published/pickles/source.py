@@ -31,24 +31,14 @@ _LONGEST_LINE: Final = 1 << 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds of one reading; a file that goes beyond one is refused, and a claim is checked before memory is asked for.
+    """Bounds of one reading: a file that goes beyond one is refused, a claim before memory is asked for."""
 
-    Attributes:
-        n_bytes: of the whole file once decompressed.
-        n_payload: bytes of one text, byte string or array that are held in memory.
-        n_steps: opcodes followed; an empty container counts as several. An item of a long column of texts or bools
-            that repeat is not counted: it takes one byte.
-        depth: open marks.
-        ratio: decompressed by compressed bytes, once 32 MB have come.
-        scratch: folder in which longer arrays are put, as files that vanish with them; None: they are refused.
-    """
-
-    n_bytes: int = 1 << 30
-    n_payload: int = 256 << 20
-    n_steps: int = 500_000
-    depth: int = 100
-    ratio: float = 200.0
-    scratch: Path | None = None
+    n_bytes: int = 1 << 30  # of the whole file once decompressed
+    n_payload: int = 256 << 20  # bytes of one text, byte string or array that are held in memory
+    n_steps: int = 500_000  # opcodes; an empty container counts as several, an item of a repetitive column as none
+    depth: int = 100  # open marks
+    ratio: float = 200.0  # decompressed by compressed bytes, once 32 MB have come
+    scratch: Path | None = None  # folder for longer arrays, as files that vanish with them; None: they are refused
 
 
 class Source:

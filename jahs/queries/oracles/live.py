@@ -27,13 +27,8 @@ _NEXT = (
 def open_live(task: Task, *, root: Path = _ROOT) -> Oracle:
     """Return the oracle that trains, `pipeline.live.LiveOracle`.
 
-    Args:
-        task: to train on.
-        root: the folder in which this `jahs` lies.
-
-    Raises:
-        MissingDependency: this `jahs` is not part of a checkout, `pipeline` is absent or somebody else's, or what it
-            needs is not installed; says what to do.
+    MissingDependency says what to do if this `jahs`, which lies in `root`, is not part of a checkout, `pipeline` is
+    absent or somebody else's, or what it needs is not installed.
     """
     ours = root / "pipeline" / "__init__.py"
     pyproject = root / "pyproject.toml"

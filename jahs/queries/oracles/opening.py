@@ -32,86 +32,42 @@ _READ: Final = ("protocol.json", "configs.parquet", "profile.parquet")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which oracle: the arguments of `jahs.Benchmark` that decide what is opened.
-
-    Attributes:
-        task: name of a task.
-        kind: of the oracle.
-        engine: of a surrogate.
-        release: a folder in place of the usual ones.
-        save_dir: a folder that is looked into before the usual ones.
-        sha256: what `Opened.sha256` must be; None: anything.
-        refit: number of the refit that answers; None: the models themselves.
-        model: family whose models answer where it has any; None: the release's own.
-    """
+    """Which oracle: the arguments of `jahs.Benchmark` that decide what is opened."""
 
     task: str
     kind: Kind
-    engine: EngineKind
-    release: Path | None
-    save_dir: Path | None
-    sha256: str | None = None
-    refit: int | None = None
-    model: str | None = None
+    engine: EngineKind  # of a surrogate
+    release: Path | None  # a folder in place of the usual ones
+    save_dir: Path | None  # a folder that is looked into before the usual ones
+    sha256: str | None = None  # what `Opened.sha256` must be; None: anything
+    refit: int | None = None  # number of the refit that answers; None: the models themselves
+    model: str | None = None  # family whose models answer where it has any; None: the release's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """An oracle and where it comes from.
-
-    Attributes:
-        oracle: the open oracle.
-        description: its source, in a few words.
-        folder: that was opened, or None.
-        release: the same, if it is a release.
-        sha256: covers every byte that answers come from; None where nothing does.
-        table: the recorded runs, if it is a folder of them.
-    """
+    """An oracle and where it comes from."""
 
     oracle: Oracle
-    description: str
-    folder: Path | None = None
-    release: Release | None = None
-    sha256: str | None = None
-    table: RecordedTable | None = None
+    description: str  # its source, in a few words
+    folder: Path | None = None  # that was opened
+    release: Release | None = None  # the same, if it is a release
+    sha256: str | None = None  # covers every byte that answers come from; None where nothing does
+    table: RecordedTable | None = None  # the recorded runs, if it is a folder of them
 
 
 def open_oracle(asked: Asked) -> Opened:
     """Open what is asked for; see `jahs.Benchmark`."""
-    opened = _open(asked)
-    if asked.sha256 is not None and opened.sha256 != asked.sha256:
-        raise _other(asked.sha256, opened.sha256, opened.folder)
-    return opened
-
-
-def _other(wanted: str, found: str | None, folder: Path | None) -> ProtocolMismatch:
-    return ProtocolMismatch(
-        f"sha256={wanted} is wanted, but {folder} has {found}; give the folder of that release as release=, or leave "
-        "sha256 out"
-    )
-
-
-def _open(asked: Asked) -> Opened:
-    if asked.engine not in get_args(EngineKind):
-        kinds = ", ".join(map(repr, get_args(EngineKind)))
-        raise UnknownName(f"engine {show(asked.engine)} does not exist; there are {kinds}")
-    if asked.sha256 is not None and not (isinstance(asked.sha256, str) and _SHA256.fullmatch(asked.sha256)):
-        raise InvalidArgument(f"sha256={show(asked.sha256)} is not 64 hex digits; `jahs verify --json` prints them")
-    _check_models(asked)
+    _check(asked)
     if asked.kind == "live":
-        for name, value in (("release", asked.release), ("sha256", asked.sha256)):
-            if value is not None:
-                raise InvalidArgument(f"{name}={value}: kind='live' trains, and reads no release; leave it out")
         return Opened(oracle=open_live(task_called(asked.task)), description="trains on this machine")
     if (runs := _runs_folder(asked)) is not None:
-        return _open_runs(runs, asked.task)
+        return _open_runs(runs, asked)
     folder = _find(asked)
     release = read_release(folder)
     if release.task.name != task_called(asked.task).name:
         raise ProtocolMismatch(f"{folder} is a release of {release.task.name}, not of {asked.task}")
-    if asked.sha256 not in {None, release.sha256}:
-        assert asked.sha256 is not None
-        raise _other(asked.sha256, release.sha256, folder)  # before anything else of it is parsed
+    _check_digest(asked, release.sha256, folder)  # before anything else of it is parsed
     description = f"{release.facts.get('version', 'no version')}, {folder}"
     oracle: Oracle
     if asked.kind == "table":
@@ -127,7 +83,13 @@ def _open(asked: Asked) -> Opened:
     return Opened(oracle=oracle, description=description, folder=folder, release=release, sha256=release.sha256)
 
 
-def _check_models(asked: Asked) -> None:
+def _check(asked: Asked) -> None:
+    """Refuse arguments that do not exist or do not fit together."""
+    if asked.engine not in get_args(EngineKind):
+        kinds = ", ".join(map(repr, get_args(EngineKind)))
+        raise UnknownName(f"engine {show(asked.engine)} does not exist; there are {kinds}")
+    if asked.sha256 is not None and not (isinstance(asked.sha256, str) and _SHA256.fullmatch(asked.sha256)):
+        raise InvalidArgument(f"sha256={show(asked.sha256)} is not 64 hex digits; `jahs verify --json` prints them")
     for name, chosen in (("refit", asked.refit), ("model", asked.model)):
         if chosen is not None and asked.kind != "surrogate":
             raise InvalidArgument(f"{name}={show(chosen)}: kind={asked.kind!r} has no models; leave {name} out")
@@ -136,16 +98,21 @@ def _check_models(asked: Asked) -> None:
             f"refit={show(asked.refit)} and model={show(asked.model)}: refits are of the release's own models; "
             "leave one of them out"
         )
+    for name, value in (("release", asked.release), ("sha256", asked.sha256)):
+        if asked.kind == "live" and value is not None:
+            raise InvalidArgument(f"{name}={value}: kind='live' trains, and reads no release; leave it out")
+
+
+def _check_digest(asked: Asked, found: str, folder: Path) -> None:
+    if asked.sha256 not in {None, found}:
+        raise ProtocolMismatch(
+            f"sha256={asked.sha256} is wanted, but {folder} has {found}; give the folder of that release as release=, "
+            "or leave sha256 out"
+        )
 
 
 def read_refit(refit: object, release: Release) -> int | None:
-    """Return which refit of a release is meant, None if none is.
-
-    Raises:
-        MissingData: the release has no refits.
-        UnknownName: it has no such refit.
-        InvalidArgument: it is not an integer.
-    """
+    """Return which refit of a release is meant, None if none is; UnknownName if it does not exist."""
     if refit is None:
         return None
     if not is_integer(refit):
@@ -170,11 +137,7 @@ def _find(asked: Asked) -> Path:
 
 
 def sha256_of(asked: Asked) -> str | None:
-    """Return the `Opened.sha256` that opening would give now, without opening.
-
-    Raises:
-        MissingData: nothing is there.
-    """
+    """Return the `Opened.sha256` that opening would give now, without opening."""
     if asked.kind == "live":
         return None
     if (runs := _runs_folder(asked)) is not None:
@@ -188,7 +151,7 @@ def _runs_folder(asked: Asked) -> Path | None:
     return asked.release if is_runs else None
 
 
-def _open_runs(folder: Path, task: str) -> Opened:
+def _open_runs(folder: Path, asked: Asked) -> Opened:
     """Open a folder of runs in the format of `jahs.files.runs`, which requires pyarrow."""
     protocol = read_protocol(folder)
     facts = protocol.facts.get("task")
@@ -196,15 +159,12 @@ def _open_runs(folder: Path, task: str) -> Opened:
         recorded = task_recorded_as(facts)
     except (InvalidArgument, UnknownName) as err:
         raise CorruptFile(f"{folder / 'protocol.json'}: {err}") from err
-    if recorded.name != task_called(task).name:
-        raise ProtocolMismatch(f"{folder} has runs of {recorded.name}, not of {task}")
+    if recorded.name != task_called(asked.task).name:
+        raise ProtocolMismatch(f"{folder} has runs of {recorded.name}, not of {asked.task}")
+    _check_digest(asked, sha256 := _sha256_of_runs(folder), folder)
     table = RecordedTable(configs=read_configs(folder), runs=read_runs(folder), profile=read_profile(folder))
     return Opened(
-        oracle=TableOracle(table, recorded),
-        description=f"runs, {folder}",
-        folder=folder,
-        sha256=_sha256_of_runs(folder),
-        table=table,
+        oracle=TableOracle(table, recorded), description=f"runs, {folder}", folder=folder, sha256=sha256, table=table
     )
 
 

@@ -27,28 +27,16 @@ Numbers: TypeAlias = dict[str, NDArray[np.float64]]
 
 
 class Oracle(Protocol):
-    """Answers queries about one task. What it is given is valid: configs as codes, epochs in 1..max_epoch.
-
-    Attributes:
-        kind: of the oracle.
-        task: of the answers.
-        metrics: of the answers, in order.
-        max_epoch: the last epoch that it answers about.
-        costs: mode of the costs.
-    """
+    """Answers queries about one task. What it is given is valid: configs as codes, epochs in 1..max_epoch."""
 
     kind: Kind
     task: Task
-    metrics: Mapping[str, Metric]
-    max_epoch: int
+    metrics: Mapping[str, Metric]  # of the answers, in order
+    max_epoch: int  # the last epoch that it answers about
     costs: Costs
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return the metrics of one config at one epoch: the same bits as the row of a batch.
-
-        Raises:
-            NotRecorded: nothing was measured there.
-        """
+        """Return the metrics of one config at one epoch: the bits of a batch's row. NotRecorded if there are none."""
         ...
 
     def query_many(

@@ -24,7 +24,6 @@ class Part(NamedTuple):
 def parts_of(release: Release, refit: int | None) -> list[Part]:
     """Return the forests that answer: those of the release, or of one of its refits where a metric has any."""
     models = release.models
-    by_pack = [{n: m.forest for n, m in models.metrics.items() if m.pack == i} for i in range(len(models.packs))]
     of_refit: dict[int, list[Part]] = {}
     if refit is not None:
         for pack, forests in zip(release.refits.packs, release.refit_forests, strict=True):
@@ -35,15 +34,13 @@ def parts_of(release: Release, refit: int | None) -> list[Part]:
                 forest_of={name: i for i, name in enumerate(pack.metrics)},
             )
             of_refit.setdefault(pack.pack, []).append(part)
-            for name in pack.metrics:
-                del by_pack[pack.pack][name]
     found = []
-    for i, (pack_features, forest, forest_of) in enumerate(
-        zip((pack.features for pack in models.packs), release.forests, by_pack, strict=True)
-    ):
-        if forest_of or i not in of_refit:
-            found.append(Part(pack_features, forest, forest_of))
-        found += of_refit.get(i, [])
+    for i, part in enumerate(_parts(models, release.forests)):
+        refitted = of_refit.get(i, [])
+        again = {name for one in refitted for name in one.forest_of}
+        left = {name: k for name, k in part.forest_of.items() if name not in again}
+        found += [part._replace(forest_of=left)] if left or not refitted else []
+        found += refitted
     return found
 
 
@@ -53,8 +50,11 @@ def with_family(parts: Sequence[Part], models: Models, forests: Sequence[Forest]
         part._replace(forest_of={name: i for name, i in part.forest_of.items() if name not in models.metrics})
         for part in parts
     ]
-    more = [
+    return [part for part in kept if part.forest_of] + _parts(models, forests)
+
+
+def _parts(models: Models, forests: Sequence[Forest]) -> list[Part]:
+    return [
         Part(pack.features, forest, {name: m.forest for name, m in models.metrics.items() if m.pack == i})
         for i, (pack, forest) in enumerate(zip(models.packs, forests, strict=True))
     ]
-    return [part for part in kept if part.forest_of] + more

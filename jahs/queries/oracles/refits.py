@@ -27,12 +27,7 @@ class _Choice(NamedTuple):
 
 
 class RefitsOracle:
-    """Answers from all refits of a release.
-
-    Attributes:
-        metrics: those that have refits.
-        n_refits: of each.
-    """
+    """Answers from all refits of a release."""
 
     def __init__(self, release: Release, *, engine: EngineKind = "auto") -> None:
         models, refits = release.models, release.refits
@@ -49,11 +44,7 @@ class RefitsOracle:
         self._choices: dict[tuple[tuple[str, ...], tuple[str, ...]], _Choice] = {}
 
     def check(self, metrics: Sequence[str]) -> None:
-        """Refuse metrics without refits.
-
-        Raises:
-            UnknownName: some have none.
-        """
+        """Refuse metrics without refits; UnknownName lists those that have some."""
         if missing := [name for name in metrics if name not in self.metrics]:
             raise UnknownName(f"{', '.join(missing)} has no refits; metrics with refits are {', '.join(self.metrics)}")
 

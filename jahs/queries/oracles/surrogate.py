@@ -88,25 +88,15 @@ def invert_row(inverses: Sequence[Inverse], answers: Sequence[float]) -> list[fl
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The plan of a query for one choice of metrics.
+    """The plan of a query for one choice of metrics."""
 
-    Attributes:
-        learned: (name, model) of the metrics that forests answer.
-        targets: (name, whether it is learned per epoch) of the same.
-        inverses: their transforms.
-        forests: their places in the joint forest; None for all, in order.
-        exact: (name, place in `RowBuilder.costs`) of the metrics that are computed.
-        order: all names as asked for.
-        is_in_order: whether learned, then exact metrics are in the order asked for.
-    """
-
-    learned: tuple[tuple[str, MetricModel], ...]
-    targets: tuple[tuple[str, bool], ...]
+    learned: tuple[tuple[str, MetricModel], ...]  # of the metrics that forests answer
+    targets: tuple[tuple[str, bool], ...]  # of the same, whether they are learned per epoch
     inverses: tuple[Inverse, ...]
-    forests: tuple[int, ...] | None
-    exact: tuple[tuple[str, int], ...]
-    order: tuple[str, ...]
-    is_in_order: bool
+    forests: tuple[int, ...] | None  # their places in the joint forest; None for all, in order
+    exact: tuple[tuple[str, int], ...]  # metrics that are computed, and their places in `RowBuilder.costs`
+    order: tuple[str, ...]  # all names as asked for
+    is_in_order: bool  # whether learned, then exact metrics are in that order
 
 
 class SurrogateOracle:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidTable, NotRecorded
-from jahs.files.runs import is_timed, sorted_runs, timing_machine
+from jahs.files.runs import first_rows, is_timed, sorted_runs, timing_machine
 from jahs.files.tables import Table
 from jahs.models.cost import n_macs, n_params
 from jahs.queries.oracles.oracle import Codes, Kind, Numbers, config_of
@@ -41,18 +42,12 @@ _OF_RUNS: Final = ("train_acc", "valid_acc", "test_acc", "runtime", "train_loss"
 
 
 class _Run(NamedTuple):
-    """One recorded run.
+    """One recorded run."""
 
-    Attributes:
-        seed: as recorded.
-        first, end: its rows that count, the first and one past the last.
-        is_diverged: whether it ended before its time.
-    """
-
-    seed: int
-    first: int
-    end: int
-    is_diverged: bool
+    seed: int  # as recorded
+    first: int  # of its rows that count
+    end: int  # one past the last of them
+    is_diverged: bool  # whether it ended before its time
 
 
 class _Rows(NamedTuple):
@@ -120,11 +115,7 @@ class TableOracle:
         )
 
     def query(self, codes: Codes, epoch: int, *, seed: int | None, metrics: Sequence[str]) -> dict[str, float]:
-        """Return the recorded metrics of one config at one epoch; see `Oracle.query`.
-
-        Raises:
-            NotRecorded: the config, or this epoch of it, was not recorded; names the nearest config.
-        """
+        """Return the recorded metrics of one config at one epoch; NotRecorded names the nearest recorded config."""
         found = self.query_many(np.array([codes]), np.array([epoch]), seed=seed, metrics=metrics)
         return {name: values.item() for name, values in found.items()}
 
@@ -250,11 +241,9 @@ class TableOracle:
 def _index(runs: Table) -> dict[int, list[_Run]]:
     """Return the runs of each config, by recorded seed, from rows in order of config, seed and epoch."""
     ids, seeds = runs["config_id"], runs["seed"]
-    starts = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]) | (seeds[1:] != seeds[:-1])))
-    ends = np.append(starts[1:], len(ids)).tolist()
     is_diverged = (runs["status"] == "diverged").tolist()
     found: dict[int, list[_Run]] = {}
-    for first, end in zip(starts.tolist(), ends, strict=True):
+    for first, end in pairwise([*first_rows(runs).tolist(), len(ids)]):
         # The last row of a diverged run is the epoch in which it diverged.
         last = end - 1 if is_diverged[end - 1] else end
         run = _Run(int(seeds[first]), first, last, is_diverged[end - 1])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from jahs.errors import InvalidArgument, InvalidConfig
+from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import PARAMETERS, Value, show
@@ -31,12 +30,7 @@ def read_choices(
 ) -> tuple[tuple[str, ...], Space]:
     """Return the fidelities in the order of `FIDELITIES`, and the space in which all that is not searched is fixed.
 
-    Args:
-        fidelities, fixed, search: as `jahs.View` takes them.
-        reference: returns the reference config; it is called only if a key takes its value.
-
-    Raises:
-        InvalidArgument: every name or value that does not exist, and every contradiction.
+    `reference` is called only if a key takes its value. InvalidArgument names every contradiction at once.
     """
     names, faults = _read_fidelities(fidelities)
     values, value_faults = _read_fixed(fixed, names)
@@ -50,12 +44,12 @@ def read_choices(
     return tuple(names), Space().fix({name: {**usual, **SIZES, **values}[name] for name in rest})
 
 
-def read_size(name: str, value: object) -> tuple[float, str | None]:
-    """Return a value of N, W or Resolution, or what is wrong with it."""
+def read_size(name: str, value: object) -> float:
+    """Return a value of N, W or Resolution; InvalidFidelity if it is not legal."""
     try:
-        return PARAMETERS[name].read(value), None  # type: ignore[return-value]  # N, W and Resolution are numbers
+        return PARAMETERS[name].read(value)  # type: ignore[return-value]  # N, W and Resolution are numbers
     except InvalidConfig as err:
-        return math.nan, str(err)
+        raise InvalidFidelity(str(err)) from err
 
 
 def legal_values(name: str, max_epoch: int) -> tuple[float, ...]:

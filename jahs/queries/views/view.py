@@ -181,14 +181,10 @@ class View(Queryable):
         answers = self.bench.trajectory(whole, frm=frm, to=last, step=step, seed=seed, metrics=metrics)
         return Answers(answers)
 
-    @property
-    def _own(self) -> str:
-        return f"the fidelities of this view are {', '.join(self.fidelities)}"
-
     def _whole(self, config: Mapping[str, object], there: Mapping[str, float]) -> Config:
         """Return all 14 keys of a config at a fidelity."""
         whole = self.space.validate(self._completed(config))
-        return cast("Config", {**whole, **_sizes(there)})
+        return cast("Config", {**whole, **{name: there[name] for name in SIZES if name in there}})
 
     def _completed(self, config: Mapping[str, object]) -> Mapping[str, object]:
         """Return a config with the keys that the view fixes, where it lacks them; anything else unchanged."""
@@ -257,28 +253,34 @@ class View(Queryable):
         there: dict[str, float] = {"epoch": self.max_epoch, **self.full}
         faults = []
         for name, value in _mapping(at).items():
-            fault: str | None = None
-            if name == "epoch":
-                there["epoch"], fault = _read_epoch(value, self.max_epoch, read)
-                if fault is None and "epoch" not in self.fidelities and there["epoch"] != self.max_epoch:
-                    fault = (
-                        f"epoch={there['epoch']}: every query of this view is at epoch {self.max_epoch}; {self._own}"
-                    )
-            elif name not in SIZES:
-                fault = f"{show(name)} is not a fidelity; {self._own}"
-            elif name in self.space.searched:
-                fault = f"{name}={show(value)}: {name} is searched in this view and belongs in the config; {self._own}"
-            else:
-                size, fault = read_size(name, value)
-                if fault is None and name in self.fidelities:
-                    there[name] = size
-                elif fault is None and size != self._fixed[name]:
-                    only = self._fixed[name]
-                    fault = f"{name}={size} is not a fidelity of this view, which fixes it at {only}; {self._own}"
-            faults += [fault] if fault else []
+            try:
+                there |= self._read_one(name, value, read)
+            except InvalidFidelity as err:  # noqa: PERF203  # costs nothing where nothing is raised
+                faults.append(str(err))
         if faults:
             raise InvalidFidelity("\n".join(faults))
         return there
+
+    def _read_one(self, name: str, value: object, read: _ReadEpoch) -> dict[str, float]:
+        """Return the value of one fidelity; nothing if the view fixes it at this value."""
+        own = f"the fidelities of this view are {', '.join(self.fidelities)}"
+        if name == "epoch":
+            epoch = read(value, self.max_epoch, name="epoch")
+            if "epoch" not in self.fidelities and epoch != self.max_epoch:
+                raise InvalidFidelity(f"epoch={epoch}: every query of this view is at epoch {self.max_epoch}; {own}")
+            return {"epoch": epoch}
+        if name not in SIZES:
+            raise InvalidFidelity(f"{show(name)} is not a fidelity; {own}")
+        if name in self.space.searched:
+            raise InvalidFidelity(
+                f"{name}={show(value)}: {name} is searched in this view and belongs in the config; {own}"
+            )
+        size = read_size(name, value)
+        if name in self.fidelities:
+            return {name: size}
+        if size != (only := self._fixed[name]):
+            raise InvalidFidelity(f"{name}={size} is not a fidelity of this view, which fixes it at {only}; {own}")
+        return {}
 
 
 def _reference_of(bench: Queryable) -> Config:
@@ -298,17 +300,6 @@ def _mapping(at: object) -> dict[str, object]:
     if isinstance(at, Mapping):
         return dict(at)
     return {} if at is None else {"epoch": at}
-
-
-def _sizes(there: Mapping[str, float]) -> dict[str, float]:
-    return {name: there[name] for name in SIZES if name in there}
-
-
-def _read_epoch(value: object, max_epoch: int, read: _ReadEpoch) -> tuple[int, str | None]:
-    try:
-        return read(value, max_epoch, name="epoch"), None
-    except InvalidFidelity as err:
-        return max_epoch, str(err)
 
 
 def _contradiction(name: str, column: npt.NDArray[np.generic], value: Value, i: int) -> str:

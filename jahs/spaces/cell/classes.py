@@ -23,13 +23,8 @@ TABLE: Final = Path(__file__).with_name("classes.npz")
 
 
 def canonical_keys(ops: ArrayLike) -> NDArray[np.int64]:
-    """Return the number of each row's class, (n,), for `ops` of shape (n, 6): equal numbers, equal functions.
-
-    Raises:
-        InvalidArgument: `ops` is not an integer array of shape (n, 6) with values 0 to 4.
-    """
-    numbers = cell_numbers(ops)
-    return _classes()[0][numbers]
+    """Return the number of each row's class, (n,), for `ops` of shape (n, 6): equal numbers, equal functions."""
+    return _classes()[0][cell_numbers(ops)]
 
 
 def representatives() -> NDArray[np.int64]:
@@ -39,7 +34,7 @@ def representatives() -> NDArray[np.int64]:
 
 @cache
 def _classes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Class of each cell number, (15625,), and number of each class's smallest cell, (n_classes,)."""
+    """Return the class of each cell number, (15625,), and the number of each class's smallest cell, (n_classes,)."""
     with np.load(TABLE, allow_pickle=False) as file:
         classes = file["classes"].astype(np.int64)
     return classes, np.unique(classes, return_index=True)[1]

@@ -13,9 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jahs.errors import InvalidArgument
 from jahs.schema import OPS
-from jahs.spaces.masks import refuse_masked
 from jahs.spaces.parameters import as_index, show
 
 __all__ = [
@@ -29,7 +27,6 @@ __all__ = [
     "ZERO",
     "all_ops",
     "cell_numbers",
-    "checked_ops",
     "operation_faults",
 ]
 
@@ -44,11 +41,10 @@ EDGES: Final = ((1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4))
 N_CELLS: Final = len(OPERATIONS) ** len(EDGES)
 
 _PLACES: Final = len(OPERATIONS) ** np.arange(len(EDGES) - 1, -1, -1)
-_MAX_FAULTS: Final = 10
 
 
 def operation_faults(values: Sequence[object]) -> tuple[list[int], list[str]]:
-    """Six values as built-in codes, and one line per value that is not a code, beginning with its key."""
+    """Return six values as built-in codes, and a line for each that is not a code, beginning with its key."""
     codes, faults = [], []
     for key, value in zip(OPS, values, strict=True):
         code = -1 if (number := as_index(value)) is None else number
@@ -60,41 +56,10 @@ def operation_faults(values: Sequence[object]) -> tuple[list[int], list[str]]:
 
 
 def all_ops() -> NDArray[np.int64]:
-    """Every cell, (15625, 6), in lexicographic order."""
+    """Return every cell, (15625, 6), in lexicographic order."""
     return np.arange(N_CELLS)[:, None] // _PLACES % len(OPERATIONS)
 
 
 def cell_numbers(ops: ArrayLike) -> NDArray[np.int64]:
-    """Place of each row of `ops`, (n, 6), among all cells in lexicographic order.
-
-    Raises:
-        InvalidArgument: see `checked_ops`.
-    """
-    return checked_ops(ops) @ _PLACES
-
-
-def checked_ops(ops: ArrayLike) -> NDArray[np.int64]:
-    """`ops` as an int64 array of shape (n, 6).
-
-    Raises:
-        InvalidArgument: it has another shape, is not of integers, or holds values that are not operations.
-    """
-    refuse_masked("ops", ops)
-    array = np.asarray(ops)
-    faults = []
-    if array.ndim != 2 or array.shape[1] != len(EDGES):
-        faults.append(f"ops has shape {array.shape}; it must be (n, {len(EDGES)}), one row per cell")
-    if array.dtype.kind not in "iu":
-        faults.append(f"ops has dtype {array.dtype}; it must be of integers")
-    if not faults and array.size and (array.min() < 0 or array.max() >= len(OPERATIONS)):
-        wrong = np.argwhere((array < 0) | (array >= len(OPERATIONS)))
-        allowed = f"allowed are 0 to {len(OPERATIONS) - 1}"
-        faults += [
-            f"ops[{row}]: {OPS[column]}={array[row, column]} is not an operation; {allowed}"
-            for row, column in wrong[:_MAX_FAULTS]
-        ]
-        if len(wrong) > _MAX_FAULTS:
-            faults.append(f"and {len(wrong) - _MAX_FAULTS} more values that are not operations")
-    if faults:
-        raise InvalidArgument("\n".join(faults))
-    return array.astype(np.int64, copy=False)
+    """Return the place of each row of `ops`, (n, 6), among all cells in lexicographic order."""
+    return np.asarray(ops, dtype=np.int64) @ _PLACES

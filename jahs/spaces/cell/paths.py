@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERATIONS, POOL, ZERO, all_ops, cell_numbers
-
-if TYPE_CHECKING:
-    from jahs.spaces.cell.value import Cell
 
 __all__ = ["PATHS", "PATH_EDGES", "PATH_FEATURES", "Path", "dead_edges", "effective_depth", "path_features", "paths"]
 
@@ -43,52 +40,38 @@ PATH_FEATURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """One way from the cell's input to its output.
+    """One way from the cell's input to its output."""
 
-    Attributes:
-        nodes: in order, such as (1, 2, 4).
-        operations: NAS-Bench-201's names of the operations between them.
-        is_alive: whether none of them is a zero.
-    """
-
-    nodes: tuple[int, ...]
-    operations: tuple[str, ...]
-    is_alive: bool
+    nodes: tuple[int, ...]  # in order, such as (1, 2, 4)
+    operations: tuple[str, ...]  # NAS-Bench-201's names of those between the nodes
+    is_alive: bool  # whether none of them is a zero
 
 
-def paths(cell: Cell) -> tuple[Path, ...]:
-    """Return the four paths, in the order of `PATHS`."""
-    found = []
-    for nodes, edges in zip(PATHS, PATH_EDGES, strict=True):
-        ops = [cell.ops[edge] for edge in edges]
-        operations = tuple(OPERATIONS[op] for op in ops)
-        found.append(Path(nodes=nodes, operations=operations, is_alive=ZERO not in ops))
-    return tuple(found)
+def paths(ops: Sequence[int]) -> tuple[Path, ...]:
+    """Return the four paths of a cell, in the order of `PATHS`."""
+    found = [(nodes, [ops[edge] for edge in edges]) for nodes, edges in zip(PATHS, PATH_EDGES, strict=True)]
+    return tuple(
+        Path(nodes=nodes, operations=tuple(OPERATIONS[op] for op in own), is_alive=ZERO not in own)
+        for nodes, own in found
+    )
 
 
 def dead_edges(ops: Sequence[int]) -> frozenset[int]:
-    """Places in Op1 .. Op6 of the edges that are on no path that is alive."""
+    """Return the places in Op1 .. Op6 of the edges that are on no path that is alive."""
     alive = [edges for edges in PATH_EDGES if all(ops[edge] != ZERO for edge in edges)]
     return frozenset(range(len(EDGES))).difference(*alive)
 
 
 def effective_depth(ops: ArrayLike) -> NDArray[np.int64]:
-    """Most convolutions in sequence on a path that is alive, (n,), for `ops` of shape (n, 6); 0 without such a path.
-
-    Raises:
-        InvalidArgument: `ops` is no integer array of shape (n, 6) with values 0 to 4.
-    """
+    """Return the most convolutions in sequence on a live path, (n,), for `ops` of shape (n, 6); 0 without one."""
     return path_features(ops)[:, PATH_FEATURES.index("effective_depth")].astype(np.int64)
 
 
 def path_features(ops: ArrayLike) -> NDArray[np.int8]:
-    """One row per cell, (n, 22), with the columns of `PATH_FEATURES`, for `ops` of shape (n, 6).
+    """Return one row per cell, (n, 22), with the columns of `PATH_FEATURES`, for `ops` of shape (n, 6).
 
     For each path: whether it is alive, and how many operations of each kind are on it (0 if it is not alive). Then
     the effective depth and the number of operations without parameters (identity, zero, pooling) among all six.
-
-    Raises:
-        InvalidArgument: `ops` is no integer array of shape (n, 6) with values 0 to 4.
     """
     features: NDArray[np.int8] = _features()[cell_numbers(ops)]
     return features

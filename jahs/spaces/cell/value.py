@@ -99,7 +99,7 @@ class Cell:
     @property
     def paths(self) -> tuple[Path, ...]:
         """The four ways from input to output: 1-2-3-4, 1-2-4, 1-3-4, 1-4."""
-        return paths(self)
+        return paths(self.ops)
 
     @property
     def effective_depth(self) -> int:

@@ -135,31 +135,6 @@ def test_every_fault_of_a_string_is_named_at_once():
     assert len(lines) == 4
 
 
-@pytest.mark.parametrize("function", [nb201_indices])
-@pytest.mark.parametrize(
-    ("ops", "message"),
-    [
-        ([0] * 6, r"shape \(6,\)"),
-        ([[0] * 5], r"shape \(1, 5\)"),
-        ([[0.0] * 6], "dtype float64"),
-        ([[True] * 6], "dtype bool"),
-        ([[0] * 6, [0, 0, 7, 0, 0, -1]], r"ops\[1\]: Op3=7 .*\nops\[1\]: Op6=-1"),
-        ([[9] * 6, [9] * 6], "and 2 more"),
-    ],
-)
-def test_arrays_that_hold_no_cells_are_refused(function, ops, message):
-    with pytest.raises(InvalidArgument, match=message):
-        function(ops)
-
-
-@pytest.mark.parametrize(
-    ("indices", "message"), [([[0]], r"shape \(1, 1\)"), ([0.0], "dtype float64"), ([0, -1, N_CELLS], r"\[-1, 15625\]")]
-)
-def test_arrays_that_hold_no_indices_are_refused(indices, message):
-    with pytest.raises(InvalidArgument, match=message):
-        ops_at(indices)
-
-
 def test_arrays_of_no_cells_are_fine():
     empty = np.empty((0, 6), dtype=np.int8)
     assert nb201_indices(empty).shape == (0,)

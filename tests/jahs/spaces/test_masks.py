@@ -1,4 +1,4 @@
-"""What lies under a mask is never read, whoever is asked."""
+"""What lies under a mask of a user's array is never read, whoever is asked."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ import pytest
 
 import jahs
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity
-from jahs.models.bounds import BoundedTransform
-from jahs.models.cost import n_macs, n_params
 from jahs.queries.views import View
-from jahs.spaces.cell import nb201_indices, ops_at
 from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.masks import masked_fault, refuse_masked
 from jahs.spaces.seeds import read_seed, read_seeds
-from jahs.tasks.definitions import TASKS
 from jahs.tasks.objectives import read_objectives
 from jahs.tasks.pareto import hypervolume, is_non_dominated, pareto_front
 from tests.fake_bench import FakeBench
 
 CONFIGS = jahs.space().sample(3, seed=0)
 OBJECTIVE = read_objectives(["valid_acc"])[0]
-BOUNDS = BoundedTransform(lower=0.0, upper=10.0)
 
 
 def masked(values: object, *, at: object = 1) -> np.ndarray:
@@ -42,14 +37,7 @@ ASKS: dict[str, Callable[[], object]] = {
     "corner": lambda: hypervolume([[1, 2]], masked([4.0, 4.0])),
     "seeds": lambda: read_seeds(THREE, 3),
     "objective": lambda: OBJECTIVE.minimised(THREE),
-    "fit": lambda: BoundedTransform.fit(THREE),
-    "forward": lambda: BOUNDS.forward(THREE),
-    "inverse": lambda: BOUNDS.inverse(THREE),
-    "cells": lambda: nb201_indices(masked(np.zeros((2, 6), np.int64))),
-    "indices": lambda: ops_at(THREE),
     "decode": lambda: jahs.decode(X),
-    "params": lambda: n_params(X, TASKS["digits"]),
-    "macs": lambda: n_macs(X, TASKS["digits"]),
 }
 
 

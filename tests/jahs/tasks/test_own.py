@@ -94,7 +94,7 @@ def test_every_fault_of_a_file_is_named_at_once(tmp_path):
     [
         ("{", CorruptFile, "is not a task file"),
         ("[1]", CorruptFile, "must hold an object with format and task"),
-        ('{"format": 2, "task": {}}', UnknownFormat, "format 2; this version reads task files of format 1"),
+        ('{"format": 2, "task": {}}', UnknownFormat, "format 2; this version of jahs reads format 1"),
         ('{"format": 1, "task": 3}', InvalidArgument, "a task must be an object with the fields name, title"),
         ('{"format": 1, "task": {"name": NaN}}', CorruptFile, "is not a task file"),
         (" " * (2 << 20), CorruptFile, "too large for a task file"),
