@@ -25,18 +25,6 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMisma
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import parse_json
 
-__all__ = [
-    "STUDY_FORMAT",
-    "StudyFolder",
-    "TaskFacts",
-    "is_finished",
-    "is_running",
-    "open_or_make",
-    "read_folder",
-    "remove_parts",
-    "repetitions_of",
-]
-
 STUDY_FORMAT: Final = 2
 _FILE: Final = "study.json"
 

@@ -21,8 +21,6 @@ from jahs.files.runs import read_protocol
 from workshop.command import new_parser, run_command
 from workshop.folders import commit, package_versions, versions_text
 
-__all__ = ["main", "write_freeze_thaw"]
-
 _RUNS: Final = (Path("data/cifar10_mini/runs"), Path("data/fashion_mnist_mini/runs"))
 
 

@@ -25,8 +25,6 @@ from jahs.errors import MissingData
 from workshop.command import new_parser, run_command
 from workshop.folders import commit, package_versions, versions_text
 
-__all__ = ["LandscapeSettings", "draw_landscape", "main"]
-
 _N_REFITTED: Final = 2048
 _log = logging.getLogger(__name__)
 

@@ -38,8 +38,6 @@ from workshop.command import new_parser, run_command
 from workshop.jobs import Where
 from workshop.real_landscape import N_CELLS, cell_configs, read_cell_accuracies
 
-__all__ = ["CellSettings", "choose_cells", "main", "score_cells", "summarise_cells"]
-
 _EPOCH: Final = 200
 _TOP: Final = 0.01
 _MOST_TOP: Final = 5  # at most one cell of so many is among the added ones

@@ -32,8 +32,6 @@ from workshop.command import new_parser, run_command
 from workshop.folders import writing
 from workshop.progress import Progress
 
-__all__ = ["main", "pack"]
-
 _log = logging.getLogger(__name__)
 _SIZES: Final = ("N", "W", "Resolution")
 _STATUSES: Final = {"finished", "unfinished", "failed", "stopped"}

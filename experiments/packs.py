@@ -32,18 +32,6 @@ from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
 
-__all__ = [
-    "COLUMNS",
-    "MANIFEST",
-    "PackedLog",
-    "check_season",
-    "is_pack",
-    "read_manifest",
-    "read_pack",
-    "read_packed_table",
-    "season_of",
-]
-
 MANIFEST: Final = "manifest.json"
 COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {

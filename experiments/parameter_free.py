@@ -44,8 +44,6 @@ from workshop.pages.drawing import Curve, draw_curves
 from workshop.pages.style import style
 from workshop.resampling import bootstrap_interval
 
-__all__ = ["FREE", "Study", "main", "replaced", "study_of", "with_fewer_parameters"]
-
 FREE: Final[Mapping[str, int]] = {"identity": IDENTITY, "zero": ZERO, "pooling": POOL}
 N_REPEATS: Final = 4
 METRIC: Final = "valid_acc"

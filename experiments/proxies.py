@@ -20,8 +20,6 @@ from jahs.files.sealed_json import read_sealed
 from workshop.command import new_parser, run_command
 from workshop.folders import commit, package_versions, versions_text
 
-__all__ = ["main", "write_proxies"]
-
 _RUNS = (Path("data/fashion_mnist_mini/runs"), Path("data/cifar10_mini/runs"))
 _CELLS = Path("data/nasbench201/agreement.json")
 

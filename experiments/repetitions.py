@@ -20,8 +20,6 @@ from jahs.optimizers import expert_prior
 from jahs.queries.queryable import Queryable
 from jahs.simulate import Simulation
 
-__all__ = ["Outcome", "RepetitionJob", "run_repetition"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepetitionJob:

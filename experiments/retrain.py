@@ -32,8 +32,6 @@ from jahs.spaces.configs import Config, config_id, validate
 from workshop.command import new_parser, run_command
 from workshop.folders import write_text
 
-__all__ = ["RECORD", "SEEDS", "Incumbent", "RetrainSettings", "best_incumbents", "main", "read_record", "retrain"]
-
 RECORD: Final = "retrained.json"
 SEEDS: Final = (1000, 1001)
 """Collected runs have seeds below 1000."""

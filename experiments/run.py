@@ -37,8 +37,6 @@ from workshop.folders import commit, package_versions
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.progress import Progress
 
-__all__ = ["StudySettings", "main", "run"]
-
 _log = logging.getLogger(__name__)
 _MOST_SHOWN: Final = 5
 

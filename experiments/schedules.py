@@ -38,8 +38,6 @@ from workshop.command import new_parser, run_command
 from workshop.ranks import kendall_tau, spearman
 from workshop.resampling import bootstrap_interval
 
-__all__ = ["Paired", "compare_schedules", "main", "pair_schedules", "short_task"]
-
 _ETA: Final = 3
 _FEWEST: Final = 20
 _N_RESAMPLES: Final = 1000

@@ -34,8 +34,6 @@ from workshop.folders import commit, package_versions, versions_text
 from workshop.pages.document import Document
 from workshop.pages.style import style
 
-__all__ = ["STUDIES", "ScienceSettings", "main", "write_study"]
-
 _TASKS: Final = ("fashion_mnist_mini", "cifar10_mini")
 
 STUDIES: Final[Mapping[str, Callable[[Sequence[Subject], Inputs], Page]]] = MappingProxyType(

@@ -33,8 +33,6 @@ from jahs.queries.benchmark import Benchmark
 from workshop.command import new_parser, run_command
 from workshop.real_landscape import EPOCHS, real_accuracies
 
-__all__ = ["TasksSettings", "compare_tasks", "main"]
-
 _STUDY: Final = "baselines"
 
 

@@ -48,20 +48,6 @@ from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
 from surrogate.models.model import ForestSettings, fit_surrogate
 
-__all__ = [
-    "METRIC_NAMES",
-    "WORLD_NAMES",
-    "World",
-    "Worlds",
-    "build_worlds",
-    "open_world",
-    "quality_of_worlds",
-    "read_worlds",
-    "recorded_runtime",
-    "worlds_path",
-    "write_worlds",
-]
-
 Floats = NDArray[np.float64]
 WorldName = Literal["table", "left_out"]
 

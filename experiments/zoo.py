@@ -20,8 +20,6 @@ from surrogate.zoo import read_zoo
 from workshop.command import new_parser, run_command
 from workshop.folders import versions_text
 
-__all__ = ["main", "write_zoo"]
-
 _FOUND = (Path("data/fashion_mnist_mini/zoo.json"), Path("data/cifar10_mini/zoo.json"))
 
 

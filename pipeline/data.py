@@ -28,8 +28,6 @@ from jahs.tasks.definitions import RESOLUTIONS, Task
 from pipeline.own_images import is_own, read_own_pool
 from pipeline.sources import Pool, read_pool
 
-__all__ = ["ImageSet", "ImageSplit", "Part", "draw_split", "load_images", "read_split_file", "resize_batch"]
-
 _SPLIT_KEY: Final = 3_501_623_856
 _IMAGES_AT_ONCE: Final = 256  # bounds the memory of floats and counts, whatever the size of an image
 _log = logging.getLogger(__name__)

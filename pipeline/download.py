@@ -24,8 +24,6 @@ from jahs.files.transport import ELSEWHERE
 from pipeline.sources import FASHION_FILES, cache_folder
 from workshop.command import new_parser, run_command
 
-__all__ = ["PUBLISHED", "DataFile", "download", "main"]
-
 _ADDRESSES: Final = {
     "fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
     "cifar10": "https://www.cs.toronto.edu/~kriz/",

@@ -26,8 +26,6 @@ from jahs.tasks.metrics import METRICS, Metric
 from pipeline.data import ImageSet, load_images
 from pipeline.train import EPOCH_FIELDS, train
 
-__all__ = ["LiveOracle"]
-
 _EXACT: Final = ("n_params", "n_macs")
 _NO_SEED: Final = 0
 

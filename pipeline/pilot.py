@@ -49,8 +49,6 @@ from workshop.real_landscape import (
 )
 from workshop.resampling import bootstrap_interval
 
-__all__ = ["GATE", "LastEpochs", "main", "read_measured", "report", "seed_agreement", "write_cells"]
-
 _SEEDS: Final = (0, 1)
 _N_RESAMPLES: Final = 2000
 _CELLS: Final = "cells"  # the source of NAS-Bench-201 cells

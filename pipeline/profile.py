@@ -42,8 +42,6 @@ from workshop.command import run_command
 from workshop.machine import processor_model
 from workshop.progress import Progress
 
-__all__ = ["main", "measure_config", "profile_folder"]
-
 _SAVE_EVERY: Final = 50
 _QUIET_LOAD: Final = 0.75  # before the pass itself runs
 _OWN_LOAD: Final = 1.0

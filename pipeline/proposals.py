@@ -27,8 +27,6 @@ from jahs.spaces.columns import validate_columns
 from jahs.spaces.configs import Config, config_id, validate
 from jahs.spaces.parameters import show
 
-__all__ = ["Proposals", "check_source", "read_proposals", "table_of"]
-
 _KEYS: Final = ("config", "seeds", "round", "release", "protocol", "source")
 _MOST_LISTED: Final = 20
 _LARGEST: Final = 2**31

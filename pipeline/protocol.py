@@ -17,8 +17,6 @@ from jahs.tasks.definitions import PROSE, Task
 from jahs.tasks.own import recorded_as
 from pipeline.augment import AUGMENTATION_VERSION
 
-__all__ = ["OPTIONAL", "SGD", "protocol_digest", "protocol_facts", "shared_protocol"]
-
 SGD: Final[Mapping[str, Any]] = {"momentum": 0.9, "nesterov": True}  # Any: arguments of torch.optim.SGD
 """Arguments of every training's optimiser, besides the config's rates."""
 

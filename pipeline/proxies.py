@@ -36,13 +36,12 @@ from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
 from pipeline.tasks import trained_task
 from pipeline.train import Training, check_seed, one_core
-from pipeline.zero_cost import Probe, ProxyScores, score_all
+from pipeline.zero_cost import ProxyScores, score_all
+from pipeline.zero_cost.probe import Probe
 from workshop.command import run_command
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.machine import processor_model
 from workshop.progress import Progress
-
-__all__ = ["ProxySettings", "main", "merge_proxies", "proxy_folder", "score_config"]
 
 _N_IMAGES: Final = 64
 _BATCH_KEY: Final = 642_014_377

@@ -35,8 +35,6 @@ from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
 from pipeline.sampling import sample_config
 
-__all__ = ["Named", "RunsFolder", "check_free_space"]
-
 _log = logging.getLogger(__name__)
 _SMALLEST_FREE: Final = 64 << 20
 _LOCKS: Final = ("configs", "profile", "proxies", "compact")  # a writer of the folder holds one of them

@@ -20,8 +20,6 @@ from pipeline.runs import Named, RunsFolder
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.machine import device_name, processor_model
 
-__all__ = ["NamedRun", "collect_run", "images_of", "run_table"]
-
 NamedRun: TypeAlias = tuple[Named, int]
 """A config as shards are named after it, and a seed."""
 

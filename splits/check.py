@@ -22,8 +22,6 @@ from splits.recorded import Recorded, examples, read_recorded
 from splits.split import Split, read_split
 from workshop.command import new_parser, run_command
 
-__all__ = ["check_split", "main"]
-
 
 def check_split(recorded: Recorded, split: Split, final: FinalTest | None = None) -> list[Marginal]:
     """Return the division of every marginal by the split.

@@ -20,8 +20,6 @@ from splits.recorded import read_recorded
 from splits.split import Split, read_split, split_text, write_split
 from workshop.command import new_parser, run_command
 
-__all__ = ["main", "make_split"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -20,8 +20,6 @@ from splits.quotas import SHARES, WHOLE, Margins, fill_quotas
 from splits.recorded import Recorded, examples
 from splits.split import Split
 
-__all__ = ["LEAST_PER_GROUP", "check_seed", "partition", "quota_margins"]
-
 _log = logging.getLogger(__name__)
 
 LEAST_PER_GROUP: Final = 7

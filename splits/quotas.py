@@ -16,8 +16,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SHARES", "WHOLE", "Margins", "deviations", "fill_quotas"]
-
 WHOLE: Final = 20
 SHARES: Final = (14, 3, 3)
 """Twentieths of train, valid and test: 70, 15 and 15 %."""

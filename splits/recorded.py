@@ -17,8 +17,6 @@ from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import validate_columns
 from splits.final import FinalTest, is_final
 
-__all__ = ["Recorded", "examples", "hex_id", "read_recorded", "recorded_of"]
-
 _MOST_EXAMPLES = 3
 
 

@@ -19,8 +19,6 @@ from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.schema import SPLIT_PARTS
 from splits.recorded import examples, hex_id
 
-__all__ = ["Split", "read_split", "split_text", "write_split"]
-
 _KEYS: Final = ("assignments", "counts", "digest", "extends", "protocol", "seed", "task")
 _HEX_ID: Final = re.compile(r"[0-9a-f]{16}")
 

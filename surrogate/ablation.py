@@ -38,8 +38,6 @@ from workshop.command import run_command
 from workshop.folders import write_json
 from workshop.ranks import kendall_tau
 
-__all__ = ["ABLATION_FORMAT", "Outcome", "ablate", "ablation_table", "compare_runtime_models", "main", "variants"]
-
 ABLATION_FORMAT: Final = 1
 _N_FOLDS: Final = 5
 

@@ -38,8 +38,6 @@ from workshop.command import run_command
 from workshop.folders import write_text
 from workshop.numbered import FINAL_SEED, full_range
 
-__all__ = ["FreezeSettings", "draw_final", "freeze", "main"]
-
 OPTIMIZERS: Final = ("random_search", "regularized_evolution", "tpe")
 SEEDS: Final = (0, 1)
 _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)

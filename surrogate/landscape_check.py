@@ -33,8 +33,6 @@ from workshop.real_landscape import (
     read_cell_accuracies,
 )
 
-__all__ = ["check_cells", "check_landscape", "main"]
-
 
 def check_landscape(
     bench: Benchmark, landscape: Benchmark, *, n_configs: int, seed: int

@@ -39,8 +39,6 @@ from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.markdown import to_markdown
 from workshop.resampling import bootstrap_interval
 
-__all__ = ["Judged", "judge", "main", "noise_study", "repeated"]
-
 _N_SEEDS: Final = 3
 _SIZES: Final = (250, 500, 1000)
 _N_RESAMPLES: Final = 1000

@@ -46,8 +46,6 @@ from workshop.command import run_command
 from workshop.folders import write_text
 from workshop.numbered import full_range
 
-__all__ = ["KINDS", "ProposeSettings", "answers_of", "lines_of", "main", "propose", "settings_of"]
-
 KINDS: Final = ("best", "disagreement", "full", "seeds", "paired", "poor")
 """The sources that this command proposes for."""
 

@@ -73,8 +73,6 @@ from workshop.command import run_command
 from workshop.folders import commit, package_versions
 from workshop.jobs import check_workers
 
-__all__ = ["MOST_BYTES", "check_numbers", "main", "make_release"]
-
 MOST_BYTES: Final = 15_000_000
 """A release is embedded in the package, so it stays small."""
 

@@ -39,8 +39,6 @@ from surrogate.tune import tune_all, what_is_searched
 from workshop.command import run_command
 from workshop.folders import write_text
 
-__all__ = ["RenewSettings", "main", "renew"]
-
 _FOUND: Final = ("history.json", "params.json")
 """In this order: if the copy is interrupted, settings and history differ, which surrogate.release refuses."""
 

@@ -31,8 +31,6 @@ from workshop.pages.document import Block, Document, Section, Table, Text
 from workshop.pages.html import to_html
 from workshop.pages.markdown import to_markdown
 
-__all__ = ["main", "rounds_page"]
-
 _HEADS = (
     "source",
     "release",

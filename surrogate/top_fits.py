@@ -39,8 +39,6 @@ from workshop.folders import commit, write_text
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_interval
 
-__all__ = ["FITS", "MOST_LOST", "compare_fits", "main", "read_fits"]
-
 MOST_LOST: Final = 0.005
 """The most of tau over the whole space that a gain at the top may cost."""
 

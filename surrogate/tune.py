@@ -46,16 +46,6 @@ from surrogate.models.search import (
 from workshop.command import run_command
 from workshop.folders import write_text
 
-__all__ = [
-    "data_of",
-    "main",
-    "read_history",
-    "search_metric",
-    "tune_all",
-    "tuning_text",
-    "what_is_searched",
-]
-
 _THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 _log = logging.getLogger(__name__)

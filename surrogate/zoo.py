@@ -39,8 +39,6 @@ from workshop.command import run_command
 from workshop.folders import package_versions, write_text
 from workshop.ranks import kendall_tau
 
-__all__ = ["N_BEST", "N_FOLDS", "best_families", "main", "read_zoo", "score_families"]
-
 N_FOLDS: Final = 10
 N_BEST: Final = 3
 

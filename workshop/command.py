@@ -14,8 +14,6 @@ from jahs.cli.stdout import write_stdout
 from jahs.errors import JahsError
 from jahs.files.atomic import write_fault
 
-__all__ = ["Failed", "new_parser", "run_command"]
-
 _log = logging.getLogger(__name__)
 
 

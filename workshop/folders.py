@@ -15,14 +15,6 @@ from typing import Final
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import write_beside
 
-__all__ = [
-    "commit",
-    "package_versions",
-    "write_json",
-    "write_text",
-    "writing",
-]
-
 _PACKAGES: Final = ("jahs", "numpy", "scikit-learn", "scipy", "xgboost")
 
 

@@ -20,8 +20,6 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from jahs.errors import InvalidArgument, JahsError
 
-__all__ = ["Done", "Where", "Workers", "add_where", "check_workers", "in_processes", "run_jobs"]
-
 _log = logging.getLogger(__name__)
 _MOST_LOST: Final = 20
 _TICK_S: Final = 1.0

@@ -22,15 +22,6 @@ from jahs.errors import InvalidArgument
 from jahs.spaces.parameters import is_integer, show
 from workshop.ranks import paired
 
-__all__ = [
-    "benchmark_overlap",
-    "benchmark_weight",
-    "choose_p",
-    "extrapolated_overlap",
-    "webber_overlap",
-    "webber_weight",
-]
-
 _CHUNK: Final = 1 << 22
 _DEEPEST: Final = 1_000_000
 

@@ -7,8 +7,6 @@ import sys
 import time
 from typing import Final, TextIO
 
-__all__ = ["Progress"]
-
 _log = logging.getLogger(__name__)
 _WIDTH: Final = 24
 

@@ -30,21 +30,6 @@ from jahs.spaces.space import space
 from workshop.ranks import kendall_tau, kendall_tau_within, spearman
 from workshop.resampling import bootstrap_interval
 
-__all__ = [
-    "EPOCHS",
-    "N_CELLS",
-    "cell_configs",
-    "check_path",
-    "compare_cells",
-    "compare_with_landscape",
-    "key_members",
-    "known",
-    "rank_shares",
-    "read_cell_accuracies",
-    "read_check",
-    "real_accuracies",
-]
-
 EPOCHS: Final = (200, 20, 3)
 """Epochs of the real task that are compared with; the first is the one that counts."""
 

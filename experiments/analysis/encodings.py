@@ -27,8 +27,6 @@ from jahs.spaces.cell.index import STRING_ORDER
 from jahs.spaces.cell.operations import ZERO, cell_numbers
 from jahs.spaces.cell.paths import PATH_EDGES
 
-__all__ = ["ENCODINGS", "SEARCHES", "Encoding", "Regrets", "measure_encodings", "search_cells"]
-
 _N_INITIAL: Final = 10
 _N_OPS: Final = len(OPERATIONS)
 _LIVE: Final = tuple(op for op in range(_N_OPS) if op != ZERO)

@@ -29,19 +29,6 @@ from surrogate.models.model import ForestSettings, fit_surrogate
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_interval
 
-__all__ = [
-    "MEASURES",
-    "PREDICTORS",
-    "Curves",
-    "Estimate",
-    "Scored",
-    "power_law",
-    "predictions",
-    "read_curves",
-    "score",
-    "stages",
-]
-
 Floats = NDArray[np.float64]
 Predictor = Literal["last value", "last value plus mean gain", "power law", "surrogate", "surrogate, corrected"]
 Measure = Literal["likelihood", "mae", "tau"]

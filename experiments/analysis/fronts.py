@@ -9,8 +9,6 @@ import numpy as np
 from jahs.comparison.logs import Floats
 from jahs.errors import InvalidArgument
 
-__all__ = ["attainment_surface", "igd_plus"]
-
 
 def igd_plus(F: Floats, *, front: Floats, ideal: Floats, nadir: Floats) -> float:
     """Return IGD+ of points to a front, objectives scaled from ideal (0) to nadir (1); inf without points."""

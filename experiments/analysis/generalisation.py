@@ -24,8 +24,6 @@ from jahs.spaces.cell.operations import ZERO
 from jahs.spaces.configs import Config
 from workshop.ranks import kendall_tau
 
-__all__ = ["ARMS", "PART", "SPACES", "TUNED", "Ends", "Transferred", "measure_ends", "transferred"]
-
 PART: Final = {"Op2": ZERO}
 """The declared part of the space."""
 

@@ -26,8 +26,6 @@ from jahs.spaces.columns import Columns
 from workshop.ranks import spearman
 from workshop.resampling import bootstrap_interval
 
-__all__ = ["N_CELLS", "N_FLOATS", "N_TUNED", "SharedSetting", "answers_of_cells", "measure_shared", "shared_setting"]
-
 N_TUNED: Final = 50
 """Architectures that H-dagger is chosen on, as in NAS-Bench-101."""
 

@@ -15,30 +15,15 @@ import numpy as np
 
 from experiments.analysis.locality import autocorrelation, contexts, mutants, random_walk
 from experiments.analysis.variance import Draws, decomposition, draw, main_effects, total_effects, unions
-from experiments.studies.study import FULL_SIZES
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, bootstrap_interval
+from jahs.comparison.views import FULL_SIZES
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.spaces.columns import Configs, rows
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import PARAMETERS, is_integer
 from jahs.spaces.space import GROUPS, Space
 from jahs.tasks.metrics import Metric
-
-__all__ = [
-    "N_BEST",
-    "N_RANDOM",
-    "SCALES",
-    "TOP",
-    "Answers",
-    "Landscape",
-    "Part",
-    "Scale",
-    "Variance",
-    "measure_landscape",
-    "widened",
-    "with_errors_of_fit",
-]
 
 Scale: TypeAlias = Literal["rank", "value", "better half"]
 

@@ -18,8 +18,6 @@ from jahs.optimizers.moves import movable, mutated
 from jahs.spaces.configs import Config
 from jahs.spaces.space import Space
 
-__all__ = ["autocorrelation", "contexts", "mutants", "random_walk"]
-
 _N_RESAMPLES: Final = 500
 
 

@@ -20,8 +20,6 @@ from jahs.comparison.views import ViewChoice, open_view
 from jahs.queries.exhaustive import LARGEST, Exhaustive, cells_to_ask, exhaustive_best
 from jahs.spaces.configs import Config
 
-__all__ = ["N_FLOATS", "Ends", "Optimum", "distances", "ends_of_pack", "find_pack", "measure_optimum"]
-
 N_FLOATS: Final = 16
 """Values of each rate on the grid on which every cell is asked."""
 

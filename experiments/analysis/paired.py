@@ -31,22 +31,6 @@ from jahs.tasks.own import task_recorded_as
 from workshop.ranks import spearman
 from workshop.real_landscape import key_members, rank_shares
 
-__all__ = [
-    "FEWEST",
-    "Agreement",
-    "Paired",
-    "Recorded",
-    "WarmStart",
-    "agreement",
-    "agreements",
-    "effects_of_keys",
-    "effects_of_values",
-    "pair",
-    "read_recorded",
-    "real_agreement",
-    "warm_starts",
-]
-
 FEWEST: Final = 5
 """Configs, and configs with three seeds, below which nothing is reported."""
 

@@ -19,8 +19,6 @@ from workshop.overlap import benchmark_overlap, choose_p, webber_overlap
 from workshop.ranks import kendall_tau, spearman
 from workshop.real_landscape import known
 
-__all__ = ["MEASURES", "PAPER", "SHARES", "last_where_missing", "places", "seeds_of", "summary", "with_references"]
-
 _Floats = NDArray[np.float64]
 
 SHARES: Final = (0.01, 0.05, 0.1)

@@ -27,8 +27,6 @@ from jahs.tasks.own import task_recorded_as
 from splits.kinship import fidelity_groups
 from splits.split import read_split
 
-__all__ = ["ScoredTask", "is_test", "read_scored"]
-
 _Floats = NDArray[np.float64]
 
 

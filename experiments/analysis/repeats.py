@@ -30,8 +30,6 @@ from jahs.tasks.definitions import Task
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_interval
 
-__all__ = ["RECORDED", "Repeats", "costs_agreement", "measure_repeats", "pairs_of_seeds"]
-
 RECORDED: Final = ("runtime", "train_acc", "valid_acc", "test_acc")
 """The metrics of a training that differ between seeds."""
 

@@ -17,8 +17,6 @@ from jahs.comparison.steps import Steps, on_grid, union_grid
 from jahs.comparison.summaries import LEVEL, N_RESAMPLES, Interval, percentile_interval
 from jahs.errors import InvalidArgument
 
-__all__ = ["Speedup", "geometric_mean", "speedup"]
-
 _SLACK = 1e-9  # means of equal values may differ in their last bits
 
 

@@ -12,8 +12,6 @@ from jahs.errors import MissingData
 from jahs.spaces.columns import Configs
 from jahs.tasks.definitions import Task
 
-__all__ = ["MAIN", "Inputs", "Subject", "answers", "open_subject"]
-
 MAIN = "valid_acc"
 """The metric of every study."""
 

@@ -23,8 +23,6 @@ from jahs.spaces.space import space
 from jahs.tasks.pareto import hypervolume
 from workshop.ranks import kendall_tau
 
-__all__ = ["OPTIMIZERS", "FrontTransfer", "OrderTransfer", "front_transfers", "order_transfer"]
-
 OPTIMIZERS: Final = tuple(name for name in BASELINES if name != "nsga2")
 """Optimisers whose order is compared."""
 

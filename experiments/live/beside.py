@@ -20,8 +20,6 @@ from jahs.files.atomic import write_beside
 from jahs.queries.views import View
 from jahs.simulate import Simulation
 
-__all__ = ["N_RUNS", "N_RUNS_OF_REFIT", "BesideJob", "read_beside", "run_beside"]
-
 N_RUNS: Final = 20
 N_RUNS_OF_REFIT: Final = 3
 

@@ -53,8 +53,6 @@ from workshop.folders import commit, package_versions
 from workshop.jobs import Where, run_jobs
 from workshop.progress import Progress
 
-__all__ = ["LiveSettings", "beside", "main", "status", "train"]
-
 _log = logging.getLogger(__name__)
 _SECONDS_AN_HOUR: Final = 3600
 

@@ -19,8 +19,6 @@ from jahs.queries.views import View
 from jahs.simulate import Simulation
 from pipeline.runs import RunsFolder
 
-__all__ = ["TrajectoryJob", "follow"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrajectoryJob:

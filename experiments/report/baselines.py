@@ -11,17 +11,16 @@ from scipy import stats
 from experiments.report.results import Results
 from experiments.report.single import error_limits, number_text, overview, summary_text, time_figure, time_grid
 from experiments.studies.baselines import MAIN
-from experiments.studies.study import FULL_SIZES, Arm
+from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
 from jahs.comparison.summaries import summarize
+from jahs.comparison.views import FULL_SIZES
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.space import space
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
-
-__all__ = ["baselines_sections", "best_known", "regret", "regret_steps"]
 
 _N_RANDOM: Final = 20_000
 _SHOWN: Final = 0.98  # share of every arm's rollouts that the figure of distributions has to show

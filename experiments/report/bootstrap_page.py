@@ -17,8 +17,6 @@ from jahs.comparison.summaries import Interval, bootstrap_interval
 from workshop.pages.document import Figure, Section, Table, Text
 from workshop.pages.drawing import Estimate, draw_estimates
 
-__all__ = ["N_SEEDS", "N_TRIALS", "bootstrap_page"]
-
 N_SEEDS: Final = 50
 N_TRIALS: Final = 150
 _ORDER: Final = ("RS", "NRE", "RE")

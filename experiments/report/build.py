@@ -33,8 +33,6 @@ from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme, style
 
-__all__ = ["add_page_arguments", "build_document", "check_target", "write_document", "written"]
-
 _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "joint": joint_sections,
     "fidelity": fidelity_sections,

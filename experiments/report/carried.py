@@ -23,8 +23,6 @@ from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Section, Table, Text
 
-__all__ = ["MeanRuns", "carried_section", "read_mean_runs"]
-
 _TITLE: Final = "Does it carry over?"
 _GUESSED: Final = 100.0  # the error of a run without a result
 _STAGES: Final = (0.1, 0.2, 0.5, 1.0)  # of the budget

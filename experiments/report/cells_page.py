@@ -19,8 +19,6 @@ from jahs.spaces.parameters import PARAMETERS
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 
-__all__ = ["cells_page"]
-
 _GONE: Final = 0.05
 _PAPER: Final[Mapping[int, tuple[float, float]]] = {CONV1X1: (-1.16, -14.11), POOL: (-1.99, -9.84)}
 """NAS-Bench-101, Figure 4: 3x3 convolution replaced: points of validation accuracy, percent of the training time."""

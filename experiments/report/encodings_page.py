@@ -16,8 +16,6 @@ from workshop.pages.document import Block, Section, Table, Text
 from workshop.pages.document import Figure as Drawn
 from workshop.pages.drawing import Curve, draw_curves
 
-__all__ = ["N_SEEDS", "N_TRIALS", "encodings_page"]
-
 N_SEEDS: Final = 20
 N_TRIALS: Final = 100
 _PAPER: Final = "TPE much better with the continuous encoding (S3, figure 6)"

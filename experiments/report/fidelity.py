@@ -11,8 +11,8 @@ from scipy import stats
 from experiments.analysis.speedups import speedup
 from experiments.report.results import Results
 from experiments.report.single import overview, speedup_text
-from experiments.studies.study import FULL_SIZES
 from jahs.comparison.logs import Floats
+from jahs.comparison.views import FULL_SIZES
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
 from jahs.spaces.columns import Columns
@@ -20,8 +20,6 @@ from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
-
-__all__ = ["fidelity_sections", "rank_correlations"]
 
 N_CONFIGS: Final = 1000
 _ALONE: Final = {"N": (1, 3, 5), "W": (4, 8, 16), "Resolution": (0.25, 0.5, 1.0)}

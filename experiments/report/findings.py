@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from jahs.comparison.summaries import Interval
 from workshop.pages.document import Section, Table
 
-__all__ = ["Page", "beside_paper", "interval_text"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:

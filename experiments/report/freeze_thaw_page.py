@@ -15,8 +15,6 @@ from workshop.pages.document import Document, Figure, Section, Table, Text
 from workshop.pages.drawing import new_panels
 from workshop.pages.style import dash, series, style
 
-__all__ = ["freeze_thaw_document"]
-
 _TITLES: Final[Mapping[Measure, str]] = {
     "likelihood": "Gaussian log likelihood per config (nats)",
     "mae": "mean absolute error (points)",

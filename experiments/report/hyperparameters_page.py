@@ -17,8 +17,6 @@ from workshop.pages.document import Figure, Section, Table, Text
 from workshop.pages.drawing import new_panels
 from workshop.pages.style import series
 
-__all__ = ["hyperparameters_page"]
-
 _PAPER: Final = 0.9155
 _SIZES: Final = ("N", "W", "Resolution")
 

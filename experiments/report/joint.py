@@ -12,8 +12,6 @@ from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Estimate, draw_estimates
 
-__all__ = ["joint_sections"]
-
 _FEWEST_SEEDS = 2
 
 

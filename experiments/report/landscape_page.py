@@ -17,8 +17,6 @@ from workshop.pages.document import Block, Document, Figure, Section, Table, Tex
 from workshop.pages.drawing import Curve, Estimate, draw_curves, draw_estimates
 from workshop.pages.style import style
 
-__all__ = ["landscape_document"]
-
 _SCALE_TITLES: Final[Mapping[Scale, str]] = {
     "rank": "rank",
     "value": "value",

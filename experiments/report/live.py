@@ -24,8 +24,6 @@ from workshop.pages.document import Block, Document, Figure, Section, Table, Tex
 from workshop.pages.drawing import Curve, draw_curves
 from workshop.pages.style import style
 
-__all__ = ["build_live", "write_live"]
-
 _LAST: Final = 20
 _ENDS: Final = (0.05, 0.95)
 _FEWEST_ARMS: Final = 2

@@ -18,8 +18,6 @@ from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 
-__all__ = ["long_sections", "worker_sections"]
-
 _TARGET: Final = 0.5  # of the budget: its mean error with one worker is the target of the speed-up
 _DECADES: Final = (100, 1000, 10_000)
 

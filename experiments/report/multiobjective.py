@@ -28,8 +28,6 @@ from jahs.tasks.metrics import METRICS
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 
-__all__ = ["multiobjective_sections"]
-
 _NAMES: Final = {
     "latency": "latency",
     "n_macs": "multiply-adds",

@@ -14,8 +14,6 @@ from jahs.comparison.summaries import Interval
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Estimate, draw_estimates
 
-__all__ = ["optimum_page"]
-
 _METHOD: Final = f"""The search asks the released model of every cell, every choice of activation and augmentation, and
     {N_FLOATS} × {N_FLOATS} rates at full size and the last epoch, then the best 300 pairs of cell and choices again on
     a grid four times as fine. Cells that compute the same function have the same prediction, so one of each class is

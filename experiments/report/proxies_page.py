@@ -24,8 +24,6 @@ from workshop.pages.style import style
 from workshop.ranks import kendall_tau, spearman
 from workshop.real_landscape import N_CELLS
 
-__all__ = ["proxies_document"]
-
 _Summary = Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
 _FEWEST: Final = 20

@@ -15,8 +15,6 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import HOLDS, Comparison, rank_agreement
 from workshop.pages.document import Block, Section, Table, Text
 
-__all__ = ["refits_section", "variance_shares"]
-
 
 def refits_section(results: Results) -> Section | None:
     """Return how far orders and differences hold over refits; None without repetitions on refits."""

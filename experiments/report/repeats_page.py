@@ -12,8 +12,6 @@ from jahs.comparison.summaries import Interval
 from workshop.pages.document import Figure, Section, Table, Text
 from workshop.pages.drawing import Estimate, draw_estimates
 
-__all__ = ["repeats_page"]
-
 _PAPER: Final[Mapping[str, tuple[float, float]]] = {
     "latency": (0.523, 0.547),
     "runtime": (0.843, 0.847),

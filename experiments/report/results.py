@@ -25,8 +25,6 @@ from jahs.simulate import read_log
 from jahs.spaces.configs import Config
 from workshop.jobs import in_processes
 
-__all__ = ["RepetitionResult", "Results", "check_owner", "read_repetition", "read_results"]
-
 _FEW: Final = 64  # logs; more are worth starting processes
 
 

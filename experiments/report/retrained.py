@@ -11,8 +11,6 @@ from experiments.report.single import number_text
 from experiments.retrain import RECORD, Incumbent, read_record
 from workshop.pages.document import Section, Table, Text
 
-__all__ = ["retrained_section"]
-
 
 def retrained_section(results: Results, record: Path | None = None) -> Section | None:
     """Return the trained incumbents of a study; None where none is recorded.

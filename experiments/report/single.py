@@ -22,22 +22,6 @@ from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 
-__all__ = [
-    "N_TIMES",
-    "TIME_LABEL",
-    "comparison_blocks",
-    "error_limits",
-    "no_common_seed",
-    "number_text",
-    "overview",
-    "p_text",
-    "speedup_text",
-    "summary_text",
-    "test_errors",
-    "time_figure",
-    "time_grid",
-]
-
 N_TIMES: Final = 401
 TIME_LABEL: Final = "simulated time (mean full evaluations)"
 ERROR_LABEL: Final = "validation error (%)"

@@ -16,8 +16,6 @@ from jahs.errors import CorruptFile
 from jahs.queries.benchmark import Benchmark
 from workshop.pages.document import Block, Section, Table, Text
 
-__all__ = ["leaderboard_section"]
-
 _RELATIVE: Final = 1e-5
 
 

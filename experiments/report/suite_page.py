@@ -18,8 +18,6 @@ from workshop.folders import commit, package_versions, versions_text
 from workshop.pages.document import Document, Figure, Section, Table, Text
 from workshop.pages.style import LIGHT, style
 
-__all__ = ["write_suite_page"]
-
 _RULE: Final = (
     "Candidates are views of both tasks, with one or several fidelities, one or several objectives, and two budgets. "
     "Strata are the combinations of task, one or several fidelities, one or several objectives, and budget; they take "

@@ -34,8 +34,6 @@ from workshop.pages.style import LIGHT, marker, series, style
 from workshop.ranks import spearman
 from workshop.real_landscape import EPOCHS
 
-__all__ = ["Inputs", "Released", "tasks_document"]
-
 _REAL: Final = "CIFAR-10 of JAHS-Bench-201"
 _HEIGHT_OF_ROW: Final = 0.3  # inches
 

@@ -26,8 +26,6 @@ from jahs.comparison.summaries import Interval, digits_for, summarize
 from workshop.pages.document import Block, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 
-__all__ = ["truth_sections"]
-
 _N_TIMES: Final = 12
 _STAGES: Final = (10, 20, 50, 100)
 _N_RESAMPLES: Final = 300

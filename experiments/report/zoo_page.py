@@ -24,8 +24,6 @@ from workshop.pages.style import LIGHT, marker, series, style
 from workshop.ranks import spearman
 from workshop.resampling import bootstrap_interval
 
-__all__ = ["PAPER", "Scored", "score_zoo", "zoo_document"]
-
 PAPER: Final[Mapping[str, tuple[float, float]]] = {
     "lightgbm": (0.892, 0.816),
     "xgboost": (0.832, 0.817),

@@ -7,11 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from experiments.optimizers import OPTIMIZERS
-from jahs.comparison.views import FULL_SIZES, ViewChoice
+from jahs.comparison.views import ViewChoice
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.files.hashing import digest_facts
-
-__all__ = ["FULL_SIZES", "Arm", "Repetition", "Study", "ViewChoice", "arm_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,6 @@ from workshop.pages.html import svg_text
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme
 
-__all__ = ["main", "write_page"]
-
 
 def write_page(runs: Path, out: Path) -> list[Path]:
     """Write `<task>.md` and `<task>/*.svg` into a folder, replacing those of an older page; return their paths.

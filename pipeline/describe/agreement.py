@@ -24,8 +24,6 @@ from jahs.spaces.space import space
 from pipeline.describe.measured import Measured
 from workshop.ranks import kendall_tau, kendall_tau_within
 
-__all__ = ["FEWEST", "FIDELITIES", "EpochAgreement", "epoch_agreement", "value_agreement"]
-
 FIDELITIES: Final = ("N", "W", "Resolution")
 FEWEST: Final = 60
 """Configs that each value needs to be compared."""

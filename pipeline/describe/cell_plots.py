@@ -18,8 +18,6 @@ from pipeline.describe.measured import Measured
 from workshop.pages.drawing import new_panels
 from workshop.pages.style import LIGHT, dash, marker, series
 
-__all__ = ["FEWEST_CELLS", "accuracy_by_depth", "accuracy_by_source", "map_of_cells", "noise_by_accuracy"]
-
 FEWEST_CELLS: Final = 30
 """Of a map."""
 

@@ -34,8 +34,6 @@ from pipeline.tasks import recorded_task
 from workshop.ranks import kendall_tau
 from workshop.real_landscape import read_check
 
-__all__ = ["NOISY", "Measured", "SeedNoise", "read_measured", "seed_noise"]
-
 NOISY: Final = (*ACCURACIES, "train_loss", "valid_loss", "test_loss", "runtime")
 """The metrics whose noise between seeds is shown."""
 

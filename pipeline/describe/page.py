@@ -22,13 +22,11 @@ from jahs.tasks.metrics import METRICS
 from pipeline.describe import cell_plots, plots
 from pipeline.describe.agreement import FEWEST, FIDELITIES, epoch_agreement, value_agreement
 from pipeline.describe.measured import Measured, seed_noise
-from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS
+from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.style import style
 from workshop.ranks import kendall_tau, spearman
 from workshop.resampling import bootstrap_interval
-
-__all__ = ["describe"]
 
 _Floats = NDArray[np.float64]
 

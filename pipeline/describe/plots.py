@@ -18,19 +18,9 @@ from jahs.tasks.metrics import ACCURACIES
 from jahs.tasks.pareto import pareto_front
 from pipeline.describe.agreement import FIDELITIES, EpochAgreement
 from pipeline.describe.measured import Measured
-from pipeline.sampling import FIDELITY_GROUPS
+from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.drawing import Curve, draw_curves, new_panels
 from workshop.pages.style import LIGHT, dash, marker, series
-
-__all__ = [
-    "accuracy_against_work",
-    "distributions",
-    "epochs_against_last",
-    "learning_curves",
-    "marginal_effects",
-    "seed_against_seed",
-    "values_against_values",
-]
 
 _PARTS: Final = {"train_acc": "training", "valid_acc": "validation", "test_acc": "testing"}
 _OP_NAMES: Final = ("identity", "zero", "conv 3×3", "conv 1×1", "avg pool")

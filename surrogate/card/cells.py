@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from jahs.tasks.metrics import METRICS
 from workshop.pages.document import Table
 
-__all__ = ["amount_text", "score_text", "table_of"]
-
 
 def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> Table:
     """Return a table; one with a title is folded up."""

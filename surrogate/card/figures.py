@@ -9,9 +9,6 @@ from typing import Any, Final
 from surrogate.data.rows import Facts
 from workshop.pages.document import Block, Table, Text
 
-__all__ = ["figure_values", "figures_blocks"]
-
-
 _NOT_YET: Final = "not measured yet"
 
 

@@ -16,9 +16,6 @@ from workshop.pages.document import Figure
 from workshop.pages.drawing import new_drawing, set_scale
 from workshop.pages.style import LIGHT, dash, marker, series
 
-__all__ = ["plots_of"]
-
-
 _DOTS: Final[dict[str, Any]] = {"linestyle": "", "marker": "o", "markersize": 3.5, "alpha": 0.7}  # Any: of matplotlib
 _FAINT: Final[dict[str, Any]] = {"color": LIGHT["muted"], "linestyle": "--", "linewidth": 1.2}  # Any: of matplotlib
 

@@ -37,16 +37,6 @@ from splits.final import FinalTest, count_read, final_beside, final_path, is_fin
 from splits.recorded import examples, hex_id, recorded_of
 from splits.split import Split, read_split
 
-__all__ = [
-    "Measurements",
-    "digest_measurements",
-    "read_final_measurements",
-    "read_measurements",
-    "read_of_split",
-    "read_with_split",
-    "trained_configs",
-]
-
 _MOST_EXAMPLES: Final = 3
 _ID: Final = ("config_id",)
 

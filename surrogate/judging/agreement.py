@@ -22,22 +22,6 @@ from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau, kendall_tau_within
 from workshop.resampling import bootstrap_interval
 
-__all__ = [
-    "Scores",
-    "agreement",
-    "best_tenth",
-    "calibration",
-    "ceiling",
-    "epoch_bands",
-    "first_seed",
-    "kendall_tau",
-    "score_rows",
-    "score_surrogate",
-    "tau_by_epoch",
-    "tau_interval",
-    "within_groups",
-]
-
 Scores: TypeAlias = dict[str, float | int | None]
 """Scores by name; None where a score is not defined, as Kendall's tau of constant values."""
 

@@ -25,8 +25,6 @@ from surrogate.judging.predicted import NOISY, Predicted, outcome_deviations, re
 from surrogate.judging.spread_fit import Deviations, reach
 from workshop.ranks import kendall_tau
 
-__all__ = ["Coverage", "Held", "Realism", "coverage", "held", "realism", "share_interval", "summary"]
-
 _LEVEL: Final = 0.9
 _Floats = NDArray[np.float64]
 

@@ -30,8 +30,6 @@ from surrogate.judging.predicted import (
 from surrogate.judging.spread_fit import fit_correlation, fit_spreads, fit_time_spread
 from surrogate.models.model import ForestSettings
 
-__all__ = ["cross_validated_coverage", "fit_noise", "noise_of"]
-
 _FEWEST: Final = 5
 _MOST_FOLDS: Final = 10
 

@@ -24,19 +24,6 @@ from surrogate.judging.agreement import agreement, first_seed, score_rows, score
 from surrogate.judging.curve import curve, predictions, sizes_for
 from surrogate.models.model import ForestSettings, Surrogate
 
-__all__ = [
-    "FULL_SIZE",
-    "QUALITY_FORMAT",
-    "REQUIRED",
-    "compared_facts",
-    "curve_facts",
-    "data_facts",
-    "metric_facts",
-    "requirements",
-    "rounded",
-    "search_facts",
-]
-
 QUALITY_FORMAT: Final = 1
 
 FULL_SIZE: Final = 2000

@@ -21,19 +21,6 @@ from surrogate.judging.agreement import ceiling, first_seed
 from workshop.ranks import kendall_tau, spearman
 from workshop.resampling import bootstrap_interval
 
-__all__ = [
-    "FEWEST",
-    "ReleaseFigure",
-    "best_tenth",
-    "full_rows",
-    "not_measured",
-    "overlap",
-    "search_gap",
-    "seed_sd",
-    "size_correlations",
-    "top_quarter",
-]
-
 _Floats = NDArray[np.float64]
 
 FEWEST: Final = 6

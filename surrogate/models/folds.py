@@ -15,8 +15,6 @@ from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows
 from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 
-__all__ = ["held_out_rows", "leave_folds_out", "without_sizes"]
-
 
 def leave_folds_out(
     metric: str, rows: Rows, measured: Measurements, *, n_folds: int, seed: int, settings: ForestSettings

@@ -27,15 +27,6 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
 from surrogate.data.rows import Rows
 
-__all__ = [
-    "ForestSettings",
-    "Surrogate",
-    "default_features",
-    "fit_surrogate",
-    "fit_transform",
-    "top_weights",
-]
-
 _HEADROOM: Final = 2.0
 _MOST_WEIGHT: Final = 100.0
 _TOP_POWER: Final = 4

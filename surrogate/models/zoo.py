@@ -22,8 +22,6 @@ from surrogate.data.rows import Rows
 from surrogate.models.model import default_features, fit_transform
 from surrogate.models.searched import Choice, Range, Searched
 
-__all__ = ["FAMILIES", "METRIC", "Family", "FittedFamily", "fit_family"]
-
 METRIC: Final = "valid_acc"
 
 _MOST_TREES: Final = 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import json
 import re
@@ -67,8 +68,9 @@ def out(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty figures, for tests that read the text alone."""
     for module in (plots, cell_plots):
-        for name in (name for name in module.__all__ if name.islower()):
-            monkeypatch.setattr(module, name, lambda *_: Figure())
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if function.__module__ == module.__name__ and function.__annotations__["return"] == "Figure":
+                monkeypatch.setattr(module, name, lambda *_: Figure())
 
 
 def page_of(out: Path) -> str:

@@ -11,8 +11,6 @@ from typing import TypeAlias
 
 from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Block", "Document", "Figure", "Section", "Table", "Text", "sections_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Text:

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from workshop.pages.style import LIGHT, dash, series
 
-__all__ = ["Curve", "Estimate", "draw_curves", "draw_estimates", "new_drawing", "new_panels", "set_scale"]
-
 _WIDTH: Final = 4.8  # inches; a phone shows them at about three quarters of that
 _HEIGHT: Final = 3.1
 _LEGEND_ROW: Final = 0.24

@@ -16,8 +16,6 @@ from workshop.pages.inlined import compact, share_styles
 from workshop.pages.markdown import caveat_text
 from workshop.pages.style import DARK, LIGHT, css_colors, style
 
-__all__ = ["anchor", "svg_text", "to_html"]
-
 _HEAD: Final = """
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

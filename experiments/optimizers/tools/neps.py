@@ -14,8 +14,6 @@ from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.schema import OPS
 from jahs.spaces.configs import Config
 
-__all__ = ["Neps", "NepsSettings"]
-
 _WITH_PRIORS = ("priorband", "pibo")
 
 

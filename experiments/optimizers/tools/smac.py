@@ -12,8 +12,6 @@ from jahs.optimizers.baseline import TrialResult
 from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 
-__all__ = ["Smac", "SmacSettings"]
-
 _FACADES = {"black_box": "BlackBoxFacade", "multi_fidelity": "MultiFidelityFacade"}
 
 
