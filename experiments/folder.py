@@ -90,8 +90,6 @@ def open_or_make(
     """Make the folder, or add tasks, arms and seeds to the folder of the same study.
 
     Args:
-        path: the folder.
-        study, tasks, arms, n_seeds: the study, and the tasks, arms and seeds to run.
         made_with: commit, versions and command; added if new and if some of these repetitions are unfinished.
 
     Raises:

@@ -31,17 +31,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandscapeSettings:
-    """Settings of `draw_landscape`; one field per flag.
-
-    Attributes:
-        task: the task.
-        metric: the metric.
-        n: configs in each of the two samples of the variance decomposition.
-        seed: seeds all random draws.
-        release: folder of a release, or of one per task; None: found by `jahs`.
-        out: folder of the page, see `experiments.report.build.check_target`.
-        docs: write only Markdown with SVG figures.
-    """
+    """Settings of `draw_landscape`: one field per flag, which `--help` explains."""
 
     task: str
     metric: str

@@ -46,17 +46,7 @@ _SUMMARY: Final = "agreement.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSettings:
-    """One field per flag.
-
-    Attributes:
-        accuracies: table of published accuracies, CSV.
-        data_dir: folder of CIFAR-10.
-        out: folder of the scores and of the comparison.
-        cells: how many cells.
-        seeds: seeds of each cell.
-        workers: processes.
-        minutes: begin no cell after so many; None: no limit.
-    """
+    """Settings of `score_cells`: one field per flag, which `--help` explains."""
 
     accuracies: Path
     data_dir: Path | None

@@ -103,7 +103,6 @@ def pack(path: Path, out: Path) -> Path:
 
     Args:
         path: folder of a study, finished or not; the pack has the repetitions that are there.
-        out: folder of seasons.
 
     Raises:
         MissingData: the folder is no study, or has no finished repetition.

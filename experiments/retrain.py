@@ -39,19 +39,7 @@ SEEDS: Final = (1000, 1001)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrainSettings:
-    """Settings of `retrain`; one field per flag.
-
-    Attributes:
-        folder: of the study.
-        top: how many incumbents of each task.
-        task: names of tasks; empty: all of the study.
-        arms: patterns of arm names; empty: all.
-        record: file of the measurements; None: `retrained.json` in the study's folder.
-        data_dir: folder of the original images.
-        release: folder of the release, or of one per task; None: found by `jahs`.
-        minutes: begin no training after so many, for each task; None: until the end.
-        workers: processes, each on one core.
-    """
+    """Settings of `retrain`: one field per flag, which `--help` explains."""
 
     folder: Path
     top: int = 3
@@ -87,9 +75,6 @@ def best_incumbents(results: Results, task: str, *, top: int, arms: Sequence[str
     """Return the best different final incumbents of a task by predicted mean error, none of them trained.
 
     Args:
-        results: of the study.
-        task: name of the task.
-        top: how many.
         arms: patterns of arm names; empty: all.
 
     Raises:
@@ -179,7 +164,6 @@ def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[
     """Read what `retrain` recorded.
 
     Args:
-        path: the file.
         study: name of the study that it must be of.
         releases: sha256 of the releases that this study asked, by task.
 

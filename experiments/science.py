@@ -51,17 +51,7 @@ STUDIES: Final[Mapping[str, Callable[[Sequence[Subject], Inputs], Page]]] = Mapp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScienceSettings:
-    """Settings of `write_study`; one field per flag.
-
-    Attributes:
-        study: a name in `STUDIES`.
-        task: the tasks.
-        seed: seeds all random draws.
-        release: folder of a release, or of one per task; None: found by `jahs`.
-        data: see `experiments.analysis.subjects.Inputs`.
-        out: folder of the page, see `experiments.report.build.check_target`.
-        docs: write only Markdown with SVG figures.
-    """
+    """Settings of `write_study`: one field per flag, which `--help` explains."""
 
     study: str
     task: Sequence[str]

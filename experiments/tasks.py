@@ -38,15 +38,7 @@ _STUDY: Final = "baselines"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksSettings:
-    """Settings of `compare_tasks`; one field per flag.
-
-    Attributes:
-        runs: two folders of runs.
-        landscape: imported release of JAHS-Bench-201's cifar10, or None.
-        release: folder of releases, one per task; None: found by `jahs`.
-        seeds: of each optimiser.
-        out: folder of the page, see `experiments.report.build.check_target`.
-    """
+    """Settings of `compare_tasks`: one field per flag, which `--help` explains."""
 
     runs: tuple[Path, Path]
     landscape: Path | None

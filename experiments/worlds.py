@@ -133,7 +133,6 @@ class World:
         A different choice counts 1, a step of N, W or Resolution 1/2, and the range of a float 1 on its log scale.
 
         Args:
-            config: any config.
             without: ids of configs that are not meant; if these are all, none is left out.
         """
         asked = _places(encode([config], 1)[:, :-1])
@@ -190,12 +189,8 @@ def build_worlds(
     """Return measured values and cross-validated predictions of every recorded config.
 
     Args:
-        recorded: the recorded runs of a release.
-        of_task: their task.
         noise: the model of the training noise, of the same release.
         n_folds: number of folds; models fitted on the others predict each.
-        seed: seeds the folds.
-        settings: settings of the models.
 
     Raises:
         MissingData: too few configs have a finished run with a runtime.

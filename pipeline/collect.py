@@ -49,7 +49,7 @@ _Wanted: TypeAlias = tuple[Named, int, Sequence[int]]  # a config, its config_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectSettings:
-    """CollectSettings of `collect`: one field per flag, which `--help` explains; None means no limit."""
+    """Settings of `collect`: one field per flag, which `--help` explains; None means no limit."""
 
     task: str
     out: Path

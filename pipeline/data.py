@@ -100,7 +100,6 @@ def load_images(
         data_dir: the folder to look in, in place of the system's and the user's (`pipeline.sources`); of a user's
             own images, the folder or the file that holds them.
         split_file: NAS-Bench-201's JSON of training and validation positions, for CIFAR-10 in place of a seeded split.
-        resolutions: those wanted.
 
     Raises:
         InvalidArgument: a split file for another data set than CIFAR-10.

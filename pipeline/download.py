@@ -74,7 +74,6 @@ def download(
     """Fetch the files that `folder` lacks; return their names.
 
     Args:
-        folder: for the files; made if needed.
         url: folder of the files on a server that has them byte for byte.
         files: to fetch, with their lengths and digests.
         report: is called repeatedly with a file's name and its number of bytes so far.

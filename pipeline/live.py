@@ -53,7 +53,6 @@ class LiveOracle:
         """Make an oracle; images are read when they are first needed.
 
         Args:
-            task: to train on.
             data_dir: the folder with its images, in place of the usual ones.
         """
         self.task = task

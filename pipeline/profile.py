@@ -96,7 +96,6 @@ def profile_folder(
     Args:
         visits: measurements of each config, far apart.
         repeats: measurements at each visit.
-        data_dir: folder of the original images.
         seed: of the random order and the weights.
         allow_busy: measure although the machine does other work.
         load: the load average over the last minute.

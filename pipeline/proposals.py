@@ -61,7 +61,6 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
     """Read a list of configs.
 
     Args:
-        path: the file.
         source: who proposes them, one of `jahs.schema.SOURCES`.
         protocol: digest of the protocol that they will be trained under.
 
@@ -167,8 +166,6 @@ def table_of(
     """Return the rows of the config table of proposed configs.
 
     Args:
-        configs: validated.
-        source: who proposed them.
         number: of the round of proposals; one for all, or one for each.
         release: digest of the release that proposed them; one for all, or one for each.
     """

@@ -97,9 +97,6 @@ def proxy_folder(
     """Score the configs of a folder of runs until a limit is reached; return how many configs were scored.
 
     Args:
-        folder: gets the scores.
-        of_task: its task.
-        settings: None: defaults.
         is_wanted: for each row of the folder's config table; None: the configs that have a run.
 
     Raises:

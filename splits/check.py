@@ -28,7 +28,6 @@ def check_split(recorded: Recorded, split: Split, final: FinalTest | None = None
 
     Args:
         recorded: the configs, without the final test set.
-        split: the split.
         final: the final test set, which must not be in it.
 
     Raises:

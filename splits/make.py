@@ -29,8 +29,6 @@ def make_split(
     """Split the configs of a folder of runs, and write the split; a final test set beside it is left out.
 
     Args:
-        runs: folder of runs.
-        out: the split to write.
         seed: decides which configs go where; None: the seed of `extend`, or 0.
         extend: a split whose configs stay in their parts.
         fewest: configs that every fidelity group needs; with fewer than the default, parts may lack groups.

@@ -32,7 +32,6 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
     """Return a split of every recorded config.
 
     Args:
-        recorded: the configs to split.
         seed: decides which configs go where, and not how many.
         old: a split whose configs stay in their parts; new configs fill the quotas.
         fewest: configs that every recorded group needs. With fewer than `LEAST_PER_GROUP` the promises still hold, but

@@ -64,7 +64,6 @@ def fill_quotas(
     Args:
         kept: numbers that are already there and stay, (n_strata, 3).
         n_free: numbers of each stratum still to be placed, (n_strata,).
-        margins: to balance.
         order: the strata in the order in which they are tried; it decides between moves that are equally good.
     """
     placed = [_largest_remainders(row, n) for row, n in zip(kept.tolist(), n_free.tolist(), strict=True)]

@@ -138,8 +138,6 @@ def compare_runtime_models(
     Args:
         times: seconds per epoch, from `assemble`.
         cumulative: cumulative seconds, from `assemble_answered`.
-        of_task: of the rows.
-        settings: of both forests.
     """
     valid = cumulative["valid"].take(first_seed(cumulative["valid"]))
     own = default_features("runtime")

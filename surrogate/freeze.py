@@ -45,14 +45,7 @@ _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreezeSettings:
-    """Settings of a final test set; one field per flag.
-
-    Attributes:
-        n: uniform configs; about as many are proposed.
-        folds: refits that the optimisers search.
-        evaluations: of each search; TPE gets a tenth.
-        seed: of folds and searches.
-    """
+    """Settings of `freeze`: one field per flag, which `--help` explains."""
 
     n: int = 60
     folds: int = 4

@@ -86,9 +86,6 @@ def refits_of(
         fitted: the models of the training part.
         models: those that ship.
         noise: `NoiseModel.to_dict()`; without it nothing is calibrated.
-        seed: of the resampling.
-        n_refits: of each metric.
-        workers: processes.
     """
     of_task, settings = _task_and_settings(fitted)
     shipped = {metric: join_rows([of["train"], of["valid"]]) for metric, of in parts.items() if metric in ACCURACIES}

@@ -99,7 +99,6 @@ def make_release(
     """Write a release and return its quality; everything is checked before the first model is fitted.
 
     Args:
-        measured: the measurements.
         split: of its configs; see `read_with_split`.
         out: the release; one that is there is replaced.
         params: settings that `surrogate.tune` found, its history beside it; None: the default ones.
@@ -111,7 +110,6 @@ def make_release(
         families: models of other families beside the own ones: "lightgbm", or none.
         rates: values of each rate in the exhaustive search for the best config at full size, where the search for the
             fronts starts, too; 0: no such search.
-        workers: processes.
 
     Raises:
         JahsError: see `surrogate.data.rows`, `surrogate.models.fitting.read_params` and `jahs.release`.

@@ -68,7 +68,6 @@ def score_families(
         measured, split: see `read_of_split`.
         out: the result file; families that it has for the same data and evaluations are kept.
         searches: a folder for searches to work in.
-        families: names.
         evaluations: of each family's search, beside the default setting.
 
     Raises:

@@ -29,7 +29,6 @@ def new_parser(command: str, about: str | None, *, example: str = "", more: str 
 
     Args:
         command: such as `pipeline.collect`.
-        about: description, or None.
         example: arguments of a call that works.
         more: text behind the example.
     """

@@ -17,10 +17,8 @@ def bootstrap_interval(
 
     Args:
         score: of the rows at these positions; NaN where it is not defined.
-        n: rows.
         level: share of the resampled scores inside the interval; those that are NaN are left out.
         n_resamples: number of draws of `n` rows with replacement.
-        seed: of the draws.
     """
     rng = np.random.default_rng(seed)
     found = np.array([score(rng.integers(n, size=n)) for _ in range(n_resamples)], dtype=np.float64)

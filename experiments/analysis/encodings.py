@@ -147,8 +147,6 @@ def search_cells(values: Floats, encoding: str, search: str, *, n: int, seed: in
         values: of every cell, more being better.
         encoding: a name in `ENCODINGS`.
         search: a name in `SEARCHES`.
-        n: proposals.
-        seed: of the search.
 
     Raises:
         UnknownName: there is no such encoding or search.

@@ -61,7 +61,6 @@ def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMP
     """Compare both for values of cells by settings, (n_cells, n_settings), more being better.
 
     Args:
-        values: of every cell with every setting.
         n_tuned: the first cells, on which H-dagger is chosen; the others are measured.
         n_resamples: of these others, for the intervals.
 

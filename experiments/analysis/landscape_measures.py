@@ -135,10 +135,7 @@ def measure_landscape(bench: Answers, metric: str, *, n: int, seed: int) -> Land
     """Measure the landscape of a metric.
 
     Args:
-        bench: a benchmark that answers every config.
-        metric: one of its metrics.
         n: configs in each of the two samples, at least 64.
-        seed: seeds all random draws.
 
     Raises:
         UnknownName: the benchmark has no such metric.

@@ -81,7 +81,6 @@ def summary(
     Args:
         scores: (n_seeds, n_configs) by name.
         truth: (n_configs,) accuracies.
-        n_resamples: of the bootstrap.
         seed: of resamples, and of the order of equal scores in them.
     """
     return {name: _measures(last_where_missing(values), truth, n_resamples, seed) for name, values in scores.items()}

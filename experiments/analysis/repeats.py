@@ -56,7 +56,6 @@ def measure_repeats(subject: Subject, *, runs: Path | None, is_full_size: bool) 
     """Return the agreement of the recorded configs with two seeds, at full size or at all sizes.
 
     Args:
-        subject: whose release has the recorded runs.
         runs: the folder of these runs, for repeated measurements of latency; None: none are read.
         is_full_size: whether only the largest networks count.
     """

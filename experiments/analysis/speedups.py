@@ -54,7 +54,6 @@ def speedup(
 
     Args:
         fast, slow: the incumbents' values over time, for each seed; both have the same seeds, in the same order.
-        budget: the end of both.
         guess: the value before the first result.
         n_resamples: number of bootstrap resamples of the seeds. A resample has the same seeds of both arms.
 

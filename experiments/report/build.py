@@ -54,7 +54,6 @@ def build_document(
     """Return the page of results, with its figures drawn.
 
     Args:
-        results: of the study.
         retrained: a record of `experiments.retrain`.
         real: the pack of the same study on an imported release.
         control: the pack of the same study without noise.
@@ -130,10 +129,8 @@ def write_document(
     """Write a document as the folder `target` and return its page.
 
     Args:
-        document: the page.
         target: the folder, see `check_target`.
         is_for_docs: write only Markdown with SVG figures, which is small; the page is then `name`, not `index.html`.
-        name: of the Markdown file.
         data: more files, by name.
 
     Raises:

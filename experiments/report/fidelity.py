@@ -50,7 +50,6 @@ def rank_correlations(
     """Return Kendall's tau between validation accuracies at each fidelity and at the highest one, over random configs.
 
     Args:
-        bench: the benchmark.
         n_configs, seed: number and seed of the random configs; all other fidelities are at their highest values.
 
     Returns:

@@ -37,12 +37,7 @@ _ABOUT: Final = (
 def freeze_thaw_document(
     scored: Sequence[tuple[Curves, Sequence[Scored]]], *, facts: Sequence[tuple[str, str]]
 ) -> Document:
-    """Return the page.
-
-    Args:
-        scored: the curves of each task, and the scores of the predictors.
-        facts: command, commit and versions.
-    """
+    """Return the page."""
     with mpl.rc_context(dict(style())):
         figure = Figure(
             name="predictors",

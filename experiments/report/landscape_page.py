@@ -30,10 +30,7 @@ def landscape_document(
     """Return the page.
 
     Args:
-        landscape: the measured landscape.
-        of_task: its task.
         cautions: sentences on the quality of the surrogates and on the intervals.
-        facts: command, commit and versions.
     """
     with mpl.rc_context(dict(style())):
         sections = (_deciding(landscape), _keys(landscape), _walking(landscape), _changing(landscape))

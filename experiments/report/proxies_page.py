@@ -69,8 +69,6 @@ def proxies_document(
     Args:
         tasks: folders of runs with scores.
         cells: the saved comparison of NAS-Bench-201, or None.
-        n_resamples: of the bootstrap.
-        facts: command, commit and versions.
     """
     known = [task for task in tasks if len(task.accuracy) >= _FEWEST]
     worlds = [_world(task.task.title, task, np.ones(len(task.accuracy), np.bool_), n_resamples) for task in known]

@@ -108,11 +108,6 @@ class Results:
 def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1) -> Results:
     """Read every log of a study's folder, or its pack.
 
-    Args:
-        path: the folder.
-        bench: the benchmark of each task.
-        workers: processes that read.
-
     Raises:
         MissingData: the folder is not a study, or has no finished repetition.
         ProtocolMismatch: a benchmark has another release than the logs, or settings differ between logs of one arm.

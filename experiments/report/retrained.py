@@ -16,7 +16,6 @@ def retrained_section(results: Results, record: Path | None = None) -> Section |
     """Return the trained incumbents of a study; None where none is recorded.
 
     Args:
-        results: of the study.
         record: the record of `experiments.retrain`; None: the one in the study's folder, if there is one.
 
     Raises:

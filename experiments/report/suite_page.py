@@ -39,8 +39,6 @@ def write_suite_page(
     """Write the page and return it. Any: JSON.
 
     Args:
-        target: the folder.
-        name: of the suite.
         content: of its file.
         chosen: numbers of the chosen candidates.
         results: of all candidates, (n_candidates, n_arms, n_seeds).

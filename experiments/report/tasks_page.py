@@ -76,10 +76,7 @@ def tasks_document(paired: Paired, real: Mapping[int, Floats], released: Release
     """Return the page.
 
     Args:
-        paired: configs that were trained on both tasks.
         real: accuracies of these configs on the real landscape, by epoch; empty: not compared.
-        released: what the releases say.
-        inputs: what is needed to get the same page.
     """
     found, of_real = list(agreements(paired)), list(_real_agreements(paired, real))
     with mpl.rc_context(dict(style())):

@@ -126,7 +126,6 @@ class Study:
         """Yield every repetition, seed by seed, so that an unfinished study compares all arms; those on refits last.
 
         Args:
-            tasks, arms: their names.
             n_seeds: seeds of each arm on the release itself.
             n_refits: of the release of each task.
         """

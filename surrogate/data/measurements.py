@@ -117,7 +117,6 @@ def read_final_measurements(runs: Path, split_file: Path, *, what_for: Mapping[s
     """Read what was measured of the final test set beside a split, and of nothing else; this reading is counted.
 
     Args:
-        runs: a folder of runs.
         split_file: the split that the final test set is beside.
         what_for: facts that are recorded with the count.
 

@@ -39,10 +39,8 @@ def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int =
     """Score a model: every cut, tau by epoch and within the groups, and a 90 % interval of tau at the last epoch.
 
     Args:
-        fitted: the model.
         rows: held-out rows, as `assemble_answered` gives them.
         repeats: rows that the ceilings come from, as `assemble_repeats` gives them.
-        seed: of the bootstrap.
 
     Raises:
         InvalidArgument: there are no rows.
@@ -99,7 +97,6 @@ def ceiling(metric: str, rows: Rows, is_in: NDArray[np.bool_] | None = None) -> 
     that count; scores are None where no two seeds share three.
 
     Args:
-        metric: of the rows.
         rows: measurements of every seed.
         is_in: mask of the rows that count as the earlier training of two, where a cut depends on the measurements. The
             later one is not restricted: that would hide regression to the mean.
@@ -132,8 +129,6 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
     """Score every cut of the rows: all, the last epoch, its best tenth, each epoch band and each fidelity group.
 
     Args:
-        metric: of the rows.
-        rows: measurements.
         predicted: the model's answer for each row.
         repeats: rows whose repeated configs give the ceiling. No model is involved in it, so they may come from every
             part of the split.

@@ -74,7 +74,6 @@ def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
 
     Args:
         predicted: out-of-fold predictions of every metric of `NOISY`.
-        of_task: of the predictions.
 
     Raises:
         InvalidTable: fewer than five configs have repeats.

@@ -34,9 +34,6 @@ def held_out_rows(
     """Yield, for each fold of the configs of `rows`, which rows it holds out.
 
     Args:
-        measured: the measurements with the configs.
-        rows: some of its rows.
-        n_folds, seed: of the folds.
         has_sizes: False puts configs that differ in N, W and Resolution alone into one fold.
 
     Raises:

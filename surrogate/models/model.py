@@ -164,8 +164,6 @@ def fit_surrogate(
     Args:
         metric: a learned or exact metric; the rows of `runtime` are seconds per epoch.
         rows: see `surrogate.data.rows.assemble`.
-        of_task: of the rows.
-        settings: hyperparameters of the forest.
         times: of the metric's own features.
         features, transform: instead of the metric's own.
         constraints: columns in which the answer may only rise (1) or fall (-1).

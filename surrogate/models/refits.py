@@ -70,12 +70,7 @@ def fit_refits(
 
     Args:
         training: the rows of the accuracies; configs that one of them lacks are resampled as those of the others.
-        of_task: of the rows.
         settings: of the tuned models; default ones where a metric has none.
-        share: of the model's trees.
-        seed: of the resampling.
-        n_refits: of each metric.
-        workers: processes.
     """
     calls = [
         {

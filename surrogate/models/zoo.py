@@ -80,12 +80,8 @@ def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, 
     """Fit a model of a family to rows of `METRIC`.
 
     Args:
-        name: of one of `FAMILIES`.
         point: a value for every setting of the family.
-        rows: that are fitted.
         held: by which boosting stops; other families ignore them.
-        of_task: of the rows.
-        seed: of what the fit draws.
     """
     builder = FeatureBuilder(default_features(METRIC), of_task)
     transform = fit_transform(METRIC, rows.y)

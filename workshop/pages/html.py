@@ -66,7 +66,6 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
     """Return the whole page.
 
     Args:
-        document: the content.
         drawings: each figure's `svg_text`, by the figure's name.
     """
     links = "".join(

@@ -155,7 +155,6 @@ def encoded(space: Space, configs: Sequence[Config], keys: Sequence[str]) -> _Fl
 
     Args:
         space: the searched keys.
-        configs: what to encode.
         keys: searched keys with more than one value.
     """
     others = [space.parameters[key] for key in keys if key not in OPS]
