@@ -35,7 +35,6 @@ class TaskFacts:
 
     Attributes:
         release: sha256 of the release's manifest.
-        version, source: version and source of the release.
         mean_runtime_s: mean runtime of a full evaluation over random configs, the unit of time.
         budget_s: simulated seconds of one repetition.
         n_refits: of the release.
@@ -54,9 +53,6 @@ class StudyFolder:
     """The content of study.json.
 
     Attributes:
-        path: the folder.
-        study: the declaration.
-        tasks: facts by task.
         arms: names of the selected arms, in the order of the study.
         n_seeds: the largest selected number of seeds.
         made_with: commit, versions and command of every run that added repetitions, in order.

@@ -66,11 +66,8 @@ class PackedLog:
     """What a page needs of one log.
 
     Attributes:
-        repetition: its repetition.
         found: ends and observed validation accuracies of the trials that the pack has of it, without the trials.
-        configs: those of `found`.
         n_trials: number of trials of the log.
-        settings: the optimiser's settings.
     """
 
     repetition: Repetition

@@ -63,13 +63,11 @@ class Study:
     """What was found for a task.
 
     Attributes:
-        bench: the release that answers.
         changes: change of the predicted accuracy, and its interval, by operation and number replaced, (7, 3) each.
         measured, predicted: accuracy of each recorded test config at the last epoch.
         ops: their cells, (n, 6).
         cells: by operation, the predictions for a cell of it alone with the other keys of the test configs, (n,).
-        own: the predictions for the test configs themselves.
-        n_recorded: by operation, the recorded configs of any part whose cell has it alone, and their accuracies.
+        recorded: by operation, the accuracies of the recorded configs of any part whose cell has it alone.
     """
 
     bench: jahs.Benchmark

@@ -27,10 +27,7 @@ class RepetitionJob:
 
     Attributes:
         repetition, arm: the repetition and the declaration of its arm.
-        out: the study's folder.
         release: folder of the release; None: found by `jahs`.
-        budget_s: simulated seconds.
-        workers: simulated workers.
         is_noisy: whether answers contain training noise, drawn with the repetition's seed; otherwise they are means.
         facts: more entries for the log's header.
     """

@@ -58,7 +58,6 @@ class Incumbent:
 
     Attributes:
         task, arm, seed: of the first of these repetitions.
-        config: the config.
         predicted: its mean validation error by the release that the study asked, in percent.
         trained: validation error of each finished training, in percent, by its seed, a text as JSON has it.
     """

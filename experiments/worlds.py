@@ -69,12 +69,10 @@ class Worlds:
     """The answers of both worlds.
 
     Attributes:
-        task: the task.
         X: encoded configs, (n_configs, 14).
         answers: means by world and metric, (n_configs, n_epochs): over the recorded runs of each config, and predicted.
         runs: the recorded runs by metric, (n_runs, n_epochs), those of one config one after another.
         first: number of each config's first run, and at last the number of all, (n_configs + 1,).
-        noise: of the trainings.
         n_folds: number of folds of the cross-validation.
     """
 

@@ -58,8 +58,6 @@ class ProxySettings:
         n_seeds: seeds of each config, 0, 1, 2 and so on.
         configs: end after so many configs; None: no limit.
         minutes: begin no config after so many; None: no limit.
-        where: the workers.
-        data_dir: folder of the original images.
     """
 
     n_seeds: int = 3

@@ -43,7 +43,6 @@ class FinalTest:
 
     Attributes:
         task, protocol: of the trainings.
-        configs: the members.
         groups: `UNIFORM`, or the optimiser that proposed it, for each.
         seeds: of the trainings of each.
         facts: about the draw, as JSON.

@@ -28,7 +28,6 @@ class Recorded:
         configs: rows of the config table.
         n_seeds: with how many seeds each config was trained; a repeated config has more than one.
         is_diverged: whether every run of the config diverged.
-        task: name of the task.
         protocol: digest of the runs' protocol.
     """
 

@@ -30,8 +30,6 @@ class Split:
     Attributes:
         config_ids: ids in increasing order, each once, uint64.
         parts: the part of each, as a position in `jahs.schema.SPLIT_PARTS`, int8.
-        seed: of the split.
-        task: name of the task.
         protocol: digest of the runs' protocol.
         extends: digest of the split whose parts it kept; None if it was made from nothing.
     """

@@ -37,7 +37,6 @@ class Where:
     Attributes:
         workers: processes of this machine, one core each; 1 is this process.
         backend: "loky" for this machine, "dask" for a cluster.
-        scheduler: address of a Dask scheduler.
     """
 
     workers: int = 1
@@ -61,7 +60,6 @@ class Done(Generic[J, R]):
     """A job that is done.
 
     Attributes:
-        job, result: the job and its result.
         spent_s: seconds that the jobs so far would have taken the present workers, by their own clocks.
     """
 

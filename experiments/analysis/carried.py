@@ -29,7 +29,6 @@ class Finding:
     Attributes:
         one, other: numbers of the arms; `one` is better here, or there if the difference is significant there alone.
         here, there: mean of one minus other.
-        verdict: see `VERDICTS`.
     """
 
     one: int

@@ -50,7 +50,6 @@ class Curves:
     """Recorded learning curves of one task, and what the surrogate predicts for them.
 
     Attributes:
-        task: the task.
         observed: validation accuracies (%) by part, (n_configs, n_epochs).
         surrogate: predictions of the surrogate fitted to the training part.
         n_outside: recorded configs outside the split.
@@ -76,7 +75,6 @@ class Scored:
     """One predictor after some epochs.
 
     Attributes:
-        predictor: its name.
         n_observed: epochs that it has seen.
         sd: of its errors on the validation part, in points: the Gaussian's.
         scores: Gaussian log likelihood per config, mean absolute error (points) and Kendall's tau.

@@ -74,7 +74,6 @@ class Part:
     Attributes:
         name: part of file names.
         title: label in figures and tables.
-        space: the searched space.
         groups: the keys that vary, by group.
     """
 
@@ -89,7 +88,6 @@ class Variance:
     """The variance decomposition of one part of the space.
 
     Attributes:
-        part: the part.
         shares: by scale, at the last epoch: main effects of groups and their interactions, which sum to one. The scale
             "better half" is missing if more than half of the configs are equally good.
         main, total: main and total effect of each key on the rank at the last epoch.
@@ -110,9 +108,6 @@ class Landscape:
     """The landscape of one metric.
 
     Attributes:
-        metric: the metric.
-        n: configs in each of the two samples.
-        seed: seeds all random draws.
         variances: decompositions of the whole space, of the largest and of the smallest networks.
         walks: largest networks, by group of keys that change: correlation of ranks 1, 2, ... moves apart.
         mutants: the same, share of mutants of the best configs that stay among the best 1 % after 1, 2, ... changed

@@ -36,8 +36,6 @@ class Optimum:
     """The optimum of one release.
 
     Attributes:
-        found: the exhaustive search.
-        n_cells: cells that it asked.
         known: the best value at full size that `Benchmark.best` finds, by its search from random and known configs.
         on_refits: the refits' values of the optimum, (n_refits,).
         known_on_refits: the refits' values of the config that `Benchmark.best` finds.

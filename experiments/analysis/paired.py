@@ -63,7 +63,6 @@ class Paired:
     """Configs that were trained on two tasks, by number.
 
     Attributes:
-        tasks: the two tasks.
         configs: rows of the first task's config table.
         accuracies: (2, n_configs, 3), as in `Recorded`.
     """
@@ -116,7 +115,6 @@ class WarmStart:
 
     Attributes:
         source, target: positions of the tasks.
-        k: number of configs.
         best: the best accuracy among them on the target (%).
         gain: that, minus the mean best accuracy of `k` random configs (points).
         n_random: smallest number of random configs whose mean best accuracy is as high; NaN if none is.

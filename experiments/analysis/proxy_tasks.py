@@ -37,7 +37,6 @@ class ScoredTask:
     Attributes:
         task: what they were trained on.
         n_recorded: how many configs have a finished run.
-        configs: the config table.
         X: encoded, (n, 15).
         group: fidelity group of each.
         part: of the split, as a position in `SPLIT_PARTS`; -1 without a split.

@@ -38,7 +38,6 @@ class Gain:
     """Kendall's tau of held-out predictions without and with proxies, mean over folds and its standard error.
 
     Attributes:
-        n: training configs.
         without, with_proxies: tau.
         difference, error: with minus without, by fold.
     """

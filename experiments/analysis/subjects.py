@@ -21,8 +21,6 @@ class Subject:
     """One task of a study.
 
     Attributes:
-        task: the task.
-        bench: its released models.
         refits: the refits of the release; empty if it has none.
     """
 
@@ -41,7 +39,6 @@ class Inputs:
     """What a study reads besides releases.
 
     Attributes:
-        seed: seeds all random draws.
         data: folder of recorded data, such as data; None: none is read.
     """
 

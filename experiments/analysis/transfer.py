@@ -36,7 +36,6 @@ class FrontTransfer:
 
     Attributes:
         source, target: positions of the releases.
-        metrics: the objectives.
         n_configs: size of the source's front.
         share: hypervolume of these configs on the target, as a share of that of the target's front.
         random: the mean share of as many random configs.

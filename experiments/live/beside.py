@@ -31,7 +31,6 @@ class BesideJob:
     Attributes:
         path: the study's folder.
         task, facts: the task, its release and budget.
-        arm: the optimiser.
         seed: of the optimiser, as on real trainings.
         refit: number of the refit that answers; None: the release itself.
     """

@@ -40,7 +40,6 @@ class MeanRuns:
     """The runs of a study that answered with means, from its pack.
 
     Attributes:
-        folder: its declaration and facts.
         steps: the incumbent's validation error over time, by task and arm, then by seed.
     """
 

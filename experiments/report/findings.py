@@ -14,9 +14,7 @@ class Page:
     """What a study says.
 
     Attributes:
-        title: of the page.
         finding: its first paragraph, which begins with the main finding.
-        sections: in order.
     """
 
     title: str

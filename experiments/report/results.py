@@ -33,14 +33,11 @@ class RepetitionResult:
     """One log, reduced.
 
     Attributes:
-        repetition: its repetition.
         incumbents: the incumbent's mean validation error over time. With training noise it may rise.
         configs: the config of each incumbent.
         observed: the last incumbent's validation error in its log, with its training noise; NaN without one.
         full_times: ends of the trials at the highest fidelity, (n,), if metrics were requested.
-        full_configs: their configs.
         full_metrics: the requested metrics of these trials, to be minimised, as means.
-        n_trials: number of trials.
         settings: the optimiser's settings except its seed.
     """
 
@@ -68,8 +65,6 @@ class Results:
     """The content of a study's folder.
 
     Attributes:
-        folder: the folder.
-        study: its declaration.
         tasks, arms: those with at least one result, in order.
         by_arm: results by task and arm, in order of seeds.
         on_refits: the same on the release's refits, in order of refits and seeds.

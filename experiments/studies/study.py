@@ -23,7 +23,6 @@ class Arm:
         view: the part of the space and the fidelities.
         settings: the optimiser's settings that are not defaults, as (name, value).
         family: whether the optimiser fits a model.
-        objectives: the metrics to optimise.
         chapter: arms of one chapter are drawn together.
         world: source of the answers: the "release"; in the study `truth` the "table" or the "left_out" surrogates; in
             the study `live` trainings ("trained").
@@ -72,15 +71,10 @@ class Study:
     """A study. Tasks, seeds and arms can be chosen on the command line.
 
     Attributes:
-        name: identifier.
-        title, question: of the page.
         protocol: the protocol that it follows and its deviations, in sentences.
-        arms: the curves.
-        tasks: the default tasks.
         n_seeds: the default number of seeds, which are 0, 1, 2 and so on.
         n_refit_seeds: how many of these seeds also run on every refit of the release.
         n_evaluations: the budget in mean full evaluations.
-        workers: simulated workers.
         noise: "mean": answers are means over trainings; "seeded": they contain training noise of the repetition's seed.
         combinations: metrics whose trade-offs are reported; empty for a single objective.
     """

@@ -17,7 +17,6 @@ class _Line:
     """A figure of the table.
 
     Attributes:
-        title, required: its labels.
         place: its keys in the figures; of both test sets, without the first one.
         is_met: whether a value is as required.
         has_final: whether both test sets have it.

@@ -61,9 +61,7 @@ class Deviations:
         metric: of the deviations.
         size: the deviations, (n,), on the line of `jahs.models.noise.spread`; of times, of their logarithm.
         predicted: answers of a query, (n,).
-        X: encoded configs and epochs, (n, 15).
         unit: (n,), numbers of independent observations: a config and a position among its repeats.
-        config_id: (n,).
     """
 
     metric: str

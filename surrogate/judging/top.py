@@ -37,7 +37,6 @@ class ReleaseFigure:
 
     Attributes:
         value: None where there are not enough data.
-        interval: 90 %, or None.
         n: configs that it is made of.
         missing: the missing data where there is no value.
     """

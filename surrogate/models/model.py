@@ -107,9 +107,7 @@ class Surrogate:
     Attributes:
         metric, task: of the predictions.
         target: "value", or "per_epoch" where the forest's answer is multiplied by the epoch.
-        features: its input.
         transform: from the forest's answers to the target.
-        settings: of the fit.
         counts: rows and configs that it was fitted to.
         booster: the forest, XGBoost's `Booster`.
     """

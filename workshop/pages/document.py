@@ -36,7 +36,6 @@ class Table:
 
     Attributes:
         caption: meaning and unit of the numbers; empty where the text before says it.
-        columns: titles.
         rows: cells, as many as columns.
         n_labels: number of columns of labels.
         is_folded: shown only when it is asked for, on the page.
@@ -65,8 +64,6 @@ class Document:
     """A report.
 
     Attributes:
-        title, subtitle: of the page.
-        sections: in order.
         caveats: a paragraph each, shown before everything else.
         facts: for getting the same numbers again, as (what, value).
     """

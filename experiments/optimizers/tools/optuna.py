@@ -18,7 +18,6 @@ class OptunaSettings(OptimizerSettings):
     """Settings of an Optuna sampler.
 
     Attributes:
-        sampler: "tpe" or "nsga2".
         n_startup_trials: (TPE) random trials at the start.
         population_size: (NSGA-II) size of the population.
     """

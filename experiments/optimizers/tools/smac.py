@@ -20,7 +20,6 @@ class SmacSettings(OptimizerSettings):
     """Settings of a facade.
 
     Attributes:
-        facade: "black_box" or "multi_fidelity".
         n_trials: number of trials that SMAC plans for; its initial design is at most a quarter of them.
         eta: (multi-fidelity) 1/eta of the configs are promoted, and budgets are a factor of eta apart.
     """
