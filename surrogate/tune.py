@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from jahs.comparison.summaries import number_text
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownName
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.models.features import FEATURES_VERSION
@@ -247,14 +248,10 @@ def tuning_text(found: Mapping[str, Any]) -> str:  # Any: JSON
     for metric, summary in found.items():
         chosen, default = summary["chosen"], summary["default_tau"]
         lines.append(
-            f"{metric}: validation tau {_shown(chosen['tau'])} with {chosen['settings']['n_trees']} trees of depth "
-            f"{chosen['settings']['max_depth']}; the default has {_shown(default)}"
+            f"{metric}: validation tau {number_text(chosen['tau'], 4)} with {chosen['settings']['n_trees']} trees of "
+            f"depth {chosen['settings']['max_depth']}; the default has {number_text(default, 4)}"
         )
     return "\n".join(lines)
-
-
-def _shown(tau: float | None) -> str:
-    return "undefined" if tau is None else f"{tau:.4f}"
 
 
 if __name__ == "__main__":

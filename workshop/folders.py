@@ -59,6 +59,16 @@ def versions_text(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
+def versions_fact() -> tuple[str, str]:
+    """Return the versions of this process as a fact of a page."""
+    return "versions", versions_text(package_versions())
+
+
+def commit_fact() -> tuple[str, str]:
+    """Return the commit as a fact of a page."""
+    return "commit", str(commit())
+
+
 def commit() -> str | None:
     """Return the commit of the checkout, with a plus sign if code differs from it; None outside of a checkout."""
     git = shutil.which("git")

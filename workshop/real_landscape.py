@@ -78,7 +78,8 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
             key: _marginal(values, accuracies, real[EPOCHS[0]]) for key, values in columns.items() if key != "Optimizer"
         },
         "shares": {
-            whose: rank_shares(columns, found) for whose, found in (("ours", accuracies), ("real", real[EPOCHS[0]]))
+            whose: {name: known(share) for name, share in rank_shares(columns, found).items()}
+            for whose, found in (("ours", accuracies), ("real", real[EPOCHS[0]]))
         },
         "resolution": _resolution(columns["Resolution"], accuracies, real[EPOCHS[0]]),
     }
@@ -218,15 +219,15 @@ def key_members(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.intp], li
     return members, [str(kind) for kind in kinds.tolist()]
 
 
-def rank_shares(columns: Columns, accuracies: _Floats) -> dict[str, float | None]:
-    """Return which share of the variance of ranks each key explains alone, and one interaction."""
+def rank_shares(columns: Columns, accuracies: _Floats) -> dict[str, float]:
+    """Return which share of the variance of ranks each key explains alone, and one interaction; NaN: not defined."""
     places = stats.rankdata(accuracies)
     members = {key: key_members(values, _N_FINE_BINS)[0] for key, values in columns.items() if key != "Optimizer"}
     found = {key: _explained(group, places) for key, group in members.items()}
     one, other = _INTERACTION
     together = _explained(members[one] * _N_FINE_BINS + members[other], places)
     found[f"{one} x {other}"] = together - found[one] - found[other]
-    return {name: known(share) for name, share in found.items()}
+    return found
 
 
 def _explained(groups: NDArray[np.intp], places: _Floats) -> float:

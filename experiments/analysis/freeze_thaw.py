@@ -16,6 +16,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import Task
@@ -62,15 +63,6 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A score with its 95 % bootstrap interval over test configs."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
     """One predictor after some epochs.
 
@@ -83,7 +75,7 @@ class Scored:
     predictor: Predictor
     n_observed: int
     sd: float
-    scores: Mapping[Measure, Estimate]
+    scores: Mapping[Measure, Interval]
 
 
 def stages(n_epochs: int) -> list[int]:
@@ -182,7 +174,7 @@ def score(curves: Curves, *, n_resamples: int) -> list[Scored]:
     return found
 
 
-def _scores(predicted: Floats, truth: Floats, sd: float, *, n_resamples: int) -> dict[Measure, Estimate]:
+def _scores(predicted: Floats, truth: Floats, sd: float, *, n_resamples: int) -> dict[Measure, Interval]:
     error = np.abs(predicted - truth)
     likelihood = -0.5 * (error / sd) ** 2 - np.log(sd) - 0.5 * np.log(2 * np.pi)
 
@@ -191,4 +183,4 @@ def _scores(predicted: Floats, truth: Floats, sd: float, *, n_resamples: int) ->
 
     low, high = bootstrap_interval(each, len(truth), level=0.95, n_resamples=n_resamples)
     values = zip(MEASURES, each(np.arange(len(truth))).tolist(), low.tolist(), high.tolist(), strict=True)
-    return {name: Estimate(value=value, low=least, high=most) for name, value, least, most in values}
+    return {name: Interval(value=value, low=least, high=most) for name, value, least, most in values}

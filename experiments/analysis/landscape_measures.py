@@ -16,7 +16,7 @@ import numpy as np
 from experiments.analysis.locality import autocorrelation, contexts, mutants, random_walk
 from experiments.analysis.variance import Draws, decomposition, draw, main_effects, total_effects, unions
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, bootstrap_interval
+from jahs.comparison.summaries import Interval, mean_interval
 from jahs.comparison.views import FULL_SIZES
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.spaces.columns import Configs, rows
@@ -277,7 +277,7 @@ def _mutants(
                 seed=_child(seed, 6, n_keys, i),
             )  # fmt: skip
         is_top = (ask(changed) >= among_top).reshape(len(best), _N_MUTANTS)
-        found.append(bootstrap_interval(is_top.mean(axis=1), lambda shares: shares.mean(axis=1)))
+        found.append(mean_interval(is_top.mean(axis=1)))
     return tuple(found)
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.analysis.freeze_thaw import PREDICTORS, Curves, Estimate, Measure, Predictor, Scored
+from experiments.analysis.freeze_thaw import PREDICTORS, Curves, Measure, Predictor, Scored
+from jahs.comparison.summaries import interval_text
 from jahs.tasks.definitions import Task, caveats_of
 from workshop.pages.document import Document, Figure, Section, Table, Text
 from workshop.pages.drawing import new_panels
-from workshop.pages.style import dash, series, style
+from workshop.pages.style import dash, series
 
 _TITLES: Final[Mapping[Measure, str]] = {
     "likelihood": "Gaussian log likelihood per config (nats)",
@@ -38,20 +38,19 @@ def freeze_thaw_document(
     scored: Sequence[tuple[Curves, Sequence[Scored]]], *, facts: Sequence[tuple[str, str]]
 ) -> Document:
     """Return the page."""
-    with mpl.rc_context(dict(style())):
-        figure = Figure(
-            name="predictors",
-            caption="Kendall's τ and mean absolute error of the predicted last validation accuracy, by the number of "
-            "observed epochs, on held-out configs, with 95 % intervals.",
-            alt="Kendall's tau rises and the error falls with the number of observed epochs, one curve per predictor.",
-            drawing=_draw(scored),
-        )
+    figure = Figure(
+        name="predictors",
+        caption="Kendall's τ and mean absolute error of the predicted last validation accuracy, by the number of "
+        "observed epochs, on held-out configs, with 95 % intervals.",
+        alt="Kendall's tau rises and the error falls with the number of observed epochs, one curve per predictor.",
+        drawing=_draw(scored),
+    )
     return Document(
         title="Freeze-thaw: predicting final accuracy from the first epochs",
         caveats=caveats_of([curves.task for curves, _ in scored]),
         subtitle=" ".join(_finding(curves.task, found) for curves, found in scored),
         sections=(
-            Section(title="Predictors of the last epoch", blocks=(figure, Text(text=_ABOUT))),
+            Section(title="Predictors of the last epoch", blocks=(figure, Text(_ABOUT))),
             *(_section(curves, found) for curves, found in scored),
         ),
         facts=tuple(facts),
@@ -67,9 +66,10 @@ def _finding(task: Task, found: Sequence[Scored]) -> str:
     until = f"the last value is as good from epoch {equal[0]} on" if equal else "the last value is at no stage as good"
     return (
         f"On {task.title}, after {third} of {task.max_epoch} epochs, the last value orders held-out configs with "
-        f"Kendall's τ {_text(last['tau'])}, and the surrogate without any epoch with {_text(model['tau'])}; {until}. "
-        f"Corrected by the observed epochs, the surrogate has τ {_text(both['tau'])} and a mean absolute error of "
-        f"{_text(both['mae'])} instead of {_text(model['mae'])} points."
+        f"Kendall's τ {interval_text(last['tau'])}, and the surrogate without any epoch with "
+        f"{interval_text(model['tau'])}; {until}. Corrected by the observed epochs, the surrogate has τ "
+        f"{interval_text(both['tau'])} and a mean absolute error of {interval_text(both['mae'])} instead of "
+        f"{interval_text(model['mae'])} points."
     )
 
 
@@ -108,7 +108,7 @@ def _section(curves: Curves, found: Sequence[Scored]) -> Section:
         (
             str(each.n_observed),
             each.predictor,
-            *(_text(each.scores[measure]) for measure in _TITLES),
+            *(interval_text(each.scores[measure]) for measure in _TITLES),
             f"{each.sd:.2f}",
         )
         for each in found
@@ -119,7 +119,7 @@ def _section(curves: Curves, found: Sequence[Scored]) -> Section:
         title=curves.task.title,
         blocks=(
             Text(
-                text=f"{n['test']} test configs are scored, {n['valid']} validation configs calibrate, and the "
+                f"{n['test']} test configs are scored, {n['valid']} validation configs calibrate, and the "
                 f"surrogate is fitted to {n['train']} training configs with a whole curve and to what is recorded of "
                 f"the others.{outside}"
             ),
@@ -131,7 +131,3 @@ def _section(curves: Curves, found: Sequence[Scored]) -> Section:
             ),
         ),
     )
-
-
-def _text(of: Estimate) -> str:
-    return f"{of.value:.2f} ({of.low:.2f} to {of.high:.2f})"

@@ -15,7 +15,7 @@ from experiments.suite import ARMS, correlations
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import mean_ranks
 from workshop.folders import commit, package_versions, versions_text
-from workshop.pages.document import Document, Figure, Section, Table, Text
+from workshop.pages.document import Document, Figure, Section, Table, Text, answer
 from workshop.pages.style import LIGHT, style
 
 _RULE: Final = (
@@ -73,7 +73,7 @@ def write_suite_page(
             alt=f"Matrix of rank correlations between the orders of optimisers on {len(chosen)} problems.",
             drawing=_drawing(own, [each["id"] for each in content["problems"]]),
         )
-    answer = (
+    said = (
         f"{name} has {len(chosen)} of {len(results)} candidates. Their orders of optimisers correlate by "
         f"{off_diagonal.mean():.2f} on average (all candidates: {all_pairs.mean():.2f}), and the most similar other "
         f"problem by {closest.mean():.2f} on average (all candidates: {among_all.mean():.2f})."
@@ -88,7 +88,7 @@ def write_suite_page(
         sections=(
             Section(
                 title="Orders of optimisers",
-                blocks=(Text(text=answer, is_answer=True), figure, Text(text=_RULE), Text(text=chance)),
+                blocks=(answer(said), figure, Text(_RULE), Text(chance)),
             ),
             Section(
                 title="Problems",

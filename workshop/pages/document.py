@@ -14,10 +14,15 @@ from matplotlib.figure import Figure as Drawing
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A paragraph. `is_answer` marks the sentence that a hurried reader wants."""
+    """A paragraph; see `answer`."""
 
     text: str
     is_answer: bool = False
+
+
+def answer(text: str) -> Text:
+    """Return the sentence that a hurried reader wants."""
+    return Text(text, is_answer=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
