@@ -75,11 +75,7 @@ def choose_cells(accuracies: Mapping[int, float], n: int, *, seed: int = 0) -> t
 
 
 def score_cells(settings: CellSettings) -> dict[str, Any]:  # Any: JSON
-    """Score cells until a limit is reached, save the comparison, and return how many are scored.
-
-    Raises:
-        JahsError: bad settings, missing files, or a folder of another protocol.
-    """
+    """Score cells until a limit is reached, save the comparison, and return how many are scored."""
     chosen = ProxySettings(
         n_seeds=settings.seeds,
         minutes=settings.minutes,

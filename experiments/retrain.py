@@ -107,7 +107,6 @@ def retrain(settings: RetrainSettings) -> int:
 
     Raises:
         InvalidArgument: `top` is not positive, a task or an arm is not of the study, or the study's optimisers trained.
-        JahsError: as `read_results` and `pipeline.collect.collect`.
     """
     from pipeline.collect import CollectSettings, collect  # needs torch
 

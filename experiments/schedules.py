@@ -78,7 +78,6 @@ def pair_schedules(full: Path, short: Sequence[Path]) -> Paired:
 
     Raises:
         InvalidArgument: the tasks differ in more than their schedule, two have the same epochs, or share few configs.
-        JahsError: a folder cannot be read.
     """
     measured = sorted((read_measurements(path) for path in (full, *short)), key=lambda each: each.task.max_epoch)
     whole, epochs = measured[-1], tuple(each.task.max_epoch for each in measured)

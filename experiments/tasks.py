@@ -55,7 +55,6 @@ def compare_tasks(settings: TasksSettings) -> Path:
     Raises:
         InvalidArgument: the runs are of one task, or share too few configs; or the landscape has too few epochs.
         ProtocolMismatch: a release was fitted to runs of another protocol.
-        JahsError: a folder of runs or a release cannot be read.
     """
     if settings.seeds < 1:
         raise InvalidArgument(f"seeds={settings.seeds} must be at least 1")

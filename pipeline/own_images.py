@@ -50,7 +50,6 @@ def read_own_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
 
     Raises:
         ProtocolMismatch: the images there are others.
-        JahsError: see `read_own_images`.
     """
     path = cache_folder(data_set) if data_dir is None else data_dir
     if not path.exists():

@@ -40,11 +40,7 @@ OPTIONAL: Final[Mapping[str, Any]] = {  # Any: values of a task's fields
 
 
 def protocol_facts(task: Task) -> dict[str, object]:
-    """Return the facts of a task's protocol; those of a user's own task are complete, so that reading registers it.
-
-    Raises:
-        ProtocolMismatch: as `protocol_digest`.
-    """
+    """Return the facts of a task's protocol; those of a user's own task are complete, so that reading registers it."""
     facts = _decisive(task)
     return facts | ({"task": own} if isinstance(own := recorded_as(task), dict) else {})
 

@@ -177,9 +177,6 @@ class RunsFolder:
         """Write a table of the folder, with its sha256 in the index, in place of the one of its name and of others.
 
         A crash at any moment leaves a folder that can be read, with what it held before or what it holds now.
-
-        Raises:
-            InvalidTable, OutOfSpace: as `write_table`.
         """
         path = self.path / name
         content = table_bytes(table, columns, where=str(path))

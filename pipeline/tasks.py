@@ -36,7 +36,6 @@ def trained_task(name: str) -> Task:
 
     Raises:
         UnknownName: no task has this name; lists the tasks.
-        JahsError: of a task file, see `jahs.tasks.register`.
     """
     if isinstance(name, str) and name.endswith(".json"):
         return register(name)

@@ -54,7 +54,6 @@ def read_recorded(path: Path, *, final: FinalTest | None = None) -> Recorded:
     Raises:
         MissingData, CorruptFile, UnknownFormat: the folder or one of its files cannot be read.
         ProtocolMismatch: it holds rows of several protocols.
-        InvalidTable, InvalidConfig: see `recorded_of`.
     """
     protocol = read_protocol(path)
     task = _task_name(path, protocol.facts)

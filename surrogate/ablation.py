@@ -93,7 +93,6 @@ def ablate(
 
     Raises:
         InvalidArgument: no repeats, or fewer configs than folds.
-        InvalidTable: see `surrogate.data.rows.assemble`.
     """
     if repeats < 1:
         raise InvalidArgument(f"repeats={repeats} must be at least 1")

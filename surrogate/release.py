@@ -112,7 +112,6 @@ def make_release(
             fronts starts, too; 0: no such search.
 
     Raises:
-        JahsError: see `surrogate.data.rows`, `surrogate.models.fitting.read_params` and `jahs.release`.
         InvalidArgument: a number is out of range, `out` cannot be written or is something else, or the release is too
             large to be embedded.
     """
@@ -283,9 +282,6 @@ def _beside(out: Path) -> Iterator[Path]:
     """Yield an empty folder that replaces `out` on success; a path that cannot be written is refused at once.
 
     Leftovers of a killed process are removed, unless another process is making a release in the same folder.
-
-    Raises:
-        InvalidArgument: nothing can be written there, or `out` is no release.
     """
     with ExitStack() as stack:
         try:

@@ -75,7 +75,6 @@ def tune_all(
         UnknownName: a metric or optimizer does not exist.
         ProtocolMismatch: `out` holds a search of other rows.
         CorruptFile: its history cannot be read.
-        InvalidTable: see `surrogate.data.rows`.
     """
     _check_settings(evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees)
     parts = training_rows(metrics, measured, split, fewest=fewest)

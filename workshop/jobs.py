@@ -201,11 +201,7 @@ def _over(pool: Workers, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]
 
 
 def _renewed(pool: Workers, n_lost: int, err: BaseException) -> int:
-    """Renew the workers and return how often they were lost.
-
-    Raises:
-        JahsError: too often.
-    """
+    """Renew the workers and return how often they were lost."""
     n_lost += 1
     _log.warning("a worker or its scheduler was lost (%s); its job is done again", type(err).__name__)
     if n_lost > _MOST_LOST:

@@ -43,9 +43,6 @@ def webber_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
 def extrapolated_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
     """Return Webber's overlap of endless orders that begin like these and go on agreeing as at their end (eq. 23).
 
-    Raises:
-        InvalidArgument: as `webber_overlap`.
-
     Example:
         >>> extrapolated_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
         0.5

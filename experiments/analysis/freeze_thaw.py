@@ -89,7 +89,6 @@ def read_curves(runs: Path) -> Curves:
     Raises:
         InvalidArgument: a part has too few whole curves.
         ProtocolMismatch: the split is of other runs.
-        JahsError: a file cannot be read.
     """
     folder = runs.resolve().parent
     split, final = read_split(folder / "split.json"), final_beside(folder / "split.json")

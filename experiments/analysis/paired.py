@@ -132,7 +132,6 @@ def read_recorded(path: Path) -> Recorded:
     """Read a folder of runs.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: as `jahs.files.runs`.
         InvalidTable: no run has finished, or a config with runs is not in the config table.
     """
     protocol = read_protocol(path)

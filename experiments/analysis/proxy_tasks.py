@@ -69,11 +69,7 @@ class ScoredTask:
 
 
 def read_scored(folder: Path) -> ScoredTask:
-    """Read a folder of runs, and the split beside it if there is one.
-
-    Raises:
-        JahsError: the folder, its scores or its split cannot be read.
-    """
+    """Read a folder of runs, and the split beside it if there is one."""
     of_task = task_recorded_as(read_protocol(folder).facts.get("task"))
     runs, configs, scored = read_runs(folder), read_configs(folder), read_proxies(folder)
     runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(folder))), runs["runtime"], np.nan)

@@ -57,11 +57,7 @@ class Inputs:
 
 
 def open_subject(task: str, release: Path | None) -> Subject:
-    """Return a task with its release and the refits.
-
-    Raises:
-        JahsError: there is no such task or release.
-    """
+    """Return a task with its release and the refits."""
     bench = open_benchmark(task, release)
     found = release_of(bench)
     try:

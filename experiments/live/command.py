@@ -177,7 +177,6 @@ def beside(settings: LiveSettings) -> int:
 
     Raises:
         MissingData: the study has not begun.
-        JahsError: some runs failed.
     """
     arms = settings.check()
     folder = read_folder(settings.out)

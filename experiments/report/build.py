@@ -158,9 +158,6 @@ def write_document(
         target: the folder, see `check_target`.
         is_for_docs: write only Markdown with SVG figures, which is small; the page is then `name`, not `index.html`.
         data: more files, by name.
-
-    Raises:
-        InvalidArgument: see `check_target`.
     """
     target = check_target(target)
     with writing(target):

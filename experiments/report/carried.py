@@ -74,7 +74,6 @@ def read_mean_runs(path: Path) -> MeanRuns:
 
     Raises:
         InvalidArgument: it is not a pack, or contains training noise.
-        MissingData, CorruptFile, UnknownFormat: see `experiments.packs.read_pack`.
     """
     if not path.is_dir():
         raise MissingData(f"{path} does not exist; python -m experiments.pack makes it")

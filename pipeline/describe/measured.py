@@ -106,7 +106,6 @@ def read_measured(path: Path) -> Measured:
     """Read a folder of runs, without those of the final test set: a reader of the page must not choose by them.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: as `jahs.files.runs`.
         InvalidTable: no run has finished, or a config with runs is not in the config table.
         UnknownName: its task does not exist.
     """

@@ -63,7 +63,6 @@ def fold_predictions(
     The train and valid parts are divided into folds; a test config is predicted by the mean of all models.
 
     Raises:
-        InvalidTable: see `surrogate.data.rows.assemble`.
         InvalidArgument: more folds than configs.
     """
     found: dict[str, dict[str, Predicted]] = {}

@@ -19,11 +19,7 @@ from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 def leave_folds_out(
     metric: str, rows: Rows, measured: Measurements, *, n_folds: int, seed: int, settings: ForestSettings
 ) -> Iterator[Surrogate]:
-    """Yield models of a metric that are each fitted without one fold of the configs of `rows`.
-
-    Raises:
-        InvalidArgument: see `splits.folds.k_folds`.
-    """
+    """Yield models of a metric that are each fitted without one fold of the configs of `rows`."""
     for is_out in held_out_rows(measured, rows, n_folds, seed=seed):
         yield fit_surrogate(metric, rows.take(~is_out), measured.task, settings=settings)
 
@@ -35,9 +31,6 @@ def held_out_rows(
 
     Args:
         has_sizes: False puts configs that differ in N, W and Resolution alone into one fold.
-
-    Raises:
-        InvalidArgument: see `splits.folds.k_folds`.
     """
     configs = take(measured.configs, np.isin(measured.configs["config_id"], rows.config_id))
     columns = {key: configs[key] for key in (*CONFIG_KEYS, "config_id")}
