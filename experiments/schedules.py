@@ -36,7 +36,7 @@ from jahs.tasks.own import write_task_file
 from surrogate.data.measurements import Measurements, read_measurements
 from workshop.command import new_parser, run_command
 from workshop.ranks import kendall_tau, spearman
-from workshop.resampling import bootstrap_interval
+from workshop.resampling import bootstrap_estimates
 
 _ETA: Final = 3
 _FEWEST: Final = 20
@@ -123,10 +123,8 @@ def compare_schedules(paired: Paired, *, seed: int = 0) -> dict[str, Any]:  # An
         correlations = []
         for rung, epoch in enumerate(paired.epochs[:-1]):
             values = accuracy[:, rung]
-            low, high = bootstrap_interval(
-                partial(_tau_at, values, full), len(full), level=0.95, n_resamples=_N_RESAMPLES
-            )
-            tau = {"tau": kendall_tau(values, full), "tau_low": float(low), "tau_high": float(high)}
+            (of,) = bootstrap_estimates(partial(_tau_at, values, full), len(full), level=0.95, n_resamples=_N_RESAMPLES)
+            tau = {"tau": of.value, "tau_low": of.low, "tau_high": of.high}
             correlations.append({"epoch": epoch, **tau, "spearman": spearman(values, full)})
         facts[semantics] = {"correlations": correlations, "halving": _halving(paired, semantics, seed=seed)}
     return facts

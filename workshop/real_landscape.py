@@ -28,7 +28,7 @@ from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.space import space
 from workshop.ranks import kendall_tau, kendall_tau_within, spearman
-from workshop.resampling import bootstrap_interval
+from workshop.resampling import bootstrap_estimates
 
 EPOCHS: Final = (200, 20, 3)
 """Epochs of the real task that are compared with; the first is the one that counts."""
@@ -175,11 +175,10 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
 def _rho(ours: _Floats, real: _Floats) -> dict[str, float | None]:
     """Return Spearman's rho with its 95 % bootstrap interval."""
 
-    def rho(at: NDArray[np.int64]) -> float:
-        return spearman(ours[at], real[at])
-
-    low, high = bootstrap_interval(rho, len(ours), level=0.95, n_resamples=_N_RESAMPLES).tolist()
-    return {"rho": known(spearman(ours, real)), "rho_low": known(low), "rho_high": known(high)}
+    (rho,) = bootstrap_estimates(
+        lambda at: spearman(ours[at], real[at]), len(ours), level=0.95, n_resamples=_N_RESAMPLES
+    )
+    return {"rho": known(rho.value), "rho_low": known(rho.low), "rho_high": known(rho.high)}
 
 
 def _agreement(

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jahs.comparison.summaries import Interval
+
 
 def bootstrap_interval(
     score: Callable[[NDArray[np.int64]], ArrayLike], n: int, *, level: float, n_resamples: int, seed: int = 0
@@ -25,3 +27,15 @@ def bootstrap_interval(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)  # then the interval is NaN, too
         return np.asarray(np.nanquantile(found, np.round([(1 - level) / 2, (1 + level) / 2], 6), axis=0))
+
+
+def bootstrap_estimates(
+    score: Callable[[NDArray[np.int64]], ArrayLike], n: int, *, level: float, n_resamples: int, seed: int = 0
+) -> list[Interval]:
+    """Return one or several scores of all rows, each with its `bootstrap_interval`."""
+    values = np.atleast_1d(score(np.arange(n)))
+    ends = bootstrap_interval(score, n, level=level, n_resamples=n_resamples, seed=seed).reshape(2, -1)
+    return [
+        Interval(value=value, low=low, high=high)
+        for value, low, high in zip(values.tolist(), *ends.tolist(), strict=True)
+    ]

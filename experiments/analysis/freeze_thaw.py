@@ -28,7 +28,7 @@ from surrogate.judging.agreement import first_seed
 from surrogate.models.fitting import read_params
 from surrogate.models.model import ForestSettings, fit_surrogate
 from workshop.ranks import kendall_tau
-from workshop.resampling import bootstrap_interval
+from workshop.resampling import bootstrap_estimates
 
 Floats = NDArray[np.float64]
 Predictor = Literal["last value", "last value plus mean gain", "power law", "surrogate", "surrogate, corrected"]
@@ -180,6 +180,5 @@ def _scores(predicted: Floats, truth: Floats, sd: float, *, n_resamples: int) ->
     def each(at: NDArray[np.int64]) -> Floats:
         return np.array([likelihood[at].mean(), error[at].mean(), kendall_tau(predicted[at], truth[at])])
 
-    low, high = bootstrap_interval(each, len(truth), level=0.95, n_resamples=n_resamples)
-    values = zip(MEASURES, each(np.arange(len(truth))).tolist(), low.tolist(), high.tolist(), strict=True)
-    return {name: Interval(value=value, low=least, high=most) for name, value, least, most in values}
+    found = bootstrap_estimates(each, len(truth), level=0.95, n_resamples=n_resamples)
+    return dict(zip(MEASURES, found, strict=True))

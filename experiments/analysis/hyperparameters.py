@@ -24,7 +24,7 @@ from jahs.schema import OPS
 from jahs.spaces.cell import all_ops
 from jahs.spaces.columns import Columns
 from workshop.ranks import spearman
-from workshop.resampling import bootstrap_interval
+from workshop.resampling import bootstrap_estimates
 
 N_TUNED: Final = 50
 """Architectures that H-dagger is chosen on, as in NAS-Bench-101."""
@@ -82,10 +82,8 @@ def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMP
     def measured(chosen: NDArray[np.int64]) -> list[float]:
         return [name(best[chosen], shared[chosen]) for name in names.values()]
 
-    low, high = bootstrap_interval(measured, len(best), level=0.95, n_resamples=n_resamples)
-    own = measured(np.arange(len(best)))
-    measures = {name: Interval(value=own[i], low=float(low[i]), high=float(high[i])) for i, name in enumerate(names)}
-    return SharedSetting(best=best, shared=shared, setting=setting, measures=measures)
+    found = bootstrap_estimates(measured, len(best), level=0.95, n_resamples=n_resamples)
+    return SharedSetting(best=best, shared=shared, setting=setting, measures=dict(zip(names, found, strict=True)))
 
 
 def answers_of_cells(

@@ -94,10 +94,8 @@ def _draw(scored: Sequence[tuple[Curves, Sequence[Scored]]]) -> Drawing:
                 )
                 panel.plot(x, y, color=series(number), linestyle=dash(number), marker="o", markersize=3, label=name)
                 panel.fill_between(x, low, high, color=series(number), alpha=0.14, linewidth=0)
-            panel.set_title(curves.task.title)
-            panel.set_xlabel(f"observed epochs of {curves.task.max_epoch}")
-            panel.set_ylabel(_TITLES[measure])
-            panel.set_ylim(bottom=0)
+            x_label = f"observed epochs of {curves.task.max_epoch}"
+            panel.set(title=curves.task.title, xlabel=x_label, ylabel=_TITLES[measure], ylim=(0, None))
     handles, labels = axes[0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=3.2)
     return drawing

@@ -114,9 +114,8 @@ def _scatter(full: Mapping[str, _Found], titles: Mapping[str, str]) -> Figure:
     drawing, axes = new_panels(1, len(full), width=2.9 * max(len(full), 1) + 0.6, height=3.1)
     for i, (panel, (name, (of, _))) in enumerate(zip(axes, full.items(), strict=True)):
         panel.plot(rankdata(-of.shared), rankdata(-of.best), "o", color=series(i), markersize=3, alpha=0.7)
-        panel.set_title(titles[name])
-        panel.set_xlabel("rank with the shared setting")
-        panel.set_ylabel("rank with its own best setting" if not i else "")
+        y_label = "rank with its own best setting" if not i else ""
+        panel.set(title=titles[name], xlabel="rank with the shared setting", ylabel=y_label)
     return Figure(
         name="ranks",
         caption="Ranks of architectures (1 is best) with the shared setting and with the best setting of each, as in "

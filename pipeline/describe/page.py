@@ -27,7 +27,7 @@ from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.style import style
 from workshop.ranks import kendall_tau, spearman
-from workshop.resampling import bootstrap_interval
+from workshop.resampling import bootstrap_estimates
 
 _Floats = NDArray[np.float64]
 
@@ -278,10 +278,8 @@ def _cells(measured: Measured) -> Iterator[str | Block]:
 
 
 def _tau_interval(a: _Floats, b: _Floats) -> str:
-    low, high = bootstrap_interval(
-        lambda at: kendall_tau(a[at], b[at]), len(a), level=0.9, n_resamples=_N_RESAMPLES
-    ).tolist()
-    return f"{kendall_tau(a, b):.3f} (90 % interval {low:.3f} to {high:.3f})"
+    (tau,) = bootstrap_estimates(lambda at: kendall_tau(a[at], b[at]), len(a), level=0.9, n_resamples=_N_RESAMPLES)
+    return f"{tau.value:.3f} (90 % interval {tau.low:.3f} to {tau.high:.3f})"
 
 
 def _agreement(measured: Measured) -> Iterator[str | Block]:
@@ -291,7 +289,7 @@ def _agreement(measured: Measured) -> Iterator[str | Block]:
         caption="**Epochs.** Kendall's tau between validation accuracy at an epoch and at the last one: over all "
         "configs, and within fidelity groups of at least four configs (weighted by their numbers of pairs).",
         alt="Kendall's tau between each epoch and the last",
-        drawing=plots.epochs_against_last(epoch_agreement(measured)),
+        drawing=plots.epochs_against_last(*epoch_agreement(measured)),
     )
     yield Text(_ABOUT_VALUES)
     found = {key: value_agreement(measured, key) for key in FIDELITIES}

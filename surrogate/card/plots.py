@@ -163,8 +163,7 @@ def _sizes(metric: str, sizes: Sequence[tuple[float, float]], chosen: Facts) -> 
 
 def _begin(metric: str, name: str, title: str, x: str, y: str, *, height: float = 3.1) -> tuple[Figure, Axes]:
     drawing, axes = new_drawing(height)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    axes.set(xlabel=x, ylabel=y)
     return Figure(name=f"{metric}-{name}", caption=title, alt=title, drawing=drawing), axes
 
 

@@ -255,9 +255,9 @@ def test_epochs_agree_with_the_last_as_their_orders_do(measured: Measured) -> No
     n_epochs = measured.curves["valid_acc"].shape[1]
     planted = np.repeat(measured.final[:, None], n_epochs, axis=1)
     planted[:, 0] = -measured.final
-    found = epoch_agreement(replace(measured, curves={**measured.curves, "valid_acc": planted}))
-    assert found.overall.tolist() == [-1.0] + [1.0] * (n_epochs - 1)
-    assert found.within.tolist() == pytest.approx([-1.0] + [1.0] * (n_epochs - 1))
+    overall, within = epoch_agreement(replace(measured, curves={**measured.curves, "valid_acc": planted}))
+    assert overall.tolist() == [-1.0] + [1.0] * (n_epochs - 1)
+    assert within.tolist() == pytest.approx([-1.0] + [1.0] * (n_epochs - 1))
 
 
 def test_values_that_prefer_the_same_configs_agree_and_others_do_not(measured: Measured) -> None:

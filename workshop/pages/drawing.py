@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from jahs.comparison.summaries import Interval
-from workshop.pages.style import LIGHT, dash, series
+from workshop.pages.style import LIGHT, dash, marker, series
 
 _WIDTH: Final = 4.8  # inches; a phone shows them at about three quarters of that
 _HEIGHT: Final = 3.1
@@ -97,8 +97,7 @@ def draw_curves(
             )
     set_scale(axes, "x", x_scale, x_limits)
     set_scale(axes, "y", y_scale, y_limits)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
+    axes.set(xlabel=x_label, ylabel=y_label)
     if curves:
         drawing.legend(loc="outside lower center", ncols=n_columns, handlelength=3.2)
     return drawing
@@ -129,6 +128,23 @@ def draw_estimates(
     set_scale(axes, "x", x_scale, None)
     axes.set_xlabel(x_label)
     return drawing
+
+
+def draw_points(
+    axes: Axes, x: NDArray[np.generic], y: NDArray[np.generic], number: int, label: str | None = None
+) -> None:
+    """Draw many points, with the colour and shape of a number."""
+    axes.plot(
+        x,
+        y,
+        linestyle="",
+        marker=marker(number),
+        markersize=3.4,
+        markeredgewidth=0,
+        color=series(number),
+        alpha=0.7,
+        label=label,
+    )
 
 
 def set_rows(axes: Axes, titles: Collection[str]) -> None:
