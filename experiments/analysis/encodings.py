@@ -20,7 +20,6 @@ from experiments.analysis.cell_landscape import values_of_cells
 from experiments.analysis.subjects import MAIN, Subject
 from jahs.adapters.importing import import_tool
 from jahs.comparison.logs import Floats
-from jahs.errors import UnknownName
 from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.cell import EDGES, OPERATIONS, all_ops
 from jahs.spaces.cell.index import STRING_ORDER
@@ -149,13 +148,8 @@ def search_cells(values: Floats, encoding: str, search: str, *, n: int, seed: in
         search: a name in `SEARCHES`.
 
     Raises:
-        UnknownName: there is no such encoding or search.
         MissingDependency: TPE needs optuna, which is not installed.
     """
-    if encoding not in ENCODINGS:
-        raise UnknownName.of("encoding", encoding, ENCODINGS)
-    if search not in SEARCHES:
-        raise UnknownName.of("search", search, SEARCHES)
     return np.array(SEARCHES[search](values, ENCODINGS[encoding], n, seed)[:n])
 
 

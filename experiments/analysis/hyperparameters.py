@@ -18,7 +18,6 @@ from experiments.analysis.landscape_measures import widened
 from experiments.analysis.subjects import Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
-from jahs.errors import InvalidArgument
 from jahs.queries.exhaustive import cell_columns, crossed, grid
 from jahs.schema import OPS
 from jahs.spaces.cell import all_ops
@@ -63,12 +62,7 @@ def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMP
     Args:
         n_tuned: the first cells, on which H-dagger is chosen; the others are measured.
         n_resamples: of these others, for the intervals.
-
-    Raises:
-        InvalidArgument: fewer than four cells are left, or none to choose on.
     """
-    if not 1 <= n_tuned <= len(values) - 4:
-        raise InvalidArgument(f"n_tuned={n_tuned} must be in 1..{len(values) - 4}, so that four cells are left")
     setting = int(values[:n_tuned].mean(axis=0).argmax())
     best, shared = values[n_tuned:].max(axis=1), values[n_tuned:, setting]
     names: dict[str, Callable[[Floats, Floats], float]] = {

@@ -136,8 +136,6 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
     Returns:
         For each cut its "model" and its "ceiling".
     """
-    if len(predicted) != len(rows):
-        raise InvalidArgument(f"predicted: {len(predicted)} values for {len(rows)} rows")
     is_first = first_seed(rows)
     cuts = dict(_cuts(metric, rows))
     of_repeats = dict(_cuts(metric, repeats))
