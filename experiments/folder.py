@@ -25,18 +25,6 @@ from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMisma
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import parse_json
 
-__all__ = [
-    "STUDY_FORMAT",
-    "StudyFolder",
-    "TaskFacts",
-    "is_finished",
-    "is_running",
-    "open_or_make",
-    "read_folder",
-    "remove_parts",
-    "repetitions_of",
-]
-
 STUDY_FORMAT: Final = 2
 _FILE: Final = "study.json"
 
@@ -47,7 +35,6 @@ class TaskFacts:
 
     Attributes:
         release: sha256 of the release's manifest.
-        version, source: version and source of the release.
         mean_runtime_s: mean runtime of a full evaluation over random configs, the unit of time.
         budget_s: simulated seconds of one repetition.
         n_refits: of the release.
@@ -66,9 +53,6 @@ class StudyFolder:
     """The content of study.json.
 
     Attributes:
-        path: the folder.
-        study: the declaration.
-        tasks: facts by task.
         arms: names of the selected arms, in the order of the study.
         n_seeds: the largest selected number of seeds.
         made_with: commit, versions and command of every run that added repetitions, in order.
@@ -102,8 +86,6 @@ def open_or_make(
     """Make the folder, or add tasks, arms and seeds to the folder of the same study.
 
     Args:
-        path: the folder.
-        study, tasks, arms, n_seeds: the study, and the tasks, arms and seeds to run.
         made_with: commit, versions and command; added if new and if some of these repetitions are unfinished.
 
     Raises:

@@ -20,8 +20,6 @@ from jahs.queries.benchmark import Benchmark
 from jahs.spaces.seeds import Seeds
 from jahs.tasks.metrics import ACCURACIES, METRICS, read_metrics
 
-__all__ = ["CLOCK", "ImportedBenchmark", "open_for_study", "source_of"]
-
 CLOCK: Final = "cifar10_mini"
 """The task whose embedded release has the runtimes of imported ones that lack them."""
 

@@ -9,78 +9,57 @@ variation between the release's refits.
 from __future__ import annotations
 
 import logging
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import jahs
 from experiments.analysis.landscape_measures import Landscape, measure_landscape, with_errors_of_fit
-from experiments.report.build import add_page_arguments, check_target, write_document, written
+from experiments.report.build import page_parser, run_page
 from experiments.report.landscape_page import landscape_document
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import MissingData
-from workshop.command import new_parser, run_command
-from workshop.folders import commit, package_versions, versions_text
+from workshop.folders import commit_fact, versions_fact
+from workshop.pages.document import Document
 
-__all__ = ["LandscapeSettings", "draw_landscape", "main"]
-
+_COMMAND: Final = "experiments.landscape"
 _N_REFITTED: Final = 2048
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LandscapeSettings:
-    """Settings of `draw_landscape`; one field per flag.
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    about = "Draw the landscape of a task: effects of keys, similarity of neighbours, mutants of the best configs."
+    parser = page_parser(_COMMAND, about, example="--task fashion_mnist_mini")
+    parser.add_argument("--task", default="fashion_mnist_mini", help="task of the benchmark (default: %(default)s)")
+    parser.add_argument("--metric", default="valid_acc", help="metric (default: %(default)s)")
+    parser.add_argument("--n", type=int, default=8192, help="configs in each of two samples (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
+    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
+    given = parser.parse_args(argv)
+    flags = ("--task", given.task, "--metric", given.metric, "--n", str(given.n), "--seed", str(given.seed))
 
-    Attributes:
-        task: the task.
-        metric: the metric.
-        n: configs in each of the two samples of the variance decomposition.
-        seed: seeds all random draws.
-        release: folder of a release, or of one per task; None: found by `jahs`.
-        out: folder of the page, see `experiments.report.build.check_target`.
-        docs: write only Markdown with SVG figures.
-    """
+    def make() -> Document:
+        return _document(open_benchmark(given.task, given.release), given.metric, n=given.n, seed=given.seed)
 
-    task: str
-    metric: str
-    n: int
-    seed: int
-    release: Path | None
-    out: Path
-    docs: bool
+    return run_page(_COMMAND, given, make, *flags)
 
 
-def draw_landscape(settings: LandscapeSettings) -> Path:
-    """Measure the landscape, write its page and return the page's path.
-
-    Raises:
-        JahsError: the settings are invalid, or there is no release.
-    """
-    target = check_target(settings.out)
-    bench = open_benchmark(settings.task, settings.release)
-    found = measure_landscape(bench, settings.metric, n=settings.n, seed=settings.seed)
-    refitted = list(_refitted(bench, settings))
+def _document(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Document:
+    found = measure_landscape(bench, metric, n=n, seed=seed)
+    refitted = list(_refitted(bench, metric, n=min(n, _N_REFITTED), seed=seed))
     release = release_of(bench)
-    origin = f"{release.facts.get('version')} ({release.facts.get('source')}"
-    document = landscape_document(
+    origin = f"{release.facts.get('version')} ({release.facts.get('source')}, {release.sha256[:16]})"
+    return landscape_document(
         with_errors_of_fit(found, refitted),
         bench.task,
-        cautions=(*_quality(bench, settings.metric), *_fit(bench, settings.metric, len(refitted))),
-        facts=(
-            ("command", shlex.join(_command(settings))),
-            ("commit", str(commit())),
-            ("release", f"{settings.task}: {origin}, {release.sha256[:16]})"),
-            ("versions", versions_text(package_versions())),
-        ),
+        cautions=(*_quality(bench, metric), *_fit(bench, metric, len(refitted))),
+        facts=(commit_fact(), ("release", f"{bench.task.name}: {origin}"), versions_fact()),
     )
-    return write_document(document, target, is_for_docs=settings.docs)
 
 
-def _refitted(bench: jahs.Benchmark, settings: LandscapeSettings) -> Iterator[Landscape]:
+def _refitted(bench: jahs.Benchmark, metric: str, *, n: int, seed: int) -> Iterator[Landscape]:
     """Yield the landscape of each refit of the release; none for a metric without refits."""
     release = release_of(bench)
     try:
@@ -88,9 +67,9 @@ def _refitted(bench: jahs.Benchmark, settings: LandscapeSettings) -> Iterator[La
     except MissingData as err:
         _log.info("intervals do not include the error of the fit: %s", err)
         return
-    for k in range(refits.n_refits if settings.metric in refits.metrics else 0):
-        model = jahs.Benchmark(settings.task, release=release.path, refit=k)
-        yield measure_landscape(model, settings.metric, n=min(settings.n, _N_REFITTED), seed=settings.seed)
+    for k in range(refits.n_refits if metric in refits.metrics else 0):
+        model = jahs.Benchmark(bench.task.name, release=release.path, refit=k)
+        yield measure_landscape(model, metric, n=n, seed=seed)
         _log.info("%d/%d refits", k + 1, refits.n_refits)
 
 
@@ -124,31 +103,6 @@ def _fit(bench: jahs.Benchmark, metric: str, n_refitted: int) -> Iterator[str]:
         )
     elif bench.metrics[metric].kind != "exact":
         yield "The 95 % intervals cover the random draw of configs, but not the choice of trainings that were fitted."
-
-
-def _command(settings: LandscapeSettings) -> list[str]:
-    return [
-        *("python", "-m", "experiments.landscape", "--task", settings.task, "--metric", settings.metric),
-        *("--n", str(settings.n), "--seed", str(settings.seed), "--out", "DIR"),
-    ]
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    settings = _parse(argv)
-    return run_command("experiments.landscape", lambda: written(draw_landscape(settings)))
-
-
-def _parse(argv: Sequence[str] | None) -> LandscapeSettings:
-    about = "Draw the landscape of a task: effects of keys, similarity of neighbours, mutants of the best configs."
-    parser = new_parser("experiments.landscape", about, example="--task fashion_mnist_mini --out out/landscape")
-    parser.add_argument("--task", default="fashion_mnist_mini", help="task of the benchmark (default: %(default)s)")
-    parser.add_argument("--metric", default="valid_acc", help="metric (default: %(default)s)")
-    parser.add_argument("--n", type=int, default=8192, help="configs in each of two samples (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
-    parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
-    add_page_arguments(parser)
-    return LandscapeSettings(**vars(parser.parse_args(argv)))
 
 
 if __name__ == "__main__":

@@ -38,8 +38,6 @@ from workshop.command import new_parser, run_command
 from workshop.jobs import Where
 from workshop.real_landscape import N_CELLS, cell_configs, read_cell_accuracies
 
-__all__ = ["CellSettings", "choose_cells", "main", "score_cells", "summarise_cells"]
-
 _EPOCH: Final = 200
 _TOP: Final = 0.01
 _MOST_TOP: Final = 5  # at most one cell of so many is among the added ones
@@ -48,17 +46,7 @@ _SUMMARY: Final = "agreement.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSettings:
-    """One field per flag.
-
-    Attributes:
-        accuracies: table of published accuracies, CSV.
-        data_dir: folder of CIFAR-10.
-        out: folder of the scores and of the comparison.
-        cells: how many cells.
-        seeds: seeds of each cell.
-        workers: processes.
-        minutes: begin no cell after so many; None: no limit.
-    """
+    """Settings of `score_cells`: one field per flag, which `--help` explains."""
 
     accuracies: Path
     data_dir: Path | None
@@ -87,11 +75,7 @@ def choose_cells(accuracies: Mapping[int, float], n: int, *, seed: int = 0) -> t
 
 
 def score_cells(settings: CellSettings) -> dict[str, Any]:  # Any: JSON
-    """Score cells until a limit is reached, save the comparison, and return how many are scored.
-
-    Raises:
-        JahsError: bad settings, missing files, or a folder of another protocol.
-    """
+    """Score cells until a limit is reached, save the comparison, and return how many are scored."""
     chosen = ProxySettings(
         n_seeds=settings.seeds,
         minutes=settings.minutes,

@@ -32,8 +32,6 @@ from workshop.command import new_parser, run_command
 from workshop.folders import writing
 from workshop.progress import Progress
 
-__all__ = ["main", "pack"]
-
 _log = logging.getLogger(__name__)
 _SIZES: Final = ("N", "W", "Resolution")
 _STATUSES: Final = {"finished", "unfinished", "failed", "stopped"}
@@ -105,7 +103,6 @@ def pack(path: Path, out: Path) -> Path:
 
     Args:
         path: folder of a study, finished or not; the pack has the repetitions that are there.
-        out: folder of seasons.
 
     Raises:
         MissingData: the folder is no study, or has no finished repetition.

@@ -32,18 +32,6 @@ from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
 
-__all__ = [
-    "COLUMNS",
-    "MANIFEST",
-    "PackedLog",
-    "check_season",
-    "is_pack",
-    "read_manifest",
-    "read_pack",
-    "read_packed_table",
-    "season_of",
-]
-
 MANIFEST: Final = "manifest.json"
 COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -78,11 +66,8 @@ class PackedLog:
     """What a page needs of one log.
 
     Attributes:
-        repetition: its repetition.
         found: ends and observed validation accuracies of the trials that the pack has of it, without the trials.
-        configs: those of `found`.
         n_trials: number of trials of the log.
-        settings: the optimiser's settings.
     """
 
     repetition: Repetition

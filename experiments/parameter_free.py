@@ -11,7 +11,6 @@ were recorded, trainings are beside the predictions.
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +19,14 @@ from itertools import cycle
 from pathlib import Path
 from typing import Final
 
-import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 
 import jahs
-from experiments.report.build import add_page_arguments, check_target, write_document, written
+from experiments.report.build import page_parser, run_page
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import InvalidArgument
 from jahs.files.tables import take
 from jahs.queries.oracles.table import TableOracle
@@ -37,19 +36,16 @@ from jahs.spaces.cell.operations import IDENTITY, POOL, ZERO
 from jahs.spaces.columns import Columns
 from jahs.tasks.definitions import caveats_of
 from splits.split import Split, read_split
-from workshop.command import new_parser, run_command
-from workshop.folders import package_versions, versions_text
+from workshop.folders import versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import Curve, draw_curves
-from workshop.pages.style import style
 from workshop.resampling import bootstrap_interval
-
-__all__ = ["FREE", "Study", "main", "replaced", "study_of", "with_fewer_parameters"]
 
 FREE: Final[Mapping[str, int]] = {"identity": IDENTITY, "zero": ZERO, "pooling": POOL}
 N_REPEATS: Final = 4
 METRIC: Final = "valid_acc"
 
+_COMMAND: Final = "experiments.parameter_free"
 _N_OPS: Final = len(OPS)
 _LEVEL: Final = 0.9
 _N_RESAMPLES: Final = 400
@@ -65,13 +61,11 @@ class Study:
     """What was found for a task.
 
     Attributes:
-        bench: the release that answers.
         changes: change of the predicted accuracy, and its interval, by operation and number replaced, (7, 3) each.
         measured, predicted: accuracy of each recorded test config at the last epoch.
         ops: their cells, (n, 6).
         cells: by operation, the predictions for a cell of it alone with the other keys of the test configs, (n,).
-        own: the predictions for the test configs themselves.
-        n_recorded: by operation, the recorded configs of any part whose cell has it alone, and their accuracies.
+        recorded: by operation, the accuracies of the recorded configs of any part whose cell has it alone.
     """
 
     bench: jahs.Benchmark
@@ -170,17 +164,17 @@ def _predict(model: jahs.Benchmark, configs: Columns, ops: NDArray[np.int64]) ->
     return np.asarray(model.query_many(columns, metrics=[METRIC])[METRIC], dtype=np.float64)
 
 
-def parameter_free_document(studies: Sequence[Study], *, facts: Sequence[tuple[str, str]]) -> Document:
+def parameter_free_document(studies: Sequence[Study]) -> Document:
     """Return the page."""
-    with mpl.rc_context(dict(style())):
-        beside: list[str | Block] = ["Beside NAS-Bench-301", _beside(studies), Text(_WHY)]
-        sections = sections_of([*beside, *(block for study in studies for block in _blocks(study))])
+    beside: list[str | Block] = ["Beside NAS-Bench-301", _beside(studies), Text(_WHY)]
+    releases = ((study.bench.task.name, release_of(study.bench)) for study in studies)
+    made_of = ((f"release of {name}", f"{one.facts.get('version')}, {one.sha256[:16]}") for name, one in releases)
     return Document(
         title="Operations without parameters",
         caveats=caveats_of([study.bench.task for study in studies]),
         subtitle=" ".join(map(_finding, studies)),
-        sections=sections,
-        facts=tuple(facts),
+        sections=sections_of([*beside, *(block for study in studies for block in _blocks(study))]),
+        facts=(*made_of, versions_fact()),
     )
 
 
@@ -222,7 +216,8 @@ def _beside(studies: Sequence[Study]) -> Table:
 
 
 def _interval(of: Floats) -> str:
-    return f"{of[0]:+.1f} ({of[1]:+.1f} to {of[2]:+.1f})"
+    value, low, high = of.tolist()
+    return interval_text(Interval(value=value, low=low, high=high), 1, sign="+")
 
 
 def _blocks(study: Study) -> Iterator[str | Block]:
@@ -312,31 +307,21 @@ def _praise_table(study: Study) -> Table:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     about = "Write the page of operations without parameters: predicted where replaced, trained where recorded."
-    parser = new_parser("experiments.parameter_free", about, example="--out out/parameter_free")
+    parser = page_parser(_COMMAND, about)
     parser.add_argument(
         "--tasks", nargs="+", default=["fashion_mnist_mini", "cifar10_mini"], help="(both embedded ones)"
     )
     parser.add_argument("--release", type=Path, help="folder of releases, one per task (default: found by jahs)")
     parser.add_argument("--data", type=Path, default=Path("data"), help="has <task>/split.json (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the replaced edges (default: %(default)s)")
-    add_page_arguments(parser)
     given = parser.parse_args(argv)
 
-    def work() -> object:
-        target = check_target(given.out)
-        studies, facts = [], []
-        for task in given.tasks:
-            bench, split = open_benchmark(task, given.release), read_split(given.data / task / "split.json")
-            studies.append(study_of(bench, split, seed=given.seed))
-            release = release_of(bench)
-            facts.append((f"release of {task}", f"{release.facts.get('version')}, {release.sha256[:16]}"))
-        command = ["python", "-m", "experiments.parameter_free", "--tasks", *given.tasks, "--seed", str(given.seed)]
-        versions = versions_text(package_versions())
-        facts = [("command", shlex.join([*command, "--out", "DIR"])), *facts]
-        document = parameter_free_document(studies, facts=[*facts, ("versions", versions)])
-        return written(write_document(document, target, is_for_docs=given.docs))
+    def make() -> Document:
+        splits = {task: read_split(given.data / task / "split.json") for task in given.tasks}
+        studies = [study_of(open_benchmark(task, given.release), of, seed=given.seed) for task, of in splits.items()]
+        return parameter_free_document(studies)
 
-    return run_command("experiments.parameter_free", work)
+    return run_page(_COMMAND, given, make, "--tasks", *given.tasks, "--seed", str(given.seed))
 
 
 if __name__ == "__main__":

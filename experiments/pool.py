@@ -9,8 +9,6 @@ from jahs.optimizers.registry import Optimizer
 from jahs.simulate import Proposal, Trial
 from jahs.spaces.configs import config_id, validate
 
-__all__ = ["FromPool"]
-
 
 class FromPool:
     """Lets an optimiser propose recorded configs only, each once at every epoch.

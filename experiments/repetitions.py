@@ -20,8 +20,6 @@ from jahs.optimizers import expert_prior
 from jahs.queries.queryable import Queryable
 from jahs.simulate import Simulation
 
-__all__ = ["Outcome", "RepetitionJob", "run_repetition"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepetitionJob:
@@ -29,10 +27,7 @@ class RepetitionJob:
 
     Attributes:
         repetition, arm: the repetition and the declaration of its arm.
-        out: the study's folder.
         release: folder of the release; None: found by `jahs`.
-        budget_s: simulated seconds.
-        workers: simulated workers.
         is_noisy: whether answers contain training noise, drawn with the repetition's seed; otherwise they are means.
         facts: more entries for the log's header.
     """

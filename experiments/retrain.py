@@ -32,8 +32,6 @@ from jahs.spaces.configs import Config, config_id, validate
 from workshop.command import new_parser, run_command
 from workshop.folders import write_text
 
-__all__ = ["RECORD", "SEEDS", "Incumbent", "RetrainSettings", "best_incumbents", "main", "read_record", "retrain"]
-
 RECORD: Final = "retrained.json"
 SEEDS: Final = (1000, 1001)
 """Collected runs have seeds below 1000."""
@@ -41,19 +39,7 @@ SEEDS: Final = (1000, 1001)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrainSettings:
-    """Settings of `retrain`; one field per flag.
-
-    Attributes:
-        folder: of the study.
-        top: how many incumbents of each task.
-        task: names of tasks; empty: all of the study.
-        arms: patterns of arm names; empty: all.
-        record: file of the measurements; None: `retrained.json` in the study's folder.
-        data_dir: folder of the original images.
-        release: folder of the release, or of one per task; None: found by `jahs`.
-        minutes: begin no training after so many, for each task; None: until the end.
-        workers: processes, each on one core.
-    """
+    """Settings of `retrain`: one field per flag, which `--help` explains."""
 
     folder: Path
     top: int = 3
@@ -72,7 +58,6 @@ class Incumbent:
 
     Attributes:
         task, arm, seed: of the first of these repetitions.
-        config: the config.
         predicted: its mean validation error by the release that the study asked, in percent.
         trained: validation error of each finished training, in percent, by its seed, a text as JSON has it.
     """
@@ -89,9 +74,6 @@ def best_incumbents(results: Results, task: str, *, top: int, arms: Sequence[str
     """Return the best different final incumbents of a task by predicted mean error, none of them trained.
 
     Args:
-        results: of the study.
-        task: name of the task.
-        top: how many.
         arms: patterns of arm names; empty: all.
 
     Raises:
@@ -125,7 +107,6 @@ def retrain(settings: RetrainSettings) -> int:
 
     Raises:
         InvalidArgument: `top` is not positive, a task or an arm is not of the study, or the study's optimisers trained.
-        JahsError: as `read_results` and `pipeline.collect.collect`.
     """
     from pipeline.collect import CollectSettings, collect  # needs torch
 
@@ -181,7 +162,6 @@ def read_record(path: Path, *, study: str, releases: Mapping[str, str]) -> list[
     """Read what `retrain` recorded.
 
     Args:
-        path: the file.
         study: name of the study that it must be of.
         releases: sha256 of the releases that this study asked, by task.
 

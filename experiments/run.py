@@ -37,29 +37,13 @@ from workshop.folders import commit, package_versions
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.progress import Progress
 
-__all__ = ["StudySettings", "main", "run"]
-
 _log = logging.getLogger(__name__)
 _MOST_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
-    """Settings of `run`; one field per flag.
-
-    Attributes:
-        study: name of the study.
-        out: folder of the study, made if it does not exist.
-        seeds: number of seeds, which are 0, 1, 2 and so on; None: the study's.
-        workers: processes, each on one core.
-        task: names of tasks; empty: the study's.
-        arms: patterns of arm names; empty: all.
-        family: only arms of this family.
-        release: folder of a release, or of one per task; None: found by `jahs`.
-        noise: "mean" or "seeded", see `Study`; None: the study's.
-        backend: "loky" for this machine, "dask" for a cluster that shares the folder.
-        scheduler: address of a Dask scheduler.
-    """
+    """Settings of `run`: one field per flag, which `--help` explains."""
 
     study: str
     out: Path

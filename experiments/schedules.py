@@ -36,9 +36,7 @@ from jahs.tasks.own import write_task_file
 from surrogate.data.measurements import Measurements, read_measurements
 from workshop.command import new_parser, run_command
 from workshop.ranks import kendall_tau, spearman
-from workshop.resampling import bootstrap_interval
-
-__all__ = ["Paired", "compare_schedules", "main", "pair_schedules", "short_task"]
+from workshop.resampling import bootstrap_estimates
 
 _ETA: Final = 3
 _FEWEST: Final = 20
@@ -80,7 +78,6 @@ def pair_schedules(full: Path, short: Sequence[Path]) -> Paired:
 
     Raises:
         InvalidArgument: the tasks differ in more than their schedule, two have the same epochs, or share few configs.
-        JahsError: a folder cannot be read.
     """
     measured = sorted((read_measurements(path) for path in (full, *short)), key=lambda each: each.task.max_epoch)
     whole, epochs = measured[-1], tuple(each.task.max_epoch for each in measured)
@@ -126,10 +123,8 @@ def compare_schedules(paired: Paired, *, seed: int = 0) -> dict[str, Any]:  # An
         correlations = []
         for rung, epoch in enumerate(paired.epochs[:-1]):
             values = accuracy[:, rung]
-            low, high = bootstrap_interval(
-                partial(_tau_at, values, full), len(full), level=0.95, n_resamples=_N_RESAMPLES
-            )
-            tau = {"tau": kendall_tau(values, full), "tau_low": float(low), "tau_high": float(high)}
+            (of,) = bootstrap_estimates(partial(_tau_at, values, full), len(full), level=0.95, n_resamples=_N_RESAMPLES)
+            tau = {"tau": of.value, "tau_low": of.low, "tau_high": of.high}
             correlations.append({"epoch": epoch, **tau, "spearman": spearman(values, full)})
         facts[semantics] = {"correlations": correlations, "halving": _halving(paired, semantics, seed=seed)}
     return facts

@@ -7,38 +7,31 @@ Each study asks the releases of all chosen tasks, and their refits, whose spread
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-import matplotlib as mpl
-
 from experiments.analysis.subjects import Inputs, Subject, open_subject
 from experiments.report.bootstrap_page import bootstrap_page
-from experiments.report.build import add_page_arguments, check_target, write_document, written
+from experiments.report.build import page_parser, run_page
 from experiments.report.cells_page import cells_page
 from experiments.report.encodings_page import encodings_page
-from experiments.report.findings import Page
 from experiments.report.hyperparameters_page import hyperparameters_page
 from experiments.report.optimum_page import optimum_page
 from experiments.report.repeats_page import repeats_page
 from jahs.comparison.benches import release_of
 from jahs.errors import UnknownName
 from jahs.tasks.definitions import caveats_of
-from workshop.command import new_parser, run_command
-from workshop.folders import commit, package_versions, versions_text
+from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Document
-from workshop.pages.style import style
 
-__all__ = ["STUDIES", "ScienceSettings", "main", "write_study"]
-
+_COMMAND: Final = "experiments.science"
 _TASKS: Final = ("fashion_mnist_mini", "cifar10_mini")
 
-STUDIES: Final[Mapping[str, Callable[[Sequence[Subject], Inputs], Page]]] = MappingProxyType(
+STUDIES: Final[Mapping[str, Callable[[Sequence[Subject], Inputs], Document]]] = MappingProxyType(
     {
         "hyperparameters": hyperparameters_page,
         "optimum": optimum_page,
@@ -51,73 +44,33 @@ STUDIES: Final[Mapping[str, Callable[[Sequence[Subject], Inputs], Page]]] = Mapp
 """The page of each study, from its tasks and inputs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScienceSettings:
-    """Settings of `write_study`; one field per flag.
-
-    Attributes:
-        study: a name in `STUDIES`.
-        task: the tasks.
-        seed: seeds all random draws.
-        release: folder of a release, or of one per task; None: found by `jahs`.
-        data: see `experiments.analysis.subjects.Inputs`.
-        out: folder of the page, see `experiments.report.build.check_target`.
-        docs: write only Markdown with SVG figures.
-    """
-
-    study: str
-    task: Sequence[str]
-    seed: int
-    release: Path | None
-    data: Path | None
-    out: Path
-    docs: bool
-
-
-def write_study(settings: ScienceSettings) -> Path:
-    """Measure one study, write its page and return the page's path.
-
-    Raises:
-        JahsError: the settings are invalid, or there is no release.
-    """
-    if settings.study not in STUDIES:
-        raise UnknownName.of("study", settings.study, STUDIES)
-    target = check_target(settings.out)
-    subjects = [open_subject(task, settings.release) for task in settings.task]
-    with mpl.rc_context(dict(style())):
-        page = STUDIES[settings.study](subjects, Inputs(seed=settings.seed, data=settings.data))
-    found = {subject.task.name: release_of(subject.bench) for subject in subjects}
-    releases = (f"{name}: {one.facts.get('version')} ({one.sha256[:16]})" for name, one in found.items())
-    tasks = ("--task", *settings.task)
-    data = () if settings.data is None else ("--data", "DATA")
-    command = ["python", "-m", "experiments.science", settings.study, *tasks, "--seed", str(settings.seed), *data]
-    document = Document(
-        title=page.title,
-        caveats=caveats_of([subject.task for subject in subjects]),
-        subtitle=page.finding,
-        sections=page.sections,
-        facts=(
-            ("command", shlex.join([*command, "--out", "DIR"])),
-            ("commit", str(commit())),
-            ("releases", ", ".join(releases)),
-            ("versions", versions_text(package_versions())),
-        ),
-    )
-    return write_document(document, target, is_for_docs=settings.docs)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    about = "Write the page of a study of the released models."
-    parser = new_parser("experiments.science", about, example="hyperparameters --out out/hyperparameters")
+    parser = page_parser(_COMMAND, "Write the page of a study of the released models.", example="hyperparameters")
     parser.add_argument("study", metavar="STUDY", help=f"one of {', '.join(STUDIES)}")
     parser.add_argument("--task", nargs="+", default=_TASKS, help="tasks (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     parser.add_argument("--data", type=Path, help="folder of recorded runs and packs of studies, such as data")
-    add_page_arguments(parser)
-    settings = ScienceSettings(**vars(parser.parse_args(argv)))
-    return run_command("experiments.science", lambda: written(write_study(settings)))
+    given = parser.parse_args(argv)
+    data = () if given.data is None else ("--data", "DATA")
+    flags = (given.study, "--task", *given.task, "--seed", str(given.seed), *data)
+
+    def make() -> Document:
+        if given.study not in STUDIES:
+            raise UnknownName.of("study", given.study, STUDIES)
+        subjects = [open_subject(task, given.release) for task in given.task]
+        return _with_origin(STUDIES[given.study](subjects, Inputs(seed=given.seed, data=given.data)), subjects)
+
+    return run_page(_COMMAND, given, make, *flags)
+
+
+def _with_origin(page: Document, subjects: Sequence[Subject]) -> Document:
+    """Return a page with the caveats of its tasks, and the releases that answered."""
+    found = {subject.task.name: release_of(subject.bench) for subject in subjects}
+    releases = (f"{name}: {one.facts.get('version')} ({one.sha256[:16]})" for name, one in found.items())
+    facts = (commit_fact(), ("releases", ", ".join(releases)), versions_fact())
+    return replace(page, caveats=caveats_of([subject.task for subject in subjects]), facts=facts)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,6 @@ from jahs.release import EMBEDDED
 from workshop.command import new_parser, run_command
 from workshop.jobs import in_processes
 
-__all__ = ["ARMS", "BUDGETS", "Candidate", "candidates", "choose", "correlations", "main", "orders"]
-
 _log = logging.getLogger(__name__)
 
 ARMS: Final = ("random_search", "evolution", "successive_halving", "hyperband", "asha")

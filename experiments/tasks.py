@@ -19,36 +19,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import matplotlib as mpl
 import numpy as np
 
 from experiments.analysis.paired import Paired, Recorded, pair, read_recorded
 from experiments.analysis.transfer import front_transfers, order_transfer
 from experiments.report.build import check_target, write_document
-from experiments.report.tasks_page import Inputs, Released, tasks_document
+from experiments.report.tasks_page import Released, tasks_document
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.terms import open_terms
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
 from workshop.command import new_parser, run_command
+from workshop.pages.style import style
 from workshop.real_landscape import EPOCHS, real_accuracies
-
-__all__ = ["TasksSettings", "compare_tasks", "main"]
 
 _STUDY: Final = "baselines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksSettings:
-    """Settings of `compare_tasks`; one field per flag.
-
-    Attributes:
-        runs: two folders of runs.
-        landscape: imported release of JAHS-Bench-201's cifar10, or None.
-        release: folder of releases, one per task; None: found by `jahs`.
-        seeds: of each optimiser.
-        out: folder of the page, see `experiments.report.build.check_target`.
-    """
+    """Settings of `compare_tasks`: one field per flag, which `--help` explains."""
 
     runs: tuple[Path, Path]
     landscape: Path | None
@@ -63,7 +55,6 @@ def compare_tasks(settings: TasksSettings) -> Path:
     Raises:
         InvalidArgument: the runs are of one task, or share too few configs; or the landscape has too few epochs.
         ProtocolMismatch: a release was fitted to runs of another protocol.
-        JahsError: a folder of runs or a release cannot be read.
     """
     if settings.seeds < 1:
         raise InvalidArgument(f"seeds={settings.seeds} must be at least 1")
@@ -74,18 +65,21 @@ def compare_tasks(settings: TasksSettings) -> Path:
     if settings.landscape is not None:
         landscape = Benchmark("cifar10", release=settings.landscape)
         real, sha256 = real_accuracies(paired.columns, landscape), release_of(landscape).sha256
-    inputs = Inputs(
-        command=shlex.join(_command(settings)),
-        protocols=(recorded[0].protocol, recorded[1].protocol),
-        landscape=sha256,
-    )
-    document = tasks_document(paired, real, _released(recorded, settings), inputs)
+    released, releases = _released(recorded, settings)
+    facts = [
+        ("command", shlex.join(_command(settings))),
+        *((f"protocol of {each.task.title}", each.protocol) for each in recorded),
+        *releases,
+        *([("landscape", sha256[:16])] if sha256 else []),
+    ]
+    with mpl.rc_context(dict(style())):
+        document = tasks_document(paired, real, released, facts)
     data = {"paired.csv": _csv(paired, real)}
     return write_document(document, target, is_for_docs=True, name="README.md", data=data)
 
 
-def _released(recorded: Sequence[Recorded], settings: TasksSettings) -> Released:
-    """Return what the releases say, or the tasks that have none."""
+def _released(recorded: Sequence[Recorded], settings: TasksSettings) -> tuple[Released, list[tuple[str, str]]]:
+    """Return what the releases say, or the tasks that have none, and the releases as facts."""
     benches, missing = [], []
     for each in recorded:
         try:
@@ -101,13 +95,10 @@ def _released(recorded: Sequence[Recorded], settings: TasksSettings) -> Released
             )
         benches.append(bench)
     if missing:
-        return Released(missing=tuple(missing))
+        return Released(missing=tuple(missing)), []
     terms = [open_terms(_STUDY, each.task.name, settings.release) for each in recorded]
-    return Released(
-        releases=tuple(release_of(bench).sha256 for bench in benches),
-        fronts=tuple(front_transfers(benches)),
-        orders=order_transfer(terms, n_seeds=settings.seeds),
-    )
+    released = Released(fronts=tuple(front_transfers(benches)), orders=order_transfer(terms, n_seeds=settings.seeds))
+    return released, [(f"release of {bench.task.title}", release_of(bench).sha256[:16]) for bench in benches]
 
 
 def _csv(paired: Paired, real: dict[int, Floats]) -> str:

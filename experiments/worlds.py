@@ -48,20 +48,6 @@ from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
 from surrogate.models.model import ForestSettings, fit_surrogate
 
-__all__ = [
-    "METRIC_NAMES",
-    "WORLD_NAMES",
-    "World",
-    "Worlds",
-    "build_worlds",
-    "open_world",
-    "quality_of_worlds",
-    "read_worlds",
-    "recorded_runtime",
-    "worlds_path",
-    "write_worlds",
-]
-
 Floats = NDArray[np.float64]
 WorldName = Literal["table", "left_out"]
 
@@ -83,12 +69,10 @@ class Worlds:
     """The answers of both worlds.
 
     Attributes:
-        task: the task.
         X: encoded configs, (n_configs, 14).
         answers: means by world and metric, (n_configs, n_epochs): over the recorded runs of each config, and predicted.
         runs: the recorded runs by metric, (n_runs, n_epochs), those of one config one after another.
         first: number of each config's first run, and at last the number of all, (n_configs + 1,).
-        noise: of the trainings.
         n_folds: number of folds of the cross-validation.
     """
 
@@ -147,7 +131,6 @@ class World:
         A different choice counts 1, a step of N, W or Resolution 1/2, and the range of a float 1 on its log scale.
 
         Args:
-            config: any config.
             without: ids of configs that are not meant; if these are all, none is left out.
         """
         asked = _places(encode([config], 1)[:, :-1])
@@ -204,12 +187,8 @@ def build_worlds(
     """Return measured values and cross-validated predictions of every recorded config.
 
     Args:
-        recorded: the recorded runs of a release.
-        of_task: their task.
         noise: the model of the training noise, of the same release.
         n_folds: number of folds; models fitted on the others predict each.
-        seed: seeds the folds.
-        settings: settings of the models.
 
     Raises:
         MissingData: too few configs have a finished run with a runtime.
@@ -297,11 +276,7 @@ def read_worlds(path: Path, task_name: str) -> Worlds:
 
 
 def quality_of_worlds(study: Path, task_name: str) -> dict[str, Any]:  # Any: JSON
-    """Return what a page says about the worlds of a task, as JSON; from its worlds, or from the pack of the study.
-
-    Raises:
-        MissingData, CorruptFile: see `read_worlds`.
-    """
+    """Return what a page says about the worlds of a task, as JSON; from its worlds, or from the pack of the study."""
     if is_pack(study):
         return dict(read_manifest(study / MANIFEST)["worlds"][task_name])
     worlds = read_worlds(worlds_path(study, task_name), task_name)

@@ -16,18 +16,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-__all__ = [
-    "AUGMENTATION_VERSION",
-    "N_LEVELS",
-    "OPERATIONS",
-    "SIDES",
-    "apply_operations",
-    "crop_padding",
-    "flip_and_crop",
-    "scaled_translation",
-    "trivial_augment",
-]
-
 AUGMENTATION_VERSION = 1
 """Part of the protocol digest: raised whenever the same generator state would give other images."""
 

@@ -21,16 +21,6 @@ from jahs.errors import CorruptFile
 from jahs.files.archives import checked_members, open_archive
 from jahs.published.pickles import Limits, read_pickle
 
-__all__ = [
-    "BATCHES",
-    "FIRST_BATCHES",
-    "N_PIXELS",
-    "check_published",
-    "read_batches",
-    "read_binary_batch",
-    "read_python_batch",
-]
-
 BATCHES: Final = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
 FIRST_BATCHES: Final[Mapping[str, str]] = {
     "data_batch_1": "5dd7e06a14cb22eb9f671a540d1b7c25",

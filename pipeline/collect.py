@@ -40,8 +40,6 @@ from workshop.command import new_parser, run_command
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.progress import Progress
 
-__all__ = ["CollectSettings", "collect", "main"]
-
 _log = logging.getLogger(__name__)
 _AHEAD: Final = 270  # configs are entered into the table so many at a time
 _PAIR: Final = (0, 1)
@@ -51,7 +49,7 @@ _Wanted: TypeAlias = tuple[Named, int, Sequence[int]]  # a config, its config_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectSettings:
-    """CollectSettings of `collect`: one field per flag, which `--help` explains; None means no limit."""
+    """Settings of `collect`: one field per flag, which `--help` explains; None means no limit."""
 
     task: str
     out: Path

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from workshop.command import new_parser
 
-__all__ = ["runs_parser"]
-
 
 def runs_parser(name: str, about: str, *, seed_of: str | None) -> argparse.ArgumentParser:
     """Return the parser of `python -m pipeline.<name>` with --task, --runs, --data-dir, and --seed if it has one."""

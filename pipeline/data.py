@@ -28,8 +28,6 @@ from jahs.tasks.definitions import RESOLUTIONS, Task
 from pipeline.own_images import is_own, read_own_pool
 from pipeline.sources import Pool, read_pool
 
-__all__ = ["ImageSet", "ImageSplit", "Part", "draw_split", "load_images", "read_split_file", "resize_batch"]
-
 _SPLIT_KEY: Final = 3_501_623_856
 _IMAGES_AT_ONCE: Final = 256  # bounds the memory of floats and counts, whatever the size of an image
 _log = logging.getLogger(__name__)
@@ -102,7 +100,6 @@ def load_images(
         data_dir: the folder to look in, in place of the system's and the user's (`pipeline.sources`); of a user's
             own images, the folder or the file that holds them.
         split_file: NAS-Bench-201's JSON of training and validation positions, for CIFAR-10 in place of a seeded split.
-        resolutions: those wanted.
 
     Raises:
         InvalidArgument: a split file for another data set than CIFAR-10.

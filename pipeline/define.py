@@ -27,8 +27,6 @@ from pipeline.own_images import data_set_of, read_own_images
 from pipeline.sources import Pool
 from workshop.command import new_parser, run_command
 
-__all__ = ["TaskChoice", "define", "main"]
-
 _SHARE: Final = 0.15  # of the images, for each of validation and test
 
 

@@ -24,8 +24,6 @@ from jahs.files.transport import ELSEWHERE
 from pipeline.sources import FASHION_FILES, cache_folder
 from workshop.command import new_parser, run_command
 
-__all__ = ["PUBLISHED", "DataFile", "download", "main"]
-
 _ADDRESSES: Final = {
     "fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
     "cifar10": "https://www.cs.toronto.edu/~kriz/",
@@ -76,7 +74,6 @@ def download(
     """Fetch the files that `folder` lacks; return their names.
 
     Args:
-        folder: for the files; made if needed.
         url: folder of the files on a server that has them byte for byte.
         files: to fetch, with their lengths and digests.
         report: is called repeatedly with a file's name and its number of bytes so far.

@@ -13,8 +13,6 @@ from pipeline.status import status
 from pipeline.verify import verify
 from workshop.command import Failed, run_command
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str]) -> int:
     """Run `status`, `verify` or `merge`; return the exit status."""

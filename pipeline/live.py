@@ -26,8 +26,6 @@ from jahs.tasks.metrics import METRICS, Metric
 from pipeline.data import ImageSet, load_images
 from pipeline.train import EPOCH_FIELDS, train
 
-__all__ = ["LiveOracle"]
-
 _EXACT: Final = ("n_params", "n_macs")
 _NO_SEED: Final = 0
 
@@ -55,7 +53,6 @@ class LiveOracle:
         """Make an oracle; images are read when they are first needed.
 
         Args:
-            task: to train on.
             data_dir: the folder with its images, in place of the usual ones.
         """
         self.task = task

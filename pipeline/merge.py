@@ -27,8 +27,6 @@ from pipeline.runs import RunsFolder
 from pipeline.verify import each_run, profiled_by
 from pipeline.visits import merge_visits
 
-__all__ = ["merge"]
-
 _log = logging.getLogger(__name__)
 _DETERMINED: Final = (*REPRODUCED, "status")
 _MOST_LISTED: Final = 20

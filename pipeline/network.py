@@ -19,8 +19,6 @@ from jahs.spaces.cell.operations import CONV1X1, CONV3X3, IDENTITY, POOL, ZERO
 from jahs.tasks.definitions import Task
 from pipeline.operators import OPERATORS, Operators
 
-__all__ = ["CellBlock", "Network", "ReductionBlock", "build_network"]
-
 _KERNELS: Final = {CONV3X3: 3, CONV1X1: 1}
 
 

@@ -18,8 +18,6 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional
 
-__all__ = ["OPERATORS", "Operators", "average_pool", "convolve", "mish"]
-
 _SATURATED: Final = 20.0  # tanh(softplus(x)) is 1 in single precision from here on
 _SMALLEST_SUMMED: Final = 8  # side in pixels from which sums of shifted images beat torch's kernel
 _LARGEST_MULTIPLIED: Final = 4  # side in pixels up to which a matrix product beats the 1 x 1 convolution

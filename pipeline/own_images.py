@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile, JahsError, MissingData, ProtocolMismatch, UnsafeFile
 from pipeline.sources import FASHION_FILES, Pool, cache_folder, class_folders, read_idx, read_tiles
 
-__all__ = ["data_set_of", "is_own", "read_own_images", "read_own_pool"]
-
 _OWN: Final = "own_"
 _ENDINGS: Final = (".png", ".tif", ".tiff", ".jpg", ".jpeg")
 _MODES: Final = ("RGB", "L")
@@ -52,7 +50,6 @@ def read_own_pool(data_set: str, *, data_dir: Path | None = None) -> Pool:
 
     Raises:
         ProtocolMismatch: the images there are others.
-        JahsError: see `read_own_images`.
     """
     path = cache_folder(data_set) if data_dir is None else data_dir
     if not path.exists():

@@ -47,9 +47,7 @@ from workshop.real_landscape import (
     known,
     read_cell_accuracies,
 )
-from workshop.resampling import bootstrap_interval
-
-__all__ = ["GATE", "LastEpochs", "main", "read_measured", "report", "seed_agreement", "write_cells"]
+from workshop.resampling import bootstrap_estimates
 
 _SEEDS: Final = (0, 1)
 _N_RESAMPLES: Final = 2000
@@ -145,14 +143,12 @@ def seed_agreement(measured: LastEpochs) -> dict[str, float | None]:
     pairs = np.array([[two[s] for s in _SEEDS] for two in found.values() if set(_SEEDS) <= set(two)])
     if len(pairs) < 2:
         return {"n_configs": len(pairs), **dict.fromkeys(("tau", "tau_low", "tau_high", "mean_abs_difference"))}
-    low, high = bootstrap_interval(
-        lambda at: _tau(pairs[at]), len(pairs), level=0.95, n_resamples=_N_RESAMPLES
-    ).tolist()
+    (tau,) = bootstrap_estimates(lambda at: kendall_tau(*pairs[at].T), len(pairs), level=0.95, n_resamples=_N_RESAMPLES)
     return {
         "n_configs": len(pairs),
-        "tau": known(_tau(pairs)),
-        "tau_low": known(low),
-        "tau_high": known(high),
+        "tau": known(tau.value),
+        "tau_low": known(tau.low),
+        "tau_high": known(tau.high),
         "mean_abs_difference": float(np.abs(pairs[:, 0] - pairs[:, 1]).mean()),
     }
 
@@ -218,10 +214,6 @@ def _gate(facts: Mapping[str, Any]) -> dict[str, bool | None]:  # Any: JSON
         "tau between seeds": None if tau is None else tau >= GATE["seed_tau"],
         "core-seconds a run": None if cost is None else cost <= GATE["core_seconds"],
     }
-
-
-def _tau(pairs: NDArray[np.float64]) -> float:
-    return float(kendall_tau(pairs[:, 0], pairs[:, 1]))
 
 
 if __name__ == "__main__":

@@ -42,8 +42,6 @@ from workshop.command import run_command
 from workshop.machine import processor_model
 from workshop.progress import Progress
 
-__all__ = ["main", "measure_config", "profile_folder"]
-
 _SAVE_EVERY: Final = 50
 _QUIET_LOAD: Final = 0.75  # before the pass itself runs
 _OWN_LOAD: Final = 1.0
@@ -98,7 +96,6 @@ def profile_folder(
     Args:
         visits: measurements of each config, far apart.
         repeats: measurements at each visit.
-        data_dir: folder of the original images.
         seed: of the random order and the weights.
         allow_busy: measure although the machine does other work.
         load: the load average over the last minute.

@@ -27,8 +27,6 @@ from jahs.spaces.columns import validate_columns
 from jahs.spaces.configs import Config, config_id, validate
 from jahs.spaces.parameters import show
 
-__all__ = ["Proposals", "check_source", "read_proposals", "table_of"]
-
 _KEYS: Final = ("config", "seeds", "round", "release", "protocol", "source")
 _MOST_LISTED: Final = 20
 _LARGEST: Final = 2**31
@@ -63,7 +61,6 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
     """Read a list of configs.
 
     Args:
-        path: the file.
         source: who proposes them, one of `jahs.schema.SOURCES`.
         protocol: digest of the protocol that they will be trained under.
 
@@ -169,8 +166,6 @@ def table_of(
     """Return the rows of the config table of proposed configs.
 
     Args:
-        configs: validated.
-        source: who proposed them.
         number: of the round of proposals; one for all, or one for each.
         release: digest of the release that proposed them; one for all, or one for each.
     """

@@ -17,8 +17,6 @@ from jahs.tasks.definitions import PROSE, Task
 from jahs.tasks.own import recorded_as
 from pipeline.augment import AUGMENTATION_VERSION
 
-__all__ = ["OPTIONAL", "SGD", "protocol_digest", "protocol_facts", "shared_protocol"]
-
 SGD: Final[Mapping[str, Any]] = {"momentum": 0.9, "nesterov": True}  # Any: arguments of torch.optim.SGD
 """Arguments of every training's optimiser, besides the config's rates."""
 
@@ -42,11 +40,7 @@ OPTIONAL: Final[Mapping[str, Any]] = {  # Any: values of a task's fields
 
 
 def protocol_facts(task: Task) -> dict[str, object]:
-    """Return the facts of a task's protocol; those of a user's own task are complete, so that reading registers it.
-
-    Raises:
-        ProtocolMismatch: as `protocol_digest`.
-    """
+    """Return the facts of a task's protocol; those of a user's own task are complete, so that reading registers it."""
     facts = _decisive(task)
     return facts | ({"task": own} if isinstance(own := recorded_as(task), dict) else {})
 

@@ -36,13 +36,12 @@ from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
 from pipeline.tasks import trained_task
 from pipeline.train import Training, check_seed, one_core
-from pipeline.zero_cost import Probe, ProxyScores, score_all
+from pipeline.zero_cost import ProxyScores, score_all
+from pipeline.zero_cost.probe import Probe
 from workshop.command import run_command
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.machine import processor_model
 from workshop.progress import Progress
-
-__all__ = ["ProxySettings", "main", "merge_proxies", "proxy_folder", "score_config"]
 
 _N_IMAGES: Final = 64
 _BATCH_KEY: Final = 642_014_377
@@ -59,8 +58,6 @@ class ProxySettings:
         n_seeds: seeds of each config, 0, 1, 2 and so on.
         configs: end after so many configs; None: no limit.
         minutes: begin no config after so many; None: no limit.
-        where: the workers.
-        data_dir: folder of the original images.
     """
 
     n_seeds: int = 3
@@ -98,9 +95,6 @@ def proxy_folder(
     """Score the configs of a folder of runs until a limit is reached; return how many configs were scored.
 
     Args:
-        folder: gets the scores.
-        of_task: its task.
-        settings: None: defaults.
         is_wanted: for each row of the folder's config table; None: the configs that have a run.
 
     Raises:

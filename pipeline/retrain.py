@@ -17,8 +17,6 @@ from pipeline.train import EPOCH_FIELDS, check_seed, train
 from pipeline.verify import each_run, folder_task
 from workshop.machine import processor_model
 
-__all__ = ["REPRODUCED", "retrain"]
-
 REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")
 """The columns that a second training must reproduce."""
 

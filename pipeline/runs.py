@@ -35,8 +35,6 @@ from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
 from pipeline.sampling import sample_config
 
-__all__ = ["Named", "RunsFolder", "check_free_space"]
-
 _log = logging.getLogger(__name__)
 _SMALLEST_FREE: Final = 64 << 20
 _LOCKS: Final = ("configs", "profile", "proxies", "compact")  # a writer of the folder holds one of them
@@ -179,9 +177,6 @@ class RunsFolder:
         """Write a table of the folder, with its sha256 in the index, in place of the one of its name and of others.
 
         A crash at any moment leaves a folder that can be read, with what it held before or what it holds now.
-
-        Raises:
-            InvalidTable, OutOfSpace: as `write_table`.
         """
         path = self.path / name
         content = table_bytes(table, columns, where=str(path))

@@ -15,17 +15,7 @@ from jahs.files.tables import Table, typed
 from jahs.schema import CONFIG_TABLE_COLUMNS, SOURCE_DEFAULTS
 from jahs.spaces.columns import config_ids, rows
 from jahs.spaces.configs import Config
-from workshop.numbered import FIDELITY_GROUPS, N_GROUPS, SAMPLE_SEED, sample_range
-
-__all__ = [
-    "FIDELITY_GROUPS",
-    "N_GROUPS",
-    "config_table",
-    "group_positions",
-    "run_seeds",
-    "sample_config",
-    "sample_range",
-]
+from workshop.numbered import FIDELITY_GROUPS, SAMPLE_SEED, sample_range
 
 _EVERY: Final = 10
 _REPEATS: Final = (0, 1, 2)

@@ -21,18 +21,6 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile, MissingData, MissingDependency, UnknownName, UnsafeFile
 from pipeline.cifar import BATCHES, FIRST_BATCHES, check_published, read_batches
 
-__all__ = [
-    "DATA_SETS",
-    "FASHION_FILES",
-    "Pool",
-    "cache_folder",
-    "class_folders",
-    "read_idx",
-    "read_pool",
-    "read_tiles",
-    "search_folders",
-]
-
 FASHION_FILES: Final = (
     "train-images-idx3-ubyte.gz",
     "train-labels-idx1-ubyte.gz",

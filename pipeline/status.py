@@ -22,9 +22,8 @@ from jahs.files.runs import (
 )
 from jahs.files.tables import Table, take
 from jahs.schema import SOURCES
-from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS, group_positions, run_seeds
-
-__all__ = ["status"]
+from pipeline.sampling import group_positions, run_seeds
+from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 
 _WANTED_CONFIGS: Final = 2000
 

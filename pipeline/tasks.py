@@ -11,8 +11,6 @@ from jahs.tasks.definitions import TASKS, Task
 from jahs.tasks.own import register, task_recorded_as, task_with
 from pipeline.protocol import OPTIONAL
 
-__all__ = ["NASBENCH201", "recorded_task", "trained_task"]
-
 NASBENCH201: Final = dataclasses.replace(
     TASKS["cifar10_mini"], name="nasbench201", title="NAS-Bench-201 (CIFAR-10, 32 px)", side=32
 )
@@ -38,7 +36,6 @@ def trained_task(name: str) -> Task:
 
     Raises:
         UnknownName: no task has this name; lists the tasks.
-        JahsError: of a task file, see `jahs.tasks.register`.
     """
     if isinstance(name, str) and name.endswith(".json"):
         return register(name)

@@ -31,8 +31,6 @@ from pipeline.protocol import protocol_digest
 from pipeline.sampling import config_table
 from pipeline.tasks import recorded_task
 
-__all__ = ["each_run", "folder_task", "profiled_by", "verify"]
-
 _log = logging.getLogger(__name__)
 _LOSSES: Final = ("train_loss", "valid_loss", "test_loss")
 _MOST_LISTED: Final = 20

@@ -16,8 +16,6 @@ from jahs.files.tables import Table, concatenate, sort_by, take
 from jahs.schema import PROFILE_COLUMNS, VISIT_COLUMNS
 from pipeline.runs import RunsFolder
 
-__all__ = ["LOCK", "add_new", "merge_visits", "write_profile", "write_visits"]
-
 LOCK: Final = "profile"
 """Lock of the folder to hold from reading its visits to writing them, so that no other writer's are lost."""
 

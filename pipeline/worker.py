@@ -20,8 +20,6 @@ from pipeline.runs import Named, RunsFolder
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.machine import device_name, processor_model
 
-__all__ = ["NamedRun", "collect_run", "images_of", "run_table"]
-
 NamedRun: TypeAlias = tuple[Named, int]
 """A config as shards are named after it, and a seed."""
 
@@ -43,11 +41,8 @@ def collect_run(
         The run's name, and a line about it; None if another process has it.
 
     Args:
-        out: folder of runs.
         chosen: the task itself, since another process need not know its name.
         by: the collector that this is done for.
-        device: "cpu" or "cuda".
-        data_dir: folder of the original images.
         checkpoint: file to resume the training from, saved after every epoch; None: it begins at the first.
 
     Raises:

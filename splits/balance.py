@@ -14,8 +14,6 @@ from splits.kinship import FIDELITY_KEYS, fidelity_groups, group_name, source_gr
 from splits.quotas import WHOLE, deviations
 from splits.recorded import Recorded
 
-__all__ = ["Marginal", "balance", "balance_table", "broken_promises"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marginal:

@@ -22,15 +22,12 @@ from splits.recorded import Recorded, examples, read_recorded
 from splits.split import Split, read_split
 from workshop.command import new_parser, run_command
 
-__all__ = ["check_split", "main"]
-
 
 def check_split(recorded: Recorded, split: Split, final: FinalTest | None = None) -> list[Marginal]:
     """Return the division of every marginal by the split.
 
     Args:
         recorded: the configs, without the final test set.
-        split: the split.
         final: the final test set, which must not be in it.
 
     Raises:

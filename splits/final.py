@@ -29,17 +29,6 @@ from jahs.spaces.columns import config_ids, validate_columns
 from jahs.spaces.configs import Config, validate
 from splits.kinship import kin
 
-__all__ = [
-    "UNIFORM",
-    "FinalTest",
-    "count_read",
-    "final_beside",
-    "final_path",
-    "is_final",
-    "n_reads",
-    "write_final",
-]
-
 UNIFORM: Final = "uniform"
 """The group of the configs that no optimiser proposed."""
 
@@ -54,7 +43,6 @@ class FinalTest:
 
     Attributes:
         task, protocol: of the trainings.
-        configs: the members.
         groups: `UNIFORM`, or the optimiser that proposed it, for each.
         seeds: of the trainings of each.
         facts: about the draw, as JSON.

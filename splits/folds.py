@@ -16,8 +16,6 @@ from jahs.errors import InvalidArgument
 from splits.kinship import ConfigColumns, fidelity_groups, kin, seeded_ranks
 from splits.partition import check_seed
 
-__all__ = ["RowNumbers", "k_folds", "learning_curve_subsets"]
-
 RowNumbers: TypeAlias = NDArray[np.intp]
 """Row numbers in increasing order."""
 

@@ -16,17 +16,6 @@ from numpy.typing import NDArray
 from jahs.schema import CONFIG_KEYS, OPS, SOURCE_DEFAULTS, SOURCES
 from jahs.spaces.cell import canonical_keys
 
-__all__ = [
-    "FIDELITY_KEYS",
-    "ConfigColumns",
-    "fidelity_groups",
-    "group_name",
-    "kin",
-    "same_config",
-    "seeded_ranks",
-    "source_groups",
-]
-
 ConfigColumns: TypeAlias = Mapping[str, NDArray[np.generic]]
 """Rows with the 14 keys and `config_id`, as `jahs.files.runs.read_configs` gives them; a config may have many rows."""
 

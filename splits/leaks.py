@@ -13,8 +13,6 @@ from jahs.schema import SPLIT_PARTS
 from splits.kinship import ConfigColumns, kin, same_config
 from splits.recorded import hex_id
 
-__all__ = ["LEAKS", "Leak", "find_leaks", "leak_lines"]
-
 LEAKS: Final = (
     "one config in several parts (its rows, epochs or seeds are torn apart)",
     "the same config in several parts under several ids",

@@ -20,8 +20,6 @@ from splits.recorded import read_recorded
 from splits.split import Split, read_split, split_text, write_split
 from workshop.command import new_parser, run_command
 
-__all__ = ["main", "make_split"]
-
 _log = logging.getLogger(__name__)
 
 
@@ -31,8 +29,6 @@ def make_split(
     """Split the configs of a folder of runs, and write the split; a final test set beside it is left out.
 
     Args:
-        runs: folder of runs.
-        out: the split to write.
         seed: decides which configs go where; None: the seed of `extend`, or 0.
         extend: a split whose configs stay in their parts.
         fewest: configs that every fidelity group needs; with fewer than the default, parts may lack groups.

@@ -20,8 +20,6 @@ from splits.quotas import SHARES, WHOLE, Margins, fill_quotas
 from splits.recorded import Recorded, examples
 from splits.split import Split
 
-__all__ = ["LEAST_PER_GROUP", "check_seed", "partition", "quota_margins"]
-
 _log = logging.getLogger(__name__)
 
 LEAST_PER_GROUP: Final = 7
@@ -34,7 +32,6 @@ def partition(recorded: Recorded, *, seed: int, old: Split | None = None, fewest
     """Return a split of every recorded config.
 
     Args:
-        recorded: the configs to split.
         seed: decides which configs go where, and not how many.
         old: a split whose configs stay in their parts; new configs fill the quotas.
         fewest: configs that every recorded group needs. With fewer than `LEAST_PER_GROUP` the promises still hold, but

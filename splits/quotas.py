@@ -16,8 +16,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SHARES", "WHOLE", "Margins", "deviations", "fill_quotas"]
-
 WHOLE: Final = 20
 SHARES: Final = (14, 3, 3)
 """Twentieths of train, valid and test: 70, 15 and 15 %."""
@@ -66,7 +64,6 @@ def fill_quotas(
     Args:
         kept: numbers that are already there and stay, (n_strata, 3).
         n_free: numbers of each stratum still to be placed, (n_strata,).
-        margins: to balance.
         order: the strata in the order in which they are tried; it decides between moves that are equally good.
     """
     placed = [_largest_remainders(row, n) for row, n in zip(kept.tolist(), n_free.tolist(), strict=True)]

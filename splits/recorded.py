@@ -17,8 +17,6 @@ from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import validate_columns
 from splits.final import FinalTest, is_final
 
-__all__ = ["Recorded", "examples", "hex_id", "read_recorded", "recorded_of"]
-
 _MOST_EXAMPLES = 3
 
 
@@ -30,7 +28,6 @@ class Recorded:
         configs: rows of the config table.
         n_seeds: with how many seeds each config was trained; a repeated config has more than one.
         is_diverged: whether every run of the config diverged.
-        task: name of the task.
         protocol: digest of the runs' protocol.
     """
 
@@ -57,7 +54,6 @@ def read_recorded(path: Path, *, final: FinalTest | None = None) -> Recorded:
     Raises:
         MissingData, CorruptFile, UnknownFormat: the folder or one of its files cannot be read.
         ProtocolMismatch: it holds rows of several protocols.
-        InvalidTable, InvalidConfig: see `recorded_of`.
     """
     protocol = read_protocol(path)
     task = _task_name(path, protocol.facts)

@@ -19,8 +19,6 @@ from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.schema import SPLIT_PARTS
 from splits.recorded import examples, hex_id
 
-__all__ = ["Split", "read_split", "split_text", "write_split"]
-
 _KEYS: Final = ("assignments", "counts", "digest", "extends", "protocol", "seed", "task")
 _HEX_ID: Final = re.compile(r"[0-9a-f]{16}")
 
@@ -32,8 +30,6 @@ class Split:
     Attributes:
         config_ids: ids in increasing order, each once, uint64.
         parts: the part of each, as a position in `jahs.schema.SPLIT_PARTS`, int8.
-        seed: of the split.
-        task: name of the task.
         protocol: digest of the runs' protocol.
         extends: digest of the split whose parts it kept; None if it was made from nothing.
     """

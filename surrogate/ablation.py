@@ -38,8 +38,6 @@ from workshop.command import run_command
 from workshop.folders import write_json
 from workshop.ranks import kendall_tau
 
-__all__ = ["ABLATION_FORMAT", "Outcome", "ablate", "ablation_table", "compare_runtime_models", "main", "variants"]
-
 ABLATION_FORMAT: Final = 1
 _N_FOLDS: Final = 5
 
@@ -95,7 +93,6 @@ def ablate(
 
     Raises:
         InvalidArgument: no repeats, or fewer configs than folds.
-        InvalidTable: see `surrogate.data.rows.assemble`.
     """
     if repeats < 1:
         raise InvalidArgument(f"repeats={repeats} must be at least 1")
@@ -140,8 +137,6 @@ def compare_runtime_models(
     Args:
         times: seconds per epoch, from `assemble`.
         cumulative: cumulative seconds, from `assemble_answered`.
-        of_task: of the rows.
-        settings: of both forests.
     """
     valid = cumulative["valid"].take(first_seed(cumulative["valid"]))
     own = default_features("runtime")

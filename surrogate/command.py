@@ -9,8 +9,6 @@ from jahs.release.models import FAMILIES
 from surrogate.data.rows import FEWEST
 from workshop.command import new_parser
 
-__all__ = ["add_families", "add_fewest", "add_rates", "add_top_weight", "add_workers", "runs_parser"]
-
 
 def runs_parser(name: str, about: str | None, *, example: str, before: str = "") -> argparse.ArgumentParser:
     """Return a parser of `python -m surrogate.<name>` with the arguments RUNS and --split; `before` comes first."""

@@ -57,8 +57,6 @@ from surrogate.top_fits import read_fits
 from workshop.command import run_command
 from workshop.folders import commit
 
-__all__ = ["figures", "main"]
-
 _N_REFITS: Final = 8
 _N_SAMPLE: Final = 20_000
 _N_ENDS: Final = 10

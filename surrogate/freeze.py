@@ -38,8 +38,6 @@ from workshop.command import run_command
 from workshop.folders import write_text
 from workshop.numbered import FINAL_SEED, full_range
 
-__all__ = ["FreezeSettings", "draw_final", "freeze", "main"]
-
 OPTIMIZERS: Final = ("random_search", "regularized_evolution", "tpe")
 SEEDS: Final = (0, 1)
 _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
@@ -47,14 +45,7 @@ _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreezeSettings:
-    """Settings of a final test set; one field per flag.
-
-    Attributes:
-        n: uniform configs; about as many are proposed.
-        folds: refits that the optimisers search.
-        evaluations: of each search; TPE gets a tenth.
-        seed: of folds and searches.
-    """
+    """Settings of `freeze`: one field per flag, which `--help` explains."""
 
     n: int = 60
     folds: int = 4

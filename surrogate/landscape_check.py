@@ -23,6 +23,7 @@ from jahs.release import read_release
 from jahs.schema import OPS
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
+from surrogate.card.cells import score_text
 from workshop.command import new_parser, run_command
 from workshop.real_landscape import (
     EPOCHS,
@@ -32,8 +33,6 @@ from workshop.real_landscape import (
     compare_with_landscape,
     read_cell_accuracies,
 )
-
-__all__ = ["check_cells", "check_landscape", "main"]
 
 
 def check_landscape(
@@ -99,28 +98,25 @@ def _text(bench: Benchmark, facts: Mapping[str, Any]) -> str:  # Any: JSON
     lines = [f"{bench.task.title} against CIFAR-10 (JAHS-Bench-201): {facts['n_configs']:,} uniform configs", ""]
     for epoch in map(str, EPOCHS):
         found = facts["epochs"][epoch]
-        interval = f"({_number(found['rho_low'])} to {_number(found['rho_high'])})"
-        lines.append(f"Spearman's rho with epoch {epoch:>3}  {_number(found['rho'])}  {interval}")
+        interval = f"({score_text(found['rho_low'])} to {score_text(found['rho_high'])})"
+        lines.append(f"Spearman's rho with epoch {epoch:>3}  {score_text(found['rho'])}  {interval}")
     gain = facts["resolution"]
-    lines += ["", f"Resolution 0.25 to 1, points       ours {_number(gain['ours'])}  real {_number(gain['real'])}"]
+    gains = f"ours {score_text(gain['ours'])}  real {score_text(gain['real'])}"
+    lines += ["", f"Resolution 0.25 to 1, points       {gains}"]
     lines += ["", "Share of the variance of ranks       ours    real"]
     ours, real = facts["shares"]["ours"], facts["shares"]["real"]
-    lines += [f"  {name:32} {_number(ours[name]):>6}  {_number(real[name]):>6}" for name in ours]
+    lines += [f"  {name:32} {score_text(ours[name]):>6}  {score_text(real[name]):>6}" for name in ours]
     lines += ["", "Mean validation accuracy, %          ours    real"]
     for key, values in facts["marginals"].items():
         lines += [f"  {key + ' ' + of['value']:32} {of['ours']:6.2f}  {of['real']:6.2f}" for of in values]
     for whose, cells in facts.get("cells", {}).items():
         lines += ["", f"NAS-Bench-201's accuracies, {cells['n_cells']} cells: Spearman's rho of {whose}"]
         lines += [
-            f"  after {epoch} epochs: {_number(of['rho'])}, better half {_number(of['rho_better_half'])}"
+            f"  after {epoch} epochs: {score_text(of['rho'])}, better half {score_text(of['rho_better_half'])}"
             for epoch, of in cells.items()
             if epoch != "n_cells"
         ]
     return "\n".join(lines)
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
 
 
 if __name__ == "__main__":

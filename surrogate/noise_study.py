@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import InvalidArgument
 from jahs.release import Release, read_release
 from jahs.tasks.definitions import caveats_of
@@ -37,9 +38,7 @@ from workshop.command import run_command
 from workshop.folders import commit, package_versions, versions_text, write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
 from workshop.pages.markdown import to_markdown
-from workshop.resampling import bootstrap_interval
-
-__all__ = ["Judged", "judge", "main", "noise_study", "repeated"]
+from workshop.resampling import bootstrap_estimates
 
 _N_SEEDS: Final = 3
 _SIZES: Final = (250, 500, 1000)
@@ -167,12 +166,12 @@ def judge(
     )
 
 
-def _interval(values: _Floats, *, seed: int) -> tuple[float, float]:
-    """Return a 90 % bootstrap interval of a mean over configs."""
-    low, high = bootstrap_interval(
+def _mean(values: _Floats, *, seed: int) -> Interval:
+    """Return a mean over configs with its 90 % bootstrap interval."""
+    (found,) = bootstrap_estimates(
         lambda at: values[at].mean(), len(values), level=0.9, n_resamples=_N_RESAMPLES, seed=seed
-    ).tolist()
-    return low, high
+    )
+    return found
 
 
 def study_document(
@@ -197,13 +196,13 @@ def _pooled(of: Sequence[Judged], name: str, is_better: bool = False) -> _Floats
 def _finding(found: Sequence[Judged], metric: str, *, seed: int) -> str:
     seen = [one for one in found if one.is_seen]
     table, surrogate = _pooled(seen, "table"), _pooled(seen, "surrogate")
-    low, high = _interval(table - surrogate, seed=seed)
-    verdict = "farther from it" if high < 0 else "nearer to it" if low > 0 else "about as far from it"
+    difference = _mean(table - surrogate, seed=seed)
+    verdict = "farther from" if difference.high < 0 else "nearer to" if difference.low > 0 else "about as far from"
     return (
         f"One training is {table.mean():.2f} points of {metric} from the mean of two others; a surrogate that was "
-        f"fitted to {seen[0].n_fitted:,} configs, each with one training, is {verdict}: {surrogate.mean():.2f} points "
-        f"(difference {(table - surrogate).mean():+.2f}, 90 % interval {low:+.2f} to {high:+.2f}). For configs that it "
-        f"has not seen it is not: {_crossing(found)}."
+        f"fitted to {seen[0].n_fitted:,} configs, each with one training, is {verdict} it: {surrogate.mean():.2f} "
+        f"points (difference {difference.value:+.2f}, 90 % interval {difference.low:+.2f} to {difference.high:+.2f}). "
+        f"For configs that it has not seen it is not: {_crossing(found)}."
     )
 
 
@@ -233,8 +232,7 @@ def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str 
     for (n, is_seen), of in groups.items():
         for cut, is_better in (("all", False), ("better half", True)):
             table, surrogate, ensemble = (_pooled(of, name, is_better) for name in ("table", "surrogate", "ensemble"))
-            low, high = _interval(table - surrogate, seed=seed)
-            difference = f"{(table - surrogate).mean():+.2f} ({low:+.2f} to {high:+.2f})"
+            difference = interval_text(_mean(table - surrogate, seed=seed), sign="+")
             which = f"{n:,} configs, {'these among them' if is_seen else 'others'}"
             means = [f"{values.mean():.2f}" for values in (table, surrogate, ensemble)]
             rows.append((which, cut, str(len(table)), *means, difference))

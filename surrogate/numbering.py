@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
 
-__all__ = ["FIRST", "number_after", "number_facts", "standing_release"]
-
 FIRST: Final = "0.1.0"
 
 _NUMBER: Final = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})")

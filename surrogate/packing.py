@@ -32,16 +32,6 @@ from surrogate.models.lightgbm import fit_lightgbm, pack_lightgbm, predict_light
 from surrogate.models.model import ForestSettings, Surrogate
 from surrogate.models.refits import N_REFITS, fit_refits, pack_refits, refit_settings, refit_share
 
-__all__ = [
-    "check_answers",
-    "lightgbm_of",
-    "pack_models",
-    "recorded_table",
-    "reference_config",
-    "refits_of",
-    "release_answers",
-]
-
 _log = logging.getLogger(__name__)
 _SCORED: Final = ("all", "last epoch", "best tenth")
 _UNSCALED: Final = "there is no noise model, so intervals cannot be calibrated"
@@ -96,9 +86,6 @@ def refits_of(
         fitted: the models of the training part.
         models: those that ship.
         noise: `NoiseModel.to_dict()`; without it nothing is calibrated.
-        seed: of the resampling.
-        n_refits: of each metric.
-        workers: processes.
     """
     of_task, settings = _task_and_settings(fitted)
     shipped = {metric: join_rows([of["train"], of["valid"]]) for metric, of in parts.items() if metric in ACCURACIES}

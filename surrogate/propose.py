@@ -46,8 +46,6 @@ from workshop.command import run_command
 from workshop.folders import write_text
 from workshop.numbered import full_range
 
-__all__ = ["KINDS", "ProposeSettings", "answers_of", "lines_of", "main", "propose", "settings_of"]
-
 KINDS: Final = ("best", "disagreement", "full", "seeds", "paired", "poor")
 """The sources that this command proposes for."""
 
@@ -64,17 +62,7 @@ _SIZES: Final = ("N", "W", "Resolution")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposeSettings:
-    """Settings of a proposal; one field per flag.
-
-    Attributes:
-        source: one of `KINDS`.
-        n: configs; of `paired`, each counts once.
-        round: of proposals.
-        seed: of searches and draws.
-        start: first number of `full` and `paired`.
-        evaluations: of each optimiser of `best`; TPE gets a tenth.
-        folds: refits of `disagreement`.
-    """
+    """Settings of `propose`: one field per flag, which `--help` explains."""
 
     source: str
     n: int
@@ -108,7 +96,6 @@ def propose(
     """Return the text of a list.
 
     Args:
-        settings: of the proposal.
         measured, split: see `surrogate.data.measurements.read_with_split`.
         final: the final test set, of which nothing is proposed.
         release: of the same protocol; `best` and `disagreement` need one.
@@ -256,7 +243,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = runs_parser("propose", __doc__, example=example, before="source")
     parser.add_argument("--release", type=Path, help="the release that proposes best and disagreement")
     parser.add_argument("--out", type=Path, required=True, help="the list to write")
-    parser.add_argument("--n", type=int, default=100, help="configs (%(default)s)")
+    parser.add_argument("--n", type=int, default=100, help="configs; of paired, each counts once (%(default)s)")
     parser.add_argument("--round", type=int, default=0, help="number of the round of proposals (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of searches and draws (%(default)s)")
     parser.add_argument("--start", type=int, default=0, help="first number of full and paired (%(default)s)")

@@ -73,8 +73,6 @@ from workshop.command import run_command
 from workshop.folders import commit, package_versions
 from workshop.jobs import check_workers
 
-__all__ = ["MOST_BYTES", "check_numbers", "main", "make_release"]
-
 MOST_BYTES: Final = 15_000_000
 """A release is embedded in the package, so it stays small."""
 
@@ -101,7 +99,6 @@ def make_release(
     """Write a release and return its quality; everything is checked before the first model is fitted.
 
     Args:
-        measured: the measurements.
         split: of its configs; see `read_with_split`.
         out: the release; one that is there is replaced.
         params: settings that `surrogate.tune` found, its history beside it; None: the default ones.
@@ -113,10 +110,8 @@ def make_release(
         families: models of other families beside the own ones: "lightgbm", or none.
         rates: values of each rate in the exhaustive search for the best config at full size, where the search for the
             fronts starts, too; 0: no such search.
-        workers: processes.
 
     Raises:
-        JahsError: see `surrogate.data.rows`, `surrogate.models.fitting.read_params` and `jahs.release`.
         InvalidArgument: a number is out of range, `out` cannot be written or is something else, or the release is too
             large to be embedded.
     """
@@ -287,9 +282,6 @@ def _beside(out: Path) -> Iterator[Path]:
     """Yield an empty folder that replaces `out` on success; a path that cannot be written is refused at once.
 
     Leftovers of a killed process are removed, unless another process is making a release in the same folder.
-
-    Raises:
-        InvalidArgument: nothing can be written there, or `out` is no release.
     """
     with ExitStack() as stack:
         try:

@@ -39,8 +39,6 @@ from surrogate.tune import tune_all, what_is_searched
 from workshop.command import run_command
 from workshop.folders import write_text
 
-__all__ = ["RenewSettings", "main", "renew"]
-
 _FOUND: Final = ("history.json", "params.json")
 """In this order: if the copy is interrupted, settings and history differ, which surrogate.release refuses."""
 
@@ -49,24 +47,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewSettings:
-    """Settings of `renew`; one field per flag.
-
-    Attributes:
-        runs: a folder of runs.
-        split: their split, extended or made.
-        recorded: folder for the settings that a search found.
-        searches: folder for searches; needed until they have ended.
-        out: the release.
-        card: a folder for quality.md and quality.html.
-        evaluations: of each metric's search; 0: take the recorded settings, or the default ones.
-        trees: in every forest that is searched.
-        fewest: configs that every fidelity group needs, in all and for training.
-        seed: of a new split, and of the release.
-        top_weight: of the fits of accuracies, in the release.
-        families: models of other families in the release.
-        rates: values of each rate in the exhaustive search for the release's best config; 0: none.
-        workers: processes.
-    """
+    """Settings of `renew`: one field per flag, which `--help` explains."""
 
     runs: Path
     split: Path

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.comparison.summaries import number_text
 from jahs.errors import ProtocolMismatch
 from jahs.release import Release, read_release
 from surrogate.card.figures import figure_values
@@ -30,8 +31,6 @@ from workshop.folders import commit, write_text, writing
 from workshop.pages.document import Block, Document, Section, Table, Text
 from workshop.pages.html import to_html
 from workshop.pages.markdown import to_markdown
-
-__all__ = ["main", "rounds_page"]
 
 _HEADS = (
     "source",
@@ -78,8 +77,12 @@ def _table(of_round: Sequence[Came]) -> Table:
     for one in of_round:
         counts = [str(count) for count in (one.n_configs, one.n_runs, one.n_new)]
         scores = one.scores or {}
-        errors = [_shown(scores.get("bias"), "+.2f"), _shown(scores.get("mae")), _shown(scores.get("tau"), ".3f")]
-        means = [_shown(one.predicted), _shown(one.measured)]
+        means = [number_text(value) for value in (one.predicted, one.measured)]
+        errors = [
+            number_text(scores.get("bias"), sign="+"),
+            number_text(scores.get("mae")),
+            number_text(scores.get("tau"), 3),
+        ]
         rows.append((one.source, one.release[:8] or "–", *counts, *means, *errors))
     return Table(caption="", columns=_HEADS, rows=tuple(rows), n_labels=2)
 
@@ -101,10 +104,6 @@ def _moved(figures: Sequence[dict[str, Any]]) -> Iterator[Block]:  # Any: JSON
     rows = tuple((title, *(of[i][1] for of in values)) for i, title in enumerate(titles))
     heads = ("figure, ordinary test configs", *(f"release {found['release'][:8]}" for found in figures))
     yield Table(caption="", columns=heads, rows=rows)
-
-
-def _shown(value: float | int | None, how: str = ".2f") -> str:
-    return "–" if value is None else f"{value:{how}}"
 
 
 def _known(release: Release, measured: Measurements) -> Known:

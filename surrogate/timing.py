@@ -27,8 +27,6 @@ from surrogate.data.rows import Rows, assemble, by_part
 from workshop.command import run_command
 from workshop.ranks import kendall_tau
 
-__all__ = ["TimeFit", "fit_times", "main", "times_of"]
-
 _MS: Final = 1e3
 _FEWEST: Final = 2 * len(FORWARD_TERMS)
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import CorruptFile, UnknownName
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.models.features import FeatureBuilder
@@ -37,9 +38,7 @@ from surrogate.models.optima import MAIN
 from workshop.command import run_command
 from workshop.folders import commit, write_text
 from workshop.ranks import kendall_tau
-from workshop.resampling import bootstrap_interval
-
-__all__ = ["FITS", "MOST_LOST", "compare_fits", "main", "read_fits"]
+from workshop.resampling import bootstrap_estimates
 
 MOST_LOST: Final = 0.005
 """The most of tau over the whole space that a gain at the top may cost."""
@@ -189,9 +188,9 @@ def _choose(scored: Rows, predicted: Mapping[str, _Floats]) -> str:
     for name, p in predicted.items():
         if name == _PRESENT or not _is_eligible(scored, p, present):
             continue
-        gain, (low, _) = _gain(_top_tau, scored, p, present)
-        if low > 0 and gain > most:
-            best, most = name, gain
+        gain = _gain(_top_tau, scored, p, present)
+        if gain.low > 0 and gain.value > most:
+            best, most = name, gain.value
     return best
 
 
@@ -204,17 +203,13 @@ def _top_tau(y: _Floats, p: _Floats) -> float:
     return kendall_tau(y[is_top], p[is_top])
 
 
-def _gain(
-    score: Callable[[_Floats, _Floats], float], scored: Rows, p: _Floats, present: _Floats
-) -> tuple[float, tuple[float, float]]:
-    """Return by how much a score exceeds that of the present fit, and a paired 90 % bootstrap interval."""
+def _gain(score: Callable[[_Floats, _Floats], float], scored: Rows, p: _Floats, present: _Floats) -> Interval:
+    """Return by how much a score exceeds that of the present fit, with a paired 90 % bootstrap interval."""
     y = scored.y
-
-    def gain(at: NDArray[np.int64]) -> float:
-        return score(y[at], p[at]) - score(y[at], present[at])
-
-    low, high = bootstrap_interval(gain, len(y), level=0.9, n_resamples=_N_RESAMPLES).tolist()
-    return gain(np.arange(len(y))), (low, high)
+    (gain,) = bootstrap_estimates(
+        lambda at: score(y[at], p[at]) - score(y[at], present[at]), len(y), level=0.9, n_resamples=_N_RESAMPLES
+    )
+    return gain
 
 
 def _row(name: str, scored: Rows, p: _Floats, present: _Floats) -> list[str]:
@@ -222,10 +217,10 @@ def _row(name: str, scored: Rows, p: _Floats, present: _Floats) -> list[str]:
     error = p - y
     is_first, is_best = p >= np.quantile(p, 0.9), y >= np.quantile(y, 0.9)
     full = np.isin(scored.config_id, full_rows(scored, epoch=int(scored.epoch.max())).config_id)
-    differences = []
-    for score in (kendall_tau, _top_tau):
-        gain, (low, high) = _gain(score, scored, p, present)
-        differences.append("–" if name == _PRESENT else f"{gain:+.3f} ({low:+.3f} to {high:+.3f})")
+    differences = [
+        "–" if name == _PRESENT else interval_text(_gain(score, scored, p, present), 3, sign="+")
+        for score in (kendall_tau, _top_tau)
+    ]
     return [
         name,
         f"{kendall_tau(y, p):.3f}",

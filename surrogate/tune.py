@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from jahs.comparison.summaries import number_text
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownName
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.models.features import FEATURES_VERSION
@@ -45,16 +46,6 @@ from surrogate.models.search import (
 )
 from workshop.command import run_command
 from workshop.folders import write_text
-
-__all__ = [
-    "data_of",
-    "main",
-    "read_history",
-    "search_metric",
-    "tune_all",
-    "tuning_text",
-    "what_is_searched",
-]
 
 _THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -84,7 +75,6 @@ def tune_all(
         UnknownName: a metric or optimizer does not exist.
         ProtocolMismatch: `out` holds a search of other rows.
         CorruptFile: its history cannot be read.
-        InvalidTable: see `surrogate.data.rows`.
     """
     _check_settings(evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees)
     parts = training_rows(metrics, measured, split, fewest=fewest)
@@ -257,14 +247,10 @@ def tuning_text(found: Mapping[str, Any]) -> str:  # Any: JSON
     for metric, summary in found.items():
         chosen, default = summary["chosen"], summary["default_tau"]
         lines.append(
-            f"{metric}: validation tau {_shown(chosen['tau'])} with {chosen['settings']['n_trees']} trees of depth "
-            f"{chosen['settings']['max_depth']}; the default has {_shown(default)}"
+            f"{metric}: validation tau {number_text(chosen['tau'], 4)} with {chosen['settings']['n_trees']} trees of "
+            f"depth {chosen['settings']['max_depth']}; the default has {number_text(default, 4)}"
         )
     return "\n".join(lines)
-
-
-def _shown(tau: float | None) -> str:
-    return "undefined" if tau is None else f"{tau:.4f}"
 
 
 if __name__ == "__main__":

@@ -39,8 +39,6 @@ from workshop.command import run_command
 from workshop.folders import package_versions, write_text
 from workshop.ranks import kendall_tau
 
-__all__ = ["N_BEST", "N_FOLDS", "best_families", "main", "read_zoo", "score_families"]
-
 N_FOLDS: Final = 10
 N_BEST: Final = 3
 
@@ -70,7 +68,6 @@ def score_families(
         measured, split: see `read_of_split`.
         out: the result file; families that it has for the same data and evaluations are kept.
         searches: a folder for searches to work in.
-        families: names.
         evaluations: of each family's search, beside the default setting.
 
     Raises:

@@ -14,8 +14,6 @@ from distributed import CancelledError, Client, KilledWorker
 
 from jahs.errors import JahsError
 
-__all__ = ["Cluster"]
-
 _log = logging.getLogger(__name__)
 _CONNECT_S: Final = 8
 _PATIENCE_S: Final = 120

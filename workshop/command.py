@@ -14,8 +14,6 @@ from jahs.cli.stdout import write_stdout
 from jahs.errors import JahsError
 from jahs.files.atomic import write_fault
 
-__all__ = ["Failed", "new_parser", "run_command"]
-
 _log = logging.getLogger(__name__)
 
 
@@ -31,7 +29,6 @@ def new_parser(command: str, about: str | None, *, example: str = "", more: str 
 
     Args:
         command: such as `pipeline.collect`.
-        about: description, or None.
         example: arguments of a call that works.
         more: text behind the example.
     """

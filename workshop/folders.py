@@ -15,14 +15,6 @@ from typing import Final
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import write_beside
 
-__all__ = [
-    "commit",
-    "package_versions",
-    "write_json",
-    "write_text",
-    "writing",
-]
-
 _PACKAGES: Final = ("jahs", "numpy", "scikit-learn", "scipy", "xgboost")
 
 
@@ -65,6 +57,16 @@ def package_versions(*more: str) -> dict[str, str]:
 def versions_text(versions: Mapping[str, str]) -> str:
     """Return versions as a fact of a page."""
     return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def versions_fact() -> tuple[str, str]:
+    """Return the versions of this process as a fact of a page."""
+    return "versions", versions_text(package_versions())
+
+
+def commit_fact() -> tuple[str, str]:
+    """Return the commit as a fact of a page."""
+    return "commit", str(commit())
 
 
 def commit() -> str | None:

@@ -20,8 +20,6 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from jahs.errors import InvalidArgument, JahsError
 
-__all__ = ["Done", "Where", "Workers", "add_where", "check_workers", "in_processes", "run_jobs"]
-
 _log = logging.getLogger(__name__)
 _MOST_LOST: Final = 20
 _TICK_S: Final = 1.0
@@ -39,7 +37,6 @@ class Where:
     Attributes:
         workers: processes of this machine, one core each; 1 is this process.
         backend: "loky" for this machine, "dask" for a cluster.
-        scheduler: address of a Dask scheduler.
     """
 
     workers: int = 1
@@ -63,7 +60,6 @@ class Done(Generic[J, R]):
     """A job that is done.
 
     Attributes:
-        job, result: the job and its result.
         spent_s: seconds that the jobs so far would have taken the present workers, by their own clocks.
     """
 
@@ -205,11 +201,7 @@ def _over(pool: Workers, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]
 
 
 def _renewed(pool: Workers, n_lost: int, err: BaseException) -> int:
-    """Renew the workers and return how often they were lost.
-
-    Raises:
-        JahsError: too often.
-    """
+    """Renew the workers and return how often they were lost."""
     n_lost += 1
     _log.warning("a worker or its scheduler was lost (%s); its job is done again", type(err).__name__)
     if n_lost > _MOST_LOST:

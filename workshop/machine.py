@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["device_name", "processor_model"]
-
 
 @functools.cache
 def processor_model() -> str:

@@ -18,8 +18,6 @@ from jahs.spaces.columns import Columns
 from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.space import space
 
-__all__ = ["FIDELITY_GROUPS", "FINAL_SEED", "FULL_SEED", "N_GROUPS", "SAMPLE_SEED", "full_range", "sample_range"]
-
 _SIZES: Final = ("N", "W", "Resolution")
 
 SAMPLE_SEED: Final = 20_261

@@ -22,15 +22,6 @@ from jahs.errors import InvalidArgument
 from jahs.spaces.parameters import is_integer, show
 from workshop.ranks import paired
 
-__all__ = [
-    "benchmark_overlap",
-    "benchmark_weight",
-    "choose_p",
-    "extrapolated_overlap",
-    "webber_overlap",
-    "webber_weight",
-]
-
 _CHUNK: Final = 1 << 22
 _DEEPEST: Final = 1_000_000
 
@@ -51,9 +42,6 @@ def webber_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
 
 def extrapolated_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
     """Return Webber's overlap of endless orders that begin like these and go on agreeing as at their end (eq. 23).
-
-    Raises:
-        InvalidArgument: as `webber_overlap`.
 
     Example:
         >>> extrapolated_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)

@@ -7,8 +7,6 @@ import sys
 import time
 from typing import Final, TextIO
 
-__all__ = ["Progress"]
-
 _log = logging.getLogger(__name__)
 _WIDTH: Final = 24
 
@@ -37,7 +35,6 @@ class Progress:
         """Say that `done` units are finished; `note` is about the last one.
 
         Args:
-            done: number of finished units.
             note: about the last one.
             spent_s: seconds that all of them took; None: since this was made, which is wrong if some were done before.
         """

@@ -12,8 +12,6 @@ from jahs.errors import InvalidArgument
 from jahs.spaces.masks import refuse_masked
 from jahs.spaces.parameters import show
 
-__all__ = ["kendall_tau", "kendall_tau_within", "paired", "spearman"]
-
 
 def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     """Return Kendall's tau-b of paired values; NaN where it is not defined: fewer than two, or all equal, or a NaN.

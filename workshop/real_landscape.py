@@ -28,22 +28,7 @@ from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.space import space
 from workshop.ranks import kendall_tau, kendall_tau_within, spearman
-from workshop.resampling import bootstrap_interval
-
-__all__ = [
-    "EPOCHS",
-    "N_CELLS",
-    "cell_configs",
-    "check_path",
-    "compare_cells",
-    "compare_with_landscape",
-    "key_members",
-    "known",
-    "rank_shares",
-    "read_cell_accuracies",
-    "read_check",
-    "real_accuracies",
-]
+from workshop.resampling import bootstrap_estimates
 
 EPOCHS: Final = (200, 20, 3)
 """Epochs of the real task that are compared with; the first is the one that counts."""
@@ -93,7 +78,8 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
             key: _marginal(values, accuracies, real[EPOCHS[0]]) for key, values in columns.items() if key != "Optimizer"
         },
         "shares": {
-            whose: rank_shares(columns, found) for whose, found in (("ours", accuracies), ("real", real[EPOCHS[0]]))
+            whose: {name: known(share) for name, share in rank_shares(columns, found).items()}
+            for whose, found in (("ours", accuracies), ("real", real[EPOCHS[0]]))
         },
         "resolution": _resolution(columns["Resolution"], accuracies, real[EPOCHS[0]]),
     }
@@ -189,11 +175,10 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
 def _rho(ours: _Floats, real: _Floats) -> dict[str, float | None]:
     """Return Spearman's rho with its 95 % bootstrap interval."""
 
-    def rho(at: NDArray[np.int64]) -> float:
-        return spearman(ours[at], real[at])
-
-    low, high = bootstrap_interval(rho, len(ours), level=0.95, n_resamples=_N_RESAMPLES).tolist()
-    return {"rho": known(spearman(ours, real)), "rho_low": known(low), "rho_high": known(high)}
+    (rho,) = bootstrap_estimates(
+        lambda at: spearman(ours[at], real[at]), len(ours), level=0.95, n_resamples=_N_RESAMPLES
+    )
+    return {"rho": known(rho.value), "rho_low": known(rho.low), "rho_high": known(rho.high)}
 
 
 def _agreement(
@@ -233,15 +218,15 @@ def key_members(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.intp], li
     return members, [str(kind) for kind in kinds.tolist()]
 
 
-def rank_shares(columns: Columns, accuracies: _Floats) -> dict[str, float | None]:
-    """Return which share of the variance of ranks each key explains alone, and one interaction."""
+def rank_shares(columns: Columns, accuracies: _Floats) -> dict[str, float]:
+    """Return which share of the variance of ranks each key explains alone, and one interaction; NaN: not defined."""
     places = stats.rankdata(accuracies)
     members = {key: key_members(values, _N_FINE_BINS)[0] for key, values in columns.items() if key != "Optimizer"}
     found = {key: _explained(group, places) for key, group in members.items()}
     one, other = _INTERACTION
     together = _explained(members[one] * _N_FINE_BINS + members[other], places)
     found[f"{one} x {other}"] = together - found[one] - found[other]
-    return {name: known(share) for name, share in found.items()}
+    return found
 
 
 def _explained(groups: NDArray[np.intp], places: _Floats) -> float:

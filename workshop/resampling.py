@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["bootstrap_interval"]
+from jahs.comparison.summaries import Interval
 
 
 def bootstrap_interval(
@@ -19,13 +19,23 @@ def bootstrap_interval(
 
     Args:
         score: of the rows at these positions; NaN where it is not defined.
-        n: rows.
         level: share of the resampled scores inside the interval; those that are NaN are left out.
         n_resamples: number of draws of `n` rows with replacement.
-        seed: of the draws.
     """
     rng = np.random.default_rng(seed)
     found = np.array([score(rng.integers(n, size=n)) for _ in range(n_resamples)], dtype=np.float64)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)  # then the interval is NaN, too
         return np.asarray(np.nanquantile(found, np.round([(1 - level) / 2, (1 + level) / 2], 6), axis=0))
+
+
+def bootstrap_estimates(
+    score: Callable[[NDArray[np.int64]], ArrayLike], n: int, *, level: float, n_resamples: int, seed: int = 0
+) -> list[Interval]:
+    """Return one or several scores of all rows, each with its `bootstrap_interval`."""
+    values = np.atleast_1d(score(np.arange(n)))
+    ends = bootstrap_interval(score, n, level=level, n_resamples=n_resamples, seed=seed).reshape(2, -1)
+    return [
+        Interval(value=value, low=low, high=high)
+        for value, low, high in zip(values.tolist(), *ends.tolist(), strict=True)
+    ]

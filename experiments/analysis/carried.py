@@ -14,8 +14,6 @@ from jahs.comparison.ranks import Pair, rank_agreement
 from jahs.comparison.summaries import Interval
 from workshop.ranks import kendall_tau
 
-__all__ = ["VERDICTS", "Carried", "Finding", "Verdict", "carry_over", "split_half"]
-
 Verdict = Literal["carries over", "same sign", "other sign", "reversed", "only there"]
 VERDICTS: Final[tuple[Verdict, ...]] = ("carries over", "same sign", "other sign", "reversed", "only there")
 """Significant on both with the same sign; significant here alone, with the same or another sign there; significant on
@@ -31,7 +29,6 @@ class Finding:
     Attributes:
         one, other: numbers of the arms; `one` is better here, or there if the difference is significant there alone.
         here, there: mean of one minus other.
-        verdict: see `VERDICTS`.
     """
 
     one: int

@@ -24,20 +24,6 @@ from jahs.spaces.columns import COLUMN_DTYPES
 from jahs.spaces.space import space
 from workshop.ranks import spearman
 
-__all__ = [
-    "MEASURES",
-    "N_BEST",
-    "N_STEPS",
-    "CellLandscape",
-    "autocorrelation_of_cells",
-    "distance_to",
-    "live_shape",
-    "measure_cells",
-    "measures_of",
-    "replacements",
-    "values_of_cells",
-]
-
 N_BEST: Final = 12
 """Functions that count as the best: the best one and 11 others, as in NAS-Bench-101."""
 

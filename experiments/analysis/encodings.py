@@ -20,14 +20,11 @@ from experiments.analysis.cell_landscape import values_of_cells
 from experiments.analysis.subjects import MAIN, Subject
 from jahs.adapters.importing import import_tool
 from jahs.comparison.logs import Floats
-from jahs.errors import UnknownName
 from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.cell import EDGES, OPERATIONS, all_ops
 from jahs.spaces.cell.index import STRING_ORDER
 from jahs.spaces.cell.operations import ZERO, cell_numbers
 from jahs.spaces.cell.paths import PATH_EDGES
-
-__all__ = ["ENCODINGS", "SEARCHES", "Encoding", "Regrets", "measure_encodings", "search_cells"]
 
 _N_INITIAL: Final = 10
 _N_OPS: Final = len(OPERATIONS)
@@ -149,17 +146,10 @@ def search_cells(values: Floats, encoding: str, search: str, *, n: int, seed: in
         values: of every cell, more being better.
         encoding: a name in `ENCODINGS`.
         search: a name in `SEARCHES`.
-        n: proposals.
-        seed: of the search.
 
     Raises:
-        UnknownName: there is no such encoding or search.
         MissingDependency: TPE needs optuna, which is not installed.
     """
-    if encoding not in ENCODINGS:
-        raise UnknownName.of("encoding", encoding, ENCODINGS)
-    if search not in SEARCHES:
-        raise UnknownName.of("search", search, SEARCHES)
     return np.array(SEARCHES[search](values, ENCODINGS[encoding], n, seed)[:n])
 
 

@@ -16,6 +16,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument, ProtocolMismatch
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import Task
@@ -27,20 +28,7 @@ from surrogate.judging.agreement import first_seed
 from surrogate.models.fitting import read_params
 from surrogate.models.model import ForestSettings, fit_surrogate
 from workshop.ranks import kendall_tau
-from workshop.resampling import bootstrap_interval
-
-__all__ = [
-    "MEASURES",
-    "PREDICTORS",
-    "Curves",
-    "Estimate",
-    "Scored",
-    "power_law",
-    "predictions",
-    "read_curves",
-    "score",
-    "stages",
-]
+from workshop.resampling import bootstrap_estimates
 
 Floats = NDArray[np.float64]
 Predictor = Literal["last value", "last value plus mean gain", "power law", "surrogate", "surrogate, corrected"]
@@ -63,7 +51,6 @@ class Curves:
     """Recorded learning curves of one task, and what the surrogate predicts for them.
 
     Attributes:
-        task: the task.
         observed: validation accuracies (%) by part, (n_configs, n_epochs).
         surrogate: predictions of the surrogate fitted to the training part.
         n_outside: recorded configs outside the split.
@@ -76,20 +63,10 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A score with its 95 % bootstrap interval over test configs."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
     """One predictor after some epochs.
 
     Attributes:
-        predictor: its name.
         n_observed: epochs that it has seen.
         sd: of its errors on the validation part, in points: the Gaussian's.
         scores: Gaussian log likelihood per config, mean absolute error (points) and Kendall's tau.
@@ -98,7 +75,7 @@ class Scored:
     predictor: Predictor
     n_observed: int
     sd: float
-    scores: Mapping[Measure, Estimate]
+    scores: Mapping[Measure, Interval]
 
 
 def stages(n_epochs: int) -> list[int]:
@@ -112,7 +89,6 @@ def read_curves(runs: Path) -> Curves:
     Raises:
         InvalidArgument: a part has too few whole curves.
         ProtocolMismatch: the split is of other runs.
-        JahsError: a file cannot be read.
     """
     folder = runs.resolve().parent
     split, final = read_split(folder / "split.json"), final_beside(folder / "split.json")
@@ -197,13 +173,12 @@ def score(curves: Curves, *, n_resamples: int) -> list[Scored]:
     return found
 
 
-def _scores(predicted: Floats, truth: Floats, sd: float, *, n_resamples: int) -> dict[Measure, Estimate]:
+def _scores(predicted: Floats, truth: Floats, sd: float, *, n_resamples: int) -> dict[Measure, Interval]:
     error = np.abs(predicted - truth)
     likelihood = -0.5 * (error / sd) ** 2 - np.log(sd) - 0.5 * np.log(2 * np.pi)
 
     def each(at: NDArray[np.int64]) -> Floats:
         return np.array([likelihood[at].mean(), error[at].mean(), kendall_tau(predicted[at], truth[at])])
 
-    low, high = bootstrap_interval(each, len(truth), level=0.95, n_resamples=n_resamples)
-    values = zip(MEASURES, each(np.arange(len(truth))).tolist(), low.tolist(), high.tolist(), strict=True)
-    return {name: Estimate(value=value, low=least, high=most) for name, value, least, most in values}
+    found = bootstrap_estimates(each, len(truth), level=0.95, n_resamples=n_resamples)
+    return dict(zip(MEASURES, found, strict=True))

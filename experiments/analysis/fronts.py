@@ -7,9 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from jahs.comparison.logs import Floats
-from jahs.errors import InvalidArgument
-
-__all__ = ["attainment_surface", "igd_plus"]
 
 
 def igd_plus(F: Floats, *, front: Floats, ideal: Floats, nadir: Floats) -> float:
@@ -28,8 +25,6 @@ def attainment_surface(sets: Sequence[Floats], *, share: float) -> Floats:
     A set attains a point if it has a point at least as good in both objectives. A share of 0.5 gives the median
     attainment surface.
     """
-    if not sets or not 0 < share <= 1:
-        raise InvalidArgument(f"share={share} must be in (0, 1], and there must be at least one set")
     n_needed = int(np.ceil(round(share * len(sets), 9)))
     x = np.unique(np.concatenate([F[:, 0] for F in sets]))
     attained = np.stack([_best_second(F, x) for F in sets])  # (n_sets, n_x)

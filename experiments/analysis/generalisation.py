@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.analysis.subjects import Subject, answers
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, bootstrap_interval
+from jahs.comparison.summaries import Interval, mean_interval
 from jahs.optimizers.baseline import Baseline
 from jahs.optimizers.evolution import Evolution, EvolutionSettings
 from jahs.optimizers.random_search import RandomSearch, RandomSearchSettings
@@ -23,8 +23,6 @@ from jahs.simulate import Trial, Visible
 from jahs.spaces.cell.operations import ZERO
 from jahs.spaces.configs import Config
 from workshop.ranks import kendall_tau
-
-__all__ = ["ARMS", "PART", "SPACES", "TUNED", "Ends", "Transferred", "measure_ends", "transferred"]
 
 PART: Final = {"Op2": ZERO}
 """The declared part of the space."""
@@ -121,6 +119,6 @@ def transferred(tuned: Floats, tested: Floats) -> Transferred:
     names = list(ARMS)
     places = [names.index(name) for name in TUNED]
     chosen, best = (max(places, key=lambda i, of=of: float(of[i].mean())) for of in (tuned, tested))  # type: ignore[misc]
-    lost = bootstrap_interval(tested[best] - tested[chosen], lambda picked: picked.mean(axis=1))
+    lost = mean_interval(tested[best] - tested[chosen])
     tau = kendall_tau(tuned.mean(axis=1), tested.mean(axis=1))
     return Transferred(chosen=names[chosen], best=names[best], loss=lost, tau=tau)

@@ -18,15 +18,12 @@ from experiments.analysis.landscape_measures import widened
 from experiments.analysis.subjects import Subject, answers
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval
-from jahs.errors import InvalidArgument
 from jahs.queries.exhaustive import cell_columns, crossed, grid
 from jahs.schema import OPS
 from jahs.spaces.cell import all_ops
 from jahs.spaces.columns import Columns
 from workshop.ranks import spearman
-from workshop.resampling import bootstrap_interval
-
-__all__ = ["N_CELLS", "N_FLOATS", "N_TUNED", "SharedSetting", "answers_of_cells", "measure_shared", "shared_setting"]
+from workshop.resampling import bootstrap_estimates
 
 N_TUNED: Final = 50
 """Architectures that H-dagger is chosen on, as in NAS-Bench-101."""
@@ -63,15 +60,9 @@ def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMP
     """Compare both for values of cells by settings, (n_cells, n_settings), more being better.
 
     Args:
-        values: of every cell with every setting.
         n_tuned: the first cells, on which H-dagger is chosen; the others are measured.
         n_resamples: of these others, for the intervals.
-
-    Raises:
-        InvalidArgument: fewer than four cells are left, or none to choose on.
     """
-    if not 1 <= n_tuned <= len(values) - 4:
-        raise InvalidArgument(f"n_tuned={n_tuned} must be in 1..{len(values) - 4}, so that four cells are left")
     setting = int(values[:n_tuned].mean(axis=0).argmax())
     best, shared = values[n_tuned:].max(axis=1), values[n_tuned:, setting]
     names: dict[str, Callable[[Floats, Floats], float]] = {
@@ -85,10 +76,8 @@ def shared_setting(values: Floats, *, n_tuned: int, n_resamples: int = _N_RESAMP
     def measured(chosen: NDArray[np.int64]) -> list[float]:
         return [name(best[chosen], shared[chosen]) for name in names.values()]
 
-    low, high = bootstrap_interval(measured, len(best), level=0.95, n_resamples=n_resamples)
-    own = measured(np.arange(len(best)))
-    measures = {name: Interval(value=own[i], low=float(low[i]), high=float(high[i])) for i, name in enumerate(names)}
-    return SharedSetting(best=best, shared=shared, setting=setting, measures=measures)
+    found = bootstrap_estimates(measured, len(best), level=0.95, n_resamples=n_resamples)
+    return SharedSetting(best=best, shared=shared, setting=setting, measures=dict(zip(names, found, strict=True)))
 
 
 def answers_of_cells(

@@ -15,30 +15,15 @@ import numpy as np
 
 from experiments.analysis.locality import autocorrelation, contexts, mutants, random_walk
 from experiments.analysis.variance import Draws, decomposition, draw, main_effects, total_effects, unions
-from experiments.studies.study import FULL_SIZES
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, bootstrap_interval
+from jahs.comparison.summaries import Interval, mean_interval
+from jahs.comparison.views import FULL_SIZES
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.spaces.columns import Configs, rows
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import PARAMETERS, is_integer
 from jahs.spaces.space import GROUPS, Space
 from jahs.tasks.metrics import Metric
-
-__all__ = [
-    "N_BEST",
-    "N_RANDOM",
-    "SCALES",
-    "TOP",
-    "Answers",
-    "Landscape",
-    "Part",
-    "Scale",
-    "Variance",
-    "measure_landscape",
-    "widened",
-    "with_errors_of_fit",
-]
 
 Scale: TypeAlias = Literal["rank", "value", "better half"]
 
@@ -89,7 +74,6 @@ class Part:
     Attributes:
         name: part of file names.
         title: label in figures and tables.
-        space: the searched space.
         groups: the keys that vary, by group.
     """
 
@@ -104,7 +88,6 @@ class Variance:
     """The variance decomposition of one part of the space.
 
     Attributes:
-        part: the part.
         shares: by scale, at the last epoch: main effects of groups and their interactions, which sum to one. The scale
             "better half" is missing if more than half of the configs are equally good.
         main, total: main and total effect of each key on the rank at the last epoch.
@@ -125,9 +108,6 @@ class Landscape:
     """The landscape of one metric.
 
     Attributes:
-        metric: the metric.
-        n: configs in each of the two samples.
-        seed: seeds all random draws.
         variances: decompositions of the whole space, of the largest and of the smallest networks.
         walks: largest networks, by group of keys that change: correlation of ranks 1, 2, ... moves apart.
         mutants: the same, share of mutants of the best configs that stay among the best 1 % after 1, 2, ... changed
@@ -150,10 +130,7 @@ def measure_landscape(bench: Answers, metric: str, *, n: int, seed: int) -> Land
     """Measure the landscape of a metric.
 
     Args:
-        bench: a benchmark that answers every config.
-        metric: one of its metrics.
         n: configs in each of the two samples, at least 64.
-        seed: seeds all random draws.
 
     Raises:
         UnknownName: the benchmark has no such metric.
@@ -300,7 +277,7 @@ def _mutants(
                 seed=_child(seed, 6, n_keys, i),
             )  # fmt: skip
         is_top = (ask(changed) >= among_top).reshape(len(best), _N_MUTANTS)
-        found.append(bootstrap_interval(is_top.mean(axis=1), lambda shares: shares.mean(axis=1)))
+        found.append(mean_interval(is_top.mean(axis=1)))
     return tuple(found)
 
 

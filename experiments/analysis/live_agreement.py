@@ -11,8 +11,6 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.summaries import Interval, percentile_interval
 
-__all__ = ["attainable", "curve_distance", "order_agreement", "reversed_pairs"]
-
 _N_DRAWS: Final = 1000
 
 

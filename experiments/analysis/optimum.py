@@ -15,12 +15,10 @@ from experiments.packs import MANIFEST, read_pack
 from jahs.comparison.benches import release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import incumbents
-from jahs.comparison.summaries import Interval, bootstrap_interval
+from jahs.comparison.summaries import Interval, mean_interval
 from jahs.comparison.views import ViewChoice, open_view
 from jahs.queries.exhaustive import LARGEST, Exhaustive, cells_to_ask, exhaustive_best
 from jahs.spaces.configs import Config
-
-__all__ = ["N_FLOATS", "Ends", "Optimum", "distances", "ends_of_pack", "find_pack", "measure_optimum"]
 
 N_FLOATS: Final = 16
 """Values of each rate on the grid on which every cell is asked."""
@@ -38,8 +36,6 @@ class Optimum:
     """The optimum of one release.
 
     Attributes:
-        found: the exhaustive search.
-        n_cells: cells that it asked.
         known: the best value at full size that `Benchmark.best` finds, by its search from random and known configs.
         on_refits: the refits' values of the optimum, (n_refits,).
         known_on_refits: the refits' values of the config that `Benchmark.best` finds.
@@ -102,6 +98,6 @@ def distances(subject: Subject, optimum: Optimum, ends: Ends) -> dict[str, tuple
         own = optimum.found.value - answers(subject.bench, configs)
         other = [best - answers(refit, configs) for refit, best in zip(subject.refits, optimum.on_refits, strict=True)]
         over_refits = np.mean(other, axis=0) if other else np.full(len(configs), np.nan)
-        means = [bootstrap_interval(values, lambda picked: picked.mean(axis=1)) for values in (own, over_refits)]
+        means = [mean_interval(values) for values in (own, over_refits)]
         found[title] = (means[0], means[1], float((own <= _NEAR).mean()))
     return found

@@ -9,7 +9,7 @@ of both tasks' rank correlations between two seeds of the same configs (Spearman
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -30,22 +30,6 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.own import task_recorded_as
 from workshop.ranks import spearman
 from workshop.real_landscape import key_members, rank_shares
-
-__all__ = [
-    "FEWEST",
-    "Agreement",
-    "Paired",
-    "Recorded",
-    "WarmStart",
-    "agreement",
-    "agreements",
-    "effects_of_keys",
-    "effects_of_values",
-    "pair",
-    "read_recorded",
-    "real_agreement",
-    "warm_starts",
-]
 
 FEWEST: Final = 5
 """Configs, and configs with three seeds, below which nothing is reported."""
@@ -79,7 +63,6 @@ class Paired:
     """Configs that were trained on two tasks, by number.
 
     Attributes:
-        tasks: the two tasks.
         configs: rows of the first task's config table.
         accuracies: (2, n_configs, 3), as in `Recorded`.
     """
@@ -132,7 +115,6 @@ class WarmStart:
 
     Attributes:
         source, target: positions of the tasks.
-        k: number of configs.
         best: the best accuracy among them on the target (%).
         gain: that, minus the mean best accuracy of `k` random configs (points).
         n_random: smallest number of random configs whose mean best accuracy is as high; NaN if none is.
@@ -150,7 +132,6 @@ def read_recorded(path: Path) -> Recorded:
     """Read a folder of runs.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: as `jahs.files.runs`.
         InvalidTable: no run has finished, or a config with runs is not in the config table.
     """
     protocol = read_protocol(path)
@@ -276,9 +257,12 @@ def effects_of_keys(columns: Columns, accuracies: Floats) -> dict[str, Interval]
     Resampled configs repeat, which inflates a share. So the intervals are the value ± 1.96 bootstrap standard errors.
     """
     found = rank_shares(columns, accuracies)
-    resampled = _resampled(columns, accuracies, rank_shares, n=_N_RESAMPLES // 5)
+    resampled = [
+        [*rank_shares({key: values[drawn] for key, values in columns.items()}, accuracies[drawn]).values()]
+        for drawn in _picks(len(accuracies))[: _N_RESAMPLES // 5]
+    ]
     return {
-        name: Interval(value=_or_nan(share), low=_or_nan(share) - error, high=_or_nan(share) + error)
+        name: Interval(value=share, low=share - error, high=share + error)
         for (name, share), error in zip(found.items(), 1.96 * np.nanstd(resampled, axis=0), strict=True)
     }
 
@@ -292,21 +276,6 @@ def effects_of_values(columns: Columns, accuracies: Floats) -> dict[str, float]:
         for i, label in enumerate(labels) if len(labels) > 1 else ():
             found[f"{key} {label}"] = float(places[members == i].mean() - places.mean()) if (members == i).any() else 0
     return found
-
-
-def _resampled(
-    columns: Columns, accuracies: Floats, effects: Callable[[Columns, Floats], Mapping[str, float | None]], *, n: int
-) -> Floats:
-    """Return effects of resampled configs, (n, n_effects)."""
-    rows = []
-    for drawn in _picks(len(accuracies))[:n]:
-        found = effects({key: values[drawn] for key, values in columns.items()}, accuracies[drawn])
-        rows.append([_or_nan(value) for value in found.values()])
-    return np.array(rows)
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
 
 
 def warm_starts(paired: Paired, *, sizes: Sequence[int] = (1, 5, 10)) -> Iterator[WarmStart]:

@@ -19,8 +19,6 @@ from workshop.overlap import benchmark_overlap, choose_p, webber_overlap
 from workshop.ranks import kendall_tau, spearman
 from workshop.real_landscape import known
 
-__all__ = ["MEASURES", "PAPER", "SHARES", "last_where_missing", "places", "seeds_of", "summary", "with_references"]
-
 _Floats = NDArray[np.float64]
 
 SHARES: Final = (0.01, 0.05, 0.1)
@@ -83,7 +81,6 @@ def summary(
     Args:
         scores: (n_seeds, n_configs) by name.
         truth: (n_configs,) accuracies.
-        n_resamples: of the bootstrap.
         seed: of resamples, and of the order of equal scores in them.
     """
     return {name: _measures(last_where_missing(values), truth, n_resamples, seed) for name, values in scores.items()}

@@ -27,8 +27,6 @@ from jahs.tasks.own import task_recorded_as
 from splits.kinship import fidelity_groups
 from splits.split import read_split
 
-__all__ = ["ScoredTask", "is_test", "read_scored"]
-
 _Floats = NDArray[np.float64]
 
 
@@ -39,7 +37,6 @@ class ScoredTask:
     Attributes:
         task: what they were trained on.
         n_recorded: how many configs have a finished run.
-        configs: the config table.
         X: encoded, (n, 15).
         group: fidelity group of each.
         part: of the split, as a position in `SPLIT_PARTS`; -1 without a split.
@@ -72,11 +69,7 @@ class ScoredTask:
 
 
 def read_scored(folder: Path) -> ScoredTask:
-    """Read a folder of runs, and the split beside it if there is one.
-
-    Raises:
-        JahsError: the folder, its scores or its split cannot be read.
-    """
+    """Read a folder of runs, and the split beside it if there is one."""
     of_task = task_recorded_as(read_protocol(folder).facts.get("task"))
     runs, configs, scored = read_runs(folder), read_configs(folder), read_proxies(folder)
     runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(folder))), runs["runtime"], np.nan)

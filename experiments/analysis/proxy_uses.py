@@ -18,8 +18,6 @@ from splits.folds import k_folds
 from surrogate.models.model import default_features
 from workshop.ranks import kendall_tau
 
-__all__ = ["N_SCORED", "SIZES", "Gain", "Halving", "gains_of_features", "halvings"]
-
 _Floats = NDArray[np.float64]
 
 SIZES: Final = (100, 400, 1400)
@@ -40,7 +38,6 @@ class Gain:
     """Kendall's tau of held-out predictions without and with proxies, mean over folds and its standard error.
 
     Attributes:
-        n: training configs.
         without, with_proxies: tau.
         difference, error: with minus without, by fold.
     """

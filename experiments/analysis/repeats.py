@@ -28,9 +28,7 @@ from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.definitions import Task
 from workshop.ranks import kendall_tau
-from workshop.resampling import bootstrap_interval
-
-__all__ = ["RECORDED", "Repeats", "costs_agreement", "measure_repeats", "pairs_of_seeds"]
+from workshop.resampling import bootstrap_estimates
 
 RECORDED: Final = ("runtime", "train_acc", "valid_acc", "test_acc")
 """The metrics of a training that differ between seeds."""
@@ -58,7 +56,6 @@ def measure_repeats(subject: Subject, *, runs: Path | None, is_full_size: bool) 
     """Return the agreement of the recorded configs with two seeds, at full size or at all sizes.
 
     Args:
-        subject: whose release has the recorded runs.
         runs: the folder of these runs, for repeated measurements of latency; None: none are read.
         is_full_size: whether only the largest networks count.
     """
@@ -98,10 +95,10 @@ def pairs_of_seeds(runs: Table, profile: Table) -> dict[str, Pairs]:
 
 def _tau(pairs: Pairs) -> Interval:
     one, other = pairs
-    low, high = bootstrap_interval(
+    (tau,) = bootstrap_estimates(
         lambda rows: kendall_tau(one[rows], other[rows]), len(one), level=0.95, n_resamples=_N_RESAMPLES
     )
-    return Interval(value=kendall_tau(one, other), low=float(low), high=float(high))
+    return tau
 
 
 def costs_agreement(configs: Configs, flops: ArrayLike, task: Task) -> dict[tuple[int, int, float] | None, float]:

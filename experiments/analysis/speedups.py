@@ -15,9 +15,6 @@ import numpy as np
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid, union_grid
 from jahs.comparison.summaries import LEVEL, N_RESAMPLES, Interval, percentile_interval
-from jahs.errors import InvalidArgument
-
-__all__ = ["Speedup", "geometric_mean", "speedup"]
 
 _SLACK = 1e-9  # means of equal values may differ in their last bits
 
@@ -56,15 +53,9 @@ def speedup(
 
     Args:
         fast, slow: the incumbents' values over time, for each seed; both have the same seeds, in the same order.
-        budget: the end of both.
         guess: the value before the first result.
         n_resamples: number of bootstrap resamples of the seeds. A resample has the same seeds of both arms.
-
-    Raises:
-        InvalidArgument: there are no seeds, or the numbers of seeds differ.
     """
-    if not fast or len(fast) != len(slow):
-        raise InvalidArgument(f"fast, slow: both require the same seeds, got {len(fast)} and {len(slow)}")
     grid = union_grid(fast, slow, until=budget)
     values = [np.nan_to_num(on_grid(arm, grid), nan=guess) for arm in (fast, slow)]
     n = len(fast)
@@ -88,8 +79,6 @@ def speedup(
 
 def geometric_mean(speedups: Sequence[Speedup]) -> Interval:
     """Return the geometric mean over tasks, with the interval of the geometric means of resamples."""
-    if not speedups:
-        raise InvalidArgument("speedups must not be empty; there are none to average")
     value = np.exp(np.mean([np.log(s.interval.value) for s in speedups]))
     resampled = np.exp(np.mean([np.log(s.resampled) for s in speedups], axis=0))
     return percentile_interval(float(value), resampled)

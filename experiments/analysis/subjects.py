@@ -12,8 +12,6 @@ from jahs.errors import MissingData
 from jahs.spaces.columns import Configs
 from jahs.tasks.definitions import Task
 
-__all__ = ["MAIN", "Inputs", "Subject", "answers", "open_subject"]
-
 MAIN = "valid_acc"
 """The metric of every study."""
 
@@ -23,8 +21,6 @@ class Subject:
     """One task of a study.
 
     Attributes:
-        task: the task.
-        bench: its released models.
         refits: the refits of the release; empty if it has none.
     """
 
@@ -43,7 +39,6 @@ class Inputs:
     """What a study reads besides releases.
 
     Attributes:
-        seed: seeds all random draws.
         data: folder of recorded data, such as data; None: none is read.
     """
 
@@ -62,11 +57,7 @@ class Inputs:
 
 
 def open_subject(task: str, release: Path | None) -> Subject:
-    """Return a task with its release and the refits.
-
-    Raises:
-        JahsError: there is no such task or release.
-    """
+    """Return a task with its release and the refits."""
     bench = open_benchmark(task, release)
     found = release_of(bench)
     try:

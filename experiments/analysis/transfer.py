@@ -23,8 +23,6 @@ from jahs.spaces.space import space
 from jahs.tasks.pareto import hypervolume
 from workshop.ranks import kendall_tau
 
-__all__ = ["OPTIMIZERS", "FrontTransfer", "OrderTransfer", "front_transfers", "order_transfer"]
-
 OPTIMIZERS: Final = tuple(name for name in BASELINES if name != "nsga2")
 """Optimisers whose order is compared."""
 
@@ -38,7 +36,6 @@ class FrontTransfer:
 
     Attributes:
         source, target: positions of the releases.
-        metrics: the objectives.
         n_configs: size of the source's front.
         share: hypervolume of these configs on the target, as a share of that of the target's front.
         random: the mean share of as many random configs.

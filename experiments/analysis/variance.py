@@ -20,8 +20,6 @@ from jahs.comparison.summaries import Interval, percentile_interval
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.spaces.columns import Columns
 
-__all__ = ["TIMES", "Draws", "decomposition", "draw", "main_effects", "total_effects", "unions"]
-
 TIMES: Final = " × "
 """Separates the names of interacting groups."""
 

@@ -20,8 +20,6 @@ from jahs.files.atomic import write_beside
 from jahs.queries.views import View
 from jahs.simulate import Simulation
 
-__all__ = ["N_RUNS", "N_RUNS_OF_REFIT", "BesideJob", "read_beside", "run_beside"]
-
 N_RUNS: Final = 20
 N_RUNS_OF_REFIT: Final = 3
 
@@ -33,7 +31,6 @@ class BesideJob:
     Attributes:
         path: the study's folder.
         task, facts: the task, its release and budget.
-        arm: the optimiser.
         seed: of the optimiser, as on real trainings.
         refit: number of the refit that answers; None: the release itself.
     """

@@ -53,25 +53,13 @@ from workshop.folders import commit, package_versions
 from workshop.jobs import Where, run_jobs
 from workshop.progress import Progress
 
-__all__ = ["LiveSettings", "beside", "main", "status", "train"]
-
 _log = logging.getLogger(__name__)
 _SECONDS_AN_HOUR: Final = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveSettings:
-    """Settings of the study; one field per flag.
-
-    Attributes:
-        out: folder of the study, made if it does not exist.
-        minutes: begin no training after so many; None: until the end.
-        workers: processes, each on one core.
-        arms: names of optimisers; empty: all.
-        data_dir: folder of the original images.
-        release: folder of the release that stands beside the trainings; None: found by `jahs`, or the study's own.
-        study: the declaration.
-    """
+    """Settings of `train` and `beside`: one field per flag, which `--help` explains."""
 
     out: Path
     minutes: float | None = None
@@ -189,7 +177,6 @@ def beside(settings: LiveSettings) -> int:
 
     Raises:
         MissingData: the study has not begun.
-        JahsError: some runs failed.
     """
     arms = settings.check()
     folder = read_folder(settings.out)

@@ -26,21 +26,6 @@ from jahs.comparison.steps import incumbents
 from jahs.simulate import Log, Trial, read_log
 from jahs.tasks.definitions import Task
 
-__all__ = [
-    "CORNER",
-    "LIVE",
-    "STAGES",
-    "beside_path",
-    "budget_of",
-    "checkpoints_path",
-    "curve",
-    "log_path",
-    "n_evaluations_of",
-    "read_trajectory",
-    "release_path",
-    "runs_path",
-]
-
 CORNER: Final[Mapping[str, float]] = MappingProxyType({"N": 1, "W": 16, "Resolution": 0.25})
 """What is fixed. Of the groups whose full evaluation takes about 16 core-seconds, the one with the best accuracies.
 

@@ -20,8 +20,6 @@ from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.configs import Config, config_id
 
-__all__ = ["LiveResults", "Trained", "read_live"]
-
 _ROUNDING: Final = 1e-9
 
 

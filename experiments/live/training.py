@@ -25,8 +25,6 @@ from pipeline.runs import Named, RunsFolder
 from pipeline.train import EPOCH_FIELDS, train
 from pipeline.worker import collect_run, images_of
 
-__all__ = ["TrainedWorld"]
-
 _MOST_CHECKPOINTS: Final = 256
 _POLL_S: Final = 0.5
 

@@ -19,8 +19,6 @@ from jahs.queries.views import View
 from jahs.simulate import Simulation
 from pipeline.runs import RunsFolder
 
-__all__ = ["TrajectoryJob", "follow"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrajectoryJob:
@@ -29,9 +27,7 @@ class TrajectoryJob:
     Attributes:
         path, task, facts: the study's folder, its task, and the task's release and budget.
         arm, digest, seed: the optimiser, the digest of its declaration, and its seed.
-        until: evaluations.
         deadline: `time.time()` after which no training begins.
-        data_dir: folder of the original images.
     """
 
     path: Path

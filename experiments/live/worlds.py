@@ -17,8 +17,6 @@ from jahs.simulate.trial import AskedFidelity
 from jahs.spaces.configs import Config
 from jahs.tasks.metrics import METRICS, Metric
 
-__all__ = ["MEASURED", "Stepwise", "SurrogateWorld"]
-
 MEASURED: Final = ("valid_acc", "test_acc")
 
 

@@ -15,8 +15,6 @@ from experiments.report.results import read_results
 from experiments.report.shipping import ship
 from workshop.command import new_parser, run_command
 
-__all__ = ["main"]
-
 _log = logging.getLogger(__name__)
 
 

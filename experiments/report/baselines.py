@@ -9,19 +9,18 @@ import numpy as np
 from scipy import stats
 
 from experiments.report.results import Results
-from experiments.report.single import error_limits, number_text, overview, summary_text, time_figure, time_grid
+from experiments.report.single import error_limits, overview, summary_text, time_figure, time_grid
 from experiments.studies.baselines import MAIN
-from experiments.studies.study import FULL_SIZES, Arm
+from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
-from jahs.comparison.summaries import summarize
+from jahs.comparison.summaries import number_text, summarize
+from jahs.comparison.views import FULL_SIZES
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.space import space
-from workshop.pages.document import Block, Figure, Section, Table, Text
+from workshop.pages.document import Block, Figure, Section, Table, Text, answer
 from workshop.pages.drawing import Curve, draw_curves
-
-__all__ = ["baselines_sections", "best_known", "regret", "regret_steps"]
 
 _N_RANDOM: Final = 20_000
 _SHOWN: Final = 0.98  # share of every arm's rollouts that the figure of distributions has to show
@@ -94,9 +93,9 @@ def _regret_blocks(
     summaries = [summarize(on_grid(regret_steps(tests[arm.name], best), grid)) for arm in arms]
     finals = [_final(tests[arm.name], best, end) for arm in arms]
     return [
-        *([Text(text=_answer(arms, finals), is_answer=True)] if any(final.size for final in finals) else []),
+        *([answer(_answer(arms, finals))] if any(final.size for final in finals) else []),
         Text(
-            text=f"Test regret is the best known mean test accuracy, {best:.2f} %, minus that of the incumbent. The "
+            f"Test regret is the best known mean test accuracy, {best:.2f} %, minus that of the incumbent. The "
             f"best known one is the maximum over {_N_RANDOM:,} random configs and all incumbents."
         ),
         time_figure(
@@ -199,10 +198,9 @@ def _sensitivity(results: Results, task: str, tests: dict[str, list[Steps]], bes
     if not rows:
         return []
     return [
-        Text(
-            text=f"Difference in mean final test regret on {task} between the best and the worst value of a setting, "
-            "in percentage points: " + "; ".join(spread) + ".",
-            is_answer=True,
+        answer(
+            f"Difference in mean final test regret on {task} between the best and the worst value of a setting, "
+            "in percentage points: " + "; ".join(spread) + "."
         ),
         Table(
             caption=f"Final test regret on {task} by setting, in percentage points",

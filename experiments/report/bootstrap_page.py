@@ -6,18 +6,12 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise, permutations
 from typing import Final
 
-import numpy as np
-
 from experiments.analysis.generalisation import ARMS, PART, Ends, Transferred, measure_ends, transferred
 from experiments.analysis.subjects import Inputs, Subject
-from experiments.report.findings import Page, beside_paper, interval_text
-from experiments.report.single import number_text
-from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, bootstrap_interval
-from workshop.pages.document import Figure, Section, Table, Text
-from workshop.pages.drawing import Estimate, draw_estimates
-
-__all__ = ["N_SEEDS", "N_TRIALS", "bootstrap_page"]
+from experiments.report.findings import beside_paper
+from jahs.comparison.summaries import interval_text, mean_interval, number_text
+from workshop.pages.document import Document, Figure, Section, Table, Text
+from workshop.pages.drawing import draw_estimates
 
 N_SEEDS: Final = 50
 N_TRIALS: Final = 150
@@ -31,19 +25,19 @@ _METHOD: Final = f"""The part of the space has {", ".join(f"{key}={value}" for k
 _Found = Mapping[str, Mapping[str, Ends]]
 
 
-def bootstrap_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
+def bootstrap_page(subjects: Sequence[Subject], inputs: Inputs) -> Document:
     """Return the page; seeds are those of the searches."""
     del inputs
     found = {s.task.title: measure_ends(s, n_seeds=N_SEEDS, n_trials=N_TRIALS) for s in subjects}
     moves = _moves(found)
     orders = _orders(found)
     gained = "; ".join(f"{title} {ours}" for what, title, _, ours, *_ in orders if what.endswith("whole"))
-    blocks = (beside_paper(orders), _table(moves), Text(text=_METHOD))
+    blocks = (beside_paper(orders), _table(moves), Text(_METHOD))
     n_best = sum(of.chosen == of.best for of in moves.values())
     said = "; ".join(f"{what}: {of.chosen}, {interval_text(of.loss)} points lost" for what, of in moves.items())
-    return Page(
+    return Document(
         title="Do tuned settings generalise?",
-        finding=f"In {n_best} of {len(moves)} transfers, the setting of regularized evolution tuned on one problem is "
+        subtitle=f"In {n_best} of {len(moves)} transfers, the setting of regularized evolution tuned on one problem is "
         f"the best one on the other, too ({said}). In NAS-Bench-101 settings keep their order, and RS < NRE < RE on "
         f"the part and on the whole; here on the whole: {gained}.",
         sections=(
@@ -69,7 +63,7 @@ def _orders(found: _Found) -> list[tuple[str, ...]]:
     for title, spaces in found.items():
         for space, of in spaces.items():
             values = [of.own[names.index(name)] for name in _ORDER]
-            gains = [_mean(b - a) for a, b in pairwise(values)]
+            gains = [mean_interval(b - a) for a, b in pairwise(values)]
             ours = ", ".join(
                 f"{name} - {before}: {interval_text(gain)}"
                 for (before, name), gain in zip(pairwise(_ORDER), gains, strict=True)
@@ -94,14 +88,14 @@ def _table(moves: Mapping[str, Transferred]) -> Table:
 
 
 def _section(subject: Subject, of: Mapping[str, Ends]) -> Section:
-    estimates = [
-        Estimate(title=f"{arm}, {space}", value=mean.value, low=mean.low, high=mean.high, number=i)
-        for place, arm in enumerate(ARMS)
-        for i, (space, ends) in enumerate(of.items())
-        for mean in (_mean(ends.own[place]),)
-    ]
+    estimates = {
+        f"{arm}, {space}": mean_interval(ends.own[i]) for i, arm in enumerate(ARMS) for space, ends in of.items()
+    }
     rows = tuple(
-        (arm, *(interval_text(_mean(values[i])) for ends in of.values() for values in (ends.own, ends.on_refits)))
+        (
+            arm,
+            *(interval_text(mean_interval(values[i])) for ends in of.values() for values in (ends.own, ends.on_refits)),
+        )
         for i, arm in enumerate(ARMS)
     )
     columns = ("arm", *(f"{space}{of_refits}" for space in of for of_refits in ("", ", on the refits")))
@@ -112,8 +106,10 @@ def _section(subject: Subject, of: Mapping[str, Ends]) -> Section:
                 name=f"ends-{subject.task.name.replace('_', '-')}",
                 caption=f"Validation accuracy after {N_TRIALS} evaluations, mean and 95 % interval over seeds, on the "
                 "part of the space and on the whole.",
-                alt="; ".join(f"{one.title} {one.value:.2f}" for one in estimates),
-                drawing=draw_estimates(estimates, x_label="validation accuracy (%)"),
+                alt="; ".join(f"{title} {one.value:.2f}" for title, one in estimates.items()),
+                drawing=draw_estimates(
+                    estimates, numbers=[*range(len(of))] * len(ARMS), x_label="validation accuracy (%)"
+                ),
             ),
             Table(
                 caption=f"Validation accuracy (%) after {N_TRIALS} evaluations, with 95 % intervals over seeds",
@@ -122,7 +118,3 @@ def _section(subject: Subject, of: Mapping[str, Ends]) -> Section:
             ),
         ),
     )
-
-
-def _mean(values: Floats) -> Interval:
-    return bootstrap_interval(np.asarray(values), lambda picked: picked.mean(axis=1))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -27,13 +29,12 @@ from experiments.report.truth import truth_sections
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder
 from jahs.tasks.definitions import TASKS, caveats_of
+from workshop.command import new_parser, run_command
 from workshop.folders import versions_text, writing
 from workshop.pages.document import Document, Section, Table, Text
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme, style
-
-__all__ = ["add_page_arguments", "build_document", "check_target", "write_document", "written"]
 
 _CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
     "joint": joint_sections,
@@ -56,7 +57,6 @@ def build_document(
     """Return the page of results, with its figures drawn.
 
     Args:
-        results: of the study.
         retrained: a record of `experiments.retrain`.
         real: the pack of the same study on an imported release.
         control: the pack of the same study without noise.
@@ -82,15 +82,38 @@ def build_document(
     )
 
 
+def page_parser(command: str, about: str, *, example: str = "") -> argparse.ArgumentParser:
+    """Return the parser of a command that writes a page, with --out and --docs."""
+    parser = new_parser(command, about, example=f"{example} --out out/{command.rpartition('.')[2]}".lstrip())
+    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
+    parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
+    return parser
+
+
+def run_page(command: str, given: argparse.Namespace, make: Callable[[], Document], *flags: str) -> int:
+    """Write the page of a command, print where it is, and return the exit status.
+
+    Args:
+        command: such as `experiments.zoo`.
+        given: its arguments, by a `page_parser`.
+        make: returns the document, with its figures drawn.
+        flags: of the command line that makes the page again, the first fact of the page.
+    """
+
+    def work() -> object:
+        target = check_target(given.out)
+        with mpl.rc_context(dict(style())):
+            document = make()
+        again = shlex.join(["python", "-m", command, *flags, "--out", "DIR"])
+        document = replace(document, facts=(("command", again), *document.facts))
+        return written(write_document(document, target, is_for_docs=given.docs))
+
+    return run_command(command, work)
+
+
 def written(page: Path) -> dict[str, str]:
     """Return the paths of a page, as commands print them."""
     return {"page": str(page), "markdown": str(page.with_name("report.md"))}
-
-
-def add_page_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --out and --docs of a command that writes a page."""
-    parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
-    parser.add_argument("--docs", action="store_true", help="write only Markdown with SVG figures, as in docs/studies")
 
 
 def check_target(target: Path) -> Path:
@@ -132,14 +155,9 @@ def write_document(
     """Write a document as the folder `target` and return its page.
 
     Args:
-        document: the page.
         target: the folder, see `check_target`.
         is_for_docs: write only Markdown with SVG figures, which is small; the page is then `name`, not `index.html`.
-        name: of the Markdown file.
         data: more files, by name.
-
-    Raises:
-        InvalidArgument: see `check_target`.
     """
     target = check_target(target)
     with writing(target):
@@ -190,7 +208,7 @@ def _settings_section(results: Results) -> Section:
     return Section(
         title="Settings",
         blocks=(
-            Text(text=results.study.protocol),
+            Text(results.study.protocol),
             Table(
                 caption="Tasks, with the mean runtime of a full evaluation (the unit of time) and the budget of a run",
                 columns=("task", "release", "sha256 of its manifest", "full evaluation (s)", "budget (simulated s)"),

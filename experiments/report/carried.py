@@ -14,16 +14,14 @@ from experiments.folder import StudyFolder, read_folder
 from experiments.packs import is_pack, read_pack
 from experiments.report.family import FEWEST_TO_COMPARE, compared, groups
 from experiments.report.results import Results
-from experiments.report.single import number_text
 from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import Comparison, compare_groups
 from jahs.comparison.steps import Steps, incumbents, on_grid
+from jahs.comparison.summaries import interval_text, number_text
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.tasks.definitions import TASKS
-from workshop.pages.document import Block, Section, Table, Text
-
-__all__ = ["MeanRuns", "carried_section", "read_mean_runs"]
+from workshop.pages.document import Block, Section, Table, Text, answer
 
 _TITLE: Final = "Does it carry over?"
 _GUESSED: Final = 100.0  # the error of a run without a result
@@ -42,7 +40,6 @@ class MeanRuns:
     """The runs of a study that answered with means, from its pack.
 
     Attributes:
-        folder: its declaration and facts.
         steps: the incumbent's validation error over time, by task and arm, then by seed.
     """
 
@@ -77,7 +74,6 @@ def read_mean_runs(path: Path) -> MeanRuns:
 
     Raises:
         InvalidArgument: it is not a pack, or contains training noise.
-        MissingData, CorruptFile, UnknownFormat: see `experiments.packs.read_pack`.
     """
     if not path.is_dir():
         raise MissingData(f"{path} does not exist; python -m experiments.pack makes it")
@@ -131,7 +127,7 @@ def carried_section(results: Results, real: Path | None, control: Path | None = 
 
 
 def _skipped(reason: str) -> Section:
-    return Section(title=_TITLE, blocks=(Text(text=f"Not compared: {reason}"),))
+    return Section(title=_TITLE, blocks=(Text(f"Not compared: {reason}"),))
 
 
 def _check_same(results: Results, runs: MeanRuns) -> None:
@@ -195,21 +191,20 @@ def _answers(every: Sequence[_Compared]) -> list[Block]:
             f"{each.group} {_tau(each.found[-1])}" for each in every if each.task == task and each.is_control
         )
         blocks.append(
-            Text(
-                text=f"Kendall's τ between the orders on {TASKS[task].title} and on the real landscape: {taus}."
+            answer(
+                f"Kendall's τ between the orders on {TASKS[task].title} and on the real landscape: {taus}."
                 + (f" Without training noise on the task: {controls}." if controls else "")
                 + f" Pairs of arms that differ on the task: {n}. On the real landscape, "
                 f"{count['carries over'] + count['same sign']} of them keep their sign, {count['carries over']} "
                 f"significantly, and {count['reversed']} are significantly reversed. Pairs that differ on the real "
-                f"landscape alone: {count['only there']}.",
-                is_answer=True,
+                f"landscape alone: {count['only there']}."
             )
         )
     return blocks
 
 
 def _tau(found: Carried) -> str:
-    return f"{found.tau.value:.2f} ({found.tau.low:.2f} to {found.tau.high:.2f}), ceiling {number_text(found.ceiling)}"
+    return f"{interval_text(found.tau)}, ceiling {number_text(found.ceiling)}"
 
 
 def _budgets(every: Sequence[_Compared]) -> Table:
@@ -278,7 +273,7 @@ def _about(there: MeanRuns, every: Sequence[_Compared]) -> Text:
         "budget, optimisers exploit the errors of the model, so the orders early in the budget say more."
     )
     return Text(
-        text=f"The real landscape is a release of `{task}` with all its {TASKS[task].max_epoch} epochs: "
+        f"The real landscape is a release of `{task}` with all its {TASKS[task].max_epoch} epochs: "
         f"{facts.version} ({facts.source}, {facts.release[:16]}). It has no noise model, so its optimisers see means, "
         "clipped to 0 and 100 %. It is used for orders and differences, never for its optimum."
         f"{bound * bool(n_bound)} A pair differs there by the same signed-rank test, with Holm's correction over its "

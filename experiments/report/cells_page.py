@@ -10,16 +10,14 @@ import numpy as np
 
 from experiments.analysis.cell_landscape import MEASURES, N_BEST, N_STEPS, CellLandscape, Spread, measure_cells
 from experiments.analysis.subjects import Inputs, Subject
-from experiments.report.findings import Page, beside_paper
+from experiments.report.findings import beside_paper
 from jahs.comparison.logs import Floats
 from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.cell import OPERATIONS
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, POOL
 from jahs.spaces.parameters import PARAMETERS
-from workshop.pages.document import Block, Figure, Section, Table, Text
+from workshop.pages.document import Block, Document, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
-
-__all__ = ["cells_page"]
 
 _GONE: Final = 0.05
 _PAPER: Final[Mapping[int, tuple[float, float]]] = {CONV1X1: (-1.16, -14.11), POOL: (-1.99, -9.84)}
@@ -35,7 +33,7 @@ _METHOD: Final = f"""All 15,625 cells are asked at full size and the last epoch,
 _DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-101's at most 26"
 
 
-def cells_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
+def cells_page(subjects: Sequence[Subject], inputs: Inputs) -> Document:
     """Return the page; nothing on it is drawn at random."""
     del inputs
     keys = tuple(LARGEST)
@@ -46,9 +44,9 @@ def cells_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
         f"functions, and neighbours correlate by {_text(of.measures, 0)}"
         for title, of in found.items()
     )
-    return Page(
+    return Document(
         title="The landscape of cells",
-        finding=f"{said}. In NAS-Bench-101, 35.4 % of the space is within six moves of the best, of at most 26, and "
+        subtitle=f"{said}. In NAS-Bench-101, 35.4 % of the space is within six moves of the best, of at most 26, and "
         "the autocorrelation is gone beyond six.",
         sections=(
             Section(title="Distance from the best cells", blocks=tuple(_distances(found))),
@@ -101,7 +99,7 @@ def _distances(found: Mapping[str, CellLandscape]) -> list[Block]:
             columns=("task", "best cells", *MEASURES),
             rows=measures,
         ),
-        Text(text=_METHOD),
+        Text(_METHOD),
     ]
 
 

@@ -13,8 +13,6 @@ from matplotlib.textpath import TextToPath
 from jahs.comparison.ranks import Comparison
 from workshop.pages.style import LIGHT, series
 
-__all__ = ["draw_comparison"]
-
 _WIDTH: Final = 4.8  # inches
 _MARGIN: Final = 0.03  # on either side, as a share
 _LABEL_GAP: Final = 5  # points between a marker and its label

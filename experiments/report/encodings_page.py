@@ -9,14 +9,11 @@ import numpy as np
 
 from experiments.analysis.encodings import SEARCHES, Regrets, measure_encodings
 from experiments.analysis.subjects import Inputs, Subject
-from experiments.report.findings import Page, beside_paper, interval_text
-from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, bootstrap_interval
-from workshop.pages.document import Block, Section, Table, Text
+from experiments.report.findings import beside_paper
+from jahs.comparison.summaries import Interval, interval_text, mean_interval
+from workshop.pages.document import Block, Document, Section, Table, Text
 from workshop.pages.document import Figure as Drawn
 from workshop.pages.drawing import Curve, draw_curves
-
-__all__ = ["N_SEEDS", "N_TRIALS", "encodings_page"]
 
 N_SEEDS: Final = 20
 N_TRIALS: Final = 100
@@ -30,34 +27,29 @@ _METHOD: Final = f"""Only the cell is searched, at full size with the hyperparam
     column is the regret of the same cells by the refits, on the refits' mean."""
 
 
-def encodings_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
+def encodings_page(subjects: Sequence[Subject], inputs: Inputs) -> Document:
     """Return the page; seeds are those of the searches."""
     del inputs
     found = {subject.task.title: measure_encodings(subject, n_seeds=N_SEEDS, n_trials=N_TRIALS) for subject in subjects}
     said = "; ".join(f"{title}: {_said(of)}" for title, of in found.items())
     gains = ", ".join(f"{title} {interval_text(_gain(of))}" for title, of in found.items())
     rows = [_beside(title, of) for title, of in found.items()]
-    return Page(
+    return Document(
         title="Encodings of the cell",
-        finding=f"Gain of the continuous encoding for TPE over adjacency, in points of validation accuracy after "
+        subtitle=f"Gain of the continuous encoding for TPE over adjacency, in points of validation accuracy after "
         f"{N_TRIALS} proposals: {gains}. NAS-Bench-101 finds that it helps TPE much. Smallest regrets, then "
         f"adjacency's: {said}.",
         sections=(
-            Section(title="Beside NAS-Bench-101", blocks=(beside_paper(rows), Text(text=_METHOD))),
+            Section(title="Beside NAS-Bench-101", blocks=(beside_paper(rows), Text(_METHOD))),
             *(Section(title=title, blocks=_blocks(title, subject.task.name, found[title])) for subject in subjects
               for title in (subject.task.title,)),
         ),
     )  # fmt: skip
 
 
-def _final(of: Floats) -> Interval:
-    """Return the mean over seeds."""
-    return bootstrap_interval(of, lambda picked: picked.mean(axis=1))
-
-
 def _gain(of: Regrets) -> Interval:
     """Return the gain of the continuous encoding for TPE over adjacency, paired by seeds."""
-    return _final(of.over_time["TPE", "adjacency"][:, -1] - of.over_time["TPE", "continuous"][:, -1])
+    return mean_interval(of.over_time["TPE", "adjacency"][:, -1] - of.over_time["TPE", "continuous"][:, -1])
 
 
 def _said(of: Regrets) -> str:
@@ -65,7 +57,8 @@ def _said(of: Regrets) -> str:
     for search in SEARCHES:
         ends = {name: regrets[:, -1] for (who, name), regrets in of.over_time.items() if who == search}
         best = min(ends, key=lambda name: float(ends[name].mean()))
-        parts.append(f"{search} {best} {interval_text(_final(ends[best]))}, {interval_text(_final(ends['adjacency']))}")
+        of_best, of_adjacency = (interval_text(mean_interval(ends[name])) for name in (best, "adjacency"))
+        parts.append(f"{search} {best} {of_best}, {of_adjacency}")
     return "; ".join(parts)
 
 
@@ -99,7 +92,7 @@ def _blocks(title: str, task: str, of: Regrets) -> tuple[Block, ...]:
             )
         )
     rows = tuple(
-        (*key, interval_text(_final(regrets[:, -1])), interval_text(_final(of.on_refits[key])))
+        (*key, interval_text(mean_interval(regrets[:, -1])), interval_text(mean_interval(of.on_refits[key])))
         for key, regrets in of.over_time.items()
     )
     columns = ("search", "encoding", "regret", "on the refits")

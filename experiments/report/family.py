@@ -15,8 +15,6 @@ from jahs.comparison.ranks import Comparison, compare_groups
 from jahs.comparison.steps import Steps, hypervolume_over_time
 from jahs.errors import MissingData, UnknownName
 
-__all__ = ["FEWEST_TO_COMPARE", "compared", "curve", "finals", "groups"]
-
 FEWEST_TO_COMPARE: Final = 6  # blocks; with fewer, no two-sided signed-rank test can reach 0.05
 
 _Family: TypeAlias = dict[tuple[str, tuple[str, ...]], Comparison]

@@ -11,17 +11,15 @@ from scipy import stats
 from experiments.analysis.speedups import speedup
 from experiments.report.results import Results
 from experiments.report.single import overview, speedup_text
-from experiments.studies.study import FULL_SIZES
 from jahs.comparison.logs import Floats
+from jahs.comparison.views import FULL_SIZES
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
 from jahs.spaces.columns import Columns
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
-from workshop.pages.document import Block, Figure, Section, Table, Text
+from workshop.pages.document import Block, Figure, Section, Table, answer
 from workshop.pages.drawing import Curve, draw_curves
-
-__all__ = ["fidelity_sections", "rank_correlations"]
 
 N_CONFIGS: Final = 1000
 _ALONE: Final = {"N": (1, 3, 5), "W": (4, 8, 16), "Resolution": (0.25, 0.5, 1.0)}
@@ -52,7 +50,6 @@ def rank_correlations(
     """Return Kendall's tau between validation accuracies at each fidelity and at the highest one, over random configs.
 
     Args:
-        bench: the benchmark.
         n_configs, seed: number and seed of the random configs; all other fidelities are at their highest values.
 
     Returns:
@@ -79,8 +76,8 @@ _Answer = tuple[Floats, Floats]
 def _ask(bench: Benchmark, columns: Columns, sizes: Mapping[str, float], epoch: int) -> _Answer:
     n = len(columns["N"])
     changed = {name: np.full(n, value, dtype=columns[name].dtype) for name, value in sizes.items()}
-    answer = bench.query_many({**columns, **changed}, at=epoch, metrics=("valid_acc", "runtime"))
-    return answer["valid_acc"], answer["runtime"]
+    found = bench.query_many({**columns, **changed}, at=epoch, metrics=("valid_acc", "runtime"))
+    return found["valid_acc"], found["runtime"]
 
 
 def _against(top: _Answer, values: Any, answers: Sequence[_Answer]) -> tuple[Floats, Floats, Floats]:
@@ -113,9 +110,7 @@ def _correlation_blocks(results: Results) -> list[Block]:
             )
         )
         lowest = (f"{name} {tau[0]:.2f} at {100 * cost[0]:.1f} % of the cost" for name, (_, tau, cost) in found.items())
-        blocks.insert(
-            len(blocks) - 1, Text(text=f"Kendall's τ of the lowest fidelity: {'; '.join(lowest)}.", is_answer=True)
-        )
+        blocks.insert(len(blocks) - 1, answer(f"Kendall's τ of the lowest fidelity: {'; '.join(lowest)}."))
         rows = [
             (name, f"{value:.3g}", f"{t:.3f}", f"{100 * c:.1f} %")
             for name, (values, tau, cost) in found.items()
@@ -152,4 +147,4 @@ def _speedup_blocks(results: Results, task: str, plain: str, names: list[str]) -
         if "≤" in "".join(parts)
         else ""
     )
-    return [Text(text=f"{said}{'; '.join(parts)}{bounds}.", is_answer=True)] if parts else []
+    return [answer(f"{said}{'; '.join(parts)}{bounds}.")] if parts else []

@@ -1,34 +1,10 @@
-"""The pages of studies that stand beside a paper: a finding first, and a table of the paper's figures and ours."""
+"""The table of a paper's figures and ours."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from jahs.comparison.summaries import Interval
-from workshop.pages.document import Section, Table
-
-__all__ = ["Page", "beside_paper", "interval_text"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """What a study says.
-
-    Attributes:
-        title: of the page.
-        finding: its first paragraph, which begins with the main finding.
-        sections: in order.
-    """
-
-    title: str
-    finding: str
-    sections: tuple[Section, ...]
-
-
-def interval_text(found: Interval, digits: int = 2) -> str:
-    """Return an estimate with its 95 % interval."""
-    return f"{found.value:.{digits}f} ({found.low:.{digits}f} to {found.high:.{digits}f})"
+from workshop.pages.document import Table
 
 
 def beside_paper(rows: Sequence[tuple[str, ...]]) -> Table:

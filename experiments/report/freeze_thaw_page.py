@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.analysis.freeze_thaw import PREDICTORS, Curves, Estimate, Measure, Predictor, Scored
+from experiments.analysis.freeze_thaw import PREDICTORS, Curves, Measure, Predictor, Scored
+from jahs.comparison.summaries import interval_text
 from jahs.tasks.definitions import Task, caveats_of
 from workshop.pages.document import Document, Figure, Section, Table, Text
 from workshop.pages.drawing import new_panels
-from workshop.pages.style import dash, series, style
-
-__all__ = ["freeze_thaw_document"]
+from workshop.pages.style import dash, series
 
 _TITLES: Final[Mapping[Measure, str]] = {
     "likelihood": "Gaussian log likelihood per config (nats)",
@@ -39,26 +37,20 @@ _ABOUT: Final = (
 def freeze_thaw_document(
     scored: Sequence[tuple[Curves, Sequence[Scored]]], *, facts: Sequence[tuple[str, str]]
 ) -> Document:
-    """Return the page.
-
-    Args:
-        scored: the curves of each task, and the scores of the predictors.
-        facts: command, commit and versions.
-    """
-    with mpl.rc_context(dict(style())):
-        figure = Figure(
-            name="predictors",
-            caption="Kendall's τ and mean absolute error of the predicted last validation accuracy, by the number of "
-            "observed epochs, on held-out configs, with 95 % intervals.",
-            alt="Kendall's tau rises and the error falls with the number of observed epochs, one curve per predictor.",
-            drawing=_draw(scored),
-        )
+    """Return the page."""
+    figure = Figure(
+        name="predictors",
+        caption="Kendall's τ and mean absolute error of the predicted last validation accuracy, by the number of "
+        "observed epochs, on held-out configs, with 95 % intervals.",
+        alt="Kendall's tau rises and the error falls with the number of observed epochs, one curve per predictor.",
+        drawing=_draw(scored),
+    )
     return Document(
         title="Freeze-thaw: predicting final accuracy from the first epochs",
         caveats=caveats_of([curves.task for curves, _ in scored]),
         subtitle=" ".join(_finding(curves.task, found) for curves, found in scored),
         sections=(
-            Section(title="Predictors of the last epoch", blocks=(figure, Text(text=_ABOUT))),
+            Section(title="Predictors of the last epoch", blocks=(figure, Text(_ABOUT))),
             *(_section(curves, found) for curves, found in scored),
         ),
         facts=tuple(facts),
@@ -74,9 +66,10 @@ def _finding(task: Task, found: Sequence[Scored]) -> str:
     until = f"the last value is as good from epoch {equal[0]} on" if equal else "the last value is at no stage as good"
     return (
         f"On {task.title}, after {third} of {task.max_epoch} epochs, the last value orders held-out configs with "
-        f"Kendall's τ {_text(last['tau'])}, and the surrogate without any epoch with {_text(model['tau'])}; {until}. "
-        f"Corrected by the observed epochs, the surrogate has τ {_text(both['tau'])} and a mean absolute error of "
-        f"{_text(both['mae'])} instead of {_text(model['mae'])} points."
+        f"Kendall's τ {interval_text(last['tau'])}, and the surrogate without any epoch with "
+        f"{interval_text(model['tau'])}; {until}. Corrected by the observed epochs, the surrogate has τ "
+        f"{interval_text(both['tau'])} and a mean absolute error of {interval_text(both['mae'])} instead of "
+        f"{interval_text(model['mae'])} points."
     )
 
 
@@ -101,10 +94,8 @@ def _draw(scored: Sequence[tuple[Curves, Sequence[Scored]]]) -> Drawing:
                 )
                 panel.plot(x, y, color=series(number), linestyle=dash(number), marker="o", markersize=3, label=name)
                 panel.fill_between(x, low, high, color=series(number), alpha=0.14, linewidth=0)
-            panel.set_title(curves.task.title)
-            panel.set_xlabel(f"observed epochs of {curves.task.max_epoch}")
-            panel.set_ylabel(_TITLES[measure])
-            panel.set_ylim(bottom=0)
+            x_label = f"observed epochs of {curves.task.max_epoch}"
+            panel.set(title=curves.task.title, xlabel=x_label, ylabel=_TITLES[measure], ylim=(0, None))
     handles, labels = axes[0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=3.2)
     return drawing
@@ -115,7 +106,7 @@ def _section(curves: Curves, found: Sequence[Scored]) -> Section:
         (
             str(each.n_observed),
             each.predictor,
-            *(_text(each.scores[measure]) for measure in _TITLES),
+            *(interval_text(each.scores[measure]) for measure in _TITLES),
             f"{each.sd:.2f}",
         )
         for each in found
@@ -126,7 +117,7 @@ def _section(curves: Curves, found: Sequence[Scored]) -> Section:
         title=curves.task.title,
         blocks=(
             Text(
-                text=f"{n['test']} test configs are scored, {n['valid']} validation configs calibrate, and the "
+                f"{n['test']} test configs are scored, {n['valid']} validation configs calibrate, and the "
                 f"surrogate is fitted to {n['train']} training configs with a whole curve and to what is recorded of "
                 f"the others.{outside}"
             ),
@@ -138,7 +129,3 @@ def _section(curves: Curves, found: Sequence[Scored]) -> Section:
             ),
         ),
     )
-
-
-def _text(of: Estimate) -> str:
-    return f"{of.value:.2f} ({of.low:.2f} to {of.high:.2f})"

@@ -10,14 +10,13 @@ from scipy.stats import rankdata
 
 from experiments.analysis.hyperparameters import N_CELLS, N_FLOATS, N_TUNED, SharedSetting, measure_shared
 from experiments.analysis.subjects import Inputs, Subject
-from experiments.report.findings import Page, beside_paper, interval_text
+from experiments.report.findings import beside_paper
+from jahs.comparison.summaries import interval_text
 from jahs.comparison.views import FULL_SIZES
 from jahs.spaces.parameters import PARAMETERS
-from workshop.pages.document import Figure, Section, Table, Text
+from workshop.pages.document import Document, Figure, Section, Table, Text, answer
 from workshop.pages.drawing import new_panels
 from workshop.pages.style import series
-
-__all__ = ["hyperparameters_page"]
 
 _PAPER: Final = 0.9155
 _SIZES: Final = ("N", "W", "Resolution")
@@ -39,7 +38,7 @@ _MEANING: Final = f"""A shared setting is a fair judge only after it was tuned, 
 _Found = tuple[SharedSetting, Mapping[str, object]]
 
 
-def hyperparameters_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
+def hyperparameters_page(subjects: Sequence[Subject], inputs: Inputs) -> Document:
     """Return the page: full size first, then every fidelity group."""
     groups = [dict(zip(_SIZES, sizes, strict=True)) for sizes in product(*(PARAMETERS[key].choices for key in _SIZES))]
     found = {
@@ -56,10 +55,10 @@ def hyperparameters_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
         f"half, at a mean loss of {interval_text(of['loss'])} points"
         for name, of in ((name, of.measures) for name, (of, _) in full.items())
     )
-    return Page(
+    return Document(
         title="One hyperparameter setting for all architectures?",
-        finding="Spearman's rho between the accuracy of an architecture with its own best hyperparameters and with one "
-        f"shared setting, at full size: {said}. NAS-Bench-101 reports {_PAPER} on NAS-HPO-Bench.",
+        subtitle="Spearman's rho between the accuracy of an architecture with its own best hyperparameters and with "
+        f"one shared setting, at full size: {said}. NAS-Bench-101 reports {_PAPER} on NAS-HPO-Bench.",
         sections=(
             _at_full_size(full, titles),
             _meaning(full, titles),
@@ -90,7 +89,7 @@ def _at_full_size(full: Mapping[str, _Found], titles: Mapping[str, str]) -> Sect
                 rows=tuple((titles[name], *map(_shown, own.values())) for name, (_, own) in full.items()),
                 n_labels=1 + len(keys),
             ),
-            Text(text=_METHOD),
+            Text(_METHOD),
         ),
     )
 
@@ -115,9 +114,8 @@ def _scatter(full: Mapping[str, _Found], titles: Mapping[str, str]) -> Figure:
     drawing, axes = new_panels(1, len(full), width=2.9 * max(len(full), 1) + 0.6, height=3.1)
     for i, (panel, (name, (of, _))) in enumerate(zip(axes, full.items(), strict=True)):
         panel.plot(rankdata(-of.shared), rankdata(-of.best), "o", color=series(i), markersize=3, alpha=0.7)
-        panel.set_title(titles[name])
-        panel.set_xlabel("rank with the shared setting")
-        panel.set_ylabel("rank with its own best setting" if not i else "")
+        y_label = "rank with its own best setting" if not i else ""
+        panel.set(title=titles[name], xlabel="rank with the shared setting", ylabel=y_label)
     return Figure(
         name="ranks",
         caption="Ranks of architectures (1 is best) with the shared setting and with the best setting of each, as in "
@@ -134,7 +132,7 @@ def _meaning(full: Mapping[str, _Found], titles: Mapping[str, str]) -> Section:
     lost = f"Points lost by choosing the architecture with a shared setting and tuning it afterwards: {said}."
     return Section(
         title="What it says about fixing hyperparameters in NAS",
-        blocks=(Text(text=lost, is_answer=True), Text(text=_MEANING)),
+        blocks=(answer(lost), Text(_MEANING)),
     )
 
 
@@ -150,7 +148,7 @@ def _groups(title: str, found: Sequence[tuple[Mapping[str, object], _Found]]) ->
     return Section(
         title=f"Fidelity groups: {title}",
         blocks=(
-            Text(text=said, is_answer=True),
+            answer(said),
             Table(caption=_MEASURES, columns=columns, rows=rows, n_labels=len(_SIZES), is_folded=True),
         ),
     )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from experiments.analysis.speedups import Speedup, geometric_mean, speedup
 from experiments.report.results import Results
 from experiments.report.single import overview, speedup_text
 from experiments.studies.study import Arm
+from jahs.comparison.summaries import Interval
 from jahs.tasks.definitions import TASKS
-from workshop.pages.document import Block, Figure, Section, Table, Text
-from workshop.pages.drawing import Estimate, draw_estimates
-
-__all__ = ["joint_sections"]
+from workshop.pages.document import Block, Figure, Section, Table, Text, answer
+from workshop.pages.drawing import draw_estimates
 
 _FEWEST_SEEDS = 2
 
@@ -25,7 +24,7 @@ def joint_sections(results: Results) -> tuple[Section, ...]:
             blocks = list(_speedup_blocks(results, arms))
             for task in results.tasks:
                 if len(results.tasks) > 1:
-                    blocks.append(Text(text=f"Task: {TASKS[task].title}."))
+                    blocks.append(Text(f"Task: {TASKS[task].title}."))
                 blocks += overview(results, task, arms, key=f"{task}-{arms[0].optimizer}".replace("_", "-"))
             sections.append(Section(title=f"Joint search with {chapter}", blocks=tuple(blocks)))
     return tuple(sections)
@@ -38,8 +37,8 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:
     if joint is None or not others:
         return ()
     table: list[tuple[str, ...]] = []
-    estimates: list[Estimate] = []
-    answers, n_seeds = [], []
+    estimates: dict[str, Interval] = {}
+    answers, n_seeds, numbers = [], [], []
     for other in others:
         found = {task: s for task in results.tasks if (s := _speedup(results, task, joint, other)) is not None}
         if not found:
@@ -49,23 +48,25 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:
         n_seeds += [len(results.seeds(task, (joint, other))) for task in found]
         table += [_row(TASKS[task].title, other, s) for task, s in found.items()]
         table += [("geometric mean", other.title, "", "", "", said)] if len(found) > 1 else []
-        number = arms.index(other)
-        estimates.append(Estimate(title=other.title, value=whole.value, low=whole.low, high=whole.high, number=number))
+        estimates[other.title] = whole
+        numbers.append(arms.index(other))
     if not estimates:
         return ()
-    answer = f"Speed-up of joint search to the competitor's final mean validation error: {'; '.join(answers)}."
-    figure = _speedup_figure(results, joint, estimates, n_seeds=min(n_seeds))
-    return (Text(text=answer, is_answer=True), figure, _speedup_table(table))
+    said = f"Speed-up of joint search to the competitor's final mean validation error: {'; '.join(answers)}."
+    figure = _speedup_figure(results, joint, estimates, numbers, n_seeds=min(n_seeds))
+    return (answer(said), figure, _speedup_table(table))
 
 
-def _speedup_figure(results: Results, joint: Arm, estimates: Sequence[Estimate], *, n_seeds: int) -> Figure:
+def _speedup_figure(
+    results: Results, joint: Arm, estimates: Mapping[str, Interval], numbers: Sequence[int], *, n_seeds: int
+) -> Figure:
     return Figure(
         name=f"speedup-{joint.optimizer}".replace("_", "-"),
         caption="Speed-up of joint search to the competitor's final mean validation error"
         + (" (geometric mean over tasks)" if len(results.tasks) > 1 else "")
         + f", with 95 % bootstrap intervals over {n_seeds} seeds. Left of the dashed line, joint search is slower.",
-        alt="Speed-ups: " + ", ".join(f"{e.title} {e.value:.1f}" for e in estimates),
-        drawing=draw_estimates(estimates, x_label="speed-up (times)", x_scale="log", at=1.0),
+        alt="Speed-ups: " + ", ".join(f"{title} {one.value:.1f}" for title, one in estimates.items()),
+        drawing=draw_estimates(estimates, numbers=numbers, x_label="speed-up (times)", x_scale="log", at=1.0),
     )
 
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
-
-import matplotlib as mpl
-import numpy as np
 
 from experiments.analysis.landscape_measures import N_BEST, N_RANDOM, Landscape, Scale, Variance
 from experiments.analysis.variance import TIMES
-from jahs.comparison.summaries import Interval
+from jahs.comparison.summaries import Interval, interval_text
 from jahs.tasks.definitions import Task, caveats_of
 from jahs.tasks.metrics import ACCURACIES
-from workshop.pages.document import Block, Document, Figure, Section, Table, Text
-from workshop.pages.drawing import Curve, Estimate, draw_curves, draw_estimates
-from workshop.pages.style import style
-
-__all__ = ["landscape_document"]
+from workshop.pages.document import Block, Document, Figure, Section, Table, Text, answer
+from workshop.pages.drawing import draw_curves, draw_estimates, interval_curve
 
 _SCALE_TITLES: Final[Mapping[Scale, str]] = {
     "rank": "rank",
@@ -32,13 +26,9 @@ def landscape_document(
     """Return the page.
 
     Args:
-        landscape: the measured landscape.
-        of_task: its task.
         cautions: sentences on the quality of the surrogates and on the intervals.
-        facts: command, commit and versions.
     """
-    with mpl.rc_context(dict(style())):
-        sections = (_deciding(landscape), _keys(landscape), _walking(landscape), _changing(landscape))
+    sections = (_deciding(landscape), _keys(landscape), _walking(landscape), _changing(landscape))
     return Document(
         title=f"The landscape of {landscape.metric.name} on {of_task.title}",
         caveats=caveats_of([of_task]),
@@ -51,12 +41,12 @@ def landscape_document(
 
 def _deciding(landscape: Landscape) -> Section:
     whole, largest, smallest = landscape.variances
-    blocks: list[Block] = [Text(text=_answer(largest, smallest), is_answer=True)]
+    blocks: list[Block] = [answer(_answer(largest, smallest))]
     if len(largest.epochs) > 1:
         blocks += [_epochs_figure(variance) for variance in (largest, smallest)]
     blocks += [
         Text(
-            text="The tables decompose the variance over random configs at the last epoch into main effects of groups "
+            "The tables decompose the variance over random configs at the last epoch into main effects of groups "
             "of keys and their interactions (Sobol indices, with 95 % intervals). Three quantities are decomposed: the "
             "rank of a config; its value"
             + (", whose variance is dominated by failed configs" if landscape.metric.name in ACCURACIES else "")
@@ -88,7 +78,7 @@ def _all_together(variance: Variance) -> str:
 
 def _epochs_figure(variance: Variance) -> Figure:
     curves = [
-        Curve(title=name, number=i, is_step=False, has_markers=True, **_points(variance.epochs, found))
+        interval_curve(name, variance.epochs, found, number=i)
         for i, (name, found) in enumerate(variance.by_epoch.items())
     ]
     return Figure(
@@ -105,7 +95,7 @@ def _epochs_figure(variance: Variance) -> Figure:
 def _shares_table(caption: str, variances: Sequence[Variance]) -> Table:
     names = tuple(variances[0].by_epoch)
     rows = tuple(
-        (variance.part.title, _SCALE_TITLES[scale], *(_with_interval(shares[name]) for name in names))
+        (variance.part.title, _SCALE_TITLES[scale], *(interval_text(shares[name]) for name in names))
         for variance in variances
         for scale, shares in variance.shares.items()
     )
@@ -125,7 +115,8 @@ def _keys(landscape: Landscape) -> Section:
                 f"{variance.part.title} at the last epoch. Keys of one group have the same colour.",
                 alt="; ".join(f"{key} {variance.total[key].value:.2f}" for key in order),
                 drawing=draw_estimates(
-                    [_estimate(key, variance.total[key], groups[key]) for key in order],
+                    {key: variance.total[key] for key in order},
+                    numbers=[groups[key] for key in order],
                     x_label="share of the variance",
                 ),
             )
@@ -134,7 +125,7 @@ def _keys(landscape: Landscape) -> Section:
         (
             key,
             *(
-                _with_interval(found[key]) if key in found else "–"
+                interval_text(found[key]) if key in found else "–"
                 for v in landscape.variances
                 for found in (v.main, v.total)
             ),
@@ -159,10 +150,7 @@ def _walking(landscape: Landscape) -> Section:
     return Section(
         title="Similarity of neighbours",
         blocks=(
-            Text(
-                text=f"The ranks of neighbouring configs (one move apart) have a correlation of {first}.",
-                is_answer=True,
-            ),
+            answer(f"The ranks of neighbouring configs (one move apart) have a correlation of {first}."),
             _figure_by_steps(
                 "walks",
                 landscape.walks,
@@ -185,11 +173,8 @@ def _changing(landscape: Landscape) -> Section:
     return Section(
         title="Mutants of the best configs",
         blocks=(
-            Text(
-                text=f"Share of the best configs that stay among the best 1 % after one key is changed: {first}.",
-                is_answer=True,
-            ),
-            Text(text=f"The best 1 % have values between {worst} and {best} {landscape.metric.unit}.{doubt}"),
+            answer(f"Share of the best configs that stay among the best 1 % after one key is changed: {first}."),
+            Text(f"The best 1 % have values between {worst} and {best} {landscape.metric.unit}.{doubt}"),
             _figure_by_steps(
                 "mutants",
                 landscape.mutants,
@@ -221,27 +206,16 @@ def _figure_by_steps(
             f"{title}: {of[0].value:.2f} after one {step}, {of[-1].value:.2f} after {len(of)}"
             for title, of in found.items()
         ),
-        drawing=draw_curves(list(_group_curves(found)), x_label=labels[0], y_label=labels[1], y_limits=y_limits),
+        drawing=draw_curves(
+            [
+                interval_curve(title, range(1, len(of) + 1), of, number=i, has_markers=len(of) < 12)
+                for i, (title, of) in enumerate(found.items())
+            ],
+            x_label=labels[0],
+            y_label=labels[1],
+            y_limits=y_limits,
+        ),
     )
-
-
-def _group_curves(found: Mapping[str, Sequence[Interval]]) -> Iterator[Curve]:
-    for i, (title, intervals) in enumerate(found.items()):
-        points = _points(range(1, len(intervals) + 1), intervals)
-        yield Curve(title=title, number=i, is_step=False, has_markers=len(intervals) < 12, **points)
-
-
-def _points(x: Sequence[int], intervals: Sequence[Interval]) -> dict[str, np.ndarray]:
-    y, low, high = (np.array([getattr(i, name) for i in intervals]) for name in ("value", "low", "high"))
-    return {"x": np.array(x, dtype=np.float64), "y": y, "low": low, "high": high}
-
-
-def _estimate(title: str, interval: Interval, number: int) -> Estimate:
-    return Estimate(title=title, value=interval.value, low=interval.low, high=interval.high, number=number)
-
-
-def _with_interval(interval: Interval) -> str:
-    return f"{interval.value:.2f} ({interval.low:.2f} to {interval.high:.2f})"
 
 
 def _percent(share: Interval) -> str:

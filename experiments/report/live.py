@@ -14,17 +14,15 @@ from experiments.live.beside import N_RUNS, N_RUNS_OF_REFIT
 from experiments.live.declared import CORNER, STAGES
 from experiments.live.results import LiveResults, Trained, read_live
 from experiments.report.build import made_facts, write_document
-from experiments.report.single import error_limits, number_text
+from experiments.report.single import error_limits
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval
+from jahs.comparison.summaries import Interval, number_text
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import TASKS, caveats_of
 from surrogate.judging.agreement import agreement
-from workshop.pages.document import Block, Document, Figure, Section, Table, Text
+from workshop.pages.document import Block, Document, Figure, Section, Table, Text, answer
 from workshop.pages.drawing import Curve, draw_curves
 from workshop.pages.style import style
-
-__all__ = ["build_live", "write_live"]
 
 _LAST: Final = 20
 _ENDS: Final = (0.05, 0.95)
@@ -47,7 +45,7 @@ def build_live(results: LiveResults) -> Document:
             Section(title="Curves", blocks=tuple(_curve_blocks(results))),
             *([Section(title="On the refits", blocks=blocks)] if (blocks := tuple(_refit_blocks(results))) else []),
             Section(title="Predicted and trained accuracies", blocks=tuple(_prediction_blocks(results))),
-            Section(title="Settings", blocks=(Text(text=study.protocol), _progress_table(results))),
+            Section(title="Settings", blocks=(Text(study.protocol), _progress_table(results))),
         )
     return Document(
         title=study.title,
@@ -71,9 +69,7 @@ def _order_blocks(results: LiveResults) -> list[Block]:
     """Return the agreement of orders at every stage that all optimisers have reached with some seed."""
     numbers = results.has_beside(None)
     if len(numbers) < _FEWEST_ARMS:
-        return [
-            Text(text="The runs on the surrogate are missing; `python -m experiments.run live --beside` adds them.")
-        ]
+        return [Text("The runs on the surrogate are missing; `python -m experiments.run live --beside` adds them.")]
     rows, said = [], []
     for stage in (n for n in STAGES if n <= results.folder.study.n_evaluations):
         if len(seeds := results.seeds_at(stage, numbers)):
@@ -86,12 +82,11 @@ def _order_blocks(results: LiveResults) -> list[Block]:
     if not rows:
         ahead = int(results.n_done[numbers].min(axis=0).max())
         text = f"No stage has been reached by all of {', '.join(titles)}: the slowest has spent {ahead} evaluations."
-        return [Text(text=text, is_answer=True)]
+        return [answer(text)]
     return [
-        Text(
-            text=f"The orders of {len(titles)} optimisers on trainings and on the surrogate agree with Kendall's τ = "
-            f"{', '.join(said)}.",
-            is_answer=True,
+        answer(
+            f"The orders of {len(titles)} optimisers on trainings and on the surrogate agree with Kendall's τ = "
+            f"{', '.join(said)}."
         ),
         Table(
             caption="Agreement of the orders by mean validation error of the incumbent. The last two columns are what "
@@ -176,7 +171,7 @@ def _curve_blocks(results: LiveResults) -> list[Block]:
             alt = f"Validation error of the incumbent over evaluations, {name}: {', '.join(c.title for c in curves)}."
             caption = f"{what} Observed validation error of the incumbent. Both figures have the same axes."
             blocks.append(Figure(name=f"live-{name}", caption=caption, alt=alt, drawing=drawing))
-    return blocks or [Text(text="No optimiser has spent a whole evaluation.")]
+    return blocks or [Text("No optimiser has spent a whole evaluation.")]
 
 
 def _curve(title: str, number: int, grid: Floats, values: Floats, *, is_se: bool) -> Curve:
@@ -209,7 +204,7 @@ def _refit_blocks(results: LiveResults) -> list[Block]:
     if not rows:
         return []
     return [
-        Text(text=f"{n_otherwise} of {len(rows)} refits order some pair of optimisers otherwise.", is_answer=True),
+        answer(f"{n_otherwise} of {len(rows)} refits order some pair of optimisers otherwise."),
         Table(
             caption=f"Every refit at the last stage, {N_RUNS_OF_REFIT} runs for each seed; its agreement with "
             "trainings at the last stage that these have reached. Pairs are ordered otherwise than by the release; "
@@ -224,7 +219,7 @@ def _refit_blocks(results: LiveResults) -> list[Block]:
 def _prediction_blocks(results: LiveResults) -> list[Block]:
     """Return how well the release, which has seen none of these trainings, predicts them."""
     if not results.folder.tasks[results.task].n_refits:
-        return [Text(text="The release has no refits, so it gives no predictive intervals.")]
+        return [Text("The release has no refits, so it gives no predictive intervals.")]
     proposed = {
         arm.title: [found for (name, _), found in sorted(results.trained.items()) if name == arm.name]
         for arm in results.arms
@@ -232,12 +227,11 @@ def _prediction_blocks(results: LiveResults) -> list[Block]:
     everything = [found for several in proposed.values() for found in several]
     rows = [_prediction_row(results, *each) for each in {"all": everything, **proposed}.items() if any(each[1])]
     if not rows:
-        return [Text(text="No training has reached the last epoch yet.")]
+        return [Text("No training has reached the last epoch yet.")]
     return [
-        Text(
-            text=f"90 % predictive intervals (model and noise) hold {rows[0][4]} % of {rows[0][1]} trainings that the "
-            "release has not seen.",
-            is_answer=True,
+        answer(
+            f"90 % predictive intervals (model and noise) hold {rows[0][4]} % of {rows[0][1]} trainings that the "
+            "release has not seen."
         ),
         Table(
             caption="Predicted and trained validation accuracy after the last epoch. Each training counts once in a "
@@ -254,7 +248,7 @@ def _prediction_blocks(results: LiveResults) -> list[Block]:
 def _prediction_row(results: LiveResults, name: str, runs: list[tuple[Trained, ...]]) -> tuple[str, ...]:
     trained, predicted, is_in = _predicted(results, [one for found in runs for one in found])
     scores = agreement("valid_acc", trained, predicted)
-    texts = (number_text(np.nan if (x := scores[key]) is None else x) for key in ("r2", "sparse_tau"))
+    texts = (number_text(scores[key]) for key in ("r2", "sparse_tau"))
     of_last = _predicted(results, [one for found in runs for one in found[-_LAST:]])[2]
     return (name, str(len(trained)), *texts, f"{100 * is_in.mean():.0f}", f"{100 * of_last.mean():.0f}")
 

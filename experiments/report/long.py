@@ -13,12 +13,10 @@ from experiments.report.single import no_common_seed, overview, summary_text
 from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
-from jahs.comparison.summaries import bootstrap_interval, summarize
+from jahs.comparison.summaries import interval_text, mean_interval, summarize
 from jahs.tasks.definitions import TASKS
-from workshop.pages.document import Block, Figure, Section, Table, Text
+from workshop.pages.document import Block, Figure, Section, Table, answer
 from workshop.pages.drawing import Curve, draw_curves
-
-__all__ = ["long_sections", "worker_sections"]
 
 _TARGET: Final = 0.5  # of the budget: its mean error with one worker is the target of the speed-up
 _DECADES: Final = (100, 1000, 10_000)
@@ -43,10 +41,7 @@ def _decades(results: Results, task: str, arms: Sequence[Arm]) -> list[Block]:
     said = ", ".join(f"{title} {error:.2f} %" for error, title in ends)
     rows = tuple((arm.title, *(summary_text(summarize(column)) for column in values.T)) for arm, values in found)
     return [
-        Text(
-            text=f"Mean validation error after {times[-1]:,.0f} evaluations on {TASKS[task].title}: {said}.",
-            is_answer=True,
-        ),
+        answer(f"Mean validation error after {times[-1]:,.0f} evaluations on {TASKS[task].title}: {said}."),
         Table(
             caption="Mean validation error (%) of the incumbent, mean ± standard error over seeds",
             columns=("optimiser", *(f"after {n:,.0f} evaluations" for n in times)),
@@ -82,10 +77,9 @@ def _worker_blocks(results: Results, task: str) -> list[Block]:
         curves.append(Curve(title=arms[0].chapter, x=x, y=mean, number=number, **band))
         costs.append(f"{arms[0].chapter} {mean[-1] - mean[0]:+.2f}")
     return [
-        Text(
-            text=f"Cost of {_workers(groups[0][-1])} workers instead of one for the same work on {TASKS[task].title}, "
-            f"in points of the final mean validation error: {'; '.join(costs)}.",
-            is_answer=True,
+        answer(
+            f"Cost of {_workers(groups[0][-1])} workers instead of one for the same work on {TASKS[task].title}, "
+            f"in points of the final mean validation error: {'; '.join(costs)}."
         ),
         Figure(
             name=f"{task}-workers".replace("_", "-"),
@@ -121,10 +115,10 @@ def _row(
     label = (arm.chapter, str(_workers(arm)), f"{budget / _workers(arm):g}", summary_text(summarize(final[1])))
     if _workers(arm) == 1:
         return (*label, "–", "–")
-    apart = bootstrap_interval(final[1] - final[0], lambda picks: picks.mean(axis=1))
+    apart = mean_interval(final[1] - final[0])
     half = [_until(each, _TARGET * budget) for each in steps[0]]
     gain = speedup(steps[1], half, budget=budget, guess=TASKS[task].chance_error)
-    return (*label, f"{apart.value:+.2f} ({apart.low:+.2f} to {apart.high:+.2f})", _gain_text(gain))
+    return (*label, interval_text(apart, sign="+"), _gain_text(gain))
 
 
 def _gain_text(gain: Speedup) -> str:

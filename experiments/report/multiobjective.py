@@ -13,7 +13,6 @@ from experiments.report.results import Results
 from experiments.report.single import (
     comparison_blocks,
     no_common_seed,
-    number_text,
     summary_text,
     time_figure,
     time_grid,
@@ -21,14 +20,12 @@ from experiments.report.single import (
 from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid, regret_area
-from jahs.comparison.summaries import digits_for, summarize
+from jahs.comparison.summaries import digits_for, number_text, summarize
 from jahs.errors import MissingData, UnknownName
 from jahs.queries.references import Front
 from jahs.tasks.metrics import METRICS
-from workshop.pages.document import Block, Figure, Section, Table, Text
+from workshop.pages.document import Block, Figure, Section, Table, Text, answer
 from workshop.pages.drawing import Curve, draw_curves
-
-__all__ = ["multiobjective_sections"]
 
 _NAMES: Final = {
     "latency": "latency",
@@ -53,7 +50,7 @@ def multiobjective_sections(results: Results) -> tuple[Section, ...]:
         arms = [arm for arm in results.arms if arm.objectives == names]
         for task in results.tasks:
             if missing := [name for name in names if name not in results.bench[task].metrics]:
-                blocks.append(Text(text=f"The release of {task} has no {', '.join(missing)}."))
+                blocks.append(Text(f"The release of {task} has no {', '.join(missing)}."))
             elif arms:
                 blocks += _blocks(results, task, arms, names)
         if blocks:
@@ -66,7 +63,7 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
     try:
         front = bench.front(names)
     except (MissingData, UnknownName) as err:
-        return [Text(text=f"The release has no frozen reference point: {err}")]
+        return [Text(f"The release has no frozen reference point: {err}")]
     seeds = results.seeds(task, arms)
     if not seeds:
         return [no_common_seed(arms)]
@@ -77,7 +74,7 @@ def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, 
     values = -np.stack([np.nan_to_num(on_grid(share[arm.name], grid)) for arm in arms])  # no point: no volume
     summaries = [summarize(of_arm) for of_arm in values]
     blocks: list[Block] = [
-        Text(text=_answer(arms, values[:, :, -1]), is_answer=True),
+        answer(_answer(arms, values[:, :, -1])),
         time_figure(
             arms,
             summaries,

@@ -9,12 +9,9 @@ import numpy as np
 
 from experiments.analysis.optimum import N_FLOATS, Optimum, distances, ends_of_pack, find_pack, measure_optimum
 from experiments.analysis.subjects import Inputs, Subject
-from experiments.report.findings import Page, interval_text
-from jahs.comparison.summaries import Interval
-from workshop.pages.document import Block, Figure, Section, Table, Text
-from workshop.pages.drawing import Estimate, draw_estimates
-
-__all__ = ["optimum_page"]
+from jahs.comparison.summaries import Interval, interval_text
+from workshop.pages.document import Block, Document, Figure, Section, Table, Text, answer
+from workshop.pages.drawing import draw_estimates
 
 _METHOD: Final = f"""The search asks the released model of every cell, every choice of activation and augmentation, and
     {N_FLOATS} × {N_FLOATS} rates at full size and the last epoch, then the best 300 pairs of cell and choices again on
@@ -41,7 +38,7 @@ class _Row(NamedTuple):
     near: float
 
 
-def optimum_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
+def optimum_page(subjects: Sequence[Subject], inputs: Inputs) -> Document:
     """Return the page."""
     found = {subject.task.title: measure_optimum(subject, n_floats=N_FLOATS) for subject in subjects}
     ends = {subject.task.title: _ends(subject, found[subject.task.title], inputs) for subject in subjects}
@@ -50,14 +47,14 @@ def optimum_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
         f"usual search finds{_nearest(ends[title])}"
         for title, one in found.items()
     )
-    return Page(
+    return Document(
         title="The exhaustive optimum of the released models",
-        finding=f"The best validation accuracy that the released models predict at full size: {said}. NAS-Bench-101 "
+        subtitle=f"The best validation accuracy that the released models predict at full size: {said}. NAS-Bench-101 "
         "knows its optimum because it is a table; here a regret is exact up to the grid of the rates.",
         sections=(
             _optima(found),
             *(_distances(subject, ends[subject.task.title]) for subject in subjects if ends[subject.task.title]),
-            Section(title="The best known config of a release", blocks=(Text(text=_NEXT),)),
+            Section(title="The best known config of a release", blocks=(Text(_NEXT),)),
         ),
     )
 
@@ -103,8 +100,8 @@ def _optima(found: Mapping[str, Optimum]) -> Section:
                 rows=rows,
             ),
             Table(caption="The optimum", columns=("task", "config"), rows=configs, n_labels=2),
-            Text(text=_METHOD),
-            Text(text=_CURSE),
+            Text(_METHOD),
+            Text(_CURSE),
         ),
     )
 
@@ -126,20 +123,16 @@ def _ends(subject: Subject, one: Optimum, inputs: Inputs) -> list[_Row]:
 def _distances(subject: Subject, rows: Sequence[_Row]) -> Section:
     first, last = rows[0], rows[-1]
     blocks: list[Block] = [
-        Text(
-            text=f"After the budget of the study of baselines, {first.title} ends {interval_text(first.own)} points "
-            f"from the optimum, and {last.title} {interval_text(last.own)}.",
-            is_answer=True,
+        answer(
+            f"After the budget of the study of baselines, {first.title} ends {interval_text(first.own)} points "
+            f"from the optimum, and {last.title} {interval_text(last.own)}."
         ),
         Figure(
             name=f"distance-{subject.task.name.replace('_', '-')}",
             caption="Distance of the last incumbent from the exhaustive optimum in points of validation accuracy: mean "
             "over seeds and 95 % interval.",
             alt="; ".join(f"{row.title} {row.own.value:.2f}" for row in rows),
-            drawing=draw_estimates(
-                [Estimate(title=row.title, value=row.own.value, low=row.own.low, high=row.own.high) for row in rows],
-                x_label="points from the optimum",
-            ),
+            drawing=draw_estimates({row.title: row.own for row in rows}, x_label="points from the optimum"),
         ),
         Table(
             caption="Distance from the optimum in points of validation accuracy, with 95 % intervals over seeds",

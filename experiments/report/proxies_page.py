@@ -10,21 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import matplotlib as mpl
 import numpy as np
 
 from experiments.analysis.proxy_orders import PAPER, SHARES, last_where_missing, summary, with_references
 from experiments.analysis.proxy_tasks import ScoredTask
 from experiments.analysis.proxy_uses import N_SCORED, SIZES, gains_of_features, halvings
+from jahs.comparison.summaries import Interval, number_text
 from jahs.tasks.definitions import caveats_of
 from splits.kinship import fidelity_groups, group_name
-from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
-from workshop.pages.drawing import Estimate, draw_estimates
-from workshop.pages.style import style
+from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
+from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau, spearman
 from workshop.real_landscape import N_CELLS
-
-__all__ = ["proxies_document"]
 
 _Summary = Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
@@ -71,26 +68,23 @@ def proxies_document(
     Args:
         tasks: folders of runs with scores.
         cells: the saved comparison of NAS-Bench-201, or None.
-        n_resamples: of the bootstrap.
-        facts: command, commit and versions.
     """
     known = [task for task in tasks if len(task.accuracy) >= _FEWEST]
     worlds = [_world(task.task.title, task, np.ones(len(task.accuracy), np.bool_), n_resamples) for task in known]
     if cells is not None:
         worlds = [_World(cells["title"], cells["n_sample"], cells["sample"]), *worlds]
-    with mpl.rc_context(dict(style())):
-        sections = sections_of(
-            [
-                *_counts(tasks, cells),
-                *_orders(worlds),
-                *_paper(cells),
-                *(block for world in worlds for block in _agreement(world)),
-                *(block for task in known for block in _slices(task, n_resamples)),
-                *_features(known),
-                *_halving(known),
-                *_seconds(tasks, cells),
-            ]
-        )
+    sections = sections_of(
+        [
+            *_counts(tasks, cells),
+            *_orders(worlds),
+            *_paper(cells),
+            *(block for world in worlds for block in _agreement(world)),
+            *(block for task in known for block in _slices(task, n_resamples)),
+            *_features(known),
+            *_halving(known),
+            *_seconds(tasks, cells),
+        ]
+    )
     return Document(
         title="Zero-cost proxies",
         caveats=caveats_of([task.task for task in tasks]),
@@ -144,7 +138,7 @@ def _orders(worlds: Sequence[_World]) -> Iterator[str | Block]:
                     (
                         world.title,
                         f"{form}, top {100 * share:g} %",
-                        _number(kendall_tau(rho[is_known], overlap[is_known])),
+                        number_text(kendall_tau(rho[is_known], overlap[is_known]), 3),
                         names[int(np.nanargmax(rho))],
                         names[int(np.nanargmax(overlap))] if is_known.any() else "–",
                     )
@@ -154,10 +148,9 @@ def _orders(worlds: Sequence[_World]) -> Iterator[str | Block]:
         said = "; ".join(
             f"{tau} on {title} (best: {one} by rho, {other} by overlap)" for title, _, tau, one, other in best
         )
-        yield Text(
+        yield answer(
             f"Kendall's tau between the order of 13 proxies by Spearman's rho and by the benchmark's overlap at the "
-            f"top {100 * _BEST:g} %: {said}.",
-            is_answer=True,
+            f"top {100 * _BEST:g} %: {said}."
         )
         columns = ("data set", "overlap", "tau of the two orders", "best by Spearman", "best by overlap")
         yield Table(caption="Orders of the 13 proxies", columns=columns, rows=tuple(rows), n_labels=2)
@@ -173,11 +166,9 @@ def _paper(cells: Mapping[str, Any] | None) -> Iterator[str | Block]:  # Any: JS
         difference = math.nan if overall["mean"] is None else overall["mean"] - paper
         inside += abs(difference) <= _TOLERANCE
         rows.append(
-            (name, _estimate(overall), _number(paper, 2), _number(difference, 2), _estimate(top), _number(paper_top, 2))
+            (name, _estimate(overall), f"{paper:.2f}", number_text(difference), _estimate(top), f"{paper_top:.2f}")
         )
-    yield Text(
-        f"Spearman's rho is within {_TOLERANCE} of the paper's for {inside} of {len(PAPER)} proxies.", is_answer=True
-    )
+    yield answer(f"Spearman's rho is within {_TOLERANCE} of the paper's for {inside} of {len(PAPER)} proxies.")
     yield Table(
         caption="Spearman's rho with CIFAR-10 test accuracy after 200 epochs: over "
         f"{cells['n_sample']} cells stratified by accuracy, and over the {cells['n_top']} scored cells of the true "
@@ -191,17 +182,17 @@ def _agreement(world: _World) -> Iterator[str | Block]:
     """Show every measure of every score on a data set; a random order has overlaps alone."""
     yield f"Agreement with accuracy: {world.title}"
     order = sorted(world.found, key=lambda name: -np.nan_to_num(_value(world, name, "spearman"), nan=-9))
-    estimates = [
-        Estimate(title=name, value=_value(world, name, "spearman"), low=low, high=high)
+    estimates = {
+        name: Interval(value=_value(world, name, "spearman"), low=low, high=high)
         for name in order
         if (low := world.found[name]["spearman"]["low"]) is not None
         and (high := world.found[name]["spearman"]["high"]) is not None
-    ]
+    }
     if estimates:
         yield Figure(
             name=f"spearman-{_slug(world.title)}",
             caption=f"Spearman's rho between score and accuracy, {world.n} configs, with 95 % intervals.",
-            alt="; ".join(f"{each.title} {each.value:.2f}" for each in estimates),
+            alt="; ".join(f"{name} {each.value:.2f}" for name, each in estimates.items()),
             drawing=draw_estimates(estimates, x_label="Spearman's rho"),
         )
     ranks = ("spearman", "kendall", *(f"spearman_top_{share:g}" for share in SHARES))
@@ -251,8 +242,8 @@ def _slices(task: ScoredTask, n_resamples: int) -> Iterator[str | Block]:
         within = [_mean_rho(scores[:, members], task.accuracy[members, -1]) for _, members in groups]
         sizes = [len(members) for _, members in groups]
         mean = float(np.average(np.nan_to_num(within), weights=sizes)) if groups else math.nan
-        rows.append((name, *(_number(rho) for rho in by_epoch), _number(mean)))
-        of_groups.append((name, *(_number(rho, 2) for rho in within)))
+        rows.append((name, *(number_text(rho, 3) for rho in by_epoch), number_text(mean, 3)))
+        of_groups.append((name, *(number_text(rho) for rho in within)))
     yield Table(
         caption="Spearman's rho with validation accuracy by epoch, and its mean within fidelity groups at the last "
         "epoch, mean over seeds",
@@ -275,8 +266,8 @@ def _features(tasks: Sequence[ScoredTask]) -> Iterator[str | Block]:
         (
             task.task.title,
             f"{gain.n:,}",
-            _number(gain.without),
-            _number(gain.with_proxies),
+            number_text(gain.without, 3),
+            number_text(gain.with_proxies, 3),
             f"{gain.difference:+.3f} ± {gain.error:.3f}",
         )
         for task in tasks
@@ -328,7 +319,7 @@ def _seconds(tasks: Sequence[ScoredTask], cells: Mapping[str, Any] | None) -> It
             caption="Mean CPU seconds of one proxy for one config and seed, 64 images, if nothing were shared; "
             "passes that several proxies need are computed once",
             columns=("proxy", *worlds),
-            rows=tuple((name, *(_number(_or_nan(of[name]), 4) for of in worlds.values())) for name in names),
+            rows=tuple((name, *(number_text(of[name], 4) for of in worlds.values())) for name in names),
         )
 
 
@@ -338,7 +329,8 @@ def _mean_rho(scores: np.ndarray[Any, np.dtype[np.float64]], truth: np.ndarray[A
 
 
 def _value(world: _World, name: str, measure: str) -> float:
-    return _or_nan(world.found[name][measure]["mean"])
+    mean = world.found[name][measure]["mean"]
+    return math.nan if mean is None else mean
 
 
 def _estimate(of: Mapping[str, float | None]) -> str:
@@ -346,14 +338,6 @@ def _estimate(of: Mapping[str, float | None]) -> str:
         return "–"
     interval = "" if of["low"] is None else f" [{of['low']:.2f}, {of['high']:.2f}]"
     return f"{of['mean']:.3f}{interval}" + ("" if of["sd"] is None else f" ± {of['sd']:.3f}")
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def _number(value: float, digits: int = 3) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def _slug(title: str) -> str:

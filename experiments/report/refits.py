@@ -10,12 +10,10 @@ import numpy as np
 
 from experiments.report.family import compared, finals, groups
 from experiments.report.results import Results
-from experiments.report.single import number_text
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import HOLDS, Comparison, rank_agreement
-from workshop.pages.document import Block, Section, Table, Text
-
-__all__ = ["refits_section", "variance_shares"]
+from jahs.comparison.summaries import interval_text, number_text
+from workshop.pages.document import Block, Section, Table, Text, answer
 
 
 def refits_section(results: Results) -> Section | None:
@@ -35,10 +33,9 @@ def refits_section(results: Results) -> Section | None:
     n_significant, n_hold = np.sum(said, axis=0).tolist()
     what = "Final mean errors of the incumbents" if not results.study.combinations else "Final shares of hypervolume"
     blocks: list[Block] = [
-        Text(
-            text=f"{n_significant} pairs of arms differ significantly on the released models; {n_hold} of them have "
-            f"the same sign on at least {100 * HOLDS:.0f} % of the refits. Only these count as different on this page.",
-            is_answer=True,
+        answer(
+            f"{n_significant} pairs of arms differ significantly on the released models; {n_hold} of them have "
+            f"the same sign on at least {100 * HOLDS:.0f} % of the refits. Only these count as different on this page."
         ),
         Table(
             caption=f"{what} on the released models and on refits to resampled configs",
@@ -51,7 +48,7 @@ def refits_section(results: Results) -> Section | None:
             n_labels=2,
         ),
         Text(
-            text="Orders are by mean error. The agreement is that between the released models and the mean of the "
+            "Orders are by mean error. The agreement is that between the released models and the mean of the "
             "refits, on the same seeds; the halves show what chance alone allows. Shares of variance are medians over "
             "arms: between the means of refits, and between seeds on the same refit. On one refit a difference is a "
             "mean over few seeds, so small ones may change their sign by chance."
@@ -69,7 +66,7 @@ def _row(found: Comparison, of_release: Floats, of_refits: Floats) -> tuple[str,
     between, within = np.nanmedian(shares, axis=0) if np.isfinite(shares).any() else (np.nan, np.nan)
     return (
         f"{n_refits} × {n_seeds}",
-        f"{tau.value:.2f} ({tau.low:.2f} to {tau.high:.2f})",
+        interval_text(tau),
         f"{chance.value:.2f}",
         number_text(100 * between, 0),
         number_text(100 * within, 0),

@@ -7,12 +7,10 @@ from typing import Final
 
 from experiments.analysis.repeats import Repeats, measure_repeats
 from experiments.analysis.subjects import Inputs, Subject
-from experiments.report.findings import Page, beside_paper, interval_text
-from jahs.comparison.summaries import Interval
-from workshop.pages.document import Figure, Section, Table, Text
-from workshop.pages.drawing import Estimate, draw_estimates
-
-__all__ = ["repeats_page"]
+from experiments.report.findings import beside_paper
+from jahs.comparison.summaries import Interval, interval_text
+from workshop.pages.document import Document, Figure, Section, Table, Text
+from workshop.pages.drawing import draw_estimates
 
 _PAPER: Final[Mapping[str, tuple[float, float]]] = {
     "latency": (0.523, 0.547),
@@ -36,7 +34,7 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 
 
-def repeats_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
+def repeats_page(subjects: Sequence[Subject], inputs: Inputs) -> Document:
     """Return the page."""
     found = {subject.task.title: _both(subject, inputs) for subject in subjects}
     said = "; ".join(
@@ -44,11 +42,11 @@ def repeats_page(subjects: Sequence[Subject], inputs: Inputs) -> Page:
         for title, (full, every) in found.items()
     )
     cifar, colorectal = _PAPER["valid_acc"]
-    return Page(
+    return Document(
         title="Agreement of two trainings",
-        finding=f"Kendall's tau of validation accuracy between two seeds: {said}. JAHS-Bench-201 reports {cifar} on "
+        subtitle=f"Kendall's tau of validation accuracy between two seeds: {said}. JAHS-Bench-201 reports {cifar} on "
         f"CIFAR-10 and {colorectal} on Colorectal-Histology, from 20 configs at full size.",
-        sections=(Section(title="Seven metrics", blocks=(_figure(found), _table(found), Text(text=_METHOD))),),
+        sections=(Section(title="Seven metrics", blocks=(_figure(found), _table(found), Text(_METHOD))),),
     )
 
 
@@ -67,17 +65,21 @@ def _said(of: Repeats, where: str) -> str:
 
 
 def _figure(found: Mapping[str, tuple[Repeats, Repeats]]) -> Figure:
-    estimates = [
-        Estimate(title=f"{name}, {title}", value=tau.value, low=tau.low, high=tau.high, number=i)
+    estimates = {
+        f"{name}, {title}": (tau, number)
         for name in _PAPER
-        for i, (title, (_, every)) in enumerate(found.items())
+        for number, (title, (_, every)) in enumerate(found.items())
         if (tau := every.tau.get(name)) is not None
-    ]
+    }
     return Figure(
         name="tau",
         caption="Kendall's tau between two measurements of the recorded configs of all sizes, with 95 % intervals.",
-        alt="; ".join(f"{one.title}: {one.value:.2f}" for one in estimates),
-        drawing=draw_estimates(estimates, x_label="Kendall's tau"),
+        alt="; ".join(f"{title}: {tau.value:.2f}" for title, (tau, _) in estimates.items()),
+        drawing=draw_estimates(
+            {title: tau for title, (tau, _) in estimates.items()},
+            numbers=[number for _, number in estimates.values()],
+            x_label="Kendall's tau",
+        ),
     )
 
 

@@ -25,8 +25,6 @@ from jahs.simulate import read_log
 from jahs.spaces.configs import Config
 from workshop.jobs import in_processes
 
-__all__ = ["RepetitionResult", "Results", "check_owner", "read_repetition", "read_results"]
-
 _FEW: Final = 64  # logs; more are worth starting processes
 
 
@@ -35,14 +33,11 @@ class RepetitionResult:
     """One log, reduced.
 
     Attributes:
-        repetition: its repetition.
         incumbents: the incumbent's mean validation error over time. With training noise it may rise.
         configs: the config of each incumbent.
         observed: the last incumbent's validation error in its log, with its training noise; NaN without one.
         full_times: ends of the trials at the highest fidelity, (n,), if metrics were requested.
-        full_configs: their configs.
         full_metrics: the requested metrics of these trials, to be minimised, as means.
-        n_trials: number of trials.
         settings: the optimiser's settings except its seed.
     """
 
@@ -70,8 +65,6 @@ class Results:
     """The content of a study's folder.
 
     Attributes:
-        folder: the folder.
-        study: its declaration.
         tasks, arms: those with at least one result, in order.
         by_arm: results by task and arm, in order of seeds.
         on_refits: the same on the release's refits, in order of refits and seeds.
@@ -109,11 +102,6 @@ class Results:
 
 def read_results(path: Path, *, bench: Mapping[str, Benchmark], workers: int = 1) -> Results:
     """Read every log of a study's folder, or its pack.
-
-    Args:
-        path: the folder.
-        bench: the benchmark of each task.
-        workers: processes that read.
 
     Raises:
         MissingData: the folder is not a study, or has no finished repetition.

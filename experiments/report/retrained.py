@@ -7,18 +7,15 @@ from pathlib import Path
 import numpy as np
 
 from experiments.report.results import Results
-from experiments.report.single import number_text
 from experiments.retrain import RECORD, Incumbent, read_record
-from workshop.pages.document import Section, Table, Text
-
-__all__ = ["retrained_section"]
+from jahs.comparison.summaries import number_text
+from workshop.pages.document import Section, Table, answer
 
 
 def retrained_section(results: Results, record: Path | None = None) -> Section | None:
     """Return the trained incumbents of a study; None where none is recorded.
 
     Args:
-        results: of the study.
         record: the record of `experiments.retrain`; None: the one in the study's folder, if there is one.
 
     Raises:
@@ -53,10 +50,9 @@ def retrained_section(results: Results, record: Path | None = None) -> Section |
     return Section(
         title="As trained",
         blocks=(
-            Text(
-                text=f"{len(found)} of the best incumbents were trained, {n_trained} times in all. Their validation "
-                f"error is {apart.mean():+.2f} points from the predicted mean on average{in_sd}.",
-                is_answer=True,
+            answer(
+                f"{len(found)} of the best incumbents were trained, {n_trained} times in all. Their validation "
+                f"error is {apart.mean():+.2f} points from the predicted mean on average{in_sd}."
             ),
             Table(
                 caption="Validation errors of final incumbents, in percent: predicted means, and trainings with new "

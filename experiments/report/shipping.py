@@ -18,8 +18,6 @@ from jahs.comparison.standings import REFERENCE, Rollout
 from jahs.comparison.steps import Steps
 from jahs.comparison.terms import STUDIES
 
-__all__ = ["ship"]
-
 
 def ship(results: Results, folder: Path) -> list[Path]:
     """Write the results of a study that has terms of its own (`jahs.terms`); return the files, one for each task.

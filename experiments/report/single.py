@@ -16,27 +16,11 @@ from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import HOLDS, Comparison, mean_ranks
 from jahs.comparison.steps import on_grid, regret_area
-from jahs.comparison.summaries import Summary, bootstrap_interval, digits_for, estimate_text, summarize
+from jahs.comparison.summaries import Summary, digits_for, estimate_text, mean_interval, number_text, summarize
 from jahs.errors import MissingData, UnknownName
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
-
-__all__ = [
-    "N_TIMES",
-    "TIME_LABEL",
-    "comparison_blocks",
-    "error_limits",
-    "no_common_seed",
-    "number_text",
-    "overview",
-    "p_text",
-    "speedup_text",
-    "summary_text",
-    "test_errors",
-    "time_figure",
-    "time_grid",
-]
 
 N_TIMES: Final = 401
 TIME_LABEL: Final = "simulated time (mean full evaluations)"
@@ -68,7 +52,7 @@ def overview(results: Results, task: str, arms: Sequence[Arm], *, key: str) -> t
 
 def no_common_seed(arms: Sequence[Arm]) -> Text:
     """Return the text of a section without a seed to compare."""
-    return Text(text=f"No seed has been finished by all of: {', '.join(dict.fromkeys(arm.title for arm in arms))}.")
+    return Text(f"No seed has been finished by all of: {', '.join(dict.fromkeys(arm.title for arm in arms))}.")
 
 
 def time_figure(
@@ -138,14 +122,9 @@ def test_errors(results: Results, task: str, arm: Arm, seeds: Sequence[int]) -> 
     configs = [result.configs[-1] for result in found if result.configs]
     errors = np.full(len(found), np.nan)
     if arm.world == "release" and configs and "test_acc" in results.bench[task].metrics:
-        answer = results.bench[task].query_many(configs, metrics=("test_acc",))["test_acc"]
-        errors[[bool(result.configs) for result in found]] = 100.0 - answer
+        accuracies = results.bench[task].query_many(configs, metrics=("test_acc",))["test_acc"]
+        errors[[bool(result.configs) for result in found]] = 100.0 - accuracies
     return errors
-
-
-def number_text(value: float, digits: int = 2) -> str:
-    """Return a number for a table, or a dash for NaN and infinities."""
-    return "–" if not np.isfinite(value) else f"{value:.{digits}f}"
 
 
 def p_text(value: float) -> str:
@@ -230,7 +209,7 @@ def _final_table(results: Results, task: str, arms: Sequence[Arm], seeds: Sequen
         numbers: tuple[str, ...] = ("–",) * 6
         if known.size:
             found, digits = summarize(known), digits_for(float(summarize(known).se))
-            mean = bootstrap_interval(known, lambda picks: picks.mean(axis=1))
+            mean = mean_interval(known)
             area = summarize(np.array([100 * regret_area(steps, **scale) for steps in results.steps(task, arm, seeds)]))
             test = test_errors(results, task, arm, seeds)
             test = test[np.isfinite(test)]

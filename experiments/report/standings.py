@@ -8,15 +8,13 @@ from typing import Final
 import numpy as np
 
 from experiments.report.results import RepetitionResult, Results
-from experiments.report.single import number_text, summary_text, test_errors
+from experiments.report.single import summary_text, test_errors
 from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import digits_for, summarize
+from jahs.comparison.summaries import digits_for, number_text, summarize
 from jahs.errors import CorruptFile
 from jahs.queries.benchmark import Benchmark
 from workshop.pages.document import Block, Section, Table, Text
-
-__all__ = ["leaderboard_section"]
 
 _RELATIVE: Final = 1e-5
 
@@ -29,7 +27,7 @@ def leaderboard_section(results: Results) -> Section:
     """
     blocks: list[Block] = [
         Text(
-            text="The errors of all final incumbents were queried again from the release and match the logs. "
+            "The errors of all final incumbents were queried again from the release and match the logs. "
             "`jahs leaderboard` checks every trial, also of other people's logs."
         )
     ]

@@ -15,10 +15,8 @@ from experiments.suite import ARMS, correlations
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import mean_ranks
 from workshop.folders import commit, package_versions, versions_text
-from workshop.pages.document import Document, Figure, Section, Table, Text
+from workshop.pages.document import Document, Figure, Section, Table, Text, answer
 from workshop.pages.style import LIGHT, style
-
-__all__ = ["write_suite_page"]
 
 _RULE: Final = (
     "Candidates are views of both tasks, with one or several fidelities, one or several objectives, and two budgets. "
@@ -41,8 +39,6 @@ def write_suite_page(
     """Write the page and return it. Any: JSON.
 
     Args:
-        target: the folder.
-        name: of the suite.
         content: of its file.
         chosen: numbers of the chosen candidates.
         results: of all candidates, (n_candidates, n_arms, n_seeds).
@@ -77,7 +73,7 @@ def write_suite_page(
             alt=f"Matrix of rank correlations between the orders of optimisers on {len(chosen)} problems.",
             drawing=_drawing(own, [each["id"] for each in content["problems"]]),
         )
-    answer = (
+    said = (
         f"{name} has {len(chosen)} of {len(results)} candidates. Their orders of optimisers correlate by "
         f"{off_diagonal.mean():.2f} on average (all candidates: {all_pairs.mean():.2f}), and the most similar other "
         f"problem by {closest.mean():.2f} on average (all candidates: {among_all.mean():.2f})."
@@ -92,7 +88,7 @@ def write_suite_page(
         sections=(
             Section(
                 title="Orders of optimisers",
-                blocks=(Text(text=answer, is_answer=True), figure, Text(text=_RULE), Text(text=chance)),
+                blocks=(answer(said), figure, Text(_RULE), Text(chance)),
             ),
             Section(
                 title="Problems",

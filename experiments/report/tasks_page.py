@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import matplotlib as mpl
 from matplotlib.figure import Figure as Drawing
 
 from experiments.analysis.paired import (
@@ -25,28 +24,17 @@ from experiments.analysis.paired import (
 )
 from experiments.analysis.transfer import OPTIMIZERS, FrontTransfer, OrderTransfer
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval
+from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.optimizers import OPTIMIZERS as ENTRIES
 from jahs.tasks.definitions import caveats_of
 from workshop.pages.document import Block, Document, Figure, Section, Table, Text
-from workshop.pages.drawing import new_drawing
-from workshop.pages.style import LIGHT, marker, series, style
+from workshop.pages.drawing import new_drawing, set_rows
+from workshop.pages.style import LIGHT, marker, series
 from workshop.ranks import spearman
 from workshop.real_landscape import EPOCHS
 
-__all__ = ["Inputs", "Released", "tasks_document"]
-
 _REAL: Final = "CIFAR-10 of JAHS-Bench-201"
 _HEIGHT_OF_ROW: Final = 0.3  # inches
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
-    """What a page was made of: the command, digests of both protocols, and the landscape's sha256."""
-
-    command: str
-    protocols: tuple[str, str]
-    landscape: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,12 +43,10 @@ class Released:
 
     Attributes:
         missing: titles of tasks without a release; then there is nothing else.
-        releases: sha256 of both manifests.
         fronts, orders: see `experiments.analysis.transfer`.
     """
 
     missing: tuple[str, ...] = ()
-    releases: tuple[str, ...] = ()
     fronts: tuple[FrontTransfer, ...] = ()
     orders: OrderTransfer | None = None
 
@@ -74,37 +60,29 @@ class _Row:
     ceiling: float = math.nan
 
 
-def tasks_document(paired: Paired, real: Mapping[int, Floats], released: Released, inputs: Inputs) -> Document:
+def tasks_document(
+    paired: Paired, real: Mapping[int, Floats], released: Released, facts: Sequence[tuple[str, str]]
+) -> Document:
     """Return the page.
 
     Args:
-        paired: configs that were trained on both tasks.
         real: accuracies of these configs on the real landscape, by epoch; empty: not compared.
-        released: what the releases say.
-        inputs: what is needed to get the same page.
     """
     found, of_real = list(agreements(paired)), list(_real_agreements(paired, real))
-    with mpl.rc_context(dict(style())):
-        sections = (
-            _ranks(paired, found, of_real),
-            *([_real_section(of_real)] if real else []),
-            _effects(paired, real),
-            _warm(paired),
-            _of_releases(paired, released),
-        )
+    sections = (
+        _ranks(paired, found, of_real),
+        *([_real_section(of_real)] if real else []),
+        _effects(paired, real),
+        _warm(paired),
+        _of_releases(paired, released),
+    )
     names = _titles(paired)
     return Document(
         title=f"{names[0]} and {names[1]}: what carries over",
         caveats=caveats_of(paired.tasks),
         subtitle=_finding(names, found[0], of_real),
         sections=sections,
-        facts=(
-            ("command", inputs.command),
-            *((f"protocol of {name}", digest) for name, digest in zip(names, inputs.protocols, strict=True)),
-            *((f"release of {name}", digest[:16]) for name, digest in zip(names, released.releases, strict=False)),
-            *([("landscape", inputs.landscape[:16])] if inputs.landscape else []),
-            ("data", "paired.csv: every config of this page with its accuracies"),
-        ),
+        facts=(*facts, ("data", "paired.csv: every config of this page with its accuracies")),
     )
 
 
@@ -117,11 +95,11 @@ def _finding(names: Sequence[str], whole: Agreement, of_real: Sequence[Agreement
     ceiling = "" if math.isnan(whole.ceiling) else f"; the noise of single trainings allows {whole.ceiling:.2f}"
     text = (
         f"{whole.n:,} configs were trained on both tasks. Their validation accuracies at the last epoch have a "
-        f"Spearman correlation of {_with_interval(whole.rho)}{ceiling}."
+        f"Spearman correlation of {interval_text(whole.rho)}{ceiling}."
     )
     if of_real:
         last = of_real[:: len(EPOCHS)]
-        parts = " and ".join(f"{_with_interval(each.rho)} for {name}" for each, name in zip(last, names, strict=True))
+        parts = " and ".join(f"{interval_text(each.rho)} for {name}" for each, name in zip(last, names, strict=True))
         text += f" With {_REAL} after {EPOCHS[0]} epochs, it is {parts}."
     return text
 
@@ -145,7 +123,7 @@ def _ranks(paired: Paired, found: Sequence[Agreement], of_real: Sequence[Agreeme
                 ),
             ),
             Text(
-                text="The noise ceiling is the correlation that two perfect copies of a task would have: the geometric "
+                "The noise ceiling is the correlation that two perfect copies of a task would have: the geometric "
                 "mean of the correlations between two seeds on each task, over configs with three seeds "
                 f"(– for fewer than {FEWEST} of them). Accuracies are those of the first seed. The ceiling of a best "
                 "tenth comes from the other seeds, because the first seed chooses. Within groups, the mean of its "
@@ -169,7 +147,7 @@ def _real_section(of_real: Sequence[Agreement]) -> Section:
         title="Both against the real landscape",
         blocks=(
             Text(
-                text=f"The real landscape is an imported surrogate of {_REAL}, which answers for the same configs. Its "
+                f"The real landscape is an imported surrogate of {_REAL}, which answers for the same configs. Its "
                 "predictions are clipped to 0 and 100 % and have no noise. It is used for ranks and means, never for "
                 "its optimum."
             ),
@@ -183,7 +161,7 @@ def _agreements_table(caption: str, found: Sequence[Agreement], *, is_folded: bo
         caption=caption,
         columns=("part", "Spearman correlation (95 % interval)", "noise ceiling", "configs", "with three seeds"),
         rows=tuple(
-            (each.title, _with_interval(each.rho), _number(each.ceiling), f"{each.n:,}", f"{each.n_repeated:,}")
+            (each.title, interval_text(each.rho), number_text(each.ceiling), f"{each.n:,}", f"{each.n_repeated:,}")
             for each in found
         ),
         is_folded=is_folded,
@@ -204,7 +182,7 @@ def _effects(paired: Paired, real: Mapping[int, Floats]) -> Section:
                 name="effects",
                 caption="Share of the variance of ranks that each key explains alone, and the interaction of both "
                 "rates, with 95 % intervals (1.96 bootstrap standard errors over configs).",
-                alt="; ".join(f"{key}: {', '.join(_number(of[key].value) for of in keys)}" for key in order),
+                alt="; ".join(f"{key}: {', '.join(number_text(of[key].value) for of in keys)}" for key in order),
                 drawing=_draw(
                     [_Row(title=key, values=[of[key] for of in keys]) for key in order],
                     x_label="share of the variance of ranks",
@@ -218,8 +196,8 @@ def _effects(paired: Paired, real: Mapping[int, Floats]) -> Section:
                 rows=tuple(
                     (
                         f"{names[i]} and {names[j]}",
-                        _number(_rho([_zero(each.value) for each in keys[i].values()], keys[j])),
-                        _number(spearman([*levels[i].values()], [*levels[j].values()])),
+                        number_text(_rho([_zero(each.value) for each in keys[i].values()], keys[j])),
+                        number_text(spearman([*levels[i].values()], [*levels[j].values()])),
                     )
                     for i, j in pairs
                 ),
@@ -227,7 +205,7 @@ def _effects(paired: Paired, real: Mapping[int, Floats]) -> Section:
             Table(
                 caption="Shares of the variance of ranks",
                 columns=("key", *names),
-                rows=tuple((key, *(_with_interval(of[key]) for of in keys)) for key in order),
+                rows=tuple((key, *(interval_text(of[key]) for of in keys)) for key in order),
                 is_folded=True,
             ),
         ),
@@ -248,7 +226,7 @@ def _warm(paired: Paired) -> Section:
         title="Warm starts",
         blocks=(
             Text(
-                text="The best configs of one task are trained on the other. The gain is the best accuracy among them, "
+                "The best configs of one task are trained on the other. The gain is the best accuracy among them, "
                 "minus the mean best accuracy of as many random configs. The last column is the number of random "
                 "configs that do as well on average. All values are recorded trainings."
             ),
@@ -261,8 +239,8 @@ def _warm(paired: Paired) -> Section:
                         names[each.target],
                         str(each.k),
                         f"{each.best:.2f}",
-                        _with_interval(each.gain),
-                        "–" if math.isnan(each.n_random) else f"{each.n_random:.0f}",
+                        interval_text(each.gain),
+                        number_text(each.n_random, 0),
                     )
                     for each in warm_starts(paired)
                 ),
@@ -277,14 +255,14 @@ def _of_releases(paired: Paired, released: Released) -> Section:
     if released.missing:
         which = " and ".join(released.missing)
         text = f"Not yet: {which} {'has' if len(released.missing) == 1 else 'have'} no release."
-        return Section(title=title, blocks=(Text(text=text),))
+        return Section(title=title, blocks=(Text(text),))
     names = _titles(paired)
     return Section(title=title, blocks=(*_fronts(names, released.fronts), *_orders(names, released.orders)))
 
 
 def _fronts(names: Sequence[str], fronts: Sequence[FrontTransfer]) -> Iterator[Block]:
     if not fronts:
-        yield Text(text="The releases have no front of the same metrics.")
+        yield Text("The releases have no front of the same metrics.")
         return
     yield Table(
         caption="Hypervolume of one task's front, evaluated on the other, as a share of that of the other's front, and "
@@ -311,9 +289,9 @@ def _orders(names: Sequence[str], orders: OrderTransfer | None) -> Iterator[Bloc
     n_seeds = orders.errors.shape[2]
     means = orders.errors.mean(axis=2)
     yield Text(
-        text=f"Under the terms of the study `baselines`, Kendall's tau between the orders of the optimizers is "
-        f"{_with_interval(orders.tau)}, with a bootstrap interval over {n_seeds} seeds. Between two halves of the "
-        f"seeds on one task, it is {_number(orders.ceiling)}."
+        f"Under the terms of the study `baselines`, Kendall's tau between the orders of the optimizers is "
+        f"{interval_text(orders.tau)}, with a bootstrap interval over {n_seeds} seeds. Between two halves of the "
+        f"seeds on one task, it is {number_text(orders.ceiling)}."
     )
     yield Table(
         caption=f"Validation error (%) at the end of the budget, mean over {n_seeds} seeds",
@@ -337,18 +315,8 @@ def _draw(rows: Sequence[_Row], *, x_label: str, names: Sequence[str] = ()) -> D
             axes.plot([each.value], [y], color=series(i), marker=marker(i), markersize=5, linestyle="", label=label)
         axes.plot([row.ceiling], [place], color=LIGHT["muted"], marker="x", markersize=6, linestyle="")
     axes.axvline(0, color=LIGHT["muted"], linewidth=1.0, linestyle=(0, (2, 2)))
-    axes.set_yticks(range(len(rows)), [row.title for row in rows])
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.grid(visible=False, axis="y")
+    set_rows(axes, [row.title for row in rows])
     axes.set_xlabel(x_label)
     if names:
         drawing.legend(loc="outside lower center", ncols=1)
     return drawing
-
-
-def _with_interval(of: Interval) -> str:
-    return "–" if math.isnan(of.value) else f"{of.value:.2f} ({_number(of.low)} to {_number(of.high)})"
-
-
-def _number(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.2f}"

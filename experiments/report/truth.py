@@ -12,7 +12,6 @@ from experiments.report.single import (
     TIME_LABEL,
     error_limits,
     no_common_seed,
-    number_text,
     summary_text,
     time_figure,
     time_grid,
@@ -22,11 +21,9 @@ from experiments.worlds import quality_of_worlds
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.steps import on_grid
-from jahs.comparison.summaries import Interval, digits_for, summarize
-from workshop.pages.document import Block, Figure, Section, Table, Text
-from workshop.pages.drawing import Curve, draw_curves
-
-__all__ = ["truth_sections"]
+from jahs.comparison.summaries import Interval, digits_for, interval_text, number_text, summarize
+from workshop.pages.document import Block, Figure, Section, Table, Text, answer
+from workshop.pages.drawing import draw_curves, interval_curve
 
 _N_TIMES: Final = 12
 _STAGES: Final = (10, 20, 50, 100)
@@ -44,7 +41,7 @@ def truth_sections(results: Results) -> tuple[Section, ...]:
 def _blocks(results: Results, task: str) -> list[Block]:
     pairs = _pairs(results, task)
     if len(pairs) < 2:
-        return [Text(text="Fewer than two optimisers have finished a seed in both worlds.")]
+        return [Text("Fewer than two optimisers have finished a seed in both worlds.")]
     arms = {"table": [one for one, _ in pairs], "left_out": [other for _, other in pairs]}
     seeds = results.seeds(task, [*arms["table"], *arms["left_out"]])
     if not seeds:
@@ -60,7 +57,7 @@ def _blocks(results: Results, task: str) -> list[Block]:
     halves = final["table"][:, :half], final["table"][:, half:]
     chance = rank_agreement(*halves, has_same_seeds=False) if half >= 2 else None
     return [
-        Text(text=_answer(tau, chance, len(pairs), len(seeds)), is_answer=True),
+        answer(_answer(tau, chance, len(pairs), len(seeds))),
         *(_curves(arms[world], values[world], [*values.values()], grid, key=f"{task}-{world}") for world in arms),
         _agreement_figure(task, values, grid),
         *_stages(pairs, results, task, seeds),
@@ -86,7 +83,7 @@ def _answer(tau: Interval, chance: Interval | None, n_arms: int, n_seeds: int) -
     if chance is not None:
         text += (
             f" For comparison, two disjoint sets of {n_seeds // 2} and {n_seeds - n_seeds // 2} seeds on recorded "
-            f"trainings agree with τ = {chance.value:.2f} ({chance.low:.2f} to {chance.high:.2f})."
+            f"trainings agree with τ = {interval_text(chance)}."
         )
     return text
 
@@ -109,7 +106,7 @@ def _agreement_figure(task: str, values: dict[str, Floats], grid: Floats) -> Blo
     """Return rank agreement over time, from the time at which every seed of every arm has a result in both worlds."""
     known = np.all([~np.isnan(found).any(axis=(0, 1)) for found in values.values()], axis=0)
     if not len(at := np.flatnonzero(known)):
-        return Text(text="At no time have all seeds of all optimisers a result in both worlds.")
+        return Text("At no time have all seeds of all optimisers a result in both worlds.")
     at = at[np.unique(np.linspace(0, len(at) - 1, _N_TIMES).round().astype(int))]
     found = [
         rank_agreement(
@@ -117,8 +114,7 @@ def _agreement_figure(task: str, values: dict[str, Floats], grid: Floats) -> Blo
         )
         for i in at.tolist()
     ]
-    low, middle, high = (np.array([getattr(f, name) for f in found]) for name in ("low", "value", "high"))
-    curve = Curve(title="Kendall's τ", x=grid[at], y=middle, low=low, high=high, is_step=False, has_markers=True)
+    curve = interval_curve("Kendall's τ", grid[at], found)
     return Figure(
         name=f"{task}-agreement".replace("_", "-"),
         caption="Agreement of the optimisers' orders in the two worlds over time, with 95 % bootstrap intervals.",
@@ -139,7 +135,7 @@ def _stages(pairs: Sequence[tuple[Arm, Arm]], results: Results, task: str, seeds
         if np.isfinite(one).all() and np.isfinite(other).all():
             tau = rank_agreement(one, other, has_same_seeds=True)
             spreads = (f"{np.ptp(found.mean(axis=1)):.2f}" for found in (one, other))
-            rows.append((str(budget), f"{tau.value:.2f} ({tau.low:.2f} to {tau.high:.2f})", *spreads))
+            rows.append((str(budget), interval_text(tau), *spreads))
     caption = (
         "Agreement of the orders at several budgets, and the difference of the best and the worst optimiser's mean "
         "error (percentage points)"

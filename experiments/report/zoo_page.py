@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
@@ -20,11 +19,9 @@ from surrogate.models.zoo import FAMILIES, METRIC
 from surrogate.zoo import N_FOLDS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import new_drawing
-from workshop.pages.style import LIGHT, marker, series, style
+from workshop.pages.style import LIGHT, marker, series
 from workshop.ranks import spearman
 from workshop.resampling import bootstrap_interval
-
-__all__ = ["PAPER", "Scored", "score_zoo", "zoo_document"]
 
 PAPER: Final[Mapping[str, tuple[float, float]]] = {
     "lightgbm": (0.892, 0.816),
@@ -133,8 +130,7 @@ def zoo_document(
         {cut: score_zoo(of["parts"]["test"], _test_answers(of), cut, n_resamples=n_resamples) for cut in _CUTS}
         for _, of in found
     ]
-    with mpl.rc_context(dict(style())):
-        sections = sections_of(_blocks(found, tests))
+    sections = sections_of(_blocks(found, tests))
     return Document(
         title=f"Model families for {METRIC}",
         caveats=caveats_of([of_task for of_task, _ in found]),

@@ -10,11 +10,9 @@ from experiments.studies.joint import JOINT
 from experiments.studies.long import LONG, WORKERS
 from experiments.studies.multiobjective import MULTIOBJECTIVE
 from experiments.studies.strong import STRONG
-from experiments.studies.study import Arm, Repetition, Study, ViewChoice
+from experiments.studies.study import Study
 from experiments.studies.truth import TRUTH
 from jahs.errors import UnknownName
-
-__all__ = ["STUDIES", "Arm", "Repetition", "Study", "ViewChoice", "find_study"]
 
 STUDIES: Final[Mapping[str, Study]] = MappingProxyType(
     {study.name: study for study in (JOINT, FIDELITY, MULTIOBJECTIVE, BASELINES, STRONG, TRUTH, LONG, WORKERS)}

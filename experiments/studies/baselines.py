@@ -7,8 +7,6 @@ from typing import Any, Final
 from experiments.optimizers import OPTIMIZERS
 from experiments.studies.study import Study, arm_of
 
-__all__ = ["BASELINES", "MAIN", "OPTIMIZERS_OF_BASELINES"]
-
 MAIN: Final = "optimisers"
 """The chapter of optimisers with their default settings."""
 

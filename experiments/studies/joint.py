@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from experiments.optimizers import OPTIMIZERS
-from experiments.studies.study import Study, ViewChoice, arm_of
-
-__all__ = ["JOINT"]
+from experiments.studies.study import Study, arm_of
+from jahs.comparison.views import ViewChoice
 
 _VIEWS: Final = (
     ("jahs", "JAHS", ViewChoice(search="all")),

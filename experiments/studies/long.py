@@ -7,8 +7,6 @@ from typing import Final
 from experiments.optimizers import OPTIMIZERS
 from experiments.studies.study import Study, arm_of
 
-__all__ = ["LONG", "WORKERS", "WORKER_COUNTS"]
-
 WORKER_COUNTS: Final = (1, 4, 16, 64)
 
 LONG: Final = Study(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.studies.study import Study, ViewChoice, arm_of
-
-__all__ = ["COMBINATIONS", "MULTIOBJECTIVE"]
+from experiments.studies.study import Study, arm_of
+from jahs.comparison.views import ViewChoice
 
 COMBINATIONS: Final = (
     ("valid_acc", "latency"),

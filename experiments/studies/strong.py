@@ -8,8 +8,6 @@ from experiments.studies.baselines import MAIN
 from experiments.studies.study import Study, arm_of
 from jahs.optimizers import QUALITIES
 
-__all__ = ["STRONG"]
-
 _BLACK_BOX: Final = (
     *("random_search", "local_search", "regularized_evolution", "differential_evolution"),
     *("optuna_tpe", "smac_black_box", "bananas"),

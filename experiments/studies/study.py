@@ -7,11 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from experiments.optimizers import OPTIMIZERS
-from jahs.comparison.views import FULL_SIZES, ViewChoice
+from jahs.comparison.views import ViewChoice
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.files.hashing import digest_facts
-
-__all__ = ["FULL_SIZES", "Arm", "Repetition", "Study", "ViewChoice", "arm_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +23,6 @@ class Arm:
         view: the part of the space and the fidelities.
         settings: the optimiser's settings that are not defaults, as (name, value).
         family: whether the optimiser fits a model.
-        objectives: the metrics to optimise.
         chapter: arms of one chapter are drawn together.
         world: source of the answers: the "release"; in the study `truth` the "table" or the "left_out" surrogates; in
             the study `live` trainings ("trained").
@@ -74,15 +71,10 @@ class Study:
     """A study. Tasks, seeds and arms can be chosen on the command line.
 
     Attributes:
-        name: identifier.
-        title, question: of the page.
         protocol: the protocol that it follows and its deviations, in sentences.
-        arms: the curves.
-        tasks: the default tasks.
         n_seeds: the default number of seeds, which are 0, 1, 2 and so on.
         n_refit_seeds: how many of these seeds also run on every refit of the release.
         n_evaluations: the budget in mean full evaluations.
-        workers: simulated workers.
         noise: "mean": answers are means over trainings; "seeded": they contain training noise of the repetition's seed.
         combinations: metrics whose trade-offs are reported; empty for a single objective.
     """
@@ -128,7 +120,6 @@ class Study:
         """Yield every repetition, seed by seed, so that an unfinished study compares all arms; those on refits last.
 
         Args:
-            tasks, arms: their names.
             n_seeds: seeds of each arm on the release itself.
             n_refits: of the release of each task.
         """

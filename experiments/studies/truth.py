@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from experiments.studies.baselines import OPTIMIZERS_OF_BASELINES
-from experiments.studies.study import Study, ViewChoice, arm_of
-
-__all__ = ["TRUTH", "WORLDS"]
+from experiments.studies.study import Study, arm_of
+from jahs.comparison.views import ViewChoice
 
 WORLDS: Final = (("table", "recorded trainings"), ("left_out", "surrogate fitted without them"))
 

@@ -20,6 +20,9 @@ __all__ = [
     "bootstrap_interval",
     "digits_for",
     "estimate_text",
+    "interval_text",
+    "mean_interval",
+    "number_text",
     "percentile_interval",
     "summarize",
 ]
@@ -75,6 +78,11 @@ def bootstrap_interval(
     return percentile_interval(float(statistic(values[None])[0]), statistic(values[picks]))
 
 
+def mean_interval(values: Floats) -> Interval:
+    """Return the mean over seeds with its bootstrap interval."""
+    return bootstrap_interval(values, lambda picked: picked.mean(axis=1))
+
+
 def percentile_interval(value: float, resampled: Floats) -> Interval:
     """Return the central 95 % of resampled statistics; NaN if any of them is."""
     low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
@@ -101,3 +109,19 @@ def estimate_text(value: float, error: float) -> str:
     """
     digits = digits_for(error)
     return " ± ".join("–" if math.isnan(number) else f"{number:.{digits}f}" for number in (value, error))
+
+
+def number_text(value: float | None, digits: int = 2, *, sign: str = "") -> str:
+    """Return a number, or a dash for None, NaN and infinities; the sign "+" shows plus signs."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:{sign}.{digits}f}"
+
+
+def interval_text(found: Interval, digits: int = 2, *, sign: str = "") -> str:
+    """Return an estimate with its interval, or a dash without an estimate.
+
+    Example:
+        >>> interval_text(Interval(value=0.5, low=0.25, high=0.875))
+        '0.50 (0.25 to 0.88)'
+    """
+    value, low, high = (number_text(number, digits, sign=sign) for number in (found.value, found.low, found.high))
+    return value if value == "–" else f"{value} ({low} to {high})"

@@ -14,15 +14,9 @@ from workshop.pages.html import svg_text
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme
 
-__all__ = ["main", "write_page"]
-
 
 def write_page(runs: Path, out: Path) -> list[Path]:
-    """Write `<task>.md` and `<task>/*.svg` into a folder, replacing those of an older page; return their paths.
-
-    Raises:
-        JahsError: the runs cannot be read, or the folder cannot be written.
-    """
+    """Write `<task>.md` and `<task>/*.svg` into a folder, replacing those of an older page; return their paths."""
     measured = read_measured(runs)
     name, document = measured.task.name, describe(measured)
     figures = {out / name / f"{figure.name}.svg": follow_scheme(svg_text(figure)) for figure in document.figures}

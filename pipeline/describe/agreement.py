@@ -9,7 +9,6 @@ single configs change ranks. Few configs bias it down; tau between models of two
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
@@ -24,8 +23,6 @@ from jahs.spaces.space import space
 from pipeline.describe.measured import Measured
 from workshop.ranks import kendall_tau, kendall_tau_within
 
-__all__ = ["FEWEST", "FIDELITIES", "EpochAgreement", "epoch_agreement", "value_agreement"]
-
 FIDELITIES: Final = ("N", "W", "Resolution")
 FEWEST: Final = 60
 """Configs that each value needs to be compared."""
@@ -36,24 +33,15 @@ _RIDGE: Final = 3.0
 _FEWEST_OF_GROUP: Final = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EpochAgreement:
-    """Kendall's tau of validation accuracy between each epoch and the last.
+def epoch_agreement(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return Kendall's tau of validation accuracy between every epoch and the last one.
 
-    Attributes:
-        overall: over all configs.
-        within: within fidelity groups, averaged by numbers of pairs; NaN where no group has four configs.
+    Returns:
+        Over all configs, and within fidelity groups, averaged by numbers of pairs; NaN where no group has four configs.
     """
-
-    overall: NDArray[np.float64]
-    within: NDArray[np.float64]
-
-
-def epoch_agreement(measured: Measured) -> EpochAgreement:
-    """Return the agreement of every epoch with the last one."""
     curves, last = measured.curves["valid_acc"], measured.final
     within = [kendall_tau_within(values, last, measured.group, fewest=_FEWEST_OF_GROUP) for values in curves.T]
-    return EpochAgreement(overall=np.array([kendall_tau(values, last) for values in curves.T]), within=np.array(within))
+    return np.array([kendall_tau(values, last) for values in curves.T]), np.array(within)
 
 
 def value_agreement(measured: Measured, key: str, *, seed: int = 0) -> NDArray[np.float64] | None:

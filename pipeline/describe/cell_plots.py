@@ -15,10 +15,8 @@ from jahs.files.tables import take
 from jahs.schema import OPS
 from jahs.spaces.cell.paths import effective_depth
 from pipeline.describe.measured import Measured
-from workshop.pages.drawing import new_panels
-from workshop.pages.style import LIGHT, dash, marker, series
-
-__all__ = ["FEWEST_CELLS", "accuracy_by_depth", "accuracy_by_source", "map_of_cells", "noise_by_accuracy"]
+from workshop.pages.drawing import draw_points, new_panels
+from workshop.pages.style import LIGHT, dash, series
 
 FEWEST_CELLS: Final = 30
 """Of a map."""
@@ -55,16 +53,11 @@ def map_of_cells(measured: Measured) -> Figure:
     drawn.colorbar(shown, ax=axes[1], label="mean validation accuracy, %")
     if len(sources) > 1:
         for number, (source, is_in) in enumerate(sources.items()):
-            axes[2].plot(
-                x[is_in], y[is_in], linestyle="", marker=marker(number), markersize=3.4, markeredgewidth=0,
-                color=series(number), alpha=0.7, label=source,
-            )  # fmt: skip
+            draw_points(axes[2], x[is_in], y[is_in], number, source)
         axes[2].legend(loc="upper right")
     for ax, title in zip(axes, ("density", "accuracy", "source"), strict=False):
-        ax.set_title(title)
+        ax.set(title=title, xticks=[], yticks=[])
         ax.grid(visible=False)
-        ax.set_xticks([])
-        ax.set_yticks([])
     return drawn
 
 
@@ -76,8 +69,7 @@ def accuracy_by_source(measured: Measured) -> Figure:
         label = f"{source}, {len(x):,} configs"
         shares = np.arange(len(x) + 1) / len(x)
         ax.step([0, *x, 100], [*shares, 1], where="post", color=series(number), linestyle=dash(number), label=label)
-    ax.set_xlabel("validation accuracy, %")
-    ax.set_ylabel("share of configs")
+    ax.set(xlabel="validation accuracy, %", ylabel="share of configs")
     ax.legend(loc="upper left")
     return drawn
 
@@ -90,8 +82,7 @@ def accuracy_by_depth(measured: Measured) -> Figure:
     groups = {d: values for d, values in groups.items() if len(values) >= _FEWEST}
     if groups:
         _violins(ax, groups)
-    ax.set_xlabel("convolutions in sequence on a live path")
-    ax.set_ylabel("validation accuracy, %")
+    ax.set(xlabel="convolutions in sequence on a live path", ylabel="validation accuracy, %")
     return drawn
 
 
@@ -104,8 +95,7 @@ def noise_by_accuracy(measured: Measured) -> Figure:
     of_bin = np.clip(np.searchsorted(edges, mean, side="right") - 1, 0, len(edges) - 2)
     middles = [(mean[of_bin == i].mean(), np.median(sd[of_bin == i])) for i in np.unique(of_bin).tolist()]
     ax.plot(*zip(*middles, strict=True), color=series(1), marker="s", markersize=4, label="median of bins")
-    ax.set_xlabel("mean validation accuracy, %")
-    ax.set_ylabel("sd between seeds, points")
+    ax.set(xlabel="mean validation accuracy, %", ylabel="sd between seeds, points")
     ax.legend(loc="upper right")
     return drawn
 

@@ -34,8 +34,6 @@ from pipeline.tasks import recorded_task
 from workshop.ranks import kendall_tau
 from workshop.real_landscape import read_check
 
-__all__ = ["NOISY", "Measured", "SeedNoise", "read_measured", "seed_noise"]
-
 NOISY: Final = (*ACCURACIES, "train_loss", "valid_loss", "test_loss", "runtime")
 """The metrics whose noise between seeds is shown."""
 
@@ -108,7 +106,6 @@ def read_measured(path: Path) -> Measured:
     """Read a folder of runs, without those of the final test set: a reader of the page must not choose by them.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: as `jahs.files.runs`.
         InvalidTable: no run has finished, or a config with runs is not in the config table.
         UnknownName: its task does not exist.
     """

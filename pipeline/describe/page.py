@@ -15,6 +15,7 @@ import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 
+from jahs.comparison.summaries import number_text
 from jahs.files.runs import TIMES, halves_of_visits
 from jahs.files.tables import take
 from jahs.tasks.definitions import RESOLUTIONS, caveats_of
@@ -22,13 +23,11 @@ from jahs.tasks.metrics import METRICS
 from pipeline.describe import cell_plots, plots
 from pipeline.describe.agreement import FEWEST, FIDELITIES, epoch_agreement, value_agreement
 from pipeline.describe.measured import Measured, seed_noise
-from pipeline.sampling import FIDELITY_GROUPS, N_GROUPS
+from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.style import style
 from workshop.ranks import kendall_tau, spearman
-from workshop.resampling import bootstrap_interval
-
-__all__ = ["describe"]
+from workshop.resampling import bootstrap_estimates
 
 _Floats = NDArray[np.float64]
 
@@ -141,8 +140,8 @@ def _counts(measured: Measured) -> Iterator[str | Block]:
     hardware = []
     for facts in sorted({*map(tuple, machine_of_run.tolist())}):
         cost = seconds[(machine_of_run == facts).all(axis=1)]
-        is_known = np.isfinite(cost).any()
-        spent = [_number(f(cost), 1) for f in (np.nanmean, np.nanmax)] if is_known else ["–", "–"]
+        known = cost[np.isfinite(cost)]
+        spent = (f"{known.mean():.1f}", f"{known.max():.1f}") if len(known) else ("–", "–")
         hardware.append((*facts, f"{len(cost):,}", *spent))
     yield _table(("processor", "device", "torch", "runs", "mean core-s per run", "most"), hardware, n_labels=3)
 
@@ -158,15 +157,15 @@ def _landscape(measured: Measured) -> Iterator[str | Block]:
     if found["n_full_size"] < _FEWEST_AT_FULL_SIZE:
         keys = keys[:2]
     rows = [
-        (f"{epoch} of 200", _interval(of), *(_number(_or_nan(of[key])) for key in keys))
+        (f"{epoch} of 200", _interval(of), *(number_text(of[key], 3) for key in keys))
         for epoch, of in sorted(found["epochs"].items(), key=lambda each: -int(each[0]))
     ]
     names = ("Kendall's tau", "tau within groups", f"Spearman at full size, {found['n_full_size']} configs")
     yield _table(("real epoch", "Spearman (95 % interval)", *names[: len(keys)]), rows)
     effect = found["resolution"]
     yield Text(
-        f"Resolution 1 instead of 0.25 gains {_number(_or_nan(effect['ours']), 1)} points here and "
-        f"{_number(_or_nan(effect['real']), 1)} points on the real landscape."
+        f"Resolution 1 instead of 0.25 gains {number_text(effect['ours'], 1)} points here and "
+        f"{number_text(effect['real'], 1)} points on the real landscape."
     )
     if cells := found.get("cells"):
         epochs = " and ".join(f"{_interval(cells[epoch])} after {epoch} epochs" for epoch in ("200", "12"))
@@ -177,7 +176,7 @@ def _landscape(measured: Measured) -> Iterator[str | Block]:
 
 
 def _interval(of: Mapping[str, float | None]) -> str:
-    rho, low, high = (_number(_or_nan(of[key])) for key in ("rho", "rho_low", "rho_high"))
+    rho, low, high = (number_text(of[key], 3) for key in ("rho", "rho_low", "rho_high"))
     return f"{rho} ({low} to {high})"
 
 
@@ -192,7 +191,7 @@ def _groups(measured: Measured) -> Iterator[str | Block]:
         middle, best = (float(np.median(final)), float(final.max())) if len(final) else (math.nan, math.nan)
         mean_s = seconds.mean() if len(seconds) else math.nan
         counts = (str(of_any[number]), str(int(diverged.sum())))
-        rows.append((str(n), str(w), f"{resolution:g}", *counts, *(_number(x, 1) for x in (mean_s, middle, best))))
+        rows.append((str(n), str(w), f"{resolution:g}", *counts, *(number_text(x, 1) for x in (mean_s, middle, best))))
     yield "Fidelity groups"
     accuracies = ("median valid_acc at the last epoch, %", "best valid_acc at the last epoch, %")
     head = ("N", "W", "Resolution", "configs", "diverged runs", "mean core-s per run", *accuracies)
@@ -279,10 +278,8 @@ def _cells(measured: Measured) -> Iterator[str | Block]:
 
 
 def _tau_interval(a: _Floats, b: _Floats) -> str:
-    low, high = bootstrap_interval(
-        lambda at: kendall_tau(a[at], b[at]), len(a), level=0.9, n_resamples=_N_RESAMPLES
-    ).tolist()
-    return f"{kendall_tau(a, b):.3f} (90 % interval {low:.3f} to {high:.3f})"
+    (tau,) = bootstrap_estimates(lambda at: kendall_tau(a[at], b[at]), len(a), level=0.9, n_resamples=_N_RESAMPLES)
+    return f"{tau.value:.3f} (90 % interval {tau.low:.3f} to {tau.high:.3f})"
 
 
 def _agreement(measured: Measured) -> Iterator[str | Block]:
@@ -292,7 +289,7 @@ def _agreement(measured: Measured) -> Iterator[str | Block]:
         caption="**Epochs.** Kendall's tau between validation accuracy at an epoch and at the last one: over all "
         "configs, and within fidelity groups of at least four configs (weighted by their numbers of pairs).",
         alt="Kendall's tau between each epoch and the last",
-        drawing=plots.epochs_against_last(epoch_agreement(measured)),
+        drawing=plots.epochs_against_last(*epoch_agreement(measured)),
     )
     yield Text(_ABOUT_VALUES)
     found = {key: value_agreement(measured, key) for key in FIDELITIES}
@@ -319,7 +316,7 @@ def _noise(measured: Measured) -> Iterator[str | Block]:
     for noise in found:
         unit = "%" if noise.metric == "runtime" else {"%": "points"}.get(METRICS[noise.metric].unit, "nat")
         difference = f"{noise.mean_difference:.{3 if unit == 'nat' else 2}f} {unit}"
-        rows.append((f"`{noise.metric}`", str(noise.n_configs), _number(noise.tau), difference))
+        rows.append((f"`{noise.metric}`", str(noise.n_configs), number_text(noise.tau, 3), difference))
     yield _table(("metric", "configs", "tau between seeds", "mean absolute difference"), rows)
     yield Figure(
         name="seeds",
@@ -354,12 +351,3 @@ def _words(value: object) -> str:
 
 def _count(n: int, what: str) -> str:
     return f"{n:,} {what}" + ("" if n == 1 else "s")
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def _number(value: float, digits: int = 3) -> str:
-    """Return a number for a table, a dash for NaN."""
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"

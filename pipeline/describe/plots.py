@@ -16,21 +16,11 @@ from jahs.spaces.parameters import PARAMETERS, Parameter
 from jahs.tasks.definitions import RESOLUTIONS
 from jahs.tasks.metrics import ACCURACIES
 from jahs.tasks.pareto import pareto_front
-from pipeline.describe.agreement import FIDELITIES, EpochAgreement
+from pipeline.describe.agreement import FIDELITIES
 from pipeline.describe.measured import Measured
-from pipeline.sampling import FIDELITY_GROUPS
-from workshop.pages.drawing import Curve, draw_curves, new_panels
-from workshop.pages.style import LIGHT, dash, marker, series
-
-__all__ = [
-    "accuracy_against_work",
-    "distributions",
-    "epochs_against_last",
-    "learning_curves",
-    "marginal_effects",
-    "seed_against_seed",
-    "values_against_values",
-]
+from workshop.numbered import FIDELITY_GROUPS
+from workshop.pages.drawing import Curve, draw_curves, draw_points, new_panels
+from workshop.pages.style import LIGHT, dash, series
 
 _PARTS: Final = {"train_acc": "training", "valid_acc": "validation", "test_acc": "testing"}
 _OP_NAMES: Final = ("identity", "zero", "conv 3×3", "conv 1×1", "avg pool")
@@ -57,8 +47,7 @@ def learning_curves(measured: Measured) -> Figure:
             low, middle, high = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
             ax.fill_between(epochs, low, high, color=colour, alpha=0.18, linewidth=0)
             ax.plot(epochs, middle, color=colour, linestyle=dash(number), label=f"Resolution {resolution:g}")
-        ax.set_title(f"N = {n}, W = {w}")
-        ax.set_ylim(0, 100)
+        ax.set(title=f"N = {n}, W = {w}", ylim=(0, 100))
     for ax in axes[6:]:
         ax.set_xlabel("epoch")
     for ax in axes[::3]:
@@ -78,9 +67,7 @@ def distributions(measured: Measured) -> Figure:
             _steps(ax, measured.final[measured.configs[key] == choice], number, f"{key} = {choice:g}")
         ax.set_title(f"validation, by {key}")
     for ax in axes:
-        ax.set_xlabel("accuracy, %")
-        ax.set_xlim(0, 100)
-        ax.set_ylim(0, 1)
+        ax.set(xlabel="accuracy, %", xlim=(0, 100), ylim=(0, 1))
         ax.legend(loc="upper left")
     axes[0].set_ylabel("share of configs")
     return drawn
@@ -100,8 +87,7 @@ def marginal_effects(measured: Measured) -> Figure:
             _boxes(ax, np.arange(len(groups), dtype=np.float64), groups)
             ax.set_xticks(range(len(names)), names, rotation=30 if key in OPS else 0)
             ax.set_xlim(-0.6, len(names) - 0.4)
-        ax.set_title(key)
-        ax.set_ylim(0, 100)
+        ax.set(title=key, ylim=(0, 100))
     for ax in axes[len(keys) :]:
         ax.set_axis_off()
     for ax in axes[::4]:
@@ -115,32 +101,19 @@ def accuracy_against_work(measured: Measured) -> Figure:
     drawn, (ax,) = new_panels(1, 1, width=7.6, height=4.6)
     for number, resolution in enumerate(RESOLUTIONS):
         chosen = measured.configs["Resolution"] == np.float32(resolution)
-        ax.plot(
-            measured.macs[chosen],
-            measured.final[chosen],
-            linestyle="",
-            marker=marker(number),
-            markersize=3.4,
-            markeredgewidth=0,
-            color=series(number),
-            alpha=0.7,
-            label=f"Resolution {resolution:g}",
-        )
+        draw_points(ax, measured.macs[chosen], measured.final[chosen], number, f"Resolution {resolution:g}")
     x, error = pareto_front(np.column_stack([measured.macs, 100 - measured.final])).T
     label = f"Pareto front, {len(x)} configs"
     ax.step(x, 100 - error, where="post", color=_RED, linewidth=1.4, marker="o", markersize=3.6, label=label)
-    ax.set_xscale("log")
-    ax.set_xlabel("multiply-adds of one image")
-    ax.set_ylabel("validation accuracy, %")
-    ax.set_ylim(0, 100)
+    ax.set(xscale="log", xlabel="multiply-adds of one image", ylabel="validation accuracy, %", ylim=(0, 100))
     ax.legend(loc="lower right")
     return drawn
 
 
-def epochs_against_last(agreement: EpochAgreement) -> Figure:
+def epochs_against_last(overall: _Floats, within: _Floats) -> Figure:
     """Draw Kendall's tau between each epoch and the last."""
-    epochs = np.arange(1.0, len(agreement.overall) + 1)
-    lines = {"all configs": agreement.overall, "within fidelity groups": agreement.within}
+    epochs = np.arange(1.0, len(overall) + 1)
+    lines = {"all configs": overall, "within fidelity groups": within}
     curves = [
         Curve(title=title, x=epochs, y=tau, number=2 * i, is_step=False, has_markers=True)
         for i, (title, tau) in enumerate(lines.items())
@@ -181,11 +154,8 @@ def seed_against_seed(measured: Measured) -> Figure:
         ax.plot(
             of_a[metric][at_a], of_b[metric][at_b], linestyle="", marker="o", markersize=3.6, alpha=0.6, color=_BLUE
         )
-        ax.set_title(f"{_PARTS[metric]} accuracy, %")
-        ax.set_xlim(0, 100)
-        ax.set_ylim(0, 100)
-        ax.set_aspect("equal")
-        ax.set_xlabel("seed 0")
+        title = f"{_PARTS[metric]} accuracy, %"
+        ax.set(title=title, xlim=(0, 100), ylim=(0, 100), aspect="equal", xlabel="seed 0")
     axes[0].set_ylabel("seed 1")
     return drawn
 

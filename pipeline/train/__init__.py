@@ -30,17 +30,6 @@ from pipeline.network import Network, build_network
 from pipeline.protocol import SGD, protocol_digest
 from workshop.machine import device_name, processor_model
 
-__all__ = [
-    "EPOCH_FIELDS",
-    "LATENCY_BATCH",
-    "TrainedRun",
-    "Training",
-    "check_seed",
-    "learning_rate",
-    "one_core",
-    "train",
-]
-
 LATENCY_BATCH: Final = 256
 """Images in one batch whose evaluation is timed as `latency`."""
 

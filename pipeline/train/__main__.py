@@ -20,8 +20,6 @@ from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.command import new_parser, run_command
 from workshop.progress import Progress
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""

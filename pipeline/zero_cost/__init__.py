@@ -30,8 +30,6 @@ from pipeline.zero_cost import (
 )
 from pipeline.zero_cost.probe import Probe, Undefined
 
-__all__ = ["PROXIES", "Probe", "ProxyScores", "Score", "Undefined", "score_all"]
-
 Score: TypeAlias = Callable[[Probe], float]
 """Returns the score of an untrained network on a batch, or raises `Undefined`."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pipeline.zero_cost.probe import Probe, checked, total
 
-__all__ = ["score"]
-
 
 def score(probe: Probe) -> float:
     """Return the sum over channels of half the mean squared product of activation and gradient."""

@@ -10,8 +10,6 @@ import torch
 
 from pipeline.zero_cost.probe import Probe, checked, total
 
-__all__ = ["score"]
-
 
 def score(probe: Probe) -> float:
     """Return the sum over weights of -weight * (H g), with g the gradient of the loss and H its Hessian."""

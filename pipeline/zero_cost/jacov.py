@@ -12,8 +12,6 @@ import torch
 
 from pipeline.zero_cost.probe import Probe, Undefined, checked
 
-__all__ = ["score"]
-
 _JITTER: Final = 1e-5
 
 

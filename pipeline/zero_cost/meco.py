@@ -13,8 +13,6 @@ from torch import Tensor
 
 from pipeline.zero_cost.probe import Probe, checked, fresh, listen_to_layers
 
-__all__ = ["score"]
-
 
 def score(probe: Probe) -> float:
     """Return the sum over layers of the smallest eigenvalue of the channels' correlations."""

@@ -6,8 +6,6 @@ import torch
 
 from pipeline.zero_cost.probe import Probe, Undefined, checked
 
-__all__ = ["score"]
-
 
 def score(probe: Probe) -> float:
     """Return the log determinant of the kernel of equal signs, summed over all activations."""

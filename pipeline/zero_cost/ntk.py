@@ -12,8 +12,6 @@ import torch
 
 from pipeline.zero_cost.probe import Probe, Undefined, checked, fresh, weights
 
-__all__ = ["score"]
-
 _MOST_IMAGES: Final = 32
 
 

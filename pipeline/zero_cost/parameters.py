@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pipeline.zero_cost.probe import Probe
 
-__all__ = ["score"]
-
 
 def score(probe: Probe) -> float:
     """Return the number of trainable parameters, BatchNorm included."""

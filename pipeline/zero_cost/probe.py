@@ -18,8 +18,6 @@ from torch.nn import functional
 
 from pipeline.network import ConvBN
 
-__all__ = ["Gradients", "Probe", "Undefined", "checked", "fresh", "listen_to_layers", "refuse_dead", "total", "weights"]
-
 _Pass = TypeVar("_Pass")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pipeline.zero_cost.probe import Probe, checked, total
 
-__all__ = ["score"]
-
 
 def score(probe: Probe) -> float:
     """Return the sum over weights of |weight * gradient|."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from pipeline.zero_cost.probe import Probe
 
-__all__ = ["score"]
-
 
 def score(probe: Probe) -> float:
     """Return the number of different sign patterns over the batch."""

@@ -10,8 +10,6 @@ import torch
 
 from pipeline.zero_cost.probe import Probe, checked, fresh, refuse_dead, total, weights
 
-__all__ = ["score"]
-
 
 def score(probe: Probe) -> float:
     """Return the sum over weights of |weight * gradient of the summed output|."""

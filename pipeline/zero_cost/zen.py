@@ -16,8 +16,6 @@ from torch import Tensor, nn
 
 from pipeline.zero_cost.probe import Probe, Undefined, checked, fresh
 
-__all__ = ["score"]
-
 _MIXED: Final = 1e-2
 
 

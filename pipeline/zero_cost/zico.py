@@ -13,8 +13,6 @@ from torch.nn import functional
 
 from pipeline.zero_cost.probe import Probe, Undefined, checked, fresh, weights
 
-__all__ = ["score"]
-
 
 def score(probe: Probe) -> float:
     """Return the sum over layers of log sum(mean|g| / std(g)) over two half batches."""

@@ -16,8 +16,6 @@ from surrogate.judging.figure_file import figures_of
 from workshop.command import new_parser, run_command
 from workshop.pages.markdown import to_markdown
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Final
 
+from jahs.comparison.summaries import number_text
 from jahs.tasks.metrics import METRICS
 from workshop.pages.document import Table
-
-__all__ = ["amount_text", "score_text", "table_of"]
 
 
 def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> Table:
@@ -17,9 +18,8 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: st
     return Table(caption=title, columns=tuple(columns), rows=cells, n_labels=n_labels, is_folded=bool(title))
 
 
-def score_text(value: float | None) -> str:
-    """Return a score, or a dash where it is not defined."""
-    return "–" if value is None else f"{value:.3f}"
+score_text: Final = partial(number_text, digits=3)
+"""Return a score, or a dash where it is not defined."""
 
 
 def amount_text(value: float | None, metric: str, *, is_signed: bool = False) -> str:

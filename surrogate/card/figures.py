@@ -9,9 +9,6 @@ from typing import Any, Final
 from surrogate.data.rows import Facts
 from workshop.pages.document import Block, Table, Text
 
-__all__ = ["figure_values", "figures_blocks"]
-
-
 _NOT_YET: Final = "not measured yet"
 
 
@@ -20,7 +17,6 @@ class _Line:
     """A figure of the table.
 
     Attributes:
-        title, required: its labels.
         place: its keys in the figures; of both test sets, without the first one.
         is_met: whether a value is as required.
         has_final: whether both test sets have it.

@@ -30,9 +30,6 @@ from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import style
 
-__all__ = ["card", "noise_blocks", "write_card"]
-
-
 _ORDER: Final = ("valid_acc", "test_acc", "train_acc", "runtime", "latency")
 _PROVENANCE: Final = ("protocol", "measurements", "split", "seed", "commit", "command")
 _AROUND: Final = {"seed": "earlier trainings", "outcome": "prediction"}

@@ -16,9 +16,6 @@ from workshop.pages.document import Figure
 from workshop.pages.drawing import new_drawing, set_scale
 from workshop.pages.style import LIGHT, dash, marker, series
 
-__all__ = ["plots_of"]
-
-
 _DOTS: Final[dict[str, Any]] = {"linestyle": "", "marker": "o", "markersize": 3.5, "alpha": 0.7}  # Any: of matplotlib
 _FAINT: Final[dict[str, Any]] = {"color": LIGHT["muted"], "linestyle": "--", "linewidth": 1.2}  # Any: of matplotlib
 
@@ -166,8 +163,7 @@ def _sizes(metric: str, sizes: Sequence[tuple[float, float]], chosen: Facts) -> 
 
 def _begin(metric: str, name: str, title: str, x: str, y: str, *, height: float = 3.1) -> tuple[Figure, Axes]:
     drawing, axes = new_drawing(height)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    axes.set(xlabel=x, ylabel=y)
     return Figure(name=f"{metric}-{name}", caption=title, alt=title, drawing=drawing), axes
 
 

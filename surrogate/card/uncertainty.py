@@ -9,9 +9,6 @@ from surrogate.card.cells import amount_text, score_text, table_of
 from surrogate.data.rows import Facts
 from workshop.pages.document import Block, Table, Text
 
-__all__ = ["uncertainty_blocks"]
-
-
 _ORDER: Final = ("valid_acc", "test_acc", "train_acc")
 _ANSWERS: Final = {"model": "model", "refit": "one refit, on average", "mean_of_refits": "mean of the refits"}
 _BY: Final = {"by_model_sd": "model sd", "by_distance": "distance to the training configs"}

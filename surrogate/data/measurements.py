@@ -37,16 +37,6 @@ from splits.final import FinalTest, count_read, final_beside, final_path, is_fin
 from splits.recorded import examples, hex_id, recorded_of
 from splits.split import Split, read_split
 
-__all__ = [
-    "Measurements",
-    "digest_measurements",
-    "read_final_measurements",
-    "read_measurements",
-    "read_of_split",
-    "read_with_split",
-    "trained_configs",
-]
-
 _MOST_EXAMPLES: Final = 3
 _ID: Final = ("config_id",)
 
@@ -116,7 +106,6 @@ def read_measurements(folder: Path, *, final: FinalTest | None = None) -> Measur
     """Read a folder of runs, without the final test set: its members, their kin, and what was trained as it.
 
     Raises:
-        MissingData, CorruptFile, UnknownFormat, InvalidTable, ProtocolMismatch: see `jahs.files.runs`, `Measurements`.
         UnknownName, InvalidArgument: its task does not exist, or is invalid.
     """
     configs = read_configs(folder)
@@ -127,7 +116,6 @@ def read_final_measurements(runs: Path, split_file: Path, *, what_for: Mapping[s
     """Read what was measured of the final test set beside a split, and of nothing else; this reading is counted.
 
     Args:
-        runs: a folder of runs.
         split_file: the split that the final test set is beside.
         what_for: facts that are recorded with the count.
 
@@ -160,11 +148,7 @@ def _of_configs(folder: Path, configs: Table, ids: NDArray[np.generic], *, is_in
 
 
 def read_with_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
-    """Read a folder of runs and its split, and check that they fit.
-
-    Raises:
-        JahsError: see `read_measurements`, `splits.split.read_split` and `splits.check.check_split`.
-    """
+    """Read a folder of runs and its split, and check that they fit."""
     split, final = read_split(split_file), final_beside(split_file)
     measured = read_measurements(runs, final=final)
     recorded = recorded_of(
@@ -179,7 +163,6 @@ def read_of_split(runs: Path, split_file: Path) -> tuple[Measurements, Split]:
 
     Raises:
         ProtocolMismatch: the split is of other runs.
-        JahsError: see `read_measurements` and `splits.split.read_split`.
     """
     split = read_split(split_file)
     measured = _of_configs(runs, read_configs(runs), split.config_ids, is_in=True)

@@ -25,27 +25,6 @@ from jahs.tasks.metrics import LEARNED
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
 
-__all__ = [
-    "EXACT",
-    "FEWEST",
-    "FEWEST_TO_FIT",
-    "GROUP_VALUES",
-    "Facts",
-    "Rows",
-    "assemble",
-    "assemble_answered",
-    "assemble_repeats",
-    "by_part",
-    "check_groups",
-    "configs_by_group",
-    "diverged_runs",
-    "group_name",
-    "group_numbers",
-    "join_rows",
-    "training_rows",
-    "unmeasured",
-]
-
 Facts: TypeAlias = dict[str, Any]
 """JSON: facts for quality.json, figures and cards."""
 

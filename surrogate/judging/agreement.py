@@ -22,22 +22,6 @@ from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau, kendall_tau_within
 from workshop.resampling import bootstrap_interval
 
-__all__ = [
-    "Scores",
-    "agreement",
-    "best_tenth",
-    "calibration",
-    "ceiling",
-    "epoch_bands",
-    "first_seed",
-    "kendall_tau",
-    "score_rows",
-    "score_surrogate",
-    "tau_by_epoch",
-    "tau_interval",
-    "within_groups",
-]
-
 Scores: TypeAlias = dict[str, float | int | None]
 """Scores by name; None where a score is not defined, as Kendall's tau of constant values."""
 
@@ -55,10 +39,8 @@ def score_surrogate(fitted: Surrogate, rows: Rows, repeats: Rows, *, seed: int =
     """Score a model: every cut, tau by epoch and within the groups, and a 90 % interval of tau at the last epoch.
 
     Args:
-        fitted: the model.
         rows: held-out rows, as `assemble_answered` gives them.
         repeats: rows that the ceilings come from, as `assemble_repeats` gives them.
-        seed: of the bootstrap.
 
     Raises:
         InvalidArgument: there are no rows.
@@ -115,7 +97,6 @@ def ceiling(metric: str, rows: Rows, is_in: NDArray[np.bool_] | None = None) -> 
     that count; scores are None where no two seeds share three.
 
     Args:
-        metric: of the rows.
         rows: measurements of every seed.
         is_in: mask of the rows that count as the earlier training of two, where a cut depends on the measurements. The
             later one is not restricted: that would hide regression to the mean.
@@ -148,8 +129,6 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
     """Score every cut of the rows: all, the last epoch, its best tenth, each epoch band and each fidelity group.
 
     Args:
-        metric: of the rows.
-        rows: measurements.
         predicted: the model's answer for each row.
         repeats: rows whose repeated configs give the ceiling. No model is involved in it, so they may come from every
             part of the split.
@@ -157,8 +136,6 @@ def score_rows(metric: str, rows: Rows, predicted: _Floats, repeats: Rows) -> di
     Returns:
         For each cut its "model" and its "ceiling".
     """
-    if len(predicted) != len(rows):
-        raise InvalidArgument(f"predicted: {len(predicted)} values for {len(rows)} rows")
     is_first = first_seed(rows)
     cuts = dict(_cuts(metric, rows))
     of_repeats = dict(_cuts(metric, repeats))

@@ -21,60 +21,24 @@ from numpy.typing import NDArray
 
 from jahs.models.noise import Kind, NoiseModel
 from jahs.models.noise.chance import quantile
+from surrogate.data.rows import Facts
 from surrogate.judging.predicted import NOISY, Predicted, outcome_deviations, repeated_configs, seed_deviations
 from surrogate.judging.spread_fit import Deviations, reach
 from workshop.ranks import kendall_tau
-
-__all__ = ["Coverage", "Held", "Realism", "coverage", "held", "realism", "share_interval", "summary"]
 
 _LEVEL: Final = 0.9
 _Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """The coverage of the 90 % intervals.
-
-    Attributes:
-        metric, kind, epochs: of the intervals; epochs are "all" or "last".
-        n_configs, n_rows: sample size.
-        share: share of the rows inside their interval, each config with equal weight.
-        low, high: 90 % interval of the share.
-        width: median width of the intervals, in the metric's unit, or relative to the prediction for `runtime`.
-    """
-
-    metric: str
-    kind: Kind
-    epochs: str
-    n_configs: int
-    n_rows: int
-    share: float
-    low: float
-    high: float
-    width: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Realism:
-    """Two measured trainings of the repeated configs against two drawn ones, at the last epoch."""
-
-    metric: str
-    n_configs: int
-    measured_tau: float
-    drawn_tau: float
-    measured_difference: float
-    drawn_difference: float
-
-
-def coverage(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Coverage]:
-    """Return the coverage of a model's 90 % intervals on configs that it has not seen."""
+def coverage(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Facts]:
+    """Return the coverage of a model's 90 % intervals on configs that it has not seen, as `summary`."""
     return summary([part for metric in NOISY for part in held(model, metric, predicted[metric])])
 
 
-def realism(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Realism]:
-    """Compare two trainings of the repeated configs, as measured and as drawn around their predictions.
+def realism(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Facts]:
+    """Compare two trainings of the repeated configs at the last epoch, as measured and as drawn around predictions.
 
-    The result is an average over pairs of seeds, weighted by the configs that have both.
+    Tau and mean absolute difference are averages over pairs of seeds, weighted by the configs that have both.
     """
     found = []
     for metric in NOISY:
@@ -96,17 +60,9 @@ def realism(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Reali
         if not pairs:
             continue
         weights, values = np.array([n for n, _ in pairs]), np.array([each for _, each in pairs])
-        measured_tau, drawn_tau, measured_difference, drawn_difference = np.average(values, axis=0, weights=weights)
-        found.append(
-            Realism(
-                metric=metric,
-                n_configs=len(compared),
-                measured_tau=float(measured_tau),
-                drawn_tau=float(drawn_tau),
-                measured_difference=float(measured_difference),
-                drawn_difference=float(drawn_difference),
-            )
-        )
+        means = np.average(values, axis=0, weights=weights).tolist()
+        names = ("measured_tau", "drawn_tau", "measured_difference", "drawn_difference")
+        found.append({"metric": metric, "n_configs": len(compared), **dict(zip(names, means, strict=True))})
     return found
 
 
@@ -151,8 +107,13 @@ def held(model: NoiseModel, metric: str, predicted: Predicted) -> list[Held]:
     ]
 
 
-def summary(parts: Sequence[Held]) -> list[Coverage]:
-    """Return the coverage for each kind and metric, over all epochs and at the last one."""
+def summary(parts: Sequence[Held]) -> list[Facts]:
+    """Return the coverage for each kind and metric, over all epochs and at the last one.
+
+    `share` is that of the rows inside their interval, each config with equal weight; `low` and `high` are its 90 %
+    interval. `width` is the median width of the intervals, in the metric's unit, or relative to the prediction for
+    `runtime`.
+    """
     found = []
     kinds: tuple[Kind, ...] = ("seed", "outcome")
     for kind in kinds:
@@ -168,19 +129,10 @@ def summary(parts: Sequence[Held]) -> list[Coverage]:
                 _, place, counts = np.unique(ids[is_in], return_inverse=True, return_counts=True)
                 share = float(np.mean(np.bincount(place.reshape(-1), weights=is_inside[is_in]) / counts))
                 low, high = share_interval(share, len(counts))
-                found.append(
-                    Coverage(
-                        metric=metric,
-                        kind=kind,
-                        epochs=epochs,
-                        n_configs=len(counts),
-                        n_rows=int(is_in.sum()),
-                        share=share,
-                        low=low,
-                        high=high,
-                        width=float(np.median(width[is_in])),
-                    )
-                )
+                of_what = {"metric": metric, "kind": kind, "epochs": epochs}
+                sizes = {"n_configs": len(counts), "n_rows": int(is_in.sum())}
+                measured = {"share": share, "low": low, "high": high, "width": float(np.median(width[is_in]))}
+                found.append({**of_what, **sizes, **measured})
     return found
 
 

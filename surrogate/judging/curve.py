@@ -21,8 +21,6 @@ from surrogate.models.model import ForestSettings, fit_surrogate
 from workshop.jobs import check_workers, in_processes
 from workshop.ranks import kendall_tau
 
-__all__ = ["Extrapolation", "Point", "curve", "extrapolate", "predictions", "sizes_for"]
-
 _FEWEST_SIZES: Final = 4
 _LEVEL: Final = 0.9
 

@@ -11,8 +11,6 @@ from jahs.release import Release
 from surrogate.data.rows import Facts
 from workshop.folders import write_text
 
-__all__ = ["figures_of", "read_figures", "write_figures"]
-
 _FORMAT: Final = 1
 
 

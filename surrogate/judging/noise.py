@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Final
 
 import numpy as np
@@ -16,7 +15,7 @@ from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Facts, unmeasured
-from surrogate.judging.coverage import Coverage, coverage, held, realism, summary
+from surrogate.judging.coverage import coverage, held, realism, summary
 from surrogate.judging.predicted import (
     NOISY,
     Predicted,
@@ -29,8 +28,6 @@ from surrogate.judging.predicted import (
 )
 from surrogate.judging.spread_fit import fit_correlation, fit_spreads, fit_time_spread
 from surrogate.models.model import ForestSettings
-
-__all__ = ["cross_validated_coverage", "fit_noise", "noise_of"]
 
 _FEWEST: Final = 5
 _MOST_FOLDS: Final = 10
@@ -61,13 +58,13 @@ def noise_of(
     except (InvalidTable, InvalidArgument) as err:
         return None, {"reason": str(err)}
     facts: Facts = {"counts": dict(model.counts)}
-    facts["realism"] = [asdict(found) for found in realism(model, folded)]
+    facts["realism"] = realism(model, folded)
     try:
-        facts["folds"] = [asdict(found) for found in cross_validated_coverage(folded, measured.task)]
+        facts["folds"] = cross_validated_coverage(folded, measured.task)
     except InvalidTable as err:
         facts["folds"], facts["not_held_out"] = [], str(err)
     test = {metric: of["test"] for metric, of in parts.items()}
-    facts["test"] = [asdict(found) for found in coverage(model, test)] if len(repeated_configs(test)) else []
+    facts["test"] = coverage(model, test) if len(repeated_configs(test)) else []
     return model.to_dict(), facts
 
 
@@ -76,7 +73,6 @@ def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
 
     Args:
         predicted: out-of-fold predictions of every metric of `NOISY`.
-        of_task: of the predictions.
 
     Raises:
         InvalidTable: fewer than five configs have repeats.
@@ -105,7 +101,7 @@ def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
     )
 
 
-def cross_validated_coverage(predicted: Mapping[str, Predicted], of_task: Task, *, n_folds: int = 5) -> list[Coverage]:
+def cross_validated_coverage(predicted: Mapping[str, Predicted], of_task: Task, *, n_folds: int = 5) -> list[Facts]:
     """Measure `coverage` with every config held out once; five configs with repeats must remain."""
     repeated = repeated_configs(predicted)
     others = np.setdiff1d(np.unique(predicted["valid_acc"].rows.config_id), repeated)

@@ -26,18 +26,6 @@ from surrogate.judging.spread_fit import Deviations
 from surrogate.models.folds import held_out_rows
 from surrogate.models.model import ForestSettings, fit_surrogate
 
-__all__ = [
-    "FOLDED",
-    "NOISY",
-    "Predicted",
-    "choose_configs",
-    "fold_predictions",
-    "join_predicted",
-    "outcome_deviations",
-    "repeated_configs",
-    "seed_deviations",
-]
-
 NOISY: Final = (*ACCURACIES, "runtime")
 """The metrics that differ between trainings of one config."""
 
@@ -75,7 +63,6 @@ def fold_predictions(
     The train and valid parts are divided into folds; a test config is predicted by the mean of all models.
 
     Raises:
-        InvalidTable: see `surrogate.data.rows.assemble`.
         InvalidArgument: more folds than configs.
     """
     found: dict[str, dict[str, Predicted]] = {}

@@ -24,19 +24,6 @@ from surrogate.judging.agreement import agreement, first_seed, score_rows, score
 from surrogate.judging.curve import curve, predictions, sizes_for
 from surrogate.models.model import ForestSettings, Surrogate
 
-__all__ = [
-    "FULL_SIZE",
-    "QUALITY_FORMAT",
-    "REQUIRED",
-    "compared_facts",
-    "curve_facts",
-    "data_facts",
-    "metric_facts",
-    "requirements",
-    "rounded",
-    "search_facts",
-]
-
 QUALITY_FORMAT: Final = 1
 
 FULL_SIZE: Final = 2000
@@ -98,7 +85,6 @@ def metric_facts(
         refitted: the model of training and validation part, which ships.
         answered: rows that answers are compared with, from `assemble_answered`, by part.
         repeats: rows that noise ceilings come from, from `assemble_repeats`.
-        seed: seed of the bootstrap.
     """
     facts: Facts = {
         "features": {"name": fitted.features.name, "columns": len(fitted.features.columns)},
@@ -142,9 +128,7 @@ def search_facts(
 
     Args:
         history: as `surrogate.tune` wrote it.
-        metric: of the settings.
         of_data: `surrogate.tune.data_of` for the release.
-        settings: the settings of the release.
 
     Raises:
         CorruptFile: the history is damaged, or chose other settings.

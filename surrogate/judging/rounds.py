@@ -17,8 +17,6 @@ from surrogate.data.rows import Rows, assemble, by_part, join_rows
 from surrogate.judging.agreement import Scores, agreement, first_seed
 from surrogate.models.optima import MAIN
 
-__all__ = ["Came", "Known", "rounds_of"]
-
 Known: TypeAlias = tuple[Callable[[NDArray[np.float32]], NDArray[np.float64]], NDArray[np.uint64]]
 """A release's predictions for encoded configs, and the configs that it was made from."""
 

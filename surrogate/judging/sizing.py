@@ -14,8 +14,6 @@ from surrogate.data.rows import Rows
 from surrogate.judging.agreement import agreement
 from surrogate.models.model import ForestSettings, fit_surrogate
 
-__all__ = ["TOLERANCE", "Size", "sizes", "smallest"]
-
 TOLERANCE: Final = 0.002
 """The most validation tau that a smaller forest may lose against the best."""
 

@@ -13,8 +13,6 @@ from surrogate.data.rows import FEWEST_TO_FIT, Rows
 from surrogate.judging.agreement import agreement, first_seed
 from surrogate.models.model import ForestSettings, fit_surrogate
 
-__all__ = ["leave_sources_out"]
-
 _FEWEST: Final = 8
 _SCORES: Final = ("r2", "tau")
 

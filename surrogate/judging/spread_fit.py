@@ -35,8 +35,6 @@ from jahs.models.noise.spread import (
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.metrics import ACCURACIES
 
-__all__ = ["Deviations", "fit_correlation", "fit_spreads", "fit_time_spread", "reach"]
-
 _N_FOLDS: Final = 5
 _TAIL_FREEDOM: Final = 4.0  # of the Student's t that the curves are fitted with, so that outliers do not bend them
 _WORTH: Final = 4.0  # independent deviations in one unit: its 12 epochs and 3 accuracies say much the same
@@ -63,9 +61,7 @@ class Deviations:
         metric: of the deviations.
         size: the deviations, (n,), on the line of `jahs.models.noise.spread`; of times, of their logarithm.
         predicted: answers of a query, (n,).
-        X: encoded configs and epochs, (n, 15).
         unit: (n,), numbers of independent observations: a config and a position among its repeats.
-        config_id: (n,).
     """
 
     metric: str

@@ -7,32 +7,18 @@ configs; the ceiling and the unit stay as they are. A figure without enough data
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from surrogate.data.rows import GROUP_VALUES, Rows, group_numbers
 from surrogate.judging.agreement import ceiling, first_seed
 from workshop.ranks import kendall_tau, spearman
-from workshop.resampling import bootstrap_interval
-
-__all__ = [
-    "FEWEST",
-    "ReleaseFigure",
-    "best_tenth",
-    "full_rows",
-    "not_measured",
-    "overlap",
-    "search_gap",
-    "seed_sd",
-    "size_correlations",
-    "top_quarter",
-]
+from workshop.resampling import bootstrap_estimates
 
 _Floats = NDArray[np.float64]
 
@@ -50,7 +36,6 @@ class ReleaseFigure:
 
     Attributes:
         value: None where there are not enough data.
-        interval: 90 %, or None.
         n: configs that it is made of.
         missing: the missing data where there is no value.
     """
@@ -109,12 +94,7 @@ def best_tenth(rows: Rows, predicted: _Floats, repeats: Rows, repeats_predicted:
         error = p[best] - y[best]
         return np.array([np.abs(error).mean(), error.mean()]) / unit
 
-    found = errors(np.arange(len(y)))
-    low, high = _bootstrap(errors, len(y))
-    return {
-        name: ReleaseFigure(value=float(found[i]), interval=(float(low[i]), float(high[i])), n=n_best)
-        for i, name in enumerate(names)
-    }
+    return dict(zip(names, _figures(errors, len(y), n_best), strict=True))
 
 
 def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> ReleaseFigure:
@@ -152,8 +132,7 @@ def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> ReleaseFigure:
     if len(trained) < FEWEST or not freedom or not squares:
         return not_measured(f"{len(trained)} ends of a search are trained with two seeds; {FEWEST} are needed")
     gaps = (means - predicted) / math.sqrt(squares / freedom)
-    low, high = _bootstrap(lambda at: np.array([gaps[at].mean()]), len(gaps))
-    return ReleaseFigure(value=float(gaps.mean()), interval=(float(low[0]), float(high[0])), n=len(gaps))
+    return _figures(lambda at: gaps[at].mean(), len(gaps), len(gaps))[0]
 
 
 def overlap(predicted: Sequence[_Floats], *, share: float = 0.01) -> dict[str, ReleaseFigure]:
@@ -214,22 +193,18 @@ def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) 
         both = np.nanmean(np.array(means), axis=0)
         return np.array([*both, both[1] - both[0]])
 
-    found = correlate(np.arange(len(known)))
-    low, high = _bootstrap(correlate, len(known))
-    return {
-        name: ReleaseFigure(value=float(found[i]), interval=(float(low[i]), float(high[i])), n=len(known))
-        for i, name in enumerate(names)
-    }
+    return dict(zip(names, _figures(correlate, len(known), len(known)), strict=True))
 
 
 def _share(y: _Floats, p: _Floats, top: float) -> ReleaseFigure:
     """Return tau as a share of a ceiling."""
-    low, high = _bootstrap(lambda at: np.array([kendall_tau(y[at], p[at]) / top]), len(y))
-    value = kendall_tau(y, p) / top
-    return ReleaseFigure(value=value, interval=(float(low[0]), float(high[0])), n=len(y))
+    return _figures(lambda at: kendall_tau(y[at], p[at]) / top, len(y), len(y))[0]
 
 
-_bootstrap = partial(bootstrap_interval, level=0.9, n_resamples=500)
+def _figures(score: Callable[[NDArray[np.int64]], ArrayLike], n_rows: int, n: int) -> list[ReleaseFigure]:
+    """Return scores of rows with their intervals, as figures of n configs."""
+    found = bootstrap_estimates(score, n_rows, level=0.9, n_resamples=500)
+    return [ReleaseFigure(value=each.value, interval=(each.low, each.high), n=n) for each in found]
 
 
 def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> ReleaseFigure:

@@ -19,11 +19,10 @@ from jahs.queries.prediction import Uncertain
 from jahs.queries.views import SIZES
 from jahs.schema import COLUMNS
 from surrogate.data.rows import Facts, Rows
-from surrogate.judging.agreement import first_seed, kendall_tau
+from surrogate.judging.agreement import first_seed
 from surrogate.judging.coverage import share_interval
 from surrogate.models.model import Surrogate
-
-__all__ = ["LEVELS", "choose_scale", "covered", "distance_to_data", "uncertain_of", "uncertainty_facts"]
+from workshop.ranks import kendall_tau
 
 LEVELS: Final = (0.5, 0.8, 0.9, 0.95)
 _SCALES: Final = tuple(round(0.1 * k, 1) for k in range(5, 51))

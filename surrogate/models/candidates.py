@@ -19,8 +19,6 @@ from jahs.spaces.space import Space, space
 from surrogate.models.model import Surrogate
 from surrogate.models.optima import Ask, visit
 
-__all__ = ["IsKnown", "asking", "best_found", "disagreed_on", "full_size", "poor"]
-
 IsKnown: TypeAlias = Callable[[Columns], NDArray[np.bool_]]
 """A mask of the configs that are not proposed: recorded ones, and those of the final test set."""
 

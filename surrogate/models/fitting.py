@@ -14,8 +14,6 @@ from surrogate.data.rows import Rows
 from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 from workshop.jobs import in_processes
 
-__all__ = ["fit_each", "read_params"]
-
 
 def fit_each(
     training: Mapping[str, Rows],

@@ -15,17 +15,11 @@ from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows
 from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 
-__all__ = ["held_out_rows", "leave_folds_out", "without_sizes"]
-
 
 def leave_folds_out(
     metric: str, rows: Rows, measured: Measurements, *, n_folds: int, seed: int, settings: ForestSettings
 ) -> Iterator[Surrogate]:
-    """Yield models of a metric that are each fitted without one fold of the configs of `rows`.
-
-    Raises:
-        InvalidArgument: see `splits.folds.k_folds`.
-    """
+    """Yield models of a metric that are each fitted without one fold of the configs of `rows`."""
     for is_out in held_out_rows(measured, rows, n_folds, seed=seed):
         yield fit_surrogate(metric, rows.take(~is_out), measured.task, settings=settings)
 
@@ -36,13 +30,7 @@ def held_out_rows(
     """Yield, for each fold of the configs of `rows`, which rows it holds out.
 
     Args:
-        measured: the measurements with the configs.
-        rows: some of its rows.
-        n_folds, seed: of the folds.
         has_sizes: False puts configs that differ in N, W and Resolution alone into one fold.
-
-    Raises:
-        InvalidArgument: see `splits.folds.k_folds`.
     """
     configs = take(measured.configs, np.isin(measured.configs["config_id"], rows.config_id))
     columns = {key: configs[key] for key in (*CONFIG_KEYS, "config_id")}

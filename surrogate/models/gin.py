@@ -18,8 +18,6 @@ from torch import Tensor, nn
 from jahs.schema import COLUMNS, OPS
 from jahs.spaces.cell import EDGES, OPERATIONS
 
-__all__ = ["MARGIN", "adjacency", "fit_gin", "hinge"]
-
 MARGIN: Final = 0.1
 _EPOCHS: Final = 60
 _BATCH: Final = 128

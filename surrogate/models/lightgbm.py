@@ -19,8 +19,6 @@ from jahs.release import MetricModel, Models, Pack
 from surrogate.data.rows import Rows
 from surrogate.models.model import Surrogate
 
-__all__ = ["fit_lightgbm", "forest_from_lightgbm", "pack_lightgbm", "predict_lightgbm"]
-
 _SETTINGS: Final = {
     "objective": "regression",
     "num_leaves": 31,

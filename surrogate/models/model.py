@@ -27,15 +27,6 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
 from surrogate.data.rows import Rows
 
-__all__ = [
-    "ForestSettings",
-    "Surrogate",
-    "default_features",
-    "fit_surrogate",
-    "fit_transform",
-    "top_weights",
-]
-
 _HEADROOM: Final = 2.0
 _MOST_WEIGHT: Final = 100.0
 _TOP_POWER: Final = 4
@@ -116,9 +107,7 @@ class Surrogate:
     Attributes:
         metric, task: of the predictions.
         target: "value", or "per_epoch" where the forest's answer is multiplied by the epoch.
-        features: its input.
         transform: from the forest's answers to the target.
-        settings: of the fit.
         counts: rows and configs that it was fitted to.
         booster: the forest, XGBoost's `Booster`.
     """
@@ -173,8 +162,6 @@ def fit_surrogate(
     Args:
         metric: a learned or exact metric; the rows of `runtime` are seconds per epoch.
         rows: see `surrogate.data.rows.assemble`.
-        of_task: of the rows.
-        settings: hyperparameters of the forest.
         times: of the metric's own features.
         features, transform: instead of the metric's own.
         constraints: columns in which the answer may only rise (1) or fall (-1).

@@ -21,8 +21,6 @@ from jahs.spaces.configs import Config
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import METRICS, Metric
 
-__all__ = ["MAIN", "OPTIMIZERS", "Ask", "visit"]
-
 MAIN: Final = "valid_acc"
 """The metric that is searched for, and proposed by."""
 

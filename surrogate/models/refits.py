@@ -27,8 +27,6 @@ from surrogate.data.rows import Rows
 from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 from workshop.jobs import in_processes
 
-__all__ = ["MOST_BYTES", "N_REFITS", "fit_refits", "pack_refits", "refit_settings", "refit_share", "weights_of"]
-
 N_REFITS: Final = 8
 MOST_BYTES: Final = 2_000_000
 """All forests of the refits of a task."""
@@ -72,12 +70,7 @@ def fit_refits(
 
     Args:
         training: the rows of the accuracies; configs that one of them lacks are resampled as those of the others.
-        of_task: of the rows.
         settings: of the tuned models; default ones where a metric has none.
-        share: of the model's trees.
-        seed: of the resampling.
-        n_refits: of each metric.
-        workers: processes.
     """
     calls = [
         {

@@ -40,23 +40,6 @@ from surrogate.models.model import ForestSettings, fit_surrogate
 from surrogate.models.searched import Range, Searched, neps_space
 from workshop.ranks import kendall_tau
 
-__all__ = [
-    "OPTIMIZERS",
-    "SEARCH_FORMAT",
-    "TriedSettings",
-    "as_record",
-    "evaluated",
-    "history",
-    "read_rows",
-    "settings_of",
-    "spend",
-    "start_again",
-    "start_search",
-    "the_only_search",
-    "validation_tau",
-    "work",
-]
-
 SEARCH_FORMAT: Final = 1
 OPTIMIZERS: Final = ("pibo", "bayesian_optimization", "random_search")
 """pibo: Bayesian optimisation with priors, as in the paper."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["Choice", "Range", "Searched", "default_point", "neps_space"]
-
 
 @dataclass(frozen=True, slots=True)
 class Range:

@@ -22,8 +22,6 @@ from surrogate.data.rows import Rows
 from surrogate.models.model import default_features, fit_transform
 from surrogate.models.searched import Choice, Range, Searched
 
-__all__ = ["FAMILIES", "METRIC", "Family", "FittedFamily", "fit_family"]
-
 METRIC: Final = "valid_acc"
 
 _MOST_TREES: Final = 1000
@@ -82,12 +80,8 @@ def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, 
     """Fit a model of a family to rows of `METRIC`.
 
     Args:
-        name: of one of `FAMILIES`.
         point: a value for every setting of the family.
-        rows: that are fitted.
         held: by which boosting stops; other families ignore them.
-        of_task: of the rows.
-        seed: of what the fit draws.
     """
     builder = FeatureBuilder(default_features(METRIC), of_task)
     transform = fit_transform(METRIC, rows.y)

@@ -19,7 +19,8 @@ from jahs.tasks.definitions import TASKS
 from pipeline.network import build_network
 from pipeline.sampling import sample_config
 from pipeline.train import one_core
-from pipeline.zero_cost import PROXIES, Probe, score_all
+from pipeline.zero_cost import PROXIES, score_all
+from pipeline.zero_cost.probe import Probe
 
 LIMIT_S = 20.0
 N_IMAGES, N_RANDOM = 64, 27

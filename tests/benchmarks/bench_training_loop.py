@@ -32,8 +32,9 @@ from jahs.tasks.definitions import TASKS
 from pipeline.augment import N_LEVELS, OPERATIONS, crop_padding, scaled_translation
 from pipeline.data import load_images
 from pipeline.network import CellBlock, build_network
-from pipeline.sampling import FIDELITY_GROUPS, sample_config
+from pipeline.sampling import sample_config
 from pipeline.train import train
+from workshop.numbered import FIDELITY_GROUPS
 
 TASK = dataclasses.replace(TASKS["digits"], n_train=1024, n_valid=384, n_test=256, index_digest=None)
 N_WARM_UP = 2

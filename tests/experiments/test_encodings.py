@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from experiments.analysis.encodings import ENCODINGS, search_cells
-from jahs.errors import UnknownName
 from jahs.spaces.cell import N_CELLS, all_ops
 
 HILL = -(all_ops() != np.array([2, 2, 2, 3, 2, 2])).sum(axis=1).astype(float)
@@ -40,10 +39,3 @@ def test_local_search_climbs_and_repeats(encoding):
     assert len(one) == 300
     assert HILL[one].max() >= -1
     assert HILL[one[:5]].max() < HILL[one].max()
-
-
-def test_unknown_names_are_answered_with_the_known():
-    with pytest.raises(UnknownName, match="adjacency"):
-        search_cells(HILL, "graph", "TPE", n=5, seed=0)
-    with pytest.raises(UnknownName, match="TPE"):
-        search_cells(HILL, "path", "SMAC", n=5, seed=0)

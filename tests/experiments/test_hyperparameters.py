@@ -6,7 +6,6 @@ import pytest
 from experiments.analysis.hyperparameters import measure_shared, shared_setting
 from experiments.analysis.subjects import open_subject
 from jahs.comparison.views import FULL_SIZES
-from jahs.errors import InvalidArgument
 from tests.experiments.conftest import TASK
 
 RNG = np.random.default_rng(0)
@@ -28,12 +27,6 @@ def test_interaction_costs_ranks_and_accuracy():
     assert rho.low <= rho.value <= rho.high
     assert loss.low > 0
     assert (found.best >= found.shared).all()
-
-
-@pytest.mark.parametrize("n_tuned", [0, 37])
-def test_cells_are_left_to_measure(n_tuned):
-    with pytest.raises(InvalidArgument, match=r"1\.\.36"):
-        shared_setting(CELLS + SETTINGS, n_tuned=n_tuned)
 
 
 def test_refits_widen_the_intervals(release_with_refits):

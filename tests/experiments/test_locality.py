@@ -22,13 +22,6 @@ def test_every_step_of_a_walk_is_a_move_of_its_space():
     assert walk != random_walk(SPACE, 30, seed=4)
 
 
-def test_a_walk_without_moves_is_refused():
-    with pytest.raises(InvalidArgument, match="no moves"):
-        random_walk(SPACE.fix(SPACE.default()), 1, seed=0)
-    with pytest.raises(InvalidArgument, match="n_steps=-1"):
-        random_walk(SPACE, -1, seed=0)
-
-
 def test_contexts_hold_the_rest_at_random_values():
     found = contexts(SPACE, GROUPS["architecture"], 5, seed=1)
     assert {space.searched for space in found} == {GROUPS["architecture"]}
@@ -53,10 +46,6 @@ def test_what_cannot_correlate_is_refused():
     flat = np.zeros((2, 3, 4))
     with pytest.raises(InvalidArgument, match="all equal"):
         autocorrelation(flat, np.zeros(2), n_lags=1)
-    with pytest.raises(InvalidArgument, match="no contexts"):
-        autocorrelation(flat[:0], np.zeros(0), n_lags=1)
-    with pytest.raises(InvalidArgument, match=r"n_lags=4 must be in 1\.\.3"):
-        autocorrelation(flat, np.zeros(2), n_lags=4)
 
 
 @pytest.mark.parametrize("n_keys", [0, 1, 3, 10])
@@ -70,6 +59,8 @@ def test_mutants_differ_in_as_many_keys_as_were_asked(n_keys):
 
 
 def test_only_keys_that_can_change_are_changed():
-    keys = GROUPS["hyperparameters"]  # one of them has a single choice
-    with pytest.raises(InvalidArgument, match=r"n_keys=5 must be in 0\.\.4"):
-        mutants(SPACE, SPACE.default(), n=1, n_keys=5, decades=0.5, keys=keys, seed=0)
+    keys, config = GROUPS["hyperparameters"], SPACE.default()  # one of the keys has a single choice
+    (found,) = mutants(SPACE, config, n=1, n_keys=4, decades=0.5, keys=keys, seed=0)
+    changed = {key for key in config if found[key] != config[key]}
+    assert len(changed) == 4
+    assert changed <= set(keys)

@@ -7,7 +7,6 @@ from experiments.analysis.speedups import geometric_mean, speedup
 from experiments.report.long import _gain_text
 from experiments.report.single import speedup_text
 from jahs.comparison.steps import Steps
-from jahs.errors import InvalidArgument
 
 
 def steps(*pairs):
@@ -64,13 +63,6 @@ def test_geometric_mean_over_tasks():
     found = geometric_mean([one, two])
     assert found.value == pytest.approx(6)
     assert (found.low, found.high) == pytest.approx((6, 6))
-    with pytest.raises(InvalidArgument, match="none"):
-        geometric_mean([])
-
-
-def test_an_arm_without_seeds_is_refused():
-    with pytest.raises(InvalidArgument, match="the same seeds, got 0 and 1"):
-        speedup([], [steps((1, 2))], budget=1.0, guess=90.0)
 
 
 def test_resamples_are_paired_so_what_seeds_share_is_no_error():

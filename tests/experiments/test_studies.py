@@ -9,8 +9,8 @@ import pytest
 
 from experiments.optimizers import OPTIMIZERS, make
 from experiments.studies import STUDIES, find_study
-from experiments.studies.study import Study, ViewChoice
-from jahs.comparison.views import open_view
+from experiments.studies.study import Study
+from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.queries.views import View
 from jahs.spaces.space import GROUPS

@@ -8,9 +8,8 @@ import pytest
 import jahs
 from experiments.optimizers import make
 from experiments.pool import FromPool
-from experiments.studies.study import ViewChoice
 from experiments.worlds import METRIC_NAMES, World, build_worlds, read_worlds, write_worlds
-from jahs.comparison.views import open_view
+from jahs.comparison.views import ViewChoice, open_view
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, NotRecorded
 from jahs.files.runs import is_timed, timing_machine
 from jahs.files.tables import take

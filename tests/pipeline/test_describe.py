@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import json
 import re
@@ -67,8 +68,9 @@ def out(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty figures, for tests that read the text alone."""
     for module in (plots, cell_plots):
-        for name in (name for name in module.__all__ if name.islower()):
-            monkeypatch.setattr(module, name, lambda *_: Figure())
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if function.__module__ == module.__name__ and function.__annotations__["return"] == "Figure":
+                monkeypatch.setattr(module, name, lambda *_: Figure())
 
 
 def page_of(out: Path) -> str:
@@ -253,9 +255,9 @@ def test_epochs_agree_with_the_last_as_their_orders_do(measured: Measured) -> No
     n_epochs = measured.curves["valid_acc"].shape[1]
     planted = np.repeat(measured.final[:, None], n_epochs, axis=1)
     planted[:, 0] = -measured.final
-    found = epoch_agreement(replace(measured, curves={**measured.curves, "valid_acc": planted}))
-    assert found.overall.tolist() == [-1.0] + [1.0] * (n_epochs - 1)
-    assert found.within.tolist() == pytest.approx([-1.0] + [1.0] * (n_epochs - 1))
+    overall, within = epoch_agreement(replace(measured, curves={**measured.curves, "valid_acc": planted}))
+    assert overall.tolist() == [-1.0] + [1.0] * (n_epochs - 1)
+    assert within.tolist() == pytest.approx([-1.0] + [1.0] * (n_epochs - 1))
 
 
 def test_values_that_prefer_the_same_configs_agree_and_others_do_not(measured: Measured) -> None:

@@ -18,11 +18,12 @@ from jahs.tasks.definitions import TASKS
 from pipeline import train as train_module
 from pipeline.augment import AUGMENTATION_VERSION
 from pipeline.data import load_images
-from pipeline.sampling import N_GROUPS, sample_config
+from pipeline.sampling import sample_config
 from pipeline.train import EPOCH_FIELDS, Training, learning_rate, train
 from pipeline.train.__main__ import main
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
 from workshop.machine import device_name
+from workshop.numbered import N_GROUPS
 
 TINY = dataclasses.replace(TASKS["digits"], n_train=300, n_valid=100, n_test=100, max_epoch=4, index_digest=None)
 CONFIG = space(fixed={"N": 1, "W": 4, "Resolution": 0.5}).sample(seed=4) | {"TrivialAugment": True, "LearningRate": 0.1}

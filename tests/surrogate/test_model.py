@@ -14,9 +14,9 @@ from jahs.models.features import FEATURE_SETS
 from jahs.spaces.cell import canonical_keys
 from jahs.tasks.metrics import LEARNED
 from surrogate.data.rows import assemble, by_part
-from surrogate.judging.agreement import kendall_tau
 from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 from tests.surrogate.landscape import TASK, measurements, split_of
+from workshop.ranks import kendall_tau
 
 MEASURED = measurements()
 SPLIT = split_of(MEASURED)

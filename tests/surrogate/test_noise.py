@@ -54,16 +54,16 @@ def fitted() -> NoiseModel:
 
 def test_ninety_percent_intervals_hold_85_to_95_percent_of_held_out_repeats(fitted: NoiseModel) -> None:
     found = coverage(fitted, trainings(300, 300, seed=1, error=2))
-    assert {(c.metric, c.kind) for c in found} == {(m, k) for m in NOISY for k in ("seed", "outcome")}
+    assert {(c["metric"], c["kind"]) for c in found} == {(m, k) for m in NOISY for k in ("seed", "outcome")}
     for c in found:
-        assert 0.85 <= c.share <= 0.95, c
-        assert c.low < c.share < c.high
+        assert 0.85 <= c["share"] <= 0.95, c
+        assert c["low"] < c["share"] < c["high"]
 
 
 @pytest.mark.parametrize("seed", [3, 4])
 def test_twenty_repeated_configs_are_enough_for_sensible_intervals(seed: int) -> None:
     model = fit_noise(trainings(40, 20, seed=seed), TASK)
-    shares = [c.share for c in coverage(model, trainings(200, 200, seed=5))]
+    shares = [c["share"] for c in coverage(model, trainings(200, 200, seed=5))]
     assert min(shares) >= 0.82
     assert max(shares) <= 0.98
 
@@ -95,22 +95,24 @@ def test_the_error_of_predictions_widens_outcomes_and_not_draws() -> None:
 def test_every_config_is_held_out_once() -> None:
     given = trainings(60, 40, seed=6)
     found = cross_validated_coverage(given, TASK)
-    last = {(c.metric, c.kind): c for c in found if c.epochs == "last"}
-    assert last["valid_acc", "seed"].n_configs == 40
-    assert last["valid_acc", "seed"].n_rows == 80
-    assert last["valid_acc", "outcome"].n_configs == 60
-    assert all(c.share > 0.75 for c in found)
+    last = {(c["metric"], c["kind"]): c for c in found if c["epochs"] == "last"}
+    assert last["valid_acc", "seed"]["n_configs"] == 40
+    assert last["valid_acc", "seed"]["n_rows"] == 80
+    assert last["valid_acc", "outcome"]["n_configs"] == 60
+    assert all(c["share"] > 0.75 for c in found)
 
 
 def test_an_interval_of_few_configs_is_wide() -> None:
-    few, many = (next(c for c in coverage(TRUTH, trainings(n, n, seed=7)) if c.metric == "runtime") for n in (20, 300))
-    assert few.high - few.low > 3 * (many.high - many.low)
+    few, many = (
+        next(c for c in coverage(TRUTH, trainings(n, n, seed=7)) if c["metric"] == "runtime") for n in (20, 300)
+    )
+    assert few["high"] - few["low"] > 3 * (many["high"] - many["low"])
 
 
 def test_draws_differ_as_much_as_trainings(fitted: NoiseModel) -> None:
     for r in realism(fitted, trainings(300, 300, seed=8)):
-        assert r.drawn_difference == pytest.approx(r.measured_difference, rel=0.25)
-        assert r.drawn_tau == pytest.approx(r.measured_tau, abs=0.1)
+        assert r["drawn_difference"] == pytest.approx(r["measured_difference"], rel=0.25)
+        assert r["drawn_tau"] == pytest.approx(r["measured_tau"], abs=0.1)
 
 
 def test_the_order_of_rows_decides_nothing(fitted: NoiseModel) -> None:

@@ -11,15 +11,18 @@ from typing import TypeAlias
 
 from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Block", "Document", "Figure", "Section", "Table", "Text", "sections_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A paragraph. `is_answer` marks the sentence that a hurried reader wants."""
+    """A paragraph; see `answer`."""
 
     text: str
     is_answer: bool = False
+
+
+def answer(text: str) -> Text:
+    """Return the sentence that a hurried reader wants."""
+    return Text(text, is_answer=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,7 +41,6 @@ class Table:
 
     Attributes:
         caption: meaning and unit of the numbers; empty where the text before says it.
-        columns: titles.
         rows: cells, as many as columns.
         n_labels: number of columns of labels.
         is_folded: shown only when it is asked for, on the page.
@@ -67,8 +69,6 @@ class Document:
     """A report.
 
     Attributes:
-        title, subtitle: of the page.
-        sections: in order.
         caveats: a paragraph each, shown before everything else.
         facts: for getting the same numbers again, as (what, value).
     """

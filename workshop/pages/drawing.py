@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -12,9 +12,8 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from workshop.pages.style import LIGHT, dash, series
-
-__all__ = ["Curve", "Estimate", "draw_curves", "draw_estimates", "new_drawing", "new_panels", "set_scale"]
+from jahs.comparison.summaries import Interval
+from workshop.pages.style import LIGHT, dash, marker, series
 
 _WIDTH: Final = 4.8  # inches; a phone shows them at about three quarters of that
 _HEIGHT: Final = 3.1
@@ -46,15 +45,18 @@ class Curve:
     has_markers: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A number with its interval, on a line of its own."""
-
-    title: str
-    value: float
-    low: float
-    high: float
-    number: int = 0
+def interval_curve(
+    title: str,
+    x: Sequence[float] | NDArray[np.float64],
+    found: Sequence[Interval],
+    *,
+    number: int = 0,
+    has_markers: bool = True,
+) -> Curve:
+    """Return the curve of estimates, with their intervals as its band."""
+    y, low, high = (np.array([getattr(each, end) for each in found]) for end in ("value", "low", "high"))
+    x = np.array(x, dtype=np.float64)
+    return Curve(title=title, x=x, y=y, low=low, high=high, number=number, is_step=False, has_markers=has_markers)
 
 
 def draw_curves(
@@ -95,30 +97,61 @@ def draw_curves(
             )
     set_scale(axes, "x", x_scale, x_limits)
     set_scale(axes, "y", y_scale, y_limits)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
+    axes.set(xlabel=x_label, ylabel=y_label)
     if curves:
         drawing.legend(loc="outside lower center", ncols=n_columns, handlelength=3.2)
     return drawing
 
 
 def draw_estimates(
-    estimates: Sequence[Estimate], *, x_label: str, x_scale: Scale = "linear", at: float | None = None
+    found: Mapping[str, Interval],
+    *,
+    x_label: str,
+    numbers: Sequence[int] | None = None,
+    x_scale: Scale = "linear",
+    at: float | None = None,
 ) -> Drawing:
-    """Draw estimates with their intervals below one another, and a dashed vertical line at `at`."""
-    drawing, axes = new_drawing(0.9 + 0.34 * len(estimates))
-    for place, estimate in enumerate(estimates):
-        color = series(estimate.number)
-        axes.plot([estimate.low, estimate.high], [place, place], color=color, linewidth=2.4, solid_capstyle="butt")
-        axes.plot([estimate.value], [place], color=color, marker="o", markersize=6)
+    """Draw estimates with their intervals below one another, and a dashed vertical line at `at`.
+
+    Args:
+        found: by title.
+        numbers: of their colours; None: one colour.
+    """
+    drawing, axes = new_drawing(0.9 + 0.34 * len(found))
+    for place, each in enumerate(found.values()):
+        color = series(numbers[place] if numbers else 0)
+        axes.plot([each.low, each.high], [place, place], color=color, linewidth=2.4, solid_capstyle="butt")
+        axes.plot([each.value], [place], color=color, marker="o", markersize=6)
     if at is not None:
         axes.axvline(at, color=LIGHT["muted"], linewidth=1.0, linestyle=(0, (2, 2)))
-    axes.set_yticks(range(len(estimates)), [estimate.title for estimate in estimates])
-    axes.set_ylim(len(estimates) - 0.4, -0.6)
-    axes.grid(visible=False, axis="y")
+    set_rows(axes, found)
     set_scale(axes, "x", x_scale, None)
     axes.set_xlabel(x_label)
     return drawing
+
+
+def draw_points(
+    axes: Axes, x: NDArray[np.generic], y: NDArray[np.generic], number: int, label: str | None = None
+) -> None:
+    """Draw many points, with the colour and shape of a number."""
+    axes.plot(
+        x,
+        y,
+        linestyle="",
+        marker=marker(number),
+        markersize=3.4,
+        markeredgewidth=0,
+        color=series(number),
+        alpha=0.7,
+        label=label,
+    )
+
+
+def set_rows(axes: Axes, titles: Collection[str]) -> None:
+    """Label the rows of a drawing from top to bottom, without lines between them."""
+    axes.set_yticks(range(len(titles)), [*titles])
+    axes.set_ylim(len(titles) - 0.4, -0.6)
+    axes.grid(visible=False, axis="y")
 
 
 def new_drawing(height: float) -> tuple[Drawing, Axes]:

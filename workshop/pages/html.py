@@ -16,8 +16,6 @@ from workshop.pages.inlined import compact, share_styles
 from workshop.pages.markdown import caveat_text
 from workshop.pages.style import DARK, LIGHT, css_colors, style
 
-__all__ = ["anchor", "svg_text", "to_html"]
-
 _HEAD: Final = """
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -68,7 +66,6 @@ def to_html(document: Document, drawings: Mapping[str, str]) -> str:
     """Return the whole page.
 
     Args:
-        document: the content.
         drawings: each figure's `svg_text`, by the figure's name.
     """
     links = "".join(

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["compact", "share_styles"]
-
 _REFERENCE: Final = re.compile(r'(href="|url\()#([^")]+)')
 _GEOMETRY: Final = re.compile(r' (d|x|y|width|height)="([^"]*)"')
 _PLAIN_GROUP: Final = re.compile(r"<g>((?:(?!</?g\b).)*)</g>", re.DOTALL)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from workshop.pages.document import Block, Document, Figure, Text
 
-__all__ = ["caveat_text", "table_text", "to_markdown"]
-
 
 def to_markdown(document: Document, *, has_png: bool = True, has_figures: bool = True, folder: str = "figures") -> str:
     """Return the page; it shows `<folder>/<name>.png` and links the SVG, or shows the SVG where there are no PNGs."""

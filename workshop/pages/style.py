@@ -13,8 +13,6 @@ from typing import Final
 
 import matplotlib as mpl
 
-__all__ = ["DARK", "DASHES", "LIGHT", "SERIES", "css_colors", "dash", "follow_scheme", "marker", "series", "style"]
-
 SERIES: Final = 8
 
 LIGHT: Final = MappingProxyType(

@@ -24,8 +24,6 @@ from jahs.spaces.cell.paths import PATH_EDGES
 from jahs.spaces.configs import Config
 from jahs.spaces.space import Space
 
-__all__ = ["Bananas", "BananasSettings", "encoded"]
-
 _Floats = npt.NDArray[np.float64]
 _PASSING: Final = [op for op in range(len(OPERATIONS)) if op != ZERO]
 _PATHS: Final = {
@@ -157,7 +155,6 @@ def encoded(space: Space, configs: Sequence[Config], keys: Sequence[str]) -> _Fl
 
     Args:
         space: the searched keys.
-        configs: what to encode.
         keys: searched keys with more than one value.
     """
     others = [space.parameters[key] for key in keys if key not in OPS]

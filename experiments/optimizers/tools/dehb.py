@@ -13,8 +13,6 @@ from jahs.optimizers.baseline import TrialResult
 from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 
-__all__ = ["Dehb", "DehbSettings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DehbSettings(OptimizerSettings):

@@ -14,8 +14,6 @@ from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.schema import OPS
 from jahs.spaces.configs import Config
 
-__all__ = ["Neps", "NepsSettings"]
-
 _WITH_PRIORS = ("priorband", "pibo")
 
 
@@ -34,7 +32,6 @@ class NepsSettings(OptimizerSettings):
         eta: (Hyperband, PriorBand) 1/eta of the configs are promoted, and budgets are a factor of eta apart.
         initial_design_size: (πBO) configs drawn before the first model is fitted.
         prior: (PriorBand, πBO) a config believed to be good; keys that are not searched have no effect.
-        confidence: confidence in every value of the prior.
     """
 
     algorithm: Literal["random_search", "hyperband", "priorband", "pibo"]

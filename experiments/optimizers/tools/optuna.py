@@ -12,15 +12,12 @@ from jahs.optimizers.baseline import TrialResult
 from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 
-__all__ = ["Optuna", "OptunaSettings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptunaSettings(OptimizerSettings):
     """Settings of an Optuna sampler.
 
     Attributes:
-        sampler: "tpe" or "nsga2".
         n_startup_trials: (TPE) random trials at the start.
         population_size: (NSGA-II) size of the population.
     """

@@ -12,8 +12,6 @@ from jahs.optimizers.baseline import TrialResult
 from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
 
-__all__ = ["Smac", "SmacSettings"]
-
 _FACADES = {"black_box": "BlackBoxFacade", "multi_fidelity": "MultiFidelityFacade"}
 
 
@@ -22,7 +20,6 @@ class SmacSettings(OptimizerSettings):
     """Settings of a facade.
 
     Attributes:
-        facade: "black_box" or "multi_fidelity".
         n_trials: number of trials that SMAC plans for; its initial design is at most a quarter of them.
         eta: (multi-fidelity) 1/eta of the configs are promoted, and budgets are a factor of eta apart.
     """

@@ -16,8 +16,6 @@ from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.simulate import Proposal, Trial
 from jahs.spaces.configs import Config
 
-__all__ = ["Bohb", "BohbSettings"]
-
 _NEEDS = "syne-tune huggingface_hub"
 _LOSS, _EPOCH, _STOP = "loss", "epoch", "STOP"
 _ANY_TIME = dt.datetime(2000, 1, 1, tzinfo=dt.timezone.utc)  # required, but nothing depends on it

@@ -16,8 +16,6 @@ from jahs.optimizers.baseline import Baseline, S, TrialResult
 from jahs.simulate.trial import AskedFidelity
 from jahs.spaces.configs import Config
 
-__all__ = ["Tool"]
-
 _WORSE_THAN_ALL: Final = 1e12
 """Larger than any metric of any network in the space."""
 
