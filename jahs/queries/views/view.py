@@ -254,33 +254,32 @@ class View(Queryable):
         faults = []
         for name, value in _mapping(at).items():
             try:
-                there |= self._read_one(name, value, read)
+                one = self._read_one(name, value, read)
+                if name in there:  # else the view fixes it, at this value
+                    there[name] = one
             except InvalidFidelity as err:  # noqa: PERF203  # costs nothing where nothing is raised
                 faults.append(str(err))
         if faults:
             raise InvalidFidelity("\n".join(faults))
         return there
 
-    def _read_one(self, name: str, value: object, read: _ReadEpoch) -> dict[str, float]:
-        """Return the value of one fidelity; nothing if the view fixes it at this value."""
-        own = f"the fidelities of this view are {', '.join(self.fidelities)}"
+    def _read_one(self, name: str, value: object, read: _ReadEpoch) -> float:
         if name == "epoch":
             epoch = read(value, self.max_epoch, name="epoch")
             if "epoch" not in self.fidelities and epoch != self.max_epoch:
-                raise InvalidFidelity(f"epoch={epoch}: every query of this view is at epoch {self.max_epoch}; {own}")
-            return {"epoch": epoch}
+                raise self._fault(f"epoch={epoch}: every query of this view is at epoch {self.max_epoch}")
+            return epoch
         if name not in SIZES:
-            raise InvalidFidelity(f"{show(name)} is not a fidelity; {own}")
+            raise self._fault(f"{show(name)} is not a fidelity")
         if name in self.space.searched:
-            raise InvalidFidelity(
-                f"{name}={show(value)}: {name} is searched in this view and belongs in the config; {own}"
-            )
+            raise self._fault(f"{name}={show(value)}: {name} is searched in this view and belongs in the config")
         size = read_size(name, value)
-        if name in self.fidelities:
-            return {name: size}
-        if size != (only := self._fixed[name]):
-            raise InvalidFidelity(f"{name}={size} is not a fidelity of this view, which fixes it at {only}; {own}")
-        return {}
+        if name not in self.fidelities and size != (only := self._fixed[name]):
+            raise self._fault(f"{name}={size} is not a fidelity of this view, which fixes it at {only}")
+        return size
+
+    def _fault(self, what: str) -> InvalidFidelity:
+        return InvalidFidelity(f"{what}; the fidelities of this view are {', '.join(self.fidelities)}")
 
 
 def _reference_of(bench: Queryable) -> Config:
