@@ -82,11 +82,17 @@ class ProxySettings:
 def score_config(config: Config, of_task: Task, images: ImageSet, *, seed: int = 0) -> ProxyScores:
     """Return every proxy of a config with the weights and the batch of a seed."""
     check_seed(seed)
-    with one_core(), torch.random.fork_rng(devices=[]):
+    with one_core():
+        return score_all(probe_of(config, of_task, images, seed=seed))
+
+
+def probe_of(config: Config, of_task: Task, images: ImageSet, *, seed: int = 0) -> Probe:
+    """Return the untrained network of a config with the weights and the batch of a seed."""
+    with torch.random.fork_rng(devices=[]):
         training = Training.start(config, of_task, images, seed=seed)
         part = training.images.train
         batch = _batch(len(part.labels), seed)
-        return score_all(Probe(training.network, training.prepare(part.images[batch]), part.labels[batch], seed=seed))
+        return Probe(training.network, training.prepare(part.images[batch]), part.labels[batch], seed=seed)
 
 
 def proxy_folder(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from experiments.analysis.proxy_uses import N_SCORED, SIZES, gains_of_features, 
 from jahs.comparison.summaries import Interval, number_text
 from jahs.tasks.definitions import caveats_of
 from splits.kinship import fidelity_groups, group_name
-from workshop.pages.document import Block, Document, Figure, Table, Text, answer, sections_of
+from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.drawing import draw_estimates
 from workshop.ranks import kendall_tau, spearman
 from workshop.real_landscape import N_CELLS
@@ -56,6 +56,16 @@ class _World:
     found: _Summary
 
 
+class _Orders(NamedTuple):
+    """Agreement of the proxies' order by Spearman's rho with that by an overlap, and the best proxy of each."""
+
+    title: str
+    form: str
+    share: float
+    tau: float
+    best: tuple[str, str]
+
+
 def proxies_document(
     tasks: Sequence[ScoredTask],
     cells: Mapping[str, Any] | None,
@@ -73,10 +83,11 @@ def proxies_document(
     worlds = [_world(task.task.title, task, np.ones(len(task.accuracy), np.bool_), n_resamples) for task in known]
     if cells is not None:
         worlds = [_World(cells["title"], cells["n_sample"], cells["sample"]), *worlds]
+    orders = _orders(worlds)
     sections = sections_of(
         [
             *_counts(tasks, cells),
-            *_orders(worlds),
+            *_orders_section(orders),
             *_paper(cells),
             *(block for world in worlds for block in _agreement(world)),
             *(block for task in known for block in _slices(task, n_resamples)),
@@ -88,9 +99,7 @@ def proxies_document(
     return Document(
         title="Zero-cost proxies",
         caveats=caveats_of([task.task for task in tasks]),
-        subtitle="Scores of untrained networks on one batch: how they order configs over all and at the top, whether "
-        "Spearman's rho and rank-biased overlap agree on which proxy is best, and whether proxies help a model or a "
-        "search.",
+        subtitle=" ".join(_findings(orders, cells)) or f"No data set has {_FEWEST} scored configs yet.",
         sections=sections,
         facts=tuple(facts),
     )
@@ -119,56 +128,67 @@ def _counts(tasks: Sequence[ScoredTask], cells: Mapping[str, Any] | None) -> Ite
     yield Text("A data set with fewer than 20 scored configs is left out below.")
 
 
-def _orders(worlds: Sequence[_World]) -> Iterator[str | Block]:
-    """Say whether Spearman and overlap order the proxies alike."""
-    yield "Do Spearman and rank-biased overlap agree on the best proxy?"
-    if worlds:
-        yield Text(_ABOUT)
-    rows = []
+def _orders(worlds: Sequence[_World]) -> list[_Orders]:
+    """Compare the order of the proxies by Spearman's rho with that by every overlap."""
+    found = []
     for world in worlds:
         names = [name for name in world.found if name in PAPER or name == "naswot"]
-        rho = np.array([_value(world, name, "spearman") for name in names])
-        if np.isnan(rho).all():
-            continue
+        rho = np.array([_value(world.found, name, "spearman") for name in names])
         for form in ("webber", "benchmark"):
             for share in SHARES:
-                overlap = np.array([_value(world, name, f"{form}_{share:g}") for name in names])
+                overlap = np.array([_value(world.found, name, f"{form}_{share:g}") for name in names])
                 is_known = np.isfinite(rho) & np.isfinite(overlap)
-                rows.append(
-                    (
-                        world.title,
-                        f"{form}, top {100 * share:g} %",
-                        number_text(kendall_tau(rho[is_known], overlap[is_known]), 3),
-                        names[int(np.nanargmax(rho))],
-                        names[int(np.nanargmax(overlap))] if is_known.any() else "–",
-                    )
-                )
-    if rows:
-        best = [row for row in rows if row[1] == f"benchmark, top {100 * _BEST:g} %"]
-        said = "; ".join(
-            f"{tau} on {title} (best: {one} by rho, {other} by overlap)" for title, _, tau, one, other in best
+                if is_known.any():
+                    tau = kendall_tau(rho[is_known], overlap[is_known])
+                    best = (names[int(np.nanargmax(rho))], names[int(np.nanargmax(overlap))])
+                    found.append(_Orders(world.title, form, share, tau, best))
+    return found
+
+
+def _findings(orders: Sequence[_Orders], cells: Mapping[str, Any] | None) -> Iterator[str]:  # Any: JSON
+    if cells is not None and cells["n_sample"] >= _FEWEST:
+        inside = [
+            name
+            for name, (paper, _) in PAPER.items()
+            if abs(_value(cells["sample"], name, "spearman") - paper) <= _TOLERANCE
+        ]
+        yield (
+            f"On {cells['n_sample']} cells of NAS-Bench-201, the rank correlation with accuracy is within {_TOLERANCE} "
+            f"of the zero-cost benchmark's for {len(inside)} of {len(PAPER)} proxies."
         )
-        yield answer(
-            f"Kendall's tau between the order of 13 proxies by Spearman's rho and by the benchmark's overlap at the "
-            f"top {100 * _BEST:g} %: {said}."
+    top = [each for each in orders if (each.form, each.share) == ("benchmark", _BEST)]
+    said = "; ".join(f"{each.tau:.2f} on {each.title} (best: {' and '.join(each.best)})" for each in top)
+    if said:
+        yield (
+            "The paper's main claim is that Spearman's rho and rank-biased overlap order the proxies differently at "
+            f"the top. Kendall's tau between the two orders of 13 proxies at the top {100 * _BEST:g} % is {said}."
         )
-        columns = ("data set", "overlap", "tau of the two orders", "best by Spearman", "best by overlap")
-        yield Table(caption="Orders of the 13 proxies", columns=columns, rows=tuple(rows), n_labels=2)
+
+
+def _orders_section(orders: Sequence[_Orders]) -> Iterator[str | Block]:
+    yield "Do Spearman and rank-biased overlap agree on the best proxy?"
+    if orders:
+        yield Text(_ABOUT)
+        yield Table(
+            caption="Orders of the 13 proxies",
+            columns=("data set", "overlap", "tau of the two orders", "best by Spearman", "best by overlap"),
+            rows=tuple(
+                (each.title, f"{each.form}, top {100 * each.share:g} %", number_text(each.tau), *each.best)
+                for each in orders
+            ),
+            n_labels=2,
+        )
 
 
 def _paper(cells: Mapping[str, Any] | None) -> Iterator[str | Block]:  # Any: JSON
     if cells is None or cells["n_sample"] < _FEWEST:
         return
     yield "NAS-Bench-201 beside the zero-cost benchmark"
-    rows, inside = [], 0
+    rows = []
     for name, (paper, paper_top) in PAPER.items():
         overall, top = cells["sample"][name]["spearman"], cells["best"][name]["spearman"]
-        difference = math.nan if overall["mean"] is None else overall["mean"] - paper
-        inside += abs(difference) <= _TOLERANCE
-        rows.append(
-            (name, _estimate(overall), f"{paper:.2f}", number_text(difference), _estimate(top), f"{paper_top:.2f}")
-        )
-    yield answer(f"Spearman's rho is within {_TOLERANCE} of the paper's for {inside} of {len(PAPER)} proxies.")
+        difference = number_text(_value(cells["sample"], name, "spearman") - paper)
+        rows.append((name, _estimate(overall), f"{paper:.2f}", difference, _estimate(top), f"{paper_top:.2f}"))
     yield Table(
         caption="Spearman's rho with CIFAR-10 test accuracy after 200 epochs: over "
         f"{cells['n_sample']} cells stratified by accuracy, and over the {cells['n_top']} scored cells of the true "
@@ -181,9 +201,9 @@ def _paper(cells: Mapping[str, Any] | None) -> Iterator[str | Block]:  # Any: JS
 def _agreement(world: _World) -> Iterator[str | Block]:
     """Show every measure of every score on a data set; a random order has overlaps alone."""
     yield f"Agreement with accuracy: {world.title}"
-    order = sorted(world.found, key=lambda name: -np.nan_to_num(_value(world, name, "spearman"), nan=-9))
+    order = sorted(world.found, key=lambda name: -np.nan_to_num(_value(world.found, name, "spearman"), nan=-9))
     estimates = {
-        name: Interval(value=_value(world, name, "spearman"), low=low, high=high)
+        name: Interval(value=_value(world.found, name, "spearman"), low=low, high=high)
         for name in order
         if (low := world.found[name]["spearman"]["low"]) is not None
         and (high := world.found[name]["spearman"]["high"]) is not None
@@ -328,8 +348,8 @@ def _mean_rho(scores: np.ndarray[Any, np.dtype[np.float64]], truth: np.ndarray[A
     return float(np.mean(found)) if found else math.nan
 
 
-def _value(world: _World, name: str, measure: str) -> float:
-    mean = world.found[name][measure]["mean"]
+def _value(found: _Summary, name: str, measure: str) -> float:
+    mean = found[name][measure]["mean"]
     return math.nan if mean is None else mean
 
 

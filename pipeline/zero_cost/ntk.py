@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 import torch
+from torch import Tensor, nn
 
 from pipeline.zero_cost.probe import Probe, Undefined, checked, fresh, weights
 
@@ -17,9 +18,17 @@ _MOST_IMAGES: Final = 32
 
 def score(probe: Probe) -> float:
     """Return the condition number of the kernel of at most 32 images."""
-    network = fresh(probe.network)
+    return condition_number(fresh(probe.network), probe.images[:_MOST_IMAGES])
+
+
+def condition_number(network: nn.Module, images: Tensor) -> float:
+    """Return the condition number of the kernel of these images.
+
+    Raises:
+        Undefined: no weight changes the output, or the kernel is singular.
+    """
     inner = weights(network)
-    logits = network(probe.images[:_MOST_IMAGES]).sum(1)
+    logits = network(images).sum(1)
     rows = []
     for i, logit in enumerate(logits):
         found = torch.autograd.grad(logit, inner, retain_graph=i + 1 < len(logits), allow_unused=True)

@@ -1,0 +1,79 @@
+"""The rank correlation of `ntk` with NAS-Bench-201's accuracies by batch size, mode, initialisation and network size.
+
+The zero-cost benchmark has -0.25, `experiments.nasbench201` a larger one. Each variant scores the same cells, the first
+ones of the stratified sample of data/nasbench201; cells without a score are left out. 25 CPU seconds a cell.
+
+Run: OMP_NUM_THREADS=1 python -m tests.benchmarks.ntk_variants ACCURACIES.csv CIFAR10_DIR [CELLS]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from jahs.files.runs import read_configs, read_proxies
+from jahs.files.tables import take
+from jahs.schema import CONFIG_KEYS, OPS
+from jahs.spaces.cell.index import nb201_indices
+from jahs.spaces.columns import rows
+from pipeline.data import load_images
+from pipeline.proxies import probe_of
+from pipeline.tasks import NASBENCH201
+from pipeline.train import one_core
+from pipeline.zero_cost.ntk import condition_number
+from pipeline.zero_cost.probe import Undefined, fresh
+from workshop.ranks import spearman
+from workshop.real_landscape import read_cell_accuracies
+
+RUNS = Path("data/nasbench201/runs")
+SMALL = {"N": 1, "W": 4}
+
+
+def kaiming(network):
+    for layer in network.modules():
+        if isinstance(layer, torch.nn.Conv2d):
+            torch.nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+    return network
+
+
+def variants(config, images):
+    """Return each variant's condition number."""
+    own, small = (probe_of(each, NASBENCH201, images) for each in (config, {**config, **SMALL}))
+    asked = {
+        **{f"{n} images": (fresh(own.network), own.images[:n]) for n in (16, 32, 64)},
+        "32 images, evaluation mode": (fresh(own.network, is_training=False), own.images[:32]),
+        "32 images, Kaiming initialisation": (kaiming(fresh(own.network)), own.images[:32]),
+        "32 images, N=1 and W=4": (fresh(small.network), small.images[:32]),
+    }
+    return {name: condition_or_nan(*each) for name, each in asked.items()}
+
+
+def condition_or_nan(network, images):
+    try:
+        return condition_number(network, images)
+    except Undefined:
+        return np.nan
+
+
+def main(accuracies, data_dir, n_cells=30) -> int:
+    torch.manual_seed(0)
+    table, scored = read_configs(RUNS), read_proxies(RUNS)
+    is_sample = (table["round"] == 0) & np.isin(table["config_id"], scored["config_id"])
+    chosen = take(table, np.flatnonzero(is_sample)[: int(n_cells)])
+    published = read_cell_accuracies(Path(accuracies))[200]
+    truth = np.array([published[i] for i in nb201_indices(np.stack([chosen[op] for op in OPS], axis=1)).tolist()])
+    images = load_images(NASBENCH201, data_dir=Path(data_dir), resolutions=(1.0,))[1.0]
+    with one_core():
+        found = [variants(config, images) for config in rows({key: chosen[key] for key in CONFIG_KEYS})]
+    for name in found[0]:
+        scores = np.array([each[name] for each in found])
+        is_known = np.isfinite(scores)
+        print(f"{name:36} rho {spearman(scores[is_known], truth[is_known]):+.2f} on {is_known.sum()} cells", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(*sys.argv[1:]))
