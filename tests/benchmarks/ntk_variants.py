@@ -58,7 +58,7 @@ def condition_or_nan(network, images):
         return np.nan
 
 
-def main(accuracies, data_dir, n_cells=30) -> int:
+def main(accuracies, data_dir, n_cells=60) -> int:
     torch.manual_seed(0)
     table, scored = read_configs(RUNS), read_proxies(RUNS)
     is_sample = (table["round"] == 0) & np.isin(table["config_id"], scored["config_id"])

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jahs.errors import InvalidArgument
+from jahs.files.runs import read_protocol
 from jahs.tasks.definitions import PROSE, TASKS
 from pipeline.protocol import protocol_digest, protocol_facts
-from pipeline.tasks import recorded_task
+from pipeline.tasks import NASBENCH201, recorded_task
+
+DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.mark.parametrize("field", PROSE)
@@ -23,6 +27,10 @@ def test_prose_may_change_without_a_new_protocol(field: str) -> None:
 
 def test_the_embedded_release_keeps_its_protocol() -> None:
     assert protocol_digest(TASKS["fashion_mnist_mini"]) == "ec4b573f56e5dcc8"
+
+
+def test_cells_of_nasbench201_are_scored_under_the_protocol_of_their_record() -> None:
+    assert protocol_digest(NASBENCH201) == read_protocol(DATA / "nasbench201" / "runs").digest
 
 
 @pytest.mark.parametrize("name", ["digits", "fashion_mnist_mini", "cifar10_mini", "cifar10"])
