@@ -25,11 +25,10 @@ from jahs.errors import InvalidArgument
 from jahs.files.atomic import write_beside
 from jahs.files.runs import read_configs, read_proxies
 from jahs.files.sealed_json import sealed_text
-from jahs.files.tables import Table, typed
-from jahs.schema import CONFIG_KEYS, CONFIG_TABLE_COLUMNS, OPS, PROXIES, PROXY_TIMES
+from jahs.files.tables import rows_of
+from jahs.schema import OPS, PROXIES, PROXY_TIMES
 from jahs.spaces.cell.index import nb201_indices
-from jahs.spaces.columns import validate_columns
-from jahs.spaces.configs import config_id
+from pipeline.proposals import table_of
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.proxies import ProxySettings, proxy_folder
 from pipeline.runs import RunsFolder
@@ -87,7 +86,8 @@ def score_cells(settings: CellSettings) -> dict[str, Any]:  # Any: JSON
     drawn, added = choose_cells(accuracies, settings.cells)
     folder = settings.out / "runs"
     runs = RunsFolder.open_or_make(folder, facts=protocol_facts(NASBENCH201), digest=protocol_digest(NASBENCH201))
-    table = _config_table(drawn, added)
+    rounds = [0] * len(drawn) + [1] * len(added)
+    table = table_of(cell_configs([*drawn, *added]), source="cells", number=rounds)
     runs.add_configs(table)
     is_wanted = np.isin(read_configs(folder)["config_id"], table["config_id"])
     n_added = proxy_folder(folder, NASBENCH201, chosen, is_wanted=is_wanted)
@@ -100,12 +100,11 @@ def score_cells(settings: CellSettings) -> dict[str, Any]:  # Any: JSON
 def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, Any]:  # Any: JSON
     """Return how scores agree with published accuracies: of the stratified sample, and of the best 1 % of all cells."""
     configs, scored = read_configs(folder), read_proxies(folder)
-    order = np.argsort(configs["config_id"])
-    place = order[np.searchsorted(configs["config_id"][order], scored["config_id"])]
-    ids, first = np.unique(scored["config_id"], return_index=True)
-    indices = nb201_indices(np.stack([configs[op][place[first]] for op in OPS], axis=1))
+    ids = np.unique(scored["config_id"])
+    cells = rows_of(configs, ids)
+    indices = nb201_indices(np.stack([cells[op] for op in OPS], axis=1))
     published = np.array([accuracies[index] for index in indices.tolist()])
-    is_drawn = configs["round"][place[first]] == 0
+    is_drawn = cells["round"] == 0
     least = sorted(accuracies.values(), reverse=True)[round(_TOP * N_CELLS) - 1]
     scores = with_references({name: seeds_of(scored, name, ids) for name in PROXIES})
     return {
@@ -131,19 +130,6 @@ def _summary(
 
 def _mean(values: NDArray[np.floating]) -> float | None:
     return round(float(values.mean()), 4) if len(values) else None
-
-
-def _config_table(drawn: Sequence[int], added: Sequence[int]) -> Table:
-    configs = cell_configs([*drawn, *added])
-    columns: Table = {
-        **validate_columns({key: [config[key] for config in configs] for key in CONFIG_KEYS}),
-        "config_id": np.array([config_id(config) for config in configs], np.uint64),
-        "config_index": np.full(len(configs), -1),
-        "source": np.full(len(configs), "cells"),
-        "round": np.array([0] * len(drawn) + [1] * len(added)),
-        "release": np.full(len(configs), ""),
-    }
-    return typed(columns, CONFIG_TABLE_COLUMNS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
