@@ -29,7 +29,7 @@ from splits.make import make_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
 from surrogate.card.page import write_card
-from surrogate.command import add_families, add_rates, add_top_weight, add_workers, runs_parser
+from surrogate.command import add_release_flags, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part, unmeasured
 from surrogate.judging.figure_file import figures_of
@@ -156,9 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--trees", type=int, default=500, help="in every forest that is searched (%(default)s)")
     parser.add_argument("--fewest", type=int, default=0, help="configs that every group needs (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of a new split and of the release (%(default)s)")
-    add_top_weight(parser)
-    add_families(parser)
-    add_rates(parser)
+    add_release_flags(parser)
     add_workers(parser, 2)
     given = parser.parse_args(argv)
 
