@@ -1,7 +1,4 @@
-"""The landscape of a benchmark: variance decomposition, random-walk autocorrelation, mutants of the best configs.
-
-Over 300 lines: the measures share one sample of configs and its answers, and a reader compares their definitions.
-"""
+"""The landscape of a benchmark: variance decomposition, random-walk autocorrelation, mutants of the best configs."""
 
 from __future__ import annotations
 
