@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,19 +42,6 @@ _MOST_TOP: Final = 5  # at most one cell of so many is among the added ones
 _SUMMARY: Final = "agreement.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellSettings:
-    """Settings of `score_cells`: one field per flag, which `--help` explains."""
-
-    accuracies: Path
-    data_dir: Path | None
-    out: Path
-    cells: int
-    seeds: int
-    workers: int
-    minutes: float | None
-
-
 def choose_cells(accuracies: Mapping[int, float], n: int, *, seed: int = 0) -> tuple[list[int], list[int]]:
     """Return a sample of cells, one of each stratum of accuracy, and the best cells that it lacks, n in all at most.
 
@@ -73,28 +59,25 @@ def choose_cells(accuracies: Mapping[int, float], n: int, *, seed: int = 0) -> t
     return drawn, [index for index in ranked[:n_top].tolist() if index not in set(drawn)]
 
 
-def score_cells(settings: CellSettings) -> dict[str, Any]:  # Any: JSON
+def score_cells(
+    *, accuracies: Path, data_dir: Path | None, out: Path, cells: int, seeds: int, workers: int, minutes: float | None
+) -> dict[str, Any]:  # Any: JSON
     """Score cells until a limit is reached, save the comparison, and return how many are scored."""
-    chosen = ProxySettings(
-        n_seeds=settings.seeds,
-        minutes=settings.minutes,
-        where=Where(workers=settings.workers),
-        data_dir=settings.data_dir,
-    )
+    chosen = ProxySettings(n_seeds=seeds, minutes=minutes, where=Where(workers=workers), data_dir=data_dir)
     chosen.check()
-    accuracies = read_cell_accuracies(settings.accuracies)[_EPOCH]
-    drawn, added = choose_cells(accuracies, settings.cells)
-    folder = settings.out / "runs"
+    published = read_cell_accuracies(accuracies)[_EPOCH]
+    drawn, added = choose_cells(published, cells)
+    folder = out / "runs"
     runs = RunsFolder.open_or_make(folder, facts=protocol_facts(NASBENCH201), digest=protocol_digest(NASBENCH201))
     rounds = [0] * len(drawn) + [1] * len(added)
     table = table_of(cell_configs([*drawn, *added]), source="cells", number=rounds)
     runs.add_configs(table)
     is_wanted = np.isin(read_configs(folder)["config_id"], table["config_id"])
     n_added = proxy_folder(folder, NASBENCH201, chosen, is_wanted=is_wanted)
-    found = summarise_cells(folder, accuracies)
-    with write_beside(settings.out / _SUMMARY) as beside:
+    found = summarise_cells(folder, published)
+    with write_beside(out / _SUMMARY) as beside:
         beside.write_text(sealed_text(found), encoding="utf-8")
-    return {"out": str(settings.out), "cells_added": n_added, "cells_scored": found["n_scored"]}
+    return {"out": str(out), "cells_added": n_added, "cells_scored": found["n_scored"]}
 
 
 def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, Any]:  # Any: JSON
@@ -134,9 +117,9 @@ def _mean(values: NDArray[np.floating]) -> float | None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    settings = CellSettings(**vars(_parser().parse_args(argv)))
+    given = vars(_parser().parse_args(argv))
     return run_command(
-        "experiments.nasbench201", lambda: score_cells(settings), stopped="every scored cell is kept, start again"
+        "experiments.nasbench201", lambda: score_cells(**given), stopped="every scored cell is kept, start again"
     )
 
 
@@ -147,7 +130,11 @@ def _parser() -> argparse.ArgumentParser:
         example="--accuracies accuracies.csv --data-dir cifar10/ --cells 100",
     )
     parser.add_argument(
-        "--accuracies", type=Path, required=True, metavar="CSV", help="columns index, cifar10_test_200_epochs"
+        "--accuracies",
+        type=Path,
+        required=True,
+        metavar="CSV",
+        help="columns index, cifar10_test_200_epochs",
     )
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of CIFAR-10")
     parser.add_argument(
