@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from experiments.analysis.proxy_orders import seeds_of, summary, with_references
 from jahs.errors import InvalidArgument
-from jahs.files.atomic import write_beside
 from jahs.files.runs import read_configs, read_proxies
 from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import rows_of
@@ -33,6 +32,7 @@ from pipeline.proxies import ProxySettings, proxy_folder
 from pipeline.runs import RunsFolder
 from pipeline.tasks import NASBENCH201
 from workshop.command import new_parser, run_command
+from workshop.folders import write_text
 from workshop.jobs import Where
 from workshop.real_landscape import N_CELLS, cell_configs, read_cell_accuracies
 
@@ -75,8 +75,7 @@ def score_cells(
     is_wanted = np.isin(read_configs(folder)["config_id"], table["config_id"])
     n_added = proxy_folder(folder, NASBENCH201, chosen, is_wanted=is_wanted)
     found = summarise_cells(folder, published)
-    with write_beside(out / _SUMMARY) as beside:
-        beside.write_text(sealed_text(found), encoding="utf-8")
+    write_text(out / _SUMMARY, sealed_text(found))
     return {"out": str(out), "cells_added": n_added, "cells_scored": found["n_scored"]}
 
 

@@ -75,7 +75,7 @@ def _point(
 ) -> Point:
     fitted = fit_surrogate(metric, rows, of_task, settings=settings, features=features)
     predicted = fitted.predict(valid.X)
-    y = valid.y * valid.epoch if fitted.target == "per_epoch" else valid.y
+    y = fitted.measured(valid)
     is_last = valid.epoch == valid.epoch.max()
     r2 = agreement(metric, y, predicted)["r2"]
     return Point(
