@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,19 +21,18 @@ from numpy.typing import NDArray
 
 from experiments.analysis.proxy_orders import seeds_of, summary, with_references
 from jahs.errors import InvalidArgument
-from jahs.files.atomic import write_beside
 from jahs.files.runs import read_configs, read_proxies
 from jahs.files.sealed_json import sealed_text
-from jahs.files.tables import Table, typed
-from jahs.schema import CONFIG_KEYS, CONFIG_TABLE_COLUMNS, OPS, PROXIES, PROXY_TIMES
+from jahs.files.tables import rows_of
+from jahs.schema import OPS, PROXIES, PROXY_TIMES
 from jahs.spaces.cell.index import nb201_indices
-from jahs.spaces.columns import validate_columns
-from jahs.spaces.configs import config_id
+from pipeline.proposals import table_of
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.proxies import ProxySettings, proxy_folder
 from pipeline.runs import RunsFolder
 from pipeline.tasks import NASBENCH201
 from workshop.command import new_parser, run_command
+from workshop.folders import write_text
 from workshop.jobs import Where
 from workshop.real_landscape import N_CELLS, cell_configs, read_cell_accuracies
 
@@ -42,19 +40,6 @@ _EPOCH: Final = 200
 _TOP: Final = 0.01
 _MOST_TOP: Final = 5  # at most one cell of so many is among the added ones
 _SUMMARY: Final = "agreement.json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellSettings:
-    """Settings of `score_cells`: one field per flag, which `--help` explains."""
-
-    accuracies: Path
-    data_dir: Path | None
-    out: Path
-    cells: int
-    seeds: int
-    workers: int
-    minutes: float | None
 
 
 def choose_cells(accuracies: Mapping[int, float], n: int, *, seed: int = 0) -> tuple[list[int], list[int]]:
@@ -74,38 +59,34 @@ def choose_cells(accuracies: Mapping[int, float], n: int, *, seed: int = 0) -> t
     return drawn, [index for index in ranked[:n_top].tolist() if index not in set(drawn)]
 
 
-def score_cells(settings: CellSettings) -> dict[str, Any]:  # Any: JSON
+def score_cells(
+    *, accuracies: Path, data_dir: Path | None, out: Path, cells: int, seeds: int, workers: int, minutes: float | None
+) -> dict[str, Any]:  # Any: JSON
     """Score cells until a limit is reached, save the comparison, and return how many are scored."""
-    chosen = ProxySettings(
-        n_seeds=settings.seeds,
-        minutes=settings.minutes,
-        where=Where(workers=settings.workers),
-        data_dir=settings.data_dir,
-    )
+    chosen = ProxySettings(n_seeds=seeds, minutes=minutes, where=Where(workers=workers), data_dir=data_dir)
     chosen.check()
-    accuracies = read_cell_accuracies(settings.accuracies)[_EPOCH]
-    drawn, added = choose_cells(accuracies, settings.cells)
-    folder = settings.out / "runs"
+    published = read_cell_accuracies(accuracies)[_EPOCH]
+    drawn, added = choose_cells(published, cells)
+    folder = out / "runs"
     runs = RunsFolder.open_or_make(folder, facts=protocol_facts(NASBENCH201), digest=protocol_digest(NASBENCH201))
-    table = _config_table(drawn, added)
+    rounds = [0] * len(drawn) + [1] * len(added)
+    table = table_of(cell_configs([*drawn, *added]), source="cells", number=rounds)
     runs.add_configs(table)
     is_wanted = np.isin(read_configs(folder)["config_id"], table["config_id"])
     n_added = proxy_folder(folder, NASBENCH201, chosen, is_wanted=is_wanted)
-    found = summarise_cells(folder, accuracies)
-    with write_beside(settings.out / _SUMMARY) as beside:
-        beside.write_text(sealed_text(found), encoding="utf-8")
-    return {"out": str(settings.out), "cells_added": n_added, "cells_scored": found["n_scored"]}
+    found = summarise_cells(folder, published)
+    write_text(out / _SUMMARY, sealed_text(found))
+    return {"out": str(out), "cells_added": n_added, "cells_scored": found["n_scored"]}
 
 
 def summarise_cells(folder: Path, accuracies: Mapping[int, float]) -> dict[str, Any]:  # Any: JSON
     """Return how scores agree with published accuracies: of the stratified sample, and of the best 1 % of all cells."""
     configs, scored = read_configs(folder), read_proxies(folder)
-    order = np.argsort(configs["config_id"])
-    place = order[np.searchsorted(configs["config_id"][order], scored["config_id"])]
-    ids, first = np.unique(scored["config_id"], return_index=True)
-    indices = nb201_indices(np.stack([configs[op][place[first]] for op in OPS], axis=1))
+    ids = np.unique(scored["config_id"])
+    cells = rows_of(configs, ids)
+    indices = nb201_indices(np.stack([cells[op] for op in OPS], axis=1))
     published = np.array([accuracies[index] for index in indices.tolist()])
-    is_drawn = configs["round"][place[first]] == 0
+    is_drawn = cells["round"] == 0
     least = sorted(accuracies.values(), reverse=True)[round(_TOP * N_CELLS) - 1]
     scores = with_references({name: seeds_of(scored, name, ids) for name in PROXIES})
     return {
@@ -133,24 +114,11 @@ def _mean(values: NDArray[np.floating]) -> float | None:
     return round(float(values.mean()), 4) if len(values) else None
 
 
-def _config_table(drawn: Sequence[int], added: Sequence[int]) -> Table:
-    configs = cell_configs([*drawn, *added])
-    columns: Table = {
-        **validate_columns({key: [config[key] for config in configs] for key in CONFIG_KEYS}),
-        "config_id": np.array([config_id(config) for config in configs], np.uint64),
-        "config_index": np.full(len(configs), -1),
-        "source": np.full(len(configs), "cells"),
-        "round": np.array([0] * len(drawn) + [1] * len(added)),
-        "release": np.full(len(configs), ""),
-    }
-    return typed(columns, CONFIG_TABLE_COLUMNS)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    settings = CellSettings(**vars(_parser().parse_args(argv)))
+    given = vars(_parser().parse_args(argv))
     return run_command(
-        "experiments.nasbench201", lambda: score_cells(settings), stopped="every scored cell is kept, start again"
+        "experiments.nasbench201", lambda: score_cells(**given), stopped="every scored cell is kept, start again"
     )
 
 
@@ -161,7 +129,11 @@ def _parser() -> argparse.ArgumentParser:
         example="--accuracies accuracies.csv --data-dir cifar10/ --cells 100",
     )
     parser.add_argument(
-        "--accuracies", type=Path, required=True, metavar="CSV", help="columns index, cifar10_test_200_epochs"
+        "--accuracies",
+        type=Path,
+        required=True,
+        metavar="CSV",
+        help="columns index, cifar10_test_200_epochs",
     )
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of CIFAR-10")
     parser.add_argument(

@@ -28,7 +28,7 @@ from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import InvalidArgument
-from jahs.files.tables import take
+from jahs.files.tables import rows_of, take
 from jahs.queries.oracles.table import TableOracle
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.cell import PATH_FEATURES, path_features
@@ -38,8 +38,8 @@ from jahs.tasks.definitions import caveats_of
 from splits.split import Split, read_split
 from workshop.folders import versions_fact
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
-from workshop.pages.drawing import Curve, draw_curves
-from workshop.resampling import bootstrap_interval
+from workshop.pages.drawing import draw_curves, interval_curve
+from workshop.resampling import bootstrap_estimates, bootstrap_interval
 
 FREE: Final[Mapping[str, int]] = {"identity": IDENTITY, "zero": ZERO, "pooling": POOL}
 N_REPEATS: Final = 4
@@ -61,7 +61,7 @@ class Study:
     """What was found for a task.
 
     Attributes:
-        changes: change of the predicted accuracy, and its interval, by operation and number replaced, (7, 3) each.
+        changes: change of the predicted accuracy, by operation and number replaced.
         measured, predicted: accuracy of each recorded test config at the last epoch.
         ops: their cells, (n, 6).
         cells: by operation, the predictions for a cell of it alone with the other keys of the test configs, (n,).
@@ -69,7 +69,7 @@ class Study:
     """
 
     bench: jahs.Benchmark
-    changes: dict[str, Floats]
+    changes: dict[str, list[Interval]]
     measured: Floats
     predicted: Floats
     ops: NDArray[np.int64]
@@ -123,8 +123,7 @@ def study_of(bench: jahs.Benchmark, split: Split, *, seed: int) -> Study:
     runs = take(runs, np.isfinite(runs[METRIC]))
     ids, place, counts = np.unique(runs["config_id"], return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=runs[METRIC].astype(np.float64)) / counts
-    order = np.argsort(configs["config_id"])
-    every = take(configs, order[np.searchsorted(configs["config_id"][order], ids)])
+    every = rows_of(configs, ids)
     is_test = split.parts_of(ids) == 2
     if not is_test.any():
         raise InvalidArgument(
@@ -145,14 +144,15 @@ def study_of(bench: jahs.Benchmark, split: Split, *, seed: int) -> Study:
     )
 
 
-def _changes(values: Floats) -> Floats:
-    """Return the mean change to no replacement and its interval over configs and refits, (7, 3)."""
+def _changes(values: Floats) -> list[Interval]:
+    """Return the mean change to no replacement by number replaced, with intervals over configs and refits."""
     change = values - values[:, :1]
     refits = cycle(change[1:])
     low, high = bootstrap_interval(
         lambda at: next(refits)[:, at].mean(axis=1), values.shape[2], level=_LEVEL, n_resamples=_N_RESAMPLES
     )
-    return np.column_stack([change[0].mean(axis=1), low, high])
+    ends = zip(change[0].mean(axis=1).tolist(), low.tolist(), high.tolist(), strict=True)
+    return [Interval(value=value, low=least, high=most) for value, least, most in ends]
 
 
 def _ops(configs: Columns) -> NDArray[np.int64]:
@@ -179,7 +179,7 @@ def parameter_free_document(studies: Sequence[Study]) -> Document:
 
 
 def _finding(study: Study) -> str:
-    order = sorted(FREE, key=lambda name: float(study.changes[name][-1, 0]))
+    order = sorted(FREE, key=lambda name: study.changes[name][-1].value)
     said = ", ".join(f"{_interval(study.changes[name][-1])} points with {name} alone" for name in order)
     praised = 100 * float((study.cells["identity"] > study.predicted).mean())
     known = len(study.recorded["identity"])
@@ -195,9 +195,9 @@ def _beside(studies: Sequence[Study]) -> Table:
     """Return what NAS-Bench-301 found, and whether the predictions have the same sign."""
 
     def cells(study: Study, name: str, n: int, sign: int) -> tuple[str, str]:
-        value, low, high = study.changes[name][n]
-        is_sure = low * high > 0 and low <= value <= high
-        return _interval(study.changes[name][n]), ("yes" if value * sign > 0 else "no") if is_sure else "not certain"
+        found = study.changes[name][n]
+        is_sure = found.low * found.high > 0 and found.low <= found.value <= found.high
+        return _interval(found), ("yes" if found.value * sign > 0 else "no") if is_sure else "not certain"
 
     claims: list[tuple[str, str, int, int]] = [
         ("many identities lower the accuracy", "identity", _N_OPS, -1),
@@ -215,9 +215,7 @@ def _beside(studies: Sequence[Study]) -> Table:
     )
 
 
-def _interval(of: Floats) -> str:
-    value, low, high = of.tolist()
-    return interval_text(Interval(value=value, low=low, high=high), 1, sign="+")
+_interval: Final = partial(interval_text, digits=1, sign="+")
 
 
 def _blocks(study: Study) -> Iterator[str | Block]:
@@ -228,13 +226,10 @@ def _blocks(study: Study) -> Iterator[str | Block]:
         caption=f"Change of the predicted {METRIC} at the last epoch as operations of {len(study.measured)} test "
         f"configs are replaced, mean over configs and {N_REPEATS} draws of edges, with 90 % intervals over configs and "
         "refits. No such config was trained for this figure.",
-        alt="; ".join(f"{name} alone: {values[-1, 0]:+.1f} points" for name, values in study.changes.items()),
+        alt="; ".join(f"{name} alone: {values[-1].value:+.1f} points" for name, values in study.changes.items()),
         drawing=draw_curves(
             [
-                Curve(
-                    title=name, number=i, x=np.arange(_N_OPS + 1) / _N_OPS, y=values[:, 0], low=values[:, 1],
-                    high=values[:, 2], is_step=False, has_markers=True,
-                )
+                interval_curve(name, np.arange(_N_OPS + 1) / _N_OPS, values, number=i)
                 for i, (name, values) in enumerate(study.changes.items())
             ],
             x_label="share of replaced operations", y_label="change of accuracy, points",
@@ -269,9 +264,9 @@ def _recorded_table(study: Study) -> Table:
             rows.append((name, str(is_in.sum()), "–", "–", "–"))
             continue
         error = (study.predicted - study.measured)[is_in]
-        low, high = bootstrap_interval(partial(_mean_at, error), len(error), level=_LEVEL, n_resamples=_N_RESAMPLES)
+        (bias,) = bootstrap_estimates(partial(_mean_at, error), len(error), level=_LEVEL, n_resamples=_N_RESAMPLES)
         means = (f"{study.measured[is_in].mean():.1f}", f"{study.predicted[is_in].mean():.1f}")
-        rows.append((name, str(len(error)), *means, _interval(np.array([error.mean(), low, high]))))
+        rows.append((name, str(len(error)), *means, _interval(bias)))
     return Table(
         caption=f"{METRIC} at the last epoch, %, of test configs",
         columns=("cells", "configs", "trained", "predicted", "bias, points"),

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -35,21 +35,6 @@ from workshop.folders import write_text
 RECORD: Final = "retrained.json"
 SEEDS: Final = (1000, 1001)
 """Collected runs have seeds below 1000."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetrainSettings:
-    """Settings of `retrain`: one field per flag, which `--help` explains."""
-
-    folder: Path
-    top: int = 3
-    task: tuple[str, ...] = ()
-    arms: tuple[str, ...] = ()
-    record: Path | None = None
-    data_dir: Path | None = None
-    release: Path | None = None
-    minutes: float | None = None
-    workers: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,52 +87,53 @@ def best_incumbents(results: Results, task: str, *, top: int, arms: Sequence[str
     return sorted(found.values(), key=lambda one: (one.predicted, config_id(one.config)))[:top]
 
 
-def retrain(settings: RetrainSettings) -> int:
-    """Train the incumbents and record them; return how many trainings are recorded.
+def retrain(
+    folder: Path,
+    *,
+    top: int,
+    tasks: Sequence[str],
+    arms: Sequence[str],
+    record: Path | None,
+    release: Path | None,
+    workers: int,
+    **how: Any,  # Any: more settings of `pipeline.collect`
+) -> dict[str, object]:
+    """Train the incumbents and record them; return the path of the record and how many trainings it has.
 
     Raises:
         InvalidArgument: `top` is not positive, a task or an arm is not of the study, or the study's optimisers trained.
     """
     from pipeline.collect import CollectSettings, collect  # needs torch
 
-    study = read_folder(settings.folder)
-    unknown = [name for name in settings.task if name not in study.tasks]
-    faults = [f"top={settings.top} must be at least 1"] if settings.top < 1 else []
+    study = read_folder(folder)
+    unknown = [name for name in tasks if name not in study.tasks]
+    faults = [f"top={top} must be at least 1"] if top < 1 else []
     faults += [f"task {name!r} is not of this study; it has {', '.join(study.tasks)}" for name in unknown]
     if any(arm.world != "release" for arm in study.study.arms):
         faults.append(f"{study.study.name} does not ask a release, so its incumbents have no prediction to compare")
     if faults:
         raise InvalidArgument("\n".join(faults))
-    bench = {task: open_benchmark(task, settings.release) for task in study.tasks}
-    results = read_results(settings.folder, bench=bench, workers=settings.workers)
+    bench = {task: open_benchmark(task, release) for task in study.tasks}
+    results = read_results(folder, bench=bench, workers=workers)
     found: list[Incumbent] = []
-    for task in settings.task or results.tasks:
-        chosen = best_incumbents(results, task, top=settings.top, arms=settings.arms)
-        runs = settings.folder / "retrained" / task
-        listed = settings.folder / "retrained" / f"{task}.jsonl"
+    for task in tasks or results.tasks:
+        chosen = best_incumbents(results, task, top=top, arms=arms)
+        runs = folder / "retrained" / task
+        listed = folder / "retrained" / f"{task}.jsonl"
         listed.parent.mkdir(exist_ok=True)
         digest = release_of(bench[task]).sha256
         lines = ({"config": one.config, "seeds": list(SEEDS), "release": digest} for one in chosen)
         write_text(listed, "".join(json.dumps(line) + "\n" for line in lines))
-        collect(
-            CollectSettings(
-                task=task,
-                out=runs,
-                configs=listed,
-                source="retrained",
-                data_dir=settings.data_dir,
-                minutes=settings.minutes,
-                workers=settings.workers,
-            )
-        )
+        collect(CollectSettings(task=task, out=runs, configs=listed, source="retrained", workers=workers, **how))
         found += _with_measured(chosen, last_rows(read_runs(runs)))
     content = {
         "study": study.study.name,
         "releases": {task: facts.release for task, facts in study.tasks.items()},
         "incumbents": [asdict(one) for one in found],
     }
-    write_text(settings.record or settings.folder / RECORD, sealed_text(content))
-    return sum(len(one.trained) for one in found)
+    path = record or folder / RECORD
+    write_text(path, sealed_text(content))
+    return {"record": str(path), "trainings": sum(len(one.trained) for one in found)}
 
 
 def _with_measured(chosen: Sequence[Incumbent], last: Table) -> Iterator[Incumbent]:
@@ -198,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser("experiments.retrain", about, example="out/joint --top 3 --data-dir IMAGES")
     parser.add_argument("folder", type=Path, help="a folder written by python -m experiments.run")
     parser.add_argument("--top", type=int, default=3, help="incumbents of each task (default: %(default)s)")
-    parser.add_argument("--task", action="append", default=[], help="a task; repeatable (default: all)")
+    parser.add_argument("--task", action="append", default=[], dest="tasks", help="a task; repeatable (default: all)")
     parser.add_argument("--arms", action="append", default=[], help="pattern of arm names; repeatable (default: all)")
     parser.add_argument("--record", type=Path, help="file of the measurements (default: FOLDER/retrained.json)")
     parser.add_argument("--data-dir", type=Path, help="folder of the original images")
@@ -206,13 +192,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, help="begin no training of a task after so many (default: no limit)")
     parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
     given = vars(parser.parse_args(argv))
-    settings = RetrainSettings(**{**given, "task": tuple(given["task"]), "arms": tuple(given["arms"])})
-
-    def work() -> object:
-        n = retrain(settings)
-        return {"record": str(settings.record or settings.folder / RECORD), "trainings": n}
-
-    return run_command("experiments.retrain", work, stopped="finished trainings are kept; run it again to continue")
+    stopped = "finished trainings are kept; run it again to continue"
+    return run_command("experiments.retrain", lambda: retrain(**given), stopped=stopped)
 
 
 if __name__ == "__main__":

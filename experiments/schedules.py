@@ -30,6 +30,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.analysis.proxy_uses import ETA, halve
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import Task, task
 from jahs.tasks.own import write_task_file
@@ -38,7 +39,6 @@ from workshop.command import new_parser, run_command
 from workshop.ranks import kendall_tau, spearman
 from workshop.resampling import bootstrap_estimates
 
-_ETA: Final = 3
 _FEWEST: Final = 20
 _N_RESAMPLES: Final = 1000
 _N_SEARCHES: Final = 1000
@@ -138,19 +138,14 @@ def _halving(paired: Paired, semantics: str, *, seed: int) -> dict[str, float | 
     """Return the mean final accuracy, cost and speed-up of successive halving on random draws of the configs."""
     accuracy, runtime = paired.accuracy[semantics], paired.runtime[semantics]
     full, whole = paired.accuracy["one schedule"][:, -1], float(paired.runtime["one schedule"][:, -1].mean())
-    n_first = min(_ETA ** (len(paired.epochs) - 1), len(full) // 2)
+    n_first = min(ETA ** (len(paired.epochs) - 1), len(full) // 2)
     rng = np.random.default_rng(seed)
     best, costs = [], []
     for _ in range(_N_SEARCHES):
-        configs, cost = rng.permutation(len(full))[:n_first], 0.0
-        for rung in range(len(paired.epochs)):
-            is_continued = semantics == "one schedule" and rung > 0
-            cost += float((runtime[configs, rung] - (runtime[configs, rung - 1] if is_continued else 0.0)).sum())
-            if rung < len(paired.epochs) - 1:
-                order = np.argsort(-accuracy[configs, rung], kind="stable")
-                configs = configs[order[: math.ceil(len(configs) / _ETA)]]
-        best.append(float(full[configs].max()))
-        costs.append(cost / whole)
+        drawn = rng.permutation(len(full))[:n_first]
+        survivors, spent_s = halve(accuracy, runtime, drawn, is_continued=semantics == "one schedule")
+        best.append(float(full[survivors].max()))
+        costs.append(spent_s / whole)
     n_random = _n_random(full, float(np.mean(best)))
     return {
         "n_first": n_first,

@@ -26,11 +26,11 @@ from jahs.comparison.standings import guess_of, steps_of
 from jahs.comparison.steps import Steps
 from jahs.comparison.terms import Rules, open_rules
 from jahs.comparison.views import ViewChoice
-from jahs.files.atomic import write_beside
 from jahs.files.sealed_json import sealed_text
 from jahs.optimizers import make
 from jahs.release import EMBEDDED
 from workshop.command import new_parser, run_command
+from workshop.folders import write_text
 from workshop.jobs import in_processes
 
 _log = logging.getLogger(__name__)
@@ -200,8 +200,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         content = frozen(chosen, baseline[rows], seen)
         path = given.out / f"jahs-{given.n}.json"
         given.out.mkdir(parents=True, exist_ok=True)
-        with write_beside(path) as beside:
-            beside.write_text(sealed_text(content), encoding="utf-8")
+        write_text(path, sealed_text(content))
         said = {"suite": str(path), "problems": len(rows), "candidates": len(every)}
         if given.page:
             similar = correlations(results)

@@ -15,7 +15,6 @@ import io
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -38,36 +37,25 @@ from workshop.real_landscape import EPOCHS, real_accuracies
 _STUDY: Final = "baselines"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TasksSettings:
-    """Settings of `compare_tasks`: one field per flag, which `--help` explains."""
-
-    runs: tuple[Path, Path]
-    landscape: Path | None
-    release: Path | None
-    seeds: int
-    out: Path
-
-
-def compare_tasks(settings: TasksSettings) -> Path:
+def compare_tasks(runs: Sequence[Path], *, landscape: Path | None, release: Path | None, seeds: int, out: Path) -> Path:
     """Write the page README.md, with its figures and paired.csv, and return its path.
 
     Raises:
         InvalidArgument: the runs are of one task, or share too few configs; or the landscape has too few epochs.
         ProtocolMismatch: a release was fitted to runs of another protocol.
     """
-    if settings.seeds < 1:
-        raise InvalidArgument(f"seeds={settings.seeds} must be at least 1")
-    target = check_target(settings.out)
-    recorded = [read_recorded(path) for path in settings.runs]
+    if seeds < 1:
+        raise InvalidArgument(f"seeds={seeds} must be at least 1")
+    target = check_target(out)
+    recorded = [read_recorded(path) for path in runs]
     paired = pair(*recorded)
     real, sha256 = {}, None
-    if settings.landscape is not None:
-        landscape = Benchmark("cifar10", release=settings.landscape)
-        real, sha256 = real_accuracies(paired.columns, landscape), release_of(landscape).sha256
-    released, releases = _released(recorded, settings)
+    if landscape is not None:
+        bench = Benchmark("cifar10", release=landscape)
+        real, sha256 = real_accuracies(paired.columns, bench), release_of(bench).sha256
+    released, releases = _released(recorded, release, n_seeds=seeds)
     facts = [
-        ("command", shlex.join(_command(settings))),
+        ("command", shlex.join(_command(runs, seeds, has_landscape=landscape is not None))),
         *((f"protocol of {each.task.title}", each.protocol) for each in recorded),
         *releases,
         *([("landscape", sha256[:16])] if sha256 else []),
@@ -78,12 +66,14 @@ def compare_tasks(settings: TasksSettings) -> Path:
     return write_document(document, target, is_for_docs=True, name="README.md", data=data)
 
 
-def _released(recorded: Sequence[Recorded], settings: TasksSettings) -> tuple[Released, list[tuple[str, str]]]:
+def _released(
+    recorded: Sequence[Recorded], release: Path | None, *, n_seeds: int
+) -> tuple[Released, list[tuple[str, str]]]:
     """Return what the releases say, or the tasks that have none, and the releases as facts."""
     benches, missing = [], []
     for each in recorded:
         try:
-            bench = open_benchmark(each.task.name, settings.release)
+            bench = open_benchmark(each.task.name, release)
         except MissingData:
             missing.append(each.task.title)
             continue
@@ -96,8 +86,8 @@ def _released(recorded: Sequence[Recorded], settings: TasksSettings) -> tuple[Re
         benches.append(bench)
     if missing:
         return Released(missing=tuple(missing)), []
-    terms = [open_terms(_STUDY, each.task.name, settings.release) for each in recorded]
-    released = Released(fronts=tuple(front_transfers(benches)), orders=order_transfer(terms, n_seeds=settings.seeds))
+    terms = [open_terms(_STUDY, each.task.name, release) for each in recorded]
+    released = Released(fronts=tuple(front_transfers(benches)), orders=order_transfer(terms, n_seeds=n_seeds))
     return released, [(f"release of {bench.task.title}", release_of(bench).sha256[:16]) for bench in benches]
 
 
@@ -119,20 +109,15 @@ def _cell(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.6g}"
 
 
-def _command(settings: TasksSettings) -> list[str]:
+def _command(runs: Sequence[Path], n_seeds: int, *, has_landscape: bool) -> list[str]:
     """Return the command line without the paths of releases and of the page."""
-    folders = [path.as_posix() if not path.is_absolute() else path.name for path in settings.runs]
-    landscape = ["--landscape", "CIFAR10"] if settings.landscape else []
-    return ["python", "-m", "experiments.tasks", *folders, *landscape, "--seeds", str(settings.seeds), "--out", "DIR"]
+    folders = [path.as_posix() if not path.is_absolute() else path.name for path in runs]
+    real = ["--landscape", "CIFAR10"] if has_landscape else []
+    return ["python", "-m", "experiments.tasks", *folders, *real, "--seeds", str(n_seeds), "--out", "DIR"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    settings = _parse(argv)
-    return run_command("experiments.tasks", lambda: {"page": str(compare_tasks(settings))})
-
-
-def _parse(argv: Sequence[str] | None) -> TasksSettings:
     parser = new_parser(
         "experiments.tasks",
         "Compare two tasks on the configs that were trained on both.",
@@ -145,7 +130,7 @@ def _parse(argv: Sequence[str] | None) -> TasksSettings:
     parser.add_argument("--seeds", type=int, default=20, help="of each optimizer (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the page: new, empty, or of an older page")
     given = vars(parser.parse_args(argv))
-    return TasksSettings(**{**given, "runs": tuple(given["runs"])})
+    return run_command("experiments.tasks", lambda: {"page": str(compare_tasks(**given))})
 
 
 if __name__ == "__main__":

@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig
-from jahs.files.atomic import write_beside
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.files.tables import Table
 from jahs.schema import CONFIG_KEYS, FINAL_SOURCE
 from jahs.spaces.columns import config_ids, validate_columns
 from jahs.spaces.configs import Config, validate
 from splits.kinship import kin
+from workshop.folders import write_text
 
 UNIFORM: Final = "uniform"
 """The group of the configs that no optimiser proposed."""
@@ -112,8 +112,7 @@ def write_final(split: Path, final: FinalTest) -> Path:
     with _locked(path):
         if path.exists():
             raise InvalidArgument(f"{path} exists: a final test set is frozen once, and is never drawn again")
-        with write_beside(path) as beside:
-            beside.write_text(sealed_text(content), encoding="utf-8")
+        write_text(path, sealed_text(content))
     return path
 
 
@@ -144,8 +143,7 @@ def count_read(split: Path, what_for: Mapping[str, object]) -> int:
     path = split.with_name(_READS)
     with _locked(path):
         reads = [*_reads(path), dict(what_for)]
-        with write_beside(path) as beside:
-            beside.write_text(sealed_text({"reads": reads}), encoding="utf-8")
+        write_text(path, sealed_text({"reads": reads}))
     return len(reads)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -29,7 +29,7 @@ from jahs.tasks.metrics import ACCURACIES, LEARNED
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
-from surrogate.data.rows import Rows, assemble, assemble_answered, by_part, join_rows
+from surrogate.data.rows import Facts, Rows, assemble, assemble_answered, by_part, join_rows
 from surrogate.judging.agreement import Scores, agreement, first_seed
 from surrogate.judging.predicted import FOLDED
 from surrogate.models.folds import held_out_rows
@@ -43,22 +43,6 @@ _N_FOLDS: Final = 5
 
 Fit: TypeAlias = Callable[[Rows], Callable[[NDArray[np.float32]], NDArray[np.float64]]]
 """From training rows to what answers for encoded rows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """A variant's Kendall tau on all rows and at the last epoch, means over folds, beside the shipped one.
-
-    Attributes:
-        difference, error: to the shipped one's tau on all rows; the standard error over the folds' configs.
-    """
-
-    variant: str
-    n_columns: int
-    tau: float
-    tau_last: float
-    difference: float
-    error: float
 
 
 def variants(metric: str, of_task: Task, settings: ForestSettings) -> Iterator[tuple[str, int, Fit]]:
@@ -88,8 +72,12 @@ def variants(metric: str, of_task: Task, settings: ForestSettings) -> Iterator[t
 
 def ablate(
     metric: str, measured: Measurements, split: Split, *, settings: ForestSettings, repeats: int, seed: int
-) -> list[Outcome]:
+) -> list[Facts]:
     """Cross-validate every variant over five folds of the training and validation configs.
+
+    Returns:
+        For each, Kendall's tau on all rows and at the last epoch, means over folds; the difference to the shipped one's
+        tau on all rows, and its standard error over the folds' configs.
 
     Raises:
         InvalidArgument: no repeats, or fewer configs than folds.
@@ -107,14 +95,14 @@ def ablate(
         shipped = scores[:, 0] if name == "shipped" else shipped
         differences = scores[:, 0] - shipped
         outcomes.append(
-            Outcome(
-                variant=name,
-                n_columns=n_columns,
-                tau=float(scores[:, 0].mean()),
-                tau_last=float(scores[:, 1].mean()),
-                difference=float(differences.mean()),
-                error=float(differences.std(ddof=1) / np.sqrt(_N_FOLDS)),  # a repeat brings no new configs
-            )
+            {
+                "variant": name,
+                "n_columns": n_columns,
+                "tau": float(scores[:, 0].mean()),
+                "tau_last": float(scores[:, 1].mean()),
+                "difference": float(differences.mean()),
+                "error": float(differences.std(ddof=1) / np.sqrt(_N_FOLDS)),  # a repeat brings no new configs
+            }
         )
     return outcomes
 
@@ -152,15 +140,15 @@ def compare_runtime_models(
     }
 
 
-def ablation_table(metric: str, outcomes: Sequence[Outcome]) -> str:
+def ablation_table(metric: str, outcomes: Sequence[Facts]) -> str:
     """Return the outcomes as Markdown."""
     lines = [
         f"| {metric} | columns | tau | tau, last epoch | difference | standard error |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     lines += [
-        f"| {o.variant} | {o.n_columns} | {o.tau:.4f} | {o.tau_last:.4f} | {o.difference:+.4f} | {o.error:.4f} |"
-        for o in outcomes
+        "| {variant} | {n_columns} | {tau:.4f} | {tau_last:.4f} | {difference:+.4f} | {error:.4f} |".format(**outcome)
+        for outcome in outcomes
     ]
     return "\n".join(lines)
 
@@ -190,21 +178,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             times, cumulative = (by_part(f("runtime", measured), split) for f in (assemble, assemble_answered))
             models = compare_runtime_models(times, cumulative, measured.task, settings=settings)
         if given.out:
-            content = {metric: [asdict(outcome) for outcome in outcomes] for metric, outcomes in found.items()}
-            write_json(
-                given.out,
-                {"format": ABLATION_FORMAT, "split": split.digest, "metrics": content, "runtime_models": models},
-            )
+            facts = {"format": ABLATION_FORMAT, "split": split.digest}
+            write_json(given.out, {**facts, "metrics": found, "runtime_models": models})
         tables = [ablation_table(metric, outcomes) + "\n" for metric, outcomes in found.items()]
-        return "\n".join(
-            [
-                *tables,
-                *(
-                    f"runtime at every epoch, {name}: R2 {scores['r2']:.4f}, tau {scores['tau']:.4f}"
-                    for name, scores in models.items()
-                ),
-            ]
-        )
+        lines = [
+            f"runtime at every epoch, {name}: R2 {scores['r2']:.4f}, tau {scores['tau']:.4f}"
+            for name, scores in models.items()
+        ]
+        return "\n".join([*tables, *lines])
 
     return run_command("surrogate.ablation", work)
 

@@ -20,29 +20,21 @@ def runs_parser(name: str, about: str | None, *, example: str, before: str = "")
     return parser
 
 
-def add_fewest(parser: argparse.ArgumentParser) -> None:
-    """Add --fewest."""
-    parser.add_argument("--fewest", type=int, default=FEWEST, help="training configs every group needs (%(default)s)")
-
-
-def add_families(parser: argparse.ArgumentParser) -> None:
-    """Add --families."""
+def add_release_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of how a release is made: --top-weight, --families and --rates."""
+    parser.add_argument(
+        "--top-weight", type=float, default=0.0, help="of the best accuracies in a fit, beside 1 (%(default)s)"
+    )
     parser.add_argument(
         "--families", nargs="*", default=[], help=f"models beside the own ones: {', '.join(FAMILIES)} (none)"
     )
-
-
-def add_rates(parser: argparse.ArgumentParser) -> None:
-    """Add --rates."""
     about = "values of each rate in an exhaustive search for the best config, minutes for 16; 0: none (%(default)s)"
     parser.add_argument("--rates", type=int, default=0, help=about)
 
 
-def add_top_weight(parser: argparse.ArgumentParser) -> None:
-    """Add --top-weight."""
-    parser.add_argument(
-        "--top-weight", type=float, default=0.0, help="of the best accuracies in a fit, beside 1 (%(default)s)"
-    )
+def add_fewest(parser: argparse.ArgumentParser) -> None:
+    """Add --fewest."""
+    parser.add_argument("--fewest", type=int, default=FEWEST, help="training configs every group needs (%(default)s)")
 
 
 def add_workers(parser: argparse.ArgumentParser, default: int) -> None:

@@ -21,7 +21,6 @@ from jahs.queries.completing import good_config
 from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release
 from jahs.release.refits import Refits
 from jahs.spaces.configs import Config
-from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
@@ -29,7 +28,7 @@ from surrogate.data.rows import Facts, Rows, assemble, by_part, join_rows
 from surrogate.judging.agreement import score_rows
 from surrogate.judging.uncertainty import uncertainty_facts
 from surrogate.models.lightgbm import fit_lightgbm, pack_lightgbm, predict_lightgbm
-from surrogate.models.model import ForestSettings, Surrogate
+from surrogate.models.model import Surrogate
 from surrogate.models.refits import N_REFITS, fit_refits, pack_refits, refit_settings, refit_share
 
 _log = logging.getLogger(__name__)
@@ -87,7 +86,8 @@ def refits_of(
         models: those that ship.
         noise: `NoiseModel.to_dict()`; without it nothing is calibrated.
     """
-    of_task, settings = _task_and_settings(fitted)
+    (of_task,) = {model.task for model in fitted.values()}
+    settings = {metric: model.settings for metric, model in fitted.items()}
     shipped = {metric: join_rows([of["train"], of["valid"]]) for metric, of in parts.items() if metric in ACCURACIES}
     share = refit_share(shipped, of_task, settings, n_refits=n_refits)
     how: dict[str, Any] = {"share": share, "seed": seed, "n_refits": n_refits, "workers": workers}
@@ -131,11 +131,6 @@ def lightgbm_of(
             quality[metric] = {name: scored[name]["model"] for name in _SCORED if name in scored}
     models, forests = pack_lightgbm(boosters, refitted)
     return models, forests, {"test": quality}
-
-
-def _task_and_settings(fitted: Mapping[str, Surrogate]) -> tuple[Task, dict[str, ForestSettings]]:
-    (of_task,) = {model.task for model in fitted.values()}
-    return of_task, {metric: model.settings for metric, model in fitted.items()}
 
 
 def reference_config(measured: Measurements, split: Split) -> Config | None:

@@ -35,7 +35,7 @@ from jahs.spaces.configs import Config
 from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import recorded_as
 from splits.split import Split
-from surrogate.command import add_families, add_fewest, add_rates, add_top_weight, add_workers, runs_parser
+from surrogate.command import add_fewest, add_release_flags, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import (
     EXACT,
@@ -312,12 +312,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--curve-seeds", type=int, default=5, help="fits of each size of the learning curve (%(default)s)"
     )
-    add_top_weight(parser)
     parser.add_argument(
         "--refits", type=int, default=N_REFITS, dest="n_refits", help="of each accuracy; 0: none (%(default)s)"
     )
-    add_families(parser)
-    add_rates(parser)
+    add_release_flags(parser)
     add_fewest(parser)
     add_workers(parser, 2)
     given = vars(parser.parse_args(argv))

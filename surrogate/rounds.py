@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from jahs.comparison.summaries import number_text
 from jahs.errors import ProtocolMismatch
 from jahs.release import Release, read_release
+from surrogate.card.cells import write_page
 from surrogate.card.figures import figure_values
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
@@ -27,10 +28,8 @@ from surrogate.judging.rounds import Came, Known, rounds_of
 from surrogate.models.optima import MAIN
 from surrogate.packing import release_answers
 from workshop.command import run_command
-from workshop.folders import commit, write_text, writing
+from workshop.folders import commit
 from workshop.pages.document import Block, Document, Section, Table, Text
-from workshop.pages.html import to_html
-from workshop.pages.markdown import to_markdown
 
 _HEADS = (
     "source",
@@ -133,12 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         known = {sha256: _known(release, measured) for release in releases for sha256 in release.answers_as}
         figures = [read_figures(path) for path in given.figures]
         page = rounds_page(measured, rounds_of(measured, split, known), figures)
-        with writing(given.out):
-            given.out.mkdir(parents=True, exist_ok=True)
-        paths = given.out / "rounds.md", given.out / "rounds.html"
-        write_text(paths[0], to_markdown(page, has_figures=False))
-        write_text(paths[1], to_html(page, {}))
-        return "\n".join(map(str, paths))
+        return "\n".join(map(str, write_page(given.out, "rounds", page)))
 
     return run_command("surrogate.rounds", work)
 

@@ -33,7 +33,7 @@ def bootstrap_estimates(
     score: Callable[[NDArray[np.int64]], ArrayLike], n: int, *, level: float, n_resamples: int, seed: int = 0
 ) -> list[Interval]:
     """Return one or several scores of all rows, each with its `bootstrap_interval`."""
-    values = np.atleast_1d(score(np.arange(n)))
+    values = np.ravel(score(np.arange(n)))
     ends = bootstrap_interval(score, n, level=level, n_resamples=n_resamples, seed=seed).reshape(2, -1)
     return [
         Interval(value=value, low=low, high=high)

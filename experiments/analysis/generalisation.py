@@ -19,9 +19,10 @@ from jahs.optimizers.evolution import Evolution, EvolutionSettings
 from jahs.optimizers.random_search import RandomSearch, RandomSearchSettings
 from jahs.queries.exhaustive import LARGEST
 from jahs.queries.views import View
-from jahs.simulate import Trial, Visible
+from jahs.simulate import Visible
 from jahs.spaces.cell.operations import ZERO
 from jahs.spaces.configs import Config
+from surrogate.models.optima import MAIN, search_with
 from workshop.ranks import kendall_tau
 
 PART: Final = {"Op2": ZERO}
@@ -97,21 +98,13 @@ def measure_ends(subject: Subject, *, n_seeds: int, n_trials: int) -> dict[str, 
 
 def _search(view: View, make: _Make, *, n: int, seed: int) -> tuple[Config, float]:
     """Return the best config of one search without training noise, and its value."""
-    optimizer = make(cast("Visible", view), seed)
-    best: tuple[Config, float] | None = None
-    for number in range(n):
-        (proposal,) = optimizer.ask(1)
-        config = cast("Config", dict(proposal.config))
-        value = view.query(config, metrics=("valid_acc",)).values["valid_acc"]
-        trial = Trial(
-            trial=number, config=config, fidelity={}, seed=None, metrics={"valid_acc": value}, start=0.0, end=0.0,
-            worker=0, status="finished", tag=proposal.tag,
-        )  # fmt: skip
-        optimizer.tell(trial)
-        if best is None or value > best[1]:
-            best = config, value
-    assert best is not None
-    return best
+
+    def ask(configs: list[Config]) -> Floats:
+        return np.array([view.query(config, metrics=(MAIN,)).values[MAIN] for config in configs])
+
+    visited, values = search_with(make(cast("Visible", view), seed), ask, n=n)
+    best = int(np.argmax(values))
+    return visited[best], values[best]
 
 
 def transferred(tuned: Floats, tested: Floats) -> Transferred:

@@ -1,7 +1,4 @@
-"""The landscape of a benchmark: variance decomposition, random-walk autocorrelation, mutants of the best configs.
-
-Over 300 lines: the measures share one sample of configs and its answers, and a reader compares their definitions.
-"""
+"""The landscape of a benchmark: variance decomposition, random-walk autocorrelation, mutants of the best configs."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,6 +16,7 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, mean_interval
 from jahs.comparison.views import FULL_SIZES
 from jahs.errors import InvalidArgument, UnknownName
+from jahs.queries.benchmark import Benchmark
 from jahs.spaces.columns import Configs, rows
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import PARAMETERS, is_integer
@@ -50,21 +48,6 @@ _Z: Final = 1.96  # standard errors on each side of a 95 % interval
 
 _Ask: TypeAlias = Callable[[Configs], Floats]
 """Maps configs to values at one epoch; more is better."""
-
-
-class Answers(Protocol):
-    """A benchmark, or a surrogate for one of its metrics."""
-
-    @property
-    def metrics(self) -> Mapping[str, Metric]:
-        """The metrics by name."""
-
-    @property
-    def max_epoch(self) -> int:
-        """The last epoch."""
-
-    def query_many(self, configs: Configs, *, at: int, metrics: Sequence[str]) -> dict[str, Floats]:
-        """Return metrics of many configs at one epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -126,7 +109,7 @@ class Landscape:
     share_of_top: float
 
 
-def measure_landscape(bench: Answers, metric: str, *, n: int, seed: int) -> Landscape:
+def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> Landscape:
     """Measure the landscape of a metric.
 
     Args:
@@ -230,7 +213,7 @@ def _deciding(variance: Variance) -> dict[str, tuple[str, ...]]:
     return {"all keys": tuple(variance.total), **(groups if len(groups) > 1 else {})}
 
 
-def _variance(bench: Answers, metric: str, part: Part, *, n: int, seed: int) -> Variance:
+def _variance(bench: Benchmark, metric: str, part: Part, *, n: int, seed: int) -> Variance:
     one, other = (part.space.sample_columns(n, seed=_child(seed, i)) for i in (0, 1))
     names, needed = tuple(part.groups), unions(part.groups)
     keys = {key: (key,) for found in part.groups.values() for key in found}
@@ -281,7 +264,7 @@ def _mutants(
     return tuple(found)
 
 
-def _values_at(bench: Answers, metric: str, epoch: int) -> _Ask:
+def _values_at(bench: Benchmark, metric: str, epoch: int) -> _Ask:
     sign = 1.0 if bench.metrics[metric].direction == "max" else -1.0
     return lambda configs: sign * bench.query_many(configs, at=epoch, metrics=(metric,))[metric]
 

@@ -36,6 +36,7 @@ FEWEST: Final = 5
 
 _FEWEST_PAIRED: Final = 20
 _N_SEEDS: Final = 3
+_PAIRS: Final = tuple(combinations(range(_N_SEEDS), 2))
 _N_RESAMPLES: Final = 1000
 _N_BINS: Final = 4
 _BEST: Final = 0.9
@@ -198,34 +199,30 @@ def agreements(paired: Paired) -> Iterator[Agreement]:
 def agreement(title: str, values: Floats, is_in: NDArray[np.bool_], *, chosen_by_first: bool = False) -> Agreement:
     """Return the agreement of (2, n_configs, 3) values on some of the configs."""
     values = values[:, is_in]
-    repeated = values[:, np.isfinite(values).all(axis=(0, 2))]
-    seeds = [(1, 2)] if chosen_by_first else list(combinations(range(_N_SEEDS), 2))
-    return Agreement(
-        title=title,
-        n=values.shape[1],
-        n_repeated=repeated.shape[1],
-        rho=_rho(*values[:, :, 0]),
-        ceiling=math.sqrt(max(math.prod(_between_seeds(of, seeds) for of in repeated), 0.0))
-        if repeated.shape[1] >= FEWEST
-        else math.nan,
-    )
+    return _agreement(title, values, values[1, :, 0], [(1, 2)] if chosen_by_first else _PAIRS)
 
 
 def real_agreement(title: str, values: Floats, real: Floats) -> Agreement:
     """Return the agreement of a task, (n_configs, 3), with the real landscape, whose answers have no noise."""
-    repeated = values[np.isfinite(values).all(axis=1)]
-    between = _between_seeds(repeated, list(combinations(range(_N_SEEDS), 2)))
+    return _agreement(title, values[None], real, _PAIRS)
+
+
+def _agreement(title: str, values: Floats, other: Floats, seeds: Sequence[tuple[int, int]]) -> Agreement:
+    """Return the agreement of the first of these tasks, (n_tasks, n_configs, 3), with other values, (n_configs,)."""
+    repeated = values[:, np.isfinite(values).all(axis=(0, 2))]
+    is_known = repeated.shape[1] >= FEWEST
+    between = math.prod(_between_seeds(of, seeds) for of in repeated) if is_known else math.nan
     return Agreement(
         title=title,
-        n=len(values),
-        n_repeated=len(repeated),
-        rho=_rho(values[:, 0], real),
-        ceiling=math.sqrt(max(between, 0.0)) if len(repeated) >= FEWEST else math.nan,
+        n=values.shape[1],
+        n_repeated=repeated.shape[1],
+        rho=_rho(values[0, :, 0], other),
+        ceiling=math.sqrt(max(between, 0.0)) if is_known else math.nan,
     )
 
 
 def _between_seeds(values: Floats, seeds: Sequence[tuple[int, int]]) -> float:
-    return float(np.mean([spearman(values[:, i], values[:, j]) for i, j in seeds])) if len(values) else math.nan
+    return float(np.mean([spearman(values[:, i], values[:, j]) for i, j in seeds]))
 
 
 def _rho(a: Floats, b: Floats) -> Interval:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -19,16 +19,15 @@ from jahs.comparison.views import FULL_SIZES
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.spaces.space import space
-from workshop.pages.document import Block, Figure, Section, Table, Text, answer
+from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import Curve, draw_curves
 
 _N_RANDOM: Final = 20_000
 _SHOWN: Final = 0.98  # share of every arm's rollouts that the figure of distributions has to show
 
 
-def baselines_sections(results: Results) -> tuple[Section, ...]:
-    """Return test regrets where a release has test accuracies, the overview, and a section on settings."""
-    sections: list[Section] = []
+def baselines_blocks(results: Results) -> Iterator[str | Block]:
+    """Yield test regrets where a release has test accuracies, the overview, and a section on settings."""
     settings: list[Block] = []
     for task in results.tasks:
         arms, key = results.arms_of(MAIN, task), task.replace("_", "-")
@@ -36,14 +35,14 @@ def baselines_sections(results: Results) -> tuple[Section, ...]:
             tests = {arm.name: incumbent_tests(results, task, arm) for arm in results.arms}
             best = best_known(results.bench[task], tests)
             if arms:
-                blocks = _regret_blocks(results, arms, tests, best, key=key)
-                sections.append(Section(title=f"Test regret on {task}", blocks=tuple(blocks)))
+                yield f"Test regret on {task}"
+                yield from _regret_blocks(results, arms, tests, best, key=key)
             settings += _sensitivity(results, task, tests, best)
         if arms:
-            sections.append(Section(title=f"Validation error on {task}", blocks=overview(results, task, arms, key=key)))
-    if settings:
-        sections.append(Section(title="Effect of settings", blocks=tuple(settings)))
-    return tuple(sections)
+            yield f"Validation error on {task}"
+            yield from overview(results, task, arms, key=key)
+    yield "Effect of settings"
+    yield from settings
 
 
 def incumbent_tests(results: Results, task: str, arm: Arm) -> list[Steps]:

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,36 +15,36 @@ from typing import Any, Final
 import matplotlib as mpl
 
 from experiments.packs import season_of
-from experiments.report.baselines import baselines_sections
+from experiments.report.baselines import baselines_blocks
 from experiments.report.carried import carried_section
-from experiments.report.fidelity import fidelity_sections
-from experiments.report.joint import joint_sections
-from experiments.report.long import long_sections, worker_sections
-from experiments.report.multiobjective import multiobjective_sections
+from experiments.report.fidelity import fidelity_blocks
+from experiments.report.joint import joint_blocks
+from experiments.report.long import long_blocks, worker_blocks
+from experiments.report.multiobjective import multiobjective_blocks
 from experiments.report.refits import refits_section
 from experiments.report.results import Results
 from experiments.report.retrained import retrained_section
 from experiments.report.standings import leaderboard_section
-from experiments.report.truth import truth_sections
+from experiments.report.truth import truth_blocks
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder
 from jahs.tasks.definitions import TASKS, caveats_of
 from workshop.command import new_parser, run_command
 from workshop.folders import versions_text, writing
-from workshop.pages.document import Document, Section, Table, Text
+from workshop.pages.document import Block, Document, Section, Table, Text, sections_of
 from workshop.pages.html import svg_text, to_html
 from workshop.pages.markdown import to_markdown
 from workshop.pages.style import follow_scheme, style
 
-_CHAPTERS: Final[Mapping[str, Callable[[Results], tuple[Section, ...]]]] = {
-    "joint": joint_sections,
-    "fidelity": fidelity_sections,
-    "multiobjective": multiobjective_sections,
-    "baselines": baselines_sections,
-    "strong": baselines_sections,
-    "truth": truth_sections,
-    "long": long_sections,
-    "workers": worker_sections,
+_CHAPTERS: Final[Mapping[str, Callable[[Results], Iterator[str | Block]]]] = {
+    "joint": joint_blocks,
+    "fidelity": fidelity_blocks,
+    "multiobjective": multiobjective_blocks,
+    "baselines": baselines_blocks,
+    "strong": baselines_blocks,
+    "truth": truth_blocks,
+    "long": long_blocks,
+    "workers": worker_blocks,
 }
 _DOTS_PER_INCH: Final = 144
 _OWN: Final = frozenset({"report.md", "README.md", "index.html", "tables.json", "paired.csv", "figures"})
@@ -63,7 +63,7 @@ def build_document(
     """
     study = results.study
     with mpl.rc_context(dict(style())):
-        chapters = _CHAPTERS[study.name](results)
+        chapters = sections_of(_CHAPTERS[study.name](results))
         # Trade-offs have no single winner, and worlds cannot be queried again from the release.
         is_ranked = not study.combinations and all(arm.world == "release" for arm in results.arms)
         standings = (leaderboard_section(results),) if is_ranked else ()

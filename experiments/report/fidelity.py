@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,30 +18,28 @@ from jahs.queries.views import View
 from jahs.spaces.columns import Columns
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
-from workshop.pages.document import Block, Figure, Section, Table, answer
+from workshop.pages.document import Block, Figure, Table, answer
 from workshop.pages.drawing import Curve, draw_curves
 
 N_CONFIGS: Final = 1000
 _ALONE: Final = {"N": (1, 3, 5), "W": (4, 8, 16), "Resolution": (0.25, 0.5, 1.0)}
 
 
-def fidelity_sections(results: Results) -> tuple[Section, ...]:
-    """Return the rank correlations, and each optimiser's comparison with black-box search."""
+def fidelity_blocks(results: Results) -> Iterator[str | Block]:
+    """Yield the rank correlations, and each optimiser's comparison with black-box search."""
     plain = tuple(arm for arm in results.arms if arm.view.fidelities == ("epoch",) and arm.chapter == "black box")
-    sections = [Section(title="Rank correlation with the highest fidelity", blocks=tuple(_correlation_blocks(results)))]
+    yield "Rank correlation with the highest fidelity"
+    for task in results.tasks:
+        yield from _correlation_blocks(results.bench[task])
     for chapter in results.study.chapters:
         arms = tuple(arm for arm in results.arms_of(chapter) if arm not in plain)
         if not arms:
             continue
-        blocks: list[Block] = []
+        yield f"{chapter[0].upper()}{chapter[1:]} against black-box search"
         for task in results.tasks:
             if plain:
-                blocks += _speedup_blocks(results, task, plain[0].name, [arm.name for arm in arms])
-            blocks += overview(results, task, (*plain, *arms), key=f"{task}-{arms[0].optimizer}".replace("_", "-"))
-        sections.append(
-            Section(title=f"{chapter[0].upper()}{chapter[1:]} against black-box search", blocks=tuple(blocks))
-        )
-    return tuple(sections)
+                yield from _speedup_blocks(results, task, plain[0].name, [arm.name for arm in arms])
+            yield from overview(results, task, (*plain, *arms), key=f"{task}-{arms[0].optimizer}".replace("_", "-"))
 
 
 def rank_correlations(
@@ -86,46 +84,37 @@ def _against(top: _Answer, values: Any, answers: Sequence[_Answer]) -> tuple[Flo
     return np.asarray(values, dtype=np.float64), tau, cost
 
 
-def _correlation_blocks(results: Results) -> list[Block]:
-    blocks: list[Block] = []
-    for task in results.tasks:
-        found = rank_correlations(results.bench[task])
-        curves = [
-            Curve(title=name, x=cost, y=tau, number=i, is_step=False, has_markers=True)
-            for i, (name, (_, tau, cost)) in enumerate(found.items())
-        ]
-        blocks.append(
-            Figure(
-                name=f"{task}-correlations".replace("_", "-"),
-                caption=f"Rank correlation between validation accuracies at a lower and at the highest fidelity, over "
-                f"{N_CONFIGS} random configs ({TASKS[task].title}), against the cost of an evaluation. Curves near "
-                "the upper left corner show useful fidelities.",
-                alt="Kendall's tau rising with the share of the full cost, one curve for each fidelity.",
-                drawing=draw_curves(
-                    curves,
-                    x_label="mean cost (share of a full evaluation)",
-                    y_label="Kendall's τ with full fidelity",
-                    x_scale="log",
-                ),
-            )
-        )
-        lowest = (f"{name} {tau[0]:.2f} at {100 * cost[0]:.1f} % of the cost" for name, (_, tau, cost) in found.items())
-        blocks.insert(len(blocks) - 1, answer(f"Kendall's τ of the lowest fidelity: {'; '.join(lowest)}."))
-        rows = [
+def _correlation_blocks(bench: Benchmark) -> Iterator[Block]:
+    found = rank_correlations(bench)
+    lowest = (f"{name} {tau[0]:.2f} at {100 * cost[0]:.1f} % of the cost" for name, (_, tau, cost) in found.items())
+    yield answer(f"Kendall's τ of the lowest fidelity: {'; '.join(lowest)}.")
+    yield Figure(
+        name=f"{bench.task.name}-correlations".replace("_", "-"),
+        caption=f"Rank correlation between validation accuracies at a lower and at the highest fidelity, over "
+        f"{N_CONFIGS} random configs ({bench.task.title}), against the cost of an evaluation. Curves near the upper "
+        "left corner show useful fidelities.",
+        alt="Kendall's tau rising with the share of the full cost, one curve for each fidelity.",
+        drawing=draw_curves(
+            [
+                Curve(title=name, x=cost, y=tau, number=i, is_step=False, has_markers=True)
+                for i, (name, (_, tau, cost)) in enumerate(found.items())
+            ],
+            x_label="mean cost (share of a full evaluation)",
+            y_label="Kendall's τ with full fidelity",
+            x_scale="log",
+        ),
+    )
+    yield Table(
+        caption="Rank correlations as numbers. On the diagonal, all fidelities rise together (`jahs.View.path`); its "
+        "value is the share of the path",
+        columns=("fidelity", "value", "Kendall's τ", "mean cost (share of a full evaluation)"),
+        rows=tuple(
             (name, f"{value:.3g}", f"{t:.3f}", f"{100 * c:.1f} %")
             for name, (values, tau, cost) in found.items()
             for value, t, c in zip(values, tau, cost, strict=True)
-        ]
-        blocks.append(
-            Table(
-                caption="Rank correlations as numbers. On the diagonal, all fidelities rise together "
-                "(`jahs.View.path`); its value is the share of the path",
-                columns=("fidelity", "value", "Kendall's τ", "mean cost (share of a full evaluation)"),
-                rows=tuple(rows),
-                is_folded=True,
-            )
-        )
-    return blocks
+        ),
+        is_folded=True,
+    )
 
 
 def _speedup_blocks(results: Results, task: str, plain: str, names: list[str]) -> list[Block]:

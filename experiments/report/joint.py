@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from experiments.analysis.speedups import Speedup, geometric_mean, speedup
 from experiments.report.results import Results
@@ -10,24 +10,22 @@ from experiments.report.single import overview, speedup_text
 from experiments.studies.study import Arm
 from jahs.comparison.summaries import Interval
 from jahs.tasks.definitions import TASKS
-from workshop.pages.document import Block, Figure, Section, Table, Text, answer
+from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_estimates
 
 _FEWEST_SEEDS = 2
 
 
-def joint_sections(results: Results) -> tuple[Section, ...]:
-    """Return a section for each optimiser, with all tasks."""
-    sections = []
+def joint_blocks(results: Results) -> Iterator[str | Block]:
+    """Yield a section for each optimiser, with all tasks."""
     for chapter in results.study.chapters:
         if arms := results.arms_of(chapter):
-            blocks = list(_speedup_blocks(results, arms))
+            yield f"Joint search with {chapter}"
+            yield from _speedup_blocks(results, arms)
             for task in results.tasks:
                 if len(results.tasks) > 1:
-                    blocks.append(Text(f"Task: {TASKS[task].title}."))
-                blocks += overview(results, task, arms, key=f"{task}-{arms[0].optimizer}".replace("_", "-"))
-            sections.append(Section(title=f"Joint search with {chapter}", blocks=tuple(blocks)))
-    return tuple(sections)
+                    yield Text(f"Task: {TASKS[task].title}.")
+                yield from overview(results, task, arms, key=f"{task}-{arms[0].optimizer}".replace("_", "-"))
 
 
 def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,21 +15,20 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
 from jahs.comparison.summaries import interval_text, mean_interval, summarize
 from jahs.tasks.definitions import TASKS
-from workshop.pages.document import Block, Figure, Section, Table, answer
+from workshop.pages.document import Block, Figure, Table, answer
 from workshop.pages.drawing import Curve, draw_curves
 
 _TARGET: Final = 0.5  # of the budget: its mean error with one worker is the target of the speed-up
 _DECADES: Final = (100, 1000, 10_000)
 
 
-def long_sections(results: Results) -> tuple[Section, ...]:
-    """Return the errors after 100, 1,000 and 10,000 evaluations, and the overview, for each task."""
-    sections = []
+def long_blocks(results: Results) -> Iterator[str | Block]:
+    """Yield the errors after 100, 1,000 and 10,000 evaluations, and the overview, for each task."""
     for task in results.tasks:
         arms = results.arms_of("optimisers", task)
-        blocks = (*_decades(results, task, arms), *overview(results, task, arms, key=task.replace("_", "-")))
-        sections.append(Section(title=f"Long runs on {task}", blocks=blocks))
-    return tuple(sections)
+        yield f"Long runs on {task}"
+        yield from _decades(results, task, arms)
+        yield from overview(results, task, arms, key=task.replace("_", "-"))
 
 
 def _decades(results: Results, task: str, arms: Sequence[Arm]) -> list[Block]:
@@ -50,11 +49,11 @@ def _decades(results: Results, task: str, arms: Sequence[Arm]) -> list[Block]:
     ]
 
 
-def worker_sections(results: Results) -> tuple[Section, ...]:
-    """Return what workers cost and gain, for each task."""
-    return tuple(
-        Section(title=f"Workers on {task}", blocks=tuple(_worker_blocks(results, task))) for task in results.tasks
-    )
+def worker_blocks(results: Results) -> Iterator[str | Block]:
+    """Yield what workers cost and gain, for each task."""
+    for task in results.tasks:
+        yield f"Workers on {task}"
+        yield from _worker_blocks(results, task)
 
 
 def _worker_blocks(results: Results, task: str) -> list[Block]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -24,7 +24,7 @@ from jahs.comparison.summaries import digits_for, number_text, summarize
 from jahs.errors import MissingData, UnknownName
 from jahs.queries.references import Front
 from jahs.tasks.metrics import METRICS
-from workshop.pages.document import Block, Figure, Section, Table, Text, answer
+from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import Curve, draw_curves
 
 _NAMES: Final = {
@@ -42,20 +42,16 @@ _LABELS: Final = {
 }
 
 
-def multiobjective_sections(results: Results) -> tuple[Section, ...]:
-    """Return a section for each combination of metrics."""
-    sections = []
+def multiobjective_blocks(results: Results) -> Iterator[str | Block]:
+    """Yield a section for each combination of metrics."""
     for names in results.study.combinations:
-        blocks: list[Block] = []
+        yield f"Accuracy and {_NAMES[names[1]]}"
         arms = [arm for arm in results.arms if arm.objectives == names]
         for task in results.tasks:
             if missing := [name for name in names if name not in results.bench[task].metrics]:
-                blocks.append(Text(f"The release of {task} has no {', '.join(missing)}."))
+                yield Text(f"The release of {task} has no {', '.join(missing)}.")
             elif arms:
-                blocks += _blocks(results, task, arms, names)
-        if blocks:
-            sections.append(Section(title=f"Accuracy and {_NAMES[names[1]]}", blocks=tuple(blocks)))
-    return tuple(sections)
+                yield from _blocks(results, task, arms, names)
 
 
 def _blocks(results: Results, task: str, arms: Sequence[Arm], names: tuple[str, ...]) -> list[Block]:

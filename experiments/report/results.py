@@ -1,7 +1,4 @@
-"""A study's logs, reduced to the content of its page. Time is in mean full evaluations.
-
-Over 300 lines: logs are read from a folder and from a pack, and both become the same results.
-"""
+"""A study's logs, reduced to the content of its page. Time is in mean full evaluations."""
 
 from __future__ import annotations
 

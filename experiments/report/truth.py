@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import rank_agreement
 from jahs.comparison.steps import on_grid
 from jahs.comparison.summaries import Interval, digits_for, interval_text, number_text, summarize
-from workshop.pages.document import Block, Figure, Section, Table, Text, answer
+from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import draw_curves, interval_curve
 
 _N_TIMES: Final = 12
@@ -30,12 +30,11 @@ _STAGES: Final = (10, 20, 50, 100)
 _N_RESAMPLES: Final = 300
 
 
-def truth_sections(results: Results) -> tuple[Section, ...]:
-    """Return a section for each task."""
-    return tuple(
-        Section(title=f"Recorded trainings and surrogate on {task}", blocks=tuple(_blocks(results, task)))
-        for task in results.tasks
-    )
+def truth_blocks(results: Results) -> Iterator[str | Block]:
+    """Yield a section for each task."""
+    for task in results.tasks:
+        yield f"Recorded trainings and surrogate on {task}"
+        yield from _blocks(results, task)
 
 
 def _blocks(results: Results, task: str) -> list[Block]:

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
+from numpy.typing import NDArray
 
 from jahs.comparison.logs import Floats
+from jahs.comparison.summaries import Interval, interval_text, number_text
 from jahs.tasks.definitions import Task, caveats_of
 from surrogate.judging.agreement import agreement
 from surrogate.models.zoo import FAMILIES, METRIC
@@ -21,7 +23,7 @@ from workshop.pages.document import Block, Document, Figure, Table, Text, sectio
 from workshop.pages.drawing import new_drawing
 from workshop.pages.style import LIGHT, marker, series
 from workshop.ranks import spearman
-from workshop.resampling import bootstrap_interval
+from workshop.resampling import bootstrap_estimates
 
 PAPER: Final[Mapping[str, tuple[float, float]]] = {
     "lightgbm": (0.892, 0.816),
@@ -55,33 +57,18 @@ class Scored:
 
     Attributes:
         n: configs.
-        models: names.
-        values: R2, tau and sparse tau, (n_models, 3).
-        low, high: 90 % intervals over resampled configs.
-        less, more: those of the differences to XGBoost.
+        scores: R2, tau and sparse tau of each model, with 90 % intervals over configs.
+        differences: those to XGBoost.
     """
 
     n: int
-    models: tuple[str, ...]
-    values: Floats
-    low: Floats
-    high: Floats
-    less: Floats
-    more: Floats
+    scores: Mapping[str, Sequence[Interval]]
+    differences: Mapping[str, Sequence[Interval]]
 
-    def text(self, model: str, score: int) -> str:
-        """Return a score with its interval."""
-        i = self.models.index(model)
-        return f"{self.values[i, score]:.3f} ({self.low[i, score]:.3f} to {self.high[i, score]:.3f})"
-
-    def difference(self, model: str, score: int) -> tuple[float, float, float]:
-        """Return the difference to XGBoost and its interval."""
-        i, base = self.models.index(model), self.models.index(_BASE)
-        return (
-            float(self.values[i, score] - self.values[base, score]),
-            float(self.less[i, score]),
-            float(self.more[i, score]),
-        )
+    @property
+    def sparse(self) -> dict[str, Interval]:
+        """The sparse tau of each model."""
+        return {name: of[_SPARSE] for name, of in self.scores.items()}
 
 
 def score_zoo(
@@ -104,19 +91,21 @@ def score_zoo(
     if (n := int(chosen.sum())) < _FEWEST:
         return None
     y, predicted = y[chosen], np.array(list(answers.values()))[:, chosen]
-    models = tuple(answers)
-    base = models.index(_BASE)
+    base = list(answers).index(_BASE)
 
-    def score(at: Any) -> Floats:  # Any: positions
+    def with_differences(at: NDArray[np.int64]) -> Floats:
         found = [agreement(METRIC, y[at], one[at]) for one in predicted]
-        return np.array([[np.nan if one[name] is None else one[name] for name in _SCORES] for one in found], np.float64)
+        values = np.array([[one[name] for name in _SCORES] for one in found], np.float64)  # None becomes NaN
+        return np.concatenate([values, values - values[base]])
 
-    def with_differences(at: Any) -> Floats:  # Any: positions
-        values = score(at)
-        return np.stack([values, values - values[base]])
-
-    (low, less), (high, more) = bootstrap_interval(with_differences, n, level=_LEVEL, n_resamples=n_resamples)
-    return Scored(n=n, models=models, values=score(np.arange(n)), low=low, high=high, less=less, more=more)
+    found = bootstrap_estimates(with_differences, n, level=_LEVEL, n_resamples=n_resamples)
+    each = [found[i : i + len(_SCORES)] for i in range(0, len(found), len(_SCORES))]
+    scores, differences = each[: len(answers)], each[len(answers) :]
+    return Scored(
+        n=n,
+        scores=dict(zip(answers, scores, strict=True)),
+        differences=dict(zip(answers, differences, strict=True)),
+    )
 
 
 def zoo_document(
@@ -159,16 +148,17 @@ def _finding(of_task: Task, of: Mapping[str, Any], test: Mapping[str, Scored | N
     scored = test["all"]
     if scored is None:
         return f"{of_task.title} has too few test configs."
-    single = [name for name in scored.models if name in of["families"]]
-    best = max(single, key=lambda name: scored.values[scored.models.index(name), _SPARSE])
-    worse = [name for name in single if scored.difference(name, _SPARSE)[2] < 0]
-    better = [name for name in single if scored.difference(name, _SPARSE)[1] > 0]
+    single = [name for name in scored.scores if name in of["families"]]
+    best = max(single, key=lambda name: scored.sparse[name].value)
+    worse = [name for name in single if scored.differences[name][_SPARSE].high < 0]
+    better = [name for name in single if scored.differences[name][_SPARSE].low > 0]
     verdict = (f"{_listed(better)} rank better than XGBoost" if better else "no family ranks better than XGBoost") + (
         f", and {_listed(worse)} rank worse" if worse else ", and none worse"
     )
     return (
         f"On {of_task.title}, {verdict}, by 90 % intervals of the difference in sparse τ on {scored.n} test configs; "
-        f"the best is {_title(best)} with R² {scored.text(best, 0)} and sparse τ {scored.text(best, _SPARSE)}."
+        f"the best is {_title(best)} with R² {interval_text(scored.scores[best][0], 3)} and sparse τ "
+        f"{interval_text(scored.sparse[best], 3)}."
     )
 
 
@@ -189,7 +179,7 @@ def _blocks(
     yield _beside(known)
     for of_task, of, scored in known:
         single = [name for name in PAPER if name in of["families"]]
-        ours = [scored.values[scored.models.index(name), _SPARSE] for name in single]
+        ours = [scored.sparse[name].value for name in single]
         yield Text(
             f"Spearman's rank correlation of the families' sparse τ with the paper's is "
             f"{spearman([PAPER[name][1] for name in single], ours):.2f} on {of_task.title} ({len(single)} families)."
@@ -236,10 +226,10 @@ def _beside(known: Sequence[tuple[Task, Mapping[str, Any], Scored]]) -> Table:  
                 if name not in of["families"]:
                     cells += ["–", "–"]
                     continue
-                value, low, high = scored.difference(name, score)
-                is_zero = low <= 0 <= high or abs(paper) < 0.005
-                same = "–" if is_zero else "yes" if (value > 0) == (paper > 0) else "no"
-                cells += [f"{value:+.3f} ({low:+.3f} to {high:+.3f})", same]
+                ours = scored.differences[name][score]
+                is_zero = ours.low <= 0 <= ours.high or abs(paper) < 0.005
+                same = "–" if is_zero else "yes" if (ours.value > 0) == (paper > 0) else "no"
+                cells += [interval_text(ours, 3, sign="+"), same]
             rows.append((_title(name), shown, f"{PAPER[name][k]:.3f}", f"{paper:+.3f}", *cells))
     heads = [head for of_task, _, _ in known for head in (f"{of_task.title} (90 % interval)", "same sign")]
     return Table(
@@ -252,17 +242,15 @@ def _beside(known: Sequence[tuple[Task, Mapping[str, Any], Scored]]) -> Table:  
 
 
 def _scores_table(scored: Scored, of: Mapping[str, Any], cut: str) -> Table:  # Any: JSON
-    order = sorted(scored.models, key=lambda name: -scored.values[scored.models.index(name), _SPARSE])
     rows = []
-    for name in order:
-        own = of["families"].get(name, {}).get("tau")
-        low, high = scored.difference(name, _SPARSE)[1:]
+    for name in sorted(scored.scores, key=lambda name: -scored.sparse[name].value):
+        apart = scored.differences[name][_SPARSE]
         rows.append(
             (
                 _title(name),
-                "–" if own is None else f"{own:.3f}",
-                *(scored.text(name, k) for k in range(len(_SCORES))),
-                "–" if name == _BASE else f"{low:+.3f} to {high:+.3f}",
+                number_text(of["families"].get(name, {}).get("tau"), 3),
+                *(interval_text(score, 3) for score in scored.scores[name]),
+                "–" if name == _BASE else f"{apart.low:+.3f} to {apart.high:+.3f}",
             )
         )
     return Table(
@@ -295,7 +283,7 @@ def _settings_table(of: Mapping[str, Any]) -> Table:  # Any: JSON
             (
                 _title(name),
                 ", ".join(f"{key}={shown(value)}" for key, value in one["point"].items()),
-                "undefined" if one["evaluations"][0]["tau"] is None else f"{one['evaluations'][0]['tau']:.3f}",
+                number_text(one["evaluations"][0]["tau"], 3),
             )
             for name, one in of["families"].items()
         ),
@@ -314,21 +302,20 @@ def _figure(known: Sequence[tuple[Task, Scored]]) -> Figure:
         label="NAS-Bench-301",
     )  # fmt: skip
     for k, (of_task, scored) in enumerate(known, start=1):
-        for name in (name for name in PAPER if name in scored.models):
-            i, y = scored.models.index(name), places[name] + 0.18 * k
-            axes.plot([scored.low[i, _SPARSE], scored.high[i, _SPARSE]], [y, y], color=series(k), linewidth=1.6)
-        shown = [name for name in PAPER if name in scored.models]
-        axes.scatter(
-            [scored.values[scored.models.index(name), _SPARSE] for name in shown],
-            [places[name] + 0.18 * k for name in shown],
-            color=series(k), marker=marker(k), s=26, zorder=3, label=of_task.title,
-        )  # fmt: skip
+        shown = {name: scored.sparse[name] for name in PAPER if name in scored.scores}
+        y = [places[name] + 0.18 * k for name in shown]
+        for place, each in zip(y, shown.values(), strict=True):
+            axes.plot([each.low, each.high], [place, place], color=series(k), linewidth=1.6)
+        values = [each.value for each in shown.values()]
+        axes.scatter(values, y, color=series(k), marker=marker(k), s=26, zorder=3, label=of_task.title)
     axes.set_yticks(list(places.values()), [_title(name) for name in PAPER])
     axes.set_ylim(len(PAPER) - 0.3, -0.5)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("sparse τ on the test part")
     drawing.legend(loc="outside lower center", ncols=2)
-    best = ", ".join(f"{of_task.title} {scored.values[:, _SPARSE].max():.2f}" for of_task, scored in known)
+    best = ", ".join(
+        f"{of_task.title} {max(each.value for each in scored.sparse.values()):.2f}" for of_task, scored in known
+    )
     return Figure(
         name="families",
         caption="Sparse τ on the test part, with 90 % intervals over configs; diamonds: NAS-Bench-301, table 3. The "

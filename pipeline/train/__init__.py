@@ -1,7 +1,4 @@
-"""Train one config as JAHS-Bench-201 does: Nesterov SGD and a cosine schedule over the task's epochs.
-
-Over 300 lines: one training from the first step to the last, as the protocol states it.
-"""
+"""Train one config as JAHS-Bench-201 does: Nesterov SGD and a cosine schedule over the task's epochs."""
 
 from __future__ import annotations
 

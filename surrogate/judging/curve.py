@@ -15,7 +15,7 @@ from jahs.models.features import FeatureSet
 from jahs.tasks.definitions import Task
 from splits.folds import learning_curve_subsets
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import Rows
+from surrogate.data.rows import Facts, Rows
 from surrogate.judging.agreement import agreement, first_seed
 from surrogate.models.model import ForestSettings, fit_surrogate
 from workshop.jobs import check_workers, in_processes
@@ -38,18 +38,6 @@ class Point:
     seed: int
     tau: float
     r2: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extrapolation:
-    """An extrapolation by the power law; one more fit is between `low` and `high` with probability `level`."""
-
-    n_configs: int
-    value: float
-    low: float
-    high: float
-    level: float
-    exponent: float
 
 
 def curve(
@@ -87,7 +75,7 @@ def _point(
 ) -> Point:
     fitted = fit_surrogate(metric, rows, of_task, settings=settings, features=features)
     predicted = fitted.predict(valid.X)
-    y = valid.y * valid.epoch if fitted.target == "per_epoch" else valid.y
+    y = fitted.measured(valid)
     is_last = valid.epoch == valid.epoch.max()
     r2 = agreement(metric, y, predicted)["r2"]
     return Point(
@@ -106,7 +94,7 @@ def sizes_for(n_configs: int, *, n_sizes: int = 6, least: int = 4) -> list[int]:
     return sorted(set(np.rint(np.geomspace(first, n_configs, n_sizes)).astype(int).tolist()))
 
 
-def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Extrapolation], dict[str, str]]:
+def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Facts], dict[str, str]]:
     """Predict tau and R2 for a size, and check the law: tau of the largest size from the others.
 
     Sizes at which a score is not between 0 and 1 are left out of its law, and so are smaller ones.
@@ -136,8 +124,10 @@ def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Extr
     return found, reasons
 
 
-def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") -> Extrapolation:
-    """Predict a score, "tau" or "r2", for `n_configs` training configs.
+def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") -> Facts:
+    """Predict a score, "tau" or "r2", for `n_configs` training configs by the power law.
+
+    One more fit is between `low` and `high` with probability `level`.
 
     Raises:
         InvalidArgument: fewer than four sizes, or a score that is not between 0 and 1.
@@ -161,11 +151,11 @@ def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") 
     error = math.sqrt(spread * (1 + 1 / n_sizes + (at - float(x.mean())) ** 2 / width))
     reach = float(student.ppf((1 + _LEVEL) / 2, freedom)) * error
     middle = float(intercept + slope * at)
-    return Extrapolation(
-        n_configs=n_configs,
-        value=1 - math.exp(middle),
-        low=1 - math.exp(middle + reach),
-        high=1 - math.exp(middle - reach),
-        level=_LEVEL,
-        exponent=float(slope),
-    )
+    return {
+        "n_configs": n_configs,
+        "value": 1 - math.exp(middle),
+        "low": 1 - math.exp(middle + reach),
+        "high": 1 - math.exp(middle - reach),
+        "level": _LEVEL,
+        "exponent": float(slope),
+    }

@@ -173,7 +173,7 @@ def curve_facts(
             reasons[score] = f"there are {sizes[-1]:,} training configs, and {full_size:,} are the full size"
     return {
         "points": [asdict(point) for point in points],
-        "predictions": {name: asdict(prediction) for name, prediction in found.items()},
+        "predictions": found,
         "not_predicted": reasons,
     }
 

@@ -40,10 +40,9 @@ def sizes(metric: str, of_task: Task, parts: Mapping[str, Rows], best: ForestSet
     for depth in sorted({best.max_depth, *(depth for depth in _DEPTHS if depth < best.max_depth)}):
         settings = replace(best, max_depth=depth)
         fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings)
-        measured = valid.y * valid.epoch if fitted.target == "per_epoch" else valid.y
         nodes = [text.count("\n") for text in fitted.booster.get_dump()]
         for n_trees in sorted({best.n_trees, *(n for n in _TREES if n < best.n_trees)}):
-            scores = agreement(metric, measured, fitted.predict(valid.X, n_trees=n_trees))
+            scores = agreement(metric, fitted.measured(valid), fitted.predict(valid.X, n_trees=n_trees))
             cut = replace(settings, n_trees=n_trees)
             found.append(Size(settings=cut, n_nodes=sum(nodes[:n_trees]), tau=scores["tau"], r2=scores["r2"]))
     return found

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.files.tables import take
+from jahs.queries.exhaustive import LARGEST
 from jahs.schema import OPS
 from jahs.spaces.cell import PATH_FEATURES, canonical_keys, path_features
 from jahs.spaces.columns import Columns, Configs, config_ids
@@ -22,7 +23,6 @@ from surrogate.models.optima import Ask, visit
 IsKnown: TypeAlias = Callable[[Columns], NDArray[np.bool_]]
 """A mask of the configs that are not proposed: recorded ones, and those of the final test set."""
 
-_SIZES: Final = {"N": 5, "W": 16, "Resolution": 1.0}
 _N_RANDOM: Final = 20_000
 _TOP: Final = 0.05
 _OUTER: Final = 0.1  # of the range of a rate, on a log scale, at each end
@@ -40,7 +40,7 @@ def asking(fitted: Surrogate) -> Ask:
 
 def full_size() -> Space:
     """Return the space of the largest networks."""
-    return space(_SIZES)
+    return space(LARGEST)
 
 
 def best_found(

@@ -122,12 +122,15 @@ class Surrogate:
     booster: Any  # XGBoost's types are partial
 
     def predict(self, X: NDArray[np.float32], *, n_trees: int = 0) -> NDArray[np.float64]:
-        """Return the metric for encoded configs and epochs, (n,); `n_trees` uses the first trees only, 0 all of "
-        "them."""
+        """Return the metric for encoded configs and epochs, (n,), by the first `n_trees` alone; 0: by all trees."""
         F = FeatureBuilder(self.features, self.task).build(X)
         answers = self.booster.inplace_predict(F, iteration_range=(0, n_trees))
         values = self.transform.inverse(answers)
         return values * X[:, -1].astype(np.float64) if self.target == "per_epoch" else values
+
+    def measured(self, rows: Rows) -> NDArray[np.float64]:
+        """Return the values that predictions are compared with, of rows like those that it was fitted to."""
+        return rows.y * rows.epoch if self.target == "per_epoch" else rows.y
 
 
 def default_features(metric: str, times: TimeCoefficients = DEFAULT_TIMES) -> FeatureSet:

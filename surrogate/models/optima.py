@@ -72,25 +72,35 @@ def _ours(ask: Ask, searched: Space, optimizer: str, *, n: int, seed: int) -> tu
             view, seed=seed, settings=EvolutionSettings(population_size=100, tournament_size=10)
         ),
     }
-    opened = made[optimizer]()
+    return search_with(made[optimizer](), ask, n=n, at_once=_AT_ONCE)
+
+
+def search_with(
+    optimizer: Baseline[Any],  # Any: its settings
+    ask: Callable[[list[Config]], NDArray[np.float64]],
+    *,
+    n: int,
+    at_once: int = 1,
+) -> tuple[list[Config], list[float]]:
+    """Return the configs that an optimiser asks for in `n` evaluations, in order, and their answers.
+
+    Args:
+        at_once: proposals that are answered together.
+    """
     visited: list[Config] = []
     values: list[float] = []
     while len(visited) < n:
-        proposals = opened.ask(min(_AT_ONCE, n - len(visited)))
+        proposals = optimizer.ask(min(at_once, n - len(visited)))
         configs = [cast("Config", dict(proposal.config)) for proposal in proposals]
-        answers = ask(configs).tolist()
-        for proposal, config, value in zip(proposals, configs, answers, strict=True):
-            opened.tell(_trial(len(visited), config, value, proposal.tag))
+        for proposal, config, value in zip(proposals, configs, ask(configs).tolist(), strict=True):
+            trial = Trial(
+                trial=len(visited), config=config, fidelity={}, seed=None, metrics={MAIN: value}, start=0.0, end=0.0,
+                worker=0, status="finished", tag=proposal.tag,
+            )  # fmt: skip
+            optimizer.tell(trial)
             visited.append(config)
             values.append(value)
     return visited, values
-
-
-def _trial(number: int, config: Config, value: float, tag: object) -> Trial:
-    return Trial(
-        trial=number, config=config, fidelity={}, seed=None, metrics={MAIN: value}, start=0.0, end=0.0, worker=0,
-        status="finished", tag=tag,
-    )  # fmt: skip
 
 
 def _tpe(ask: Ask, searched: Space, _: str, *, n: int, seed: int) -> tuple[list[Config], list[float]]:

@@ -108,8 +108,7 @@ def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settin
     """Fit on the training rows; return Kendall's tau on all validation rows."""
     fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings)
     valid = parts["valid"]
-    measured = valid.y * valid.epoch if fitted.target == "per_epoch" else valid.y
-    return kendall_tau(measured, fitted.predict(valid.X))
+    return kendall_tau(fitted.measured(valid), fitted.predict(valid.X))
 
 
 def settings_of(proposed: Mapping[str, Any], *, n_trees: int) -> ForestSettings:  # Any: NePS's values

@@ -14,7 +14,7 @@ from experiments import tasks as command
 from experiments.analysis import paired as analysis
 from experiments.analysis import transfer
 from experiments.analysis.paired import Paired, agreement, agreements, real_agreement, warm_starts
-from experiments.tasks import TasksSettings, compare_tasks
+from experiments.tasks import compare_tasks
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.runs import read_protocol
 from jahs.files.tables import write_table
@@ -49,8 +49,7 @@ def settings(folders, tmp_path, monkeypatch):
     monkeypatch.setattr(command, "open_benchmark", missing)
 
     def make(**given):
-        made = {"runs": folders, "landscape": None, "release": None, "seeds": 2, "out": tmp_path / "page", **given}
-        return TasksSettings(**made)
+        return {"runs": folders, "landscape": None, "release": None, "seeds": 2, "out": tmp_path / "page", **given}
 
     return make
 
@@ -113,7 +112,7 @@ def test_a_warm_start_is_compared_with_the_mean_of_random_starts():
 
 
 def test_the_same_inputs_give_the_same_page_with_its_data(settings, tmp_path):
-    page = compare_tasks(settings(landscape=make_release(tmp_path / "cifar10", task="cifar10")))
+    page = compare_tasks(**settings(landscape=make_release(tmp_path / "cifar10", task="cifar10")))
     files = {path.relative_to(page.parent): path.read_bytes() for path in page.parent.rglob("*") if path.is_file()}
     assert {str(path) for path in files} == {
         "README.md",
@@ -131,7 +130,7 @@ def test_the_same_inputs_give_the_same_page_with_its_data(settings, tmp_path):
     assert [int(row["number"]) for row in rows] == list(range(60))
     assert [bool(row["digits seed 2"]) for row in rows] == [i % 10 == 0 for i in range(60)]
     assert all(0 <= float(row["cifar10 epoch 200"]) <= 100 for row in rows)
-    compare_tasks(settings(landscape=tmp_path / "cifar10"))
+    compare_tasks(**settings(landscape=tmp_path / "cifar10"))
     again = {path.relative_to(page.parent): path.read_bytes() for path in page.parent.rglob("*") if path.is_file()}
     assert again == files
 
@@ -146,7 +145,7 @@ def test_with_releases_fronts_and_orders_are_compared(folders, tmp_path):
         noise = noise_model(name).to_dict()
         make_release(tmp_path / "releases" / name, noise=noise, references=references, **parts)
     wanted = {"landscape": None, "release": tmp_path / "releases", "seeds": 2, "out": tmp_path / "page"}
-    text = compare_tasks(TasksSettings(runs=folders, **wanted)).read_text()
+    text = compare_tasks(folders, **wanted).read_text()
     assert "valid_acc and latency" in text
     assert "Kendall's tau between the orders" in text
     assert "Not yet" not in text
@@ -183,7 +182,7 @@ def test_bad_input_is_one_clear_error_and_no_page(fault, error, message, folders
         opener = "open_benchmark" if fault == "other release" else "Benchmark"
         monkeypatch.setattr(command, opener, lambda *_, **__: released)
     with pytest.raises(error, match=message):
-        compare_tasks(settings(**given))
+        compare_tasks(**settings(**given))
     assert not (tmp_path / "page").exists()
 
 

@@ -20,13 +20,13 @@ class Echo(Tool):
     def _make_tool(self, settings):
         pass
 
-    def ask_tool(self):
+    def _ask_tool(self):
         return self.random_config()
 
-    def read_trial(self, trial):
+    def _read_trial(self, trial):
         return trial, None
 
-    def tell_tool(self, trial, result):
+    def _tell_tool(self, trial, result):
         self.told = self.told_losses(result)
 
 

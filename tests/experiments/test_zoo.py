@@ -7,6 +7,7 @@ import pytest
 
 from experiments.report.zoo_page import PAPER, score_zoo
 from experiments.zoo import main
+from jahs.comparison.summaries import Interval
 from jahs.files.sealed_json import sealed_text
 from surrogate.models.searched import default_point
 from surrogate.models.zoo import FAMILIES
@@ -46,10 +47,10 @@ def test_scores_are_those_of_the_answers_and_differences_are_paired():
     both = {"xgboost": answers(5), "gin": answers(5), "svr": answers(60)}
     scored = score_zoo(part, both, "all", n_resamples=50)
     assert scored.n == N
-    assert scored.values[0, 1] == pytest.approx(kendall_tau(MEASURED, answers(5)))
-    assert scored.difference("gin", 1) == (0.0, 0.0, 0.0)
-    value, low, high = scored.difference("svr", 1)
-    assert low < value < high < 0
+    assert scored.scores["xgboost"][1].value == pytest.approx(kendall_tau(MEASURED, answers(5)))
+    assert scored.differences["gin"][1] == Interval(value=0.0, low=0.0, high=0.0)
+    worse = scored.differences["svr"][1]
+    assert worse.low < worse.value < worse.high < 0
 
 
 def test_a_cut_with_too_few_configs_has_no_scores():

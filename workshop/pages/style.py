@@ -15,38 +15,22 @@ import matplotlib as mpl
 
 SERIES: Final = 8
 
-LIGHT: Final = MappingProxyType(
-    {
-        "paper": "#fffffe",
-        "ink": "#1b1f24",
-        "muted": "#59636e",
-        "line": "#d1d9e0",
-        "s0": "#0b6bb0",
-        "s1": "#c2470b",
-        "s2": "#0a8360",
-        "s3": "#a8478a",
-        "s4": "#8a6500",
-        "s5": "#2f8fd0",
-        "s6": "#5b4fb5",
-        "s7": "#4a4f57",
-    }
-)
-DARK: Final = MappingProxyType(
-    {
-        "paper": "#12161c",
-        "ink": "#e8ecf1",
-        "muted": "#9aa6b2",
-        "line": "#343d48",
-        "s0": "#58b3f0",
-        "s1": "#ff8a4c",
-        "s2": "#35c79b",
-        "s3": "#e58fc7",
-        "s4": "#e8bd3c",
-        "s5": "#9bd0f5",
-        "s6": "#a99ff5",
-        "s7": "#b4bac3",
-    }
-)
+_PALETTE: Final = {  # light, dark
+    "paper": ("#fffffe", "#12161c"),
+    "ink": ("#1b1f24", "#e8ecf1"),
+    "muted": ("#59636e", "#9aa6b2"),
+    "line": ("#d1d9e0", "#343d48"),
+    "s0": ("#0b6bb0", "#58b3f0"),
+    "s1": ("#c2470b", "#ff8a4c"),
+    "s2": ("#0a8360", "#35c79b"),
+    "s3": ("#a8478a", "#e58fc7"),
+    "s4": ("#8a6500", "#e8bd3c"),
+    "s5": ("#2f8fd0", "#9bd0f5"),
+    "s6": ("#5b4fb5", "#a99ff5"),
+    "s7": ("#4a4f57", "#b4bac3"),
+}
+LIGHT: Final = MappingProxyType({name: light for name, (light, _) in _PALETTE.items()})
+DARK: Final = MappingProxyType({name: dark for name, (_, dark) in _PALETTE.items()})
 DASHES: Final = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _MARKERS: Final = ("o", "s", "^", "D", "v")
 

@@ -51,14 +51,11 @@ class Dehb(Tool[DehbSettings]):
             log_level="ERROR",
         )
 
-    def ask_tool(self) -> Any:
-        """Ask for a job."""
+    def _ask_tool(self) -> Any:
         return self._dehb.ask()
 
-    def read_trial(self, trial: Any) -> tuple[Config, float]:
-        """Return a job's config and fidelity."""
+    def _read_trial(self, trial: Any) -> tuple[Config, float]:
         return adapter.to_config(trial["config"], self.view.space), trial["fidelity"]
 
-    def tell_tool(self, trial: Any, result: TrialResult) -> None:
-        """Tell the loss."""
+    def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         self._dehb.tell(trial, {"fitness": self.told_losses(result)[0], "cost": 0.0})

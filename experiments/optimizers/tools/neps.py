@@ -63,17 +63,14 @@ class Neps(Tool[NepsSettings]):
         with self._chance:
             self._neps = tool.AskAndTell(algorithm(space, **more))
 
-    def ask_tool(self) -> Any:
-        """Ask with NePS's own state of the global generators."""
+    def _ask_tool(self) -> Any:
         with self._chance:
             return self._neps.ask()
 
-    def read_trial(self, trial: Any) -> tuple[Config, float | None]:
-        """Return a trial's config and its fidelity."""
+    def _read_trial(self, trial: Any) -> tuple[Config, float | None]:
         _, budget = adapter.split_budget(trial.config, self.view.space)
         return adapter.to_config(trial.config, self.view.space), budget
 
-    def tell_tool(self, trial: Any, result: TrialResult) -> None:
-        """Tell the loss."""
+    def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         with self._chance:
             self._neps.tell(trial, self.told_losses(result)[0])

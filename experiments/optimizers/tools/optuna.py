@@ -44,16 +44,13 @@ class Optuna(Tool[OptunaSettings]):
         tool.logging.set_verbosity(verbosity)
         self._failed = tool.trial.TrialState.FAIL
 
-    def ask_tool(self) -> Any:
-        """Ask the study for a suggestion."""
+    def _ask_tool(self) -> Any:
         return self._study.ask(self._space)
 
-    def read_trial(self, trial: Any) -> tuple[Config, None]:
-        """Return a trial's config."""
+    def _read_trial(self, trial: Any) -> tuple[Config, None]:
         return adapter.to_config(trial.params, self.view.space), None
 
-    def tell_tool(self, trial: Any, result: TrialResult) -> None:
-        """Tell the losses, or that the trial failed."""
+    def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         if result.is_known:
             self._study.tell(trial, result.losses.tolist())
         else:

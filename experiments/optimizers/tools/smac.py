@@ -55,19 +55,16 @@ class Smac(Tool[SmacSettings]):
             )
         self._smac = facade(scenario, overwrite=True, logging_level=False, **more)
 
-    def ask_tool(self) -> Any:
-        """Ask the facade."""
+    def _ask_tool(self) -> Any:
         try:
             return self._smac.ask()
         except StopIteration:
             return None
 
-    def read_trial(self, trial: Any) -> tuple[Config, float | None]:
-        """Return a trial's config and budget."""
+    def _read_trial(self, trial: Any) -> tuple[Config, float | None]:
         return adapter.to_config(trial.config, self.view.space), trial.budget
 
-    def tell_tool(self, trial: Any, result: TrialResult) -> None:
-        """Tell the losses, or that the trial crashed."""
+    def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         status = self._value.StatusType
         losses = self.told_losses(result)
         told = losses if len(losses) > 1 else losses[0]

@@ -79,8 +79,7 @@ class Bohb(Tool[BohbSettings]):
         decision = self._scheduler.on_trial_result(trial, {_LOSS: loss, _EPOCH: int(report.fidelity[_EPOCH])})
         return bool(decision == _STOP)
 
-    def ask_tool(self) -> Any:
-        """Suggest a config and start it."""
+    def _ask_tool(self) -> Any:
         with self._chance:
             suggestion = self._scheduler.suggest()
             trial = self._backend.Trial(self._n_suggested, suggestion.config, _ANY_TIME)
@@ -88,14 +87,12 @@ class Bohb(Tool[BohbSettings]):
         self._n_suggested += 1
         return trial
 
-    def read_trial(self, trial: Any) -> tuple[Config, None]:
-        """Return a trial's config; it starts at the full fidelity."""
+    def _read_trial(self, trial: Any) -> tuple[Config, None]:
         return adapter.to_config(trial.config, self.view.space), None
 
-    def tell_tool(self, trial: Any, result: TrialResult) -> None:
-        """Tell that the trial is complete, or remove it: it was stopped at a rung, or failed."""
+    def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         if result.is_known:
             told = {_LOSS: self.told_losses(result)[0], _EPOCH: self.view.max_epoch}
             self._scheduler.on_trial_complete(trial, told)
-        else:
+        else:  # it was stopped at a rung, or failed
             self._scheduler.on_trial_remove(trial)

@@ -48,15 +48,15 @@ class Tool(Baseline[S]):
         return int(np.random.SeedSequence([int(str(self.settings["seed"])), 2]).generate_state(1, np.uint32)[0] >> 1)
 
     @abstractmethod
-    def ask_tool(self) -> Any:
+    def _ask_tool(self) -> Any:
         """Return the tool's next trial; None: it waits for results."""
 
     @abstractmethod
-    def read_trial(self, trial: Any) -> tuple[Config, float | None]:
+    def _read_trial(self, trial: Any) -> tuple[Config, float | None]:
         """Return the config and the budget of a tool's trial; None: the full budget."""
 
     @abstractmethod
-    def tell_tool(self, trial: Any, result: TrialResult) -> None:
+    def _tell_tool(self, trial: Any, result: TrialResult) -> None:
         """Tell the tool the result of its trial; `result.is_known` is false for a failed one."""
 
     def told_losses(self, result: TrialResult) -> list[float]:
@@ -69,12 +69,12 @@ class Tool(Baseline[S]):
 
     def propose(self) -> tuple[Config, AskedFidelity, Any] | None:
         """Ask the tool."""
-        trial = self.ask_tool()
+        trial = self._ask_tool()
         if trial is None:
             return None
-        config, budget = self.read_trial(trial)
+        config, budget = self._read_trial(trial)
         return config, None if budget is None else self.budgets.fidelity(budget), trial
 
     def learn(self, result: TrialResult) -> None:
         """Tell the tool."""
-        self.tell_tool(result.memo, result)
+        self._tell_tool(result.memo, result)
