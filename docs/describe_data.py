@@ -203,7 +203,9 @@ def outputs(watts: float = WATTS_PER_CORE) -> dict[Path, str]:
         DATA / task / "croissant.json": json.dumps(croissant(task), indent=2, ensure_ascii=False) + "\n"
         for task in tasks()
     }
-    others = sorted(path for name in ("candidates", "nasbench201", "studies") for path in (DATA / name).rglob("*") if path.is_file())
+    others = sorted(
+        path for name in ("candidates", "nasbench201", "studies") for path in (DATA / name).rglob("*") if path.is_file()
+    )
     files = [*(path for task in tasks() for path in files_of(task)), *others, DATA / "LICENSE"]
     texts[SUMS] = "".join(f"{digest(path)}  {path.relative_to(ROOT).as_posix()}\n" for path in files)
     before, _, rest = SHEET.read_text(encoding="utf-8").partition(BEGIN)
