@@ -10,11 +10,13 @@ import pytest
 
 from jahs.errors import InvalidArgument
 from jahs.files.runs import read_protocol
+from jahs.release import EMBEDDED, read_release
 from jahs.tasks.definitions import PROSE, TASKS
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.tasks import NASBENCH201, recorded_task
 
-DATA = Path(__file__).parents[2] / "data"
+ROOT = Path(__file__).parents[2]
+DATA, RELEASES = ROOT / "data", ROOT / "jahs" / "releases"
 
 
 @pytest.mark.parametrize("field", PROSE)
@@ -25,8 +27,11 @@ def test_prose_may_change_without_a_new_protocol(field: str) -> None:
     assert protocol_facts(changed) == protocol_facts(found)
 
 
-def test_the_embedded_release_keeps_its_protocol() -> None:
-    assert protocol_digest(TASKS["fashion_mnist_mini"]) == "ec4b573f56e5dcc8"
+@pytest.mark.parametrize("name", sorted(EMBEDDED))
+def test_an_embedded_release_and_its_record_have_the_protocol_of_their_task(name: str) -> None:
+    wanted = protocol_digest(TASKS[name])
+    assert read_release(RELEASES / name).facts["protocol"] == wanted
+    assert read_protocol(DATA / name / "runs").digest == wanted
 
 
 def test_cells_of_nasbench201_are_scored_under_the_protocol_of_their_record() -> None:
