@@ -14,8 +14,9 @@ import logging
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -44,58 +45,78 @@ _FOUND: Final = ("history.json", "params.json")
 _log = logging.getLogger(__name__)
 
 
-def renew(
-    runs: Path,
-    split_file: Path,
-    *,
-    recorded: Path,
-    searches: Path,
-    out: Path,
-    card: Path,
-    evaluations: int,
-    trees: int,
-    **how: Any,  # Any: more arguments of `make_release`
-) -> Facts:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenewSettings:
+    """Settings of `renew`: one field per flag, which `--help` explains."""
+
+    runs: Path
+    split: Path
+    recorded: Path
+    searches: Path
+    out: Path
+    card: Path
+    evaluations: int
+    trees: int
+    fewest: int
+    seed: int
+    top_weight: float
+    families: Sequence[str]
+    rates: int
+    workers: int
+
+
+def renew(settings: RenewSettings) -> Facts:
     """Do every step on the runs recorded at the start, and return the release's quality.
 
     Raises:
         JahsError: see the steps. Files of earlier steps are kept.
     """
-    check_numbers(seed=how["seed"], rates=how["rates"])
-    _renew_split(runs, split_file, seed=how["seed"], fewest=how["fewest"])
-    measured, split = read_with_split(runs, split_file)
+    check_numbers(seed=settings.seed, rates=settings.rates)
+    _renew_split(settings)
+    measured, split = read_with_split(settings.runs, settings.split)
     _log.info("split %s: %s", split.digest, ", ".join(f"{n} {part}" for part, n in split.counts.items()))
-    if evaluations:
-        more = {"evaluations": evaluations, "n_trees": trees, "fewest": how["fewest"], "workers": how["workers"]}
-        _search(measured, split, recorded, searches, **more)
-    params = recorded / "params.json"
-    quality = make_release(measured, split, out, params=params if params.is_file() else None, **how)
-    release = read_release(out)
-    write_card(release, card, _figures(split_file, release))
+    if settings.evaluations:
+        _search(settings, measured, split)
+    params = settings.recorded / "params.json"
+    quality = make_release(
+        measured,
+        split,
+        settings.out,
+        params=params if params.is_file() else None,
+        fewest=settings.fewest,
+        seed=settings.seed,
+        top_weight=settings.top_weight,
+        families=settings.families,
+        rates=settings.rates,
+        workers=settings.workers,
+    )
+    release = read_release(settings.out)
+    write_card(release, settings.card, _figures(settings, release))
     return quality
 
 
-def _figures(split_file: Path, release: Release) -> Facts | None:
+def _figures(settings: RenewSettings, release: Release) -> Facts | None:
     """Return the figures beside the split, if they are of this release: of others, nothing is measured yet."""
-    path = split_file.with_name("figures.json")
+    path = settings.split.with_name("figures.json")
     with suppress(MissingData, ProtocolMismatch):
         return figures_of(path, release)
     _log.info("%s has no figures of the new release; python -m surrogate.figures measures them", path)
     return None
 
 
-def _renew_split(runs: Path, split_file: Path, *, seed: int, fewest: int) -> None:
-    is_there = split_file.exists()
+def _renew_split(settings: RenewSettings) -> None:
+    is_there = settings.split.exists()
     if is_there:
-        old = read_split(split_file)
-        if np.array_equal(old.config_ids, read_recorded(runs, final=final_beside(split_file)).config_ids):
+        old = read_split(settings.split)
+        recorded = read_recorded(settings.runs, final=final_beside(settings.split))
+        if np.array_equal(old.config_ids, recorded.config_ids):
             return
-    split_file.parent.mkdir(parents=True, exist_ok=True)
-    how = {"extend": split_file} if is_there else {"seed": seed}
-    make_split(runs, split_file, fewest=fewest, **how)
+    settings.split.parent.mkdir(parents=True, exist_ok=True)
+    how = {"extend": settings.split} if is_there else {"seed": settings.seed}
+    make_split(settings.runs, settings.split, fewest=settings.fewest, **how)
 
 
-def _search(measured: Measurements, split: Split, recorded: Path, searches: Path, *, n_trees: int, **how: int) -> None:
+def _search(settings: RenewSettings, measured: Measurements, split: Split) -> None:
     """Search settings for the metrics with validation rows, and record them."""
     missing = unmeasured(measured, split)
     metrics = [m for m in LEARNED if m not in missing and len(by_part(assemble(m, measured), split)["valid"])]
@@ -103,14 +124,24 @@ def _search(measured: Measurements, split: Split, recorded: Path, searches: Path
         _log.info("there are no validation rows, so nothing is searched")
         return
     of_what = {
-        metric: what_is_searched(metric, measured, split, optimizer=OPTIMIZERS[0], n_trees=n_trees)
+        metric: what_is_searched(metric, measured, split, optimizer=OPTIMIZERS[0], n_trees=settings.trees)
         for metric in metrics
     }
-    folder = searches / f"{measured.task.name}-{digest_measurements(measured)}-{digest_facts(of_what)}"
-    tune_all(measured, split, folder, metrics=metrics, optimizer=OPTIMIZERS[0], n_trees=n_trees, **how)
-    recorded.mkdir(parents=True, exist_ok=True)
+    folder = settings.searches / f"{measured.task.name}-{digest_measurements(measured)}-{digest_facts(of_what)}"
+    tune_all(
+        measured,
+        split,
+        folder,
+        metrics=metrics,
+        evaluations=settings.evaluations,
+        workers=settings.workers,
+        optimizer=OPTIMIZERS[0],
+        n_trees=settings.trees,
+        fewest=settings.fewest,
+    )
+    settings.recorded.mkdir(parents=True, exist_ok=True)
     for name in _FOUND:
-        write_text(recorded / name, (folder / name).read_text(encoding="utf-8"))
+        write_text(settings.recorded / name, (folder / name).read_text(encoding="utf-8"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -127,15 +158,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of a new split and of the release (%(default)s)")
     add_release_flags(parser)
     add_workers(parser, 2)
-    given = vars(parser.parse_args(argv))
-    runs, split_file, out = given.pop("runs"), given.pop("split"), given["out"]
+    given = parser.parse_args(argv)
 
     def work() -> str:
-        quality = renew(runs, split_file, **given)
+        quality = renew(RenewSettings(**vars(given)))
         unmet = [f"{r['metric']} {r['score']}" for r in quality["requirements"] if r["is_met"] is False]
         state = f"; not reached: {', '.join(unmet)}" if unmet else ""
-        digest = f'the line of jahs/release/embedded.py: "{quality["task"]}": "{read_release(out).sha256}",'
-        return f"{out}: {', '.join(quality['metrics'])} from {quality['data']['configs']} configs{state}\n{digest}"
+        digest = f'the line of jahs/release/embedded.py: "{quality["task"]}": "{read_release(given.out).sha256}",'
+        return (
+            f"{given.out}: {', '.join(quality['metrics'])} from {quality['data']['configs']} configs{state}\n{digest}"
+        )
 
     return run_command("surrogate.renew", work)
 
