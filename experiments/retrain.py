@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -95,8 +95,9 @@ def retrain(
     arms: Sequence[str],
     record: Path | None,
     release: Path | None,
+    data_dir: Path | None,
+    minutes: float | None,
     workers: int,
-    **how: Any,  # Any: more settings of `pipeline.collect`
 ) -> dict[str, object]:
     """Train the incumbents and record them; return the path of the record and how many trainings it has.
 
@@ -124,7 +125,17 @@ def retrain(
         digest = release_of(bench[task]).sha256
         lines = ({"config": one.config, "seeds": list(SEEDS), "release": digest} for one in chosen)
         write_text(listed, "".join(json.dumps(line) + "\n" for line in lines))
-        collect(CollectSettings(task=task, out=runs, configs=listed, source="retrained", workers=workers, **how))
+        collect(
+            CollectSettings(
+                task=task,
+                out=runs,
+                configs=listed,
+                source="retrained",
+                data_dir=data_dir,
+                minutes=minutes,
+                workers=workers,
+            )
+        )
         found += _with_measured(chosen, last_rows(read_runs(runs)))
     content = {
         "study": study.study.name,

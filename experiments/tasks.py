@@ -69,7 +69,7 @@ def compare_tasks(runs: Sequence[Path], *, landscape: Path | None, release: Path
 def _released(
     recorded: Sequence[Recorded], release: Path | None, *, n_seeds: int
 ) -> tuple[Released, list[tuple[str, str]]]:
-    """Return what the releases say, or the tasks that have none, and the releases as facts."""
+    """Compare both releases, or name the tasks without one; return the digests of the releases as facts too."""
     benches, missing = [], []
     for each in recorded:
         try:

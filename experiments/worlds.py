@@ -276,7 +276,7 @@ def read_worlds(path: Path, task_name: str) -> Worlds:
 
 
 def quality_of_worlds(study: Path, task_name: str) -> dict[str, Any]:  # Any: JSON
-    """Return what a page says about the worlds of a task, as JSON; from its worlds, or from the pack of the study."""
+    """Return facts about the worlds of a task as JSON, computed from the worlds or read from the study's pack."""
     if is_pack(study):
         return dict(read_manifest(study / MANIFEST)["worlds"][task_name])
     worlds = read_worlds(worlds_path(study, task_name), task_name)

@@ -94,7 +94,7 @@ def _regret_blocks(
     return [
         *([answer(_answer(arms, finals))] if any(final.size for final in finals) else []),
         Text(
-            f"Test regret is the best known mean test accuracy, {best:.2f} %, minus that of the incumbent. The "
+            f"Test regret is the best known mean test accuracy, {best:.2f} %, minus the incumbent's. The "
             f"best known one is the maximum over {_N_RANDOM:,} random configs and all incumbents."
         ),
         time_figure(

@@ -23,7 +23,7 @@ _TITLES: Final[Mapping[Measure, str]] = {
 _DRAWN: Final[tuple[Measure, ...]] = ("tau", "mae")
 
 _ABOUT: Final = (
-    "Each predictor observes the validation accuracy of one training in its first epochs and predicts that of the last "
+    "Each predictor sees the validation accuracy of the first epochs of one training and predicts that of the last "
     "epoch. **Last value** is the last observed accuracy; **plus mean gain** adds what the training part gains on "
     "average from there. **Power law** is a + b t^-c, fitted to the observed epochs of this curve alone; it does not "
     "know that the learning rate is annealed until the last epoch, so that accuracies rise late. **Surrogate** "

@@ -47,7 +47,7 @@ _ABOUT_HALVING: Final = f"""Successive halving (eta 3) over recorded trainings, 
     best ones start; their number shrinks until everything, the scoring included, costs no more than plain halving."""
 
 
-_ABOUT_NTK: Final = """`ntk` differs because of BatchNorm. On 60 of these cells rho is -0.71 with BatchNorm in
+_ABOUT_NTK: Final = """`ntk` differs because of BatchNorm. On 60 cells of this sample, rho is -0.71 with BatchNorm in
     training mode, as here, and -0.13 in evaluation mode, in which an untrained network does not normalise. Batches of
     16 or 64 images (-0.58 and -0.67), Kaiming's initialisation (-0.67), and networks of N=1 and W=4 (-0.72) do not
     explain it (`python -m tests.benchmarks.ntk_variants`; cells without a score are left out)."""
@@ -167,7 +167,8 @@ def _findings(orders: Sequence[_Orders], cells: Mapping[str, Any] | None) -> Ite
     if said:
         yield (
             "The paper's main claim is that Spearman's rho and rank-biased overlap order the proxies differently at "
-            f"the top. Kendall's tau between the two orders of 13 proxies at the top {100 * _BEST:g} % is {said}."
+            "the top. Kendall's tau (1: the same order) between the two orders of 13 proxies at the top "
+            f"{100 * _BEST:g} % is {said}."
         )
 
 

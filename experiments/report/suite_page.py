@@ -14,7 +14,7 @@ from experiments.report.build import write_document
 from experiments.suite import ARMS, correlations
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import mean_ranks
-from workshop.folders import commit, package_versions, versions_text
+from workshop.folders import commit_fact, versions_fact
 from workshop.pages.document import Document, Figure, Section, Table, Text, answer
 from workshop.pages.style import LIGHT, style
 
@@ -110,10 +110,10 @@ def write_suite_page(
         ),
         facts=(
             ("command", "python -m experiments.suite --out jahs/seasons/suites --page docs/studies/suite"),
-            ("commit", str(commit())),
+            commit_fact(),
             ("releases", ", ".join(f"{t}: {v} ({s[:16]})" for t, (v, s) in sorted(content["releases"].items()))),
             ("seeds", f"0 to {results.shape[2] - 1}"),
-            ("versions", versions_text(package_versions())),
+            versions_fact(),
         ),
     )
     return write_document(document, target, is_for_docs=True)
