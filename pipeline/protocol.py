@@ -33,6 +33,7 @@ OPTIONAL: Final[Mapping[str, Any]] = {  # Any: values of a task's fields
     "epoch_images": None,
     "learning_rate_factor": 1.0,
     "learning_rate_power": 1.0,
+    "keeps_decay": False,
     "random_crop": True,
     "operators": 1,
 }

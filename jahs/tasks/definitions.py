@@ -38,6 +38,8 @@ class Task:
         batch_size: images in one training step.
         learning_rate_factor, learning_rate_power: training uses factor * LearningRate ** power; the config keeps its
             published value. A power below 1 makes short training as tolerant of the rate as long training is.
+        keeps_decay: whether a step shrinks the weights by the config's LearningRate * WeightDecay, as without a factor
+            or a power; otherwise by the trained rate * WeightDecay.
         random_crop: whether training shifts images by random crops; it mirrors them in any case.
         operators: version of the network's arithmetic (`pipeline.operators`); versions differ by rounding.
         crop: "small" crops the image as it is trained on; "large" crops at full side before resizing (CIFAR-10).
@@ -65,6 +67,7 @@ class Task:
     batch_size: int = 256
     learning_rate_factor: float = 1.0
     learning_rate_power: float = 1.0
+    keeps_decay: bool = False
     random_crop: bool = True
     operators: int = 2
     crop: Literal["small", "large"] = "small"
@@ -109,6 +112,10 @@ class Task:
     def trained_rate(self, rate: float) -> float:
         """Learning rate that training starts from for a config's `LearningRate`."""
         return float(self.learning_rate_factor * rate**self.learning_rate_power)
+
+    def trained_decay(self, rate: float, decay: float) -> float:
+        """Weight decay that training uses for a config's `LearningRate` and `WeightDecay`."""
+        return decay * (rate / self.trained_rate(rate) if self.keeps_decay else 1.0)
 
     def image_side(self, resolution: float) -> int:
         """Side in pixels of the images that a config of this Resolution sees."""

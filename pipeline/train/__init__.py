@@ -177,9 +177,10 @@ class Training:
         child = np.random.SeedSequence([seed, config_id(config)]).generate_state(2, np.uint64)
         torch.manual_seed(int(child[0] >> np.uint64(1)))
         network = build_network(config, task).to(place)
+        rate, decay = config["LearningRate"], config["WeightDecay"]
         optimizer = torch.optim.SGD(
-            network.parameters(), lr=task.trained_rate(config["LearningRate"]), weight_decay=config["WeightDecay"],
-            fused=True, **SGD,
+            network.parameters(), lr=task.trained_rate(rate), weight_decay=task.trained_decay(rate, decay), fused=True,
+            **SGD,
         )  # fmt: skip
         chance = torch.Generator().manual_seed(int(child[1] >> np.uint64(1)))
         return cls(

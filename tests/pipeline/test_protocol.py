@@ -39,7 +39,9 @@ def test_cells_of_nasbench201_are_scored_under_the_protocol_of_their_record() ->
 
 
 @pytest.mark.parametrize("name", ["digits", "fashion_mnist_mini", "cifar10_mini", "cifar10"])
-@pytest.mark.parametrize("change", [{}, {"epoch_images": 7}, {"random_crop": False}, {"batch_size": 3, "n_train": 99}])
+@pytest.mark.parametrize(
+    "change", [{}, {"epoch_images": 7, "keeps_decay": True}, {"random_crop": False}, {"batch_size": 3, "n_train": 99}]
+)
 def test_an_earlier_protocol_of_a_task_is_read_from_its_facts(name: str, change: dict[str, Any]) -> None:
     earlier = dataclasses.replace(TASKS[name], **{"index_digest": "0" * 16, "epoch_images": None, **change})
     assert recorded_task(protocol_facts(earlier)) == earlier

@@ -95,6 +95,17 @@ def test_an_epoch_draws_its_images_anew_and_each_at_most_once(images, monkeypatc
     assert seen.max() < TINY.n_train
 
 
+def test_training_uses_the_rate_and_the_decay_of_its_task(images):
+    factors = {"learning_rate_factor": 0.5, "learning_rate_power": 0.5}
+    task = dataclasses.replace(TINY, **factors, keeps_decay=True)
+    rate, decay = task.trained_rate(CONFIG["LearningRate"]), CONFIG["WeightDecay"]
+    (group,) = Training.start(CONFIG, task, images, seed=7).optimizer.param_groups
+    assert (group["lr"], group["weight_decay"]) == (rate, pytest.approx(decay * CONFIG["LearningRate"] / rate))
+    assert Training.start(CONFIG, dataclasses.replace(TINY, **factors), images, seed=7).optimizer.param_groups[0][
+        "weight_decay"
+    ] == pytest.approx(decay)
+
+
 def test_an_epoch_of_all_images_is_the_usual_one(images, whole):
     assert _is_same(train(CONFIG, dataclasses.replace(TINY, epoch_images=TINY.n_train), images, seed=7), whole)
 

@@ -3,6 +3,8 @@
 import dataclasses
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.tasks.definitions import PROSE, RESOLUTIONS, TASKS, caveats_of, task
@@ -57,6 +59,14 @@ def test_a_rate_is_trained_as_it_is_unless_the_task_says_otherwise():
     assert (found.trained_rate(0.1), found.trained_rate(1.0)) == (0.1, 1.0)
     factored = dataclasses.replace(found, learning_rate_factor=0.25, learning_rate_power=0.5)
     assert factored.trained_rate(0.04) == pytest.approx(0.05)
+
+
+@given(rate=st.floats(1e-3, 1), decay=st.floats(1e-5, 1e-2), factor=st.floats(0.01, 10), power=st.floats(0.1, 2))
+def test_a_step_shrinks_weights_by_the_trained_rate_or_by_the_one_given(rate, decay, factor, power):
+    task = dataclasses.replace(TASKS["digits"], learning_rate_factor=factor, learning_rate_power=power)
+    assert task.trained_decay(rate, decay) == decay
+    kept = dataclasses.replace(task, keeps_decay=True)
+    assert kept.trained_rate(rate) * kept.trained_decay(rate, decay) == pytest.approx(rate * decay)
 
 
 @pytest.mark.parametrize("key", ["learning_rate_factor", "learning_rate_power"])
