@@ -13,8 +13,8 @@ from typing import Any, Final
 from jahs.errors import ProtocolMismatch
 from jahs.files.hashing import digest_facts
 from jahs.files.runs import read_protocol
-from jahs.tasks.definitions import PROSE, Task
-from jahs.tasks.own import recorded_as
+from jahs.tasks.definitions import BUILT_IN, PROSE, TASKS, Task
+from jahs.tasks.own import OPTIONAL, task_facts
 from pipeline.augment import AUGMENTATION_VERSION
 
 SGD: Final[Mapping[str, Any]] = {"momentum": 0.9, "nesterov": True}  # Any: arguments of torch.optim.SGD
@@ -29,21 +29,12 @@ _TRAINING: Final[Mapping[str, object]] = {
 }
 """Constants of `pipeline.train`, the same for every task."""
 
-OPTIONAL: Final[Mapping[str, Any]] = {  # Any: values of a task's fields
-    "epoch_images": None,
-    "learning_rate_factor": 1.0,
-    "learning_rate_power": 1.0,
-    "keeps_decay": False,
-    "random_crop": True,
-    "operators": 1,
-}
-"""Facts that older protocols do not name, with the values that they have there."""
-
 
 def protocol_facts(task: Task) -> dict[str, object]:
     """Return the facts of a task's protocol; those of a user's own task are complete, so that reading registers it."""
     facts = _decisive(task)
-    return facts | ({"task": own} if isinstance(own := recorded_as(task), dict) else {})
+    is_own = task.name in TASKS and task.name not in BUILT_IN
+    return facts | ({"task": task_facts(task)} if is_own else {})
 
 
 def protocol_digest(task: Task) -> str:

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from jahs.errors import UnknownName
 from jahs.tasks.definitions import TASKS, Task
-from jahs.tasks.own import register, task_recorded_as, task_with
-from pipeline.protocol import OPTIONAL
+from jahs.tasks.own import register, task_of_protocol
 
 NASBENCH201: Final = dataclasses.replace(
     TASKS["cifar10_mini"],
@@ -20,6 +19,7 @@ NASBENCH201: Final = dataclasses.replace(
     epoch_images=6_400,
     learning_rate_factor=0.0625,
     learning_rate_power=0.4,
+    keeps_decay=False,
     index_digest="dd37178412a46fa6",
 )
 """The task that untrained cells of NAS-Bench-201 are scored on; frozen, because its digest is that of their scores."""
@@ -31,12 +31,7 @@ def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON
     Raises:
         UnknownName, InvalidArgument: the task is unknown or invalid.
     """
-    recorded = facts["task"]
-    if recorded["name"] == NASBENCH201.name:
-        return NASBENCH201
-    chosen = task_recorded_as(recorded)
-    batch_size = facts.get("training", {}).get("batch_size", chosen.batch_size)
-    return task_with(chosen, {**OPTIONAL, **recorded, "batch_size": batch_size})
+    return NASBENCH201 if facts["task"]["name"] == NASBENCH201.name else task_of_protocol(facts)
 
 
 def trained_task(name: str) -> Task:

@@ -33,7 +33,7 @@ from jahs.release.models import FAMILIES
 from jahs.release.writing import clear_leftovers, fill_release
 from jahs.spaces.configs import Config
 from jahs.tasks.metrics import ACCURACIES, LEARNED
-from jahs.tasks.own import recorded_as
+from jahs.tasks.own import task_facts
 from splits.split import Split
 from surrogate.command import add_fewest, add_release_flags, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
@@ -260,9 +260,8 @@ def _manifest_facts(
     options = [f"--{name.replace('_', '-')} {value}" for name, value in sorted(numbers.items())]
     given = ["--params PARAMS"] if has_params else []
     reference = reference_config(measured, split)
-    own = recorded_as(measured.task)
     return {
-        **({} if isinstance(own, str) else {"own_task": own}),
+        "own_task": task_facts(measured.task),
         "task": measured.task.name,
         "version": FIRST,  # until it is compared with the release that it replaces
         "source": "measured",

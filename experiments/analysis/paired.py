@@ -27,7 +27,7 @@ from jahs.files.tables import Table, sort_by, take
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
 from jahs.tasks.definitions import Task
-from jahs.tasks.own import task_recorded_as
+from jahs.tasks.own import task_of_protocol
 from workshop.ranks import spearman
 from workshop.real_landscape import key_members, rank_shares
 
@@ -136,7 +136,7 @@ def read_recorded(path: Path) -> Recorded:
         InvalidTable: no run has finished, or a config with runs is not in the config table.
     """
     protocol = read_protocol(path)
-    task = task_recorded_as(protocol.facts["task"])
+    task = task_of_protocol(protocol.facts)
     last = last_rows(read_runs(path))
     last = take(last, last["status"] == "finished")
     configs = sort_by(read_configs(path), ("config_id",))

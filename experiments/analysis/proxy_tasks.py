@@ -23,7 +23,7 @@ from jahs.models.cost import n_macs
 from jahs.schema import CONFIG_KEYS, PROXIES, PROXY_TIMES, SPLIT_PARTS
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import Task
-from jahs.tasks.own import task_recorded_as
+from jahs.tasks.own import task_of_protocol
 from splits.kinship import fidelity_groups
 from splits.split import read_split
 
@@ -70,7 +70,7 @@ class ScoredTask:
 
 def read_scored(folder: Path) -> ScoredTask:
     """Read a folder of runs, and the split beside it if there is one."""
-    of_task = task_recorded_as(read_protocol(folder).facts.get("task"))
+    of_task = task_of_protocol(read_protocol(folder).facts)
     runs, configs, scored = read_runs(folder), read_configs(folder), read_proxies(folder)
     runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(folder))), runs["runtime"], np.nan)
     runs = take(runs, runs["status"] == "finished")

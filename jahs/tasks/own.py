@@ -21,12 +21,14 @@ from jahs.spaces.parameters import is_number, show
 from jahs.tasks.definitions import BUILT_IN, KNOWN, PROSE, TASKS, Task, task
 
 __all__ = [
+    "OPTIONAL",
     "TASK_FORMAT",
     "TASK_NAME",
     "recorded_as",
     "register",
+    "task_facts",
+    "task_of_protocol",
     "task_recorded_as",
-    "task_with",
     "write_task_file",
 ]
 
@@ -35,6 +37,16 @@ TASK_FORMAT: Final = 1
 
 TASK_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """A legal name of a task, which is that of folders, too."""
+
+OPTIONAL: Final[Mapping[str, Any]] = {  # Any: values of a task's fields
+    "epoch_images": None,
+    "learning_rate_factor": 1.0,
+    "learning_rate_power": 1.0,
+    "keeps_decay": False,
+    "random_crop": True,
+    "operators": 1,
+}
+"""Facts that older protocols do not name, with the values that they have there."""
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{16}")
 _MOST: Final = 10**9
@@ -80,7 +92,7 @@ def register(given: Task | Path | str) -> Task:
         'digits'
     """
     if isinstance(given, Task):
-        return _register(_facts(given))
+        return _register(task_facts(given))
     path = Path(given)
     try:
         if path.stat().st_size > _LARGEST_FILE:
@@ -104,28 +116,40 @@ def register(given: Task | Path | str) -> Task:
 def write_task_file(path: Path, chosen: Task) -> None:
     """Write the facts of a task for `register`, whole or not at all."""
     with write_beside(path) as beside:
-        content = {"format": TASK_FORMAT, "task": _facts(chosen)}
+        content = {"format": TASK_FORMAT, "task": task_facts(chosen)}
         beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def recorded_as(chosen: Task) -> str | dict[str, Any]:  # Any: JSON
-    """Return the record of a task in a file: its name, or all facts of one that is not built in."""
-    return chosen.name if chosen.name in BUILT_IN or chosen.name not in TASKS else _facts(chosen)
+    """Return the record of a task in a file: its name, or all facts of one that is not built in as it is now."""
+    known = TASKS.get(chosen.name)
+    is_built_in = chosen.name in BUILT_IN and chosen == known
+    return chosen.name if known is None or is_built_in else task_facts(chosen)
 
 
 def task_recorded_as(content: object) -> Task:
-    """Return the task that a file names, or registers with all its facts; raises as `task` and `register`."""
-    if isinstance(content, dict) and content.get("name") not in BUILT_IN and {*PROSE} <= content.keys():
+    """Return the task that a file names or describes; raises as `task` and `register`.
+
+    A task that is not built in is registered. Of a built-in one a file may have recorded an earlier protocol.
+    """
+    if not isinstance(content, dict) or "name" not in content:
+        return task(content)  # type: ignore[arg-type]  # `task` refuses what is no name
+    if content["name"] not in BUILT_IN and {*PROSE} <= content.keys():
         return _register(content)
-    return task(content["name"] if isinstance(content, dict) and "name" in content else content)  # type: ignore[arg-type]  # `task` refuses what is no name
+    now = task(content["name"])
+    found = _task_of({**task_facts(now), **OPTIONAL, **content})
+    return now if found == now else found
 
 
-def task_with(chosen: Task, recorded: Mapping[str, Any]) -> Task:  # Any: JSON
-    """Return a task with some of its facts as a file has recorded them; it is not registered."""
-    return _task_of({**_facts(chosen), **recorded})
+def task_of_protocol(facts: Mapping[str, Any]) -> Task:  # Any: JSON
+    """Return the task of a recorded protocol; raises as `task_recorded_as`."""
+    recorded, training = facts.get("task"), facts.get("training")
+    if isinstance(recorded, dict) and isinstance(training, dict) and "batch_size" in training:
+        recorded = {**recorded, "batch_size": training["batch_size"]}
+    return task_recorded_as(recorded)
 
 
-def _facts(chosen: Task) -> dict[str, Any]:  # Any: fields of a Task
+def task_facts(chosen: Task) -> dict[str, Any]:  # Any: fields of a Task
     """Return the fields of a task as JSON holds them."""
     return {key: [*value] if isinstance(value, tuple) else value for key, value in dataclasses.asdict(chosen).items()}
 
@@ -148,7 +172,7 @@ def _register(facts: object) -> Task:
 
 def _decisive(chosen: Task) -> dict[str, Any]:  # Any: fields of a Task
     """Return the facts that decide on measurements: all but name and prose."""
-    return {key: value for key, value in _facts(chosen).items() if key not in ("name", *PROSE)}
+    return {key: value for key, value in task_facts(chosen).items() if key not in ("name", *PROSE)}
 
 
 def _task_of(facts: object) -> Task:

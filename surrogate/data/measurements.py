@@ -31,7 +31,7 @@ from jahs.schema import CONFIG_COLUMNS, CONFIG_KEYS, RUN_KEY, VISIT_COLUMNS, VIS
 from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
-from jahs.tasks.own import task_recorded_as
+from jahs.tasks.own import task_of_protocol
 from splits.check import check_split
 from splits.final import FinalTest, count_read, final_beside, final_path, is_final
 from splits.recorded import examples, hex_id, recorded_of
@@ -143,7 +143,7 @@ def _of_configs(folder: Path, configs: Table, ids: NDArray[np.generic], *, is_in
     configs, runs, profile, visits = (
         table if rows.all() else take(table, rows) for table, rows in zip(tables, kept, strict=True)
     )
-    task = task_recorded_as(protocol.facts.get("task"))
+    task = task_of_protocol(protocol.facts)
     return Measurements(task=task, protocol=protocol.digest, configs=configs, runs=runs, profile=profile, visits=visits)
 
 

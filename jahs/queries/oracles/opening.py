@@ -21,7 +21,7 @@ from jahs.release import RecordedTable, Release, find_release, read_release
 from jahs.release.manifest import read_manifest
 from jahs.spaces.parameters import is_integer, show
 from jahs.tasks.definitions import task as task_called
-from jahs.tasks.own import task_recorded_as
+from jahs.tasks.own import task_of_protocol
 
 __all__ = ["Asked", "Opened", "open_oracle", "sha256_of"]
 
@@ -154,9 +154,8 @@ def _runs_folder(asked: Asked) -> Path | None:
 def _open_runs(folder: Path, asked: Asked) -> Opened:
     """Open a folder of runs in the format of `jahs.files.runs`, which requires pyarrow."""
     protocol = read_protocol(folder)
-    facts = protocol.facts.get("task")
     try:
-        recorded = task_recorded_as(facts)
+        recorded = task_of_protocol(protocol.facts)
     except (InvalidArgument, UnknownName) as err:
         raise CorruptFile(f"{folder / 'protocol.json'}: {err}") from err
     if recorded.name != task_called(asked.task).name:

@@ -12,7 +12,7 @@ from jahs.release import read_release
 from jahs.release.manifest import to_json
 from jahs.tasks import TASKS, Task, register, task
 from jahs.tasks.definitions import BUILT_IN, KNOWN
-from jahs.tasks.own import recorded_as, task_recorded_as, write_task_file
+from jahs.tasks.own import recorded_as, task_facts, task_recorded_as, write_task_file
 
 OWN = dataclasses.replace(
     TASKS["digits"],
@@ -135,6 +135,17 @@ def test_a_name_is_looked_up_where_releases_are(tmp_path, monkeypatch):
     with pytest.raises(MissingData, match=r"models\.json"):  # it was found, and is empty
         jahs.Benchmark("leaves")
     assert jahs.releases()["leaves"] == tmp_path / "leaves"
+
+
+def test_a_release_keeps_the_facts_of_an_earlier_protocol_of_a_built_in_task(tmp_path):
+    earlier = dataclasses.replace(TASKS["digits"], max_epoch=9, side=32)
+    for facts in ({"own_task": task_facts(earlier)}, {}):
+        folder = tmp_path / str(len(facts))
+        folder.mkdir()
+        (folder / "manifest.json").write_bytes(to_json({"format": 1, "task": "digits", "files": {}, **facts}))
+    assert read_release(tmp_path / "1").task == earlier
+    assert read_release(tmp_path / "0").task is TASKS["digits"]
+    assert task("digits") is TASKS["digits"]  # reading an old release changes nothing
 
 
 @pytest.mark.parametrize("release", [None, ".", "made"])
