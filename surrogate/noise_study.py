@@ -199,10 +199,11 @@ def _finding(found: Sequence[Judged], metric: str, *, seed: int) -> str:
     difference = _mean(table - surrogate, seed=seed)
     verdict = "farther from" if difference.high < 0 else "nearer to" if difference.low > 0 else "about as far from"
     return (
-        f"One training is {table.mean():.2f} points of {metric} from the mean of two others; a surrogate that was "
-        f"fitted to {seen[0].n_fitted:,} configs, each with one training, is {verdict} it: {surrogate.mean():.2f} "
-        f"points (difference {difference.value:+.2f}, 90 % interval {difference.low:+.2f} to {difference.high:+.2f}). "
-        f"For configs that it has not seen it is not: {_crossing(found)}."
+        "On configs that it has not seen, the surrogate is farther from the mean of two trainings than a third "
+        f"training is: {_crossing(found)}. One training is {table.mean():.2f} points of {metric} from that "
+        f"mean. On the {seen[0].n_fitted:,} configs that it was fitted to, each with one training, the surrogate is "
+        f"{verdict} it: {surrogate.mean():.2f} points (difference {difference.value:+.2f}, 90 % interval {difference.low:+.2f} to "
+        f"{difference.high:+.2f})."
     )
 
 

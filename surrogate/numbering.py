@@ -1,6 +1,6 @@
 """The number of a release, `version` in its manifest: it moves when the release moves, whatever the package's version.
 
-1.0.0  another protocol: answers do not compare with those before
+1.0.0  another protocol: answers are not comparable with older ones
 0.2.0  other answers: measurements, models, noise or reference points have changed
 0.1.1  the same answers, and something else in it has changed
 """

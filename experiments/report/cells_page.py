@@ -40,14 +40,14 @@ def cells_page(subjects: Sequence[Subject], inputs: Inputs) -> Document:
     sizes = [dict(zip(keys, of, strict=True)) for of in product(*(PARAMETERS[key].choices for key in keys))]
     found = {subject.task.title: measure_cells(subject, sizes=sizes) for subject in subjects}
     said = "; ".join(
-        f"{title} {_percent(of.measures, 'within 2')} of the cells are within two moves of one of the {N_BEST} best "
-        f"functions, and neighbours correlate by {_text(of.measures, 0)}"
+        f"{title}: {_percent(of.measures, 'within 2')} of the cells are within two moves of one of the {N_BEST} best "
+        f"functions, and the ranks of neighbours have a correlation of {_text(of.measures, 0)}"
         for title, of in found.items()
     )
     return Document(
         title="The landscape of cells",
-        subtitle=f"{said}. In NAS-Bench-101, 35.4 % of the space is within six moves of the best, of at most 26, and "
-        "the autocorrelation is gone beyond six.",
+        subtitle=f"{said}. In NAS-Bench-101, 35.4 % of the space is within six moves of the best cell (at most 26 are "
+        "possible), and ranks are uncorrelated beyond six.",
         sections=(
             Section(title="Distance from the best cells", blocks=tuple(_distances(found))),
             *(Section(title=f"Replacing an operation: {title}", blocks=_replacing(of)) for title, of in found.items()),

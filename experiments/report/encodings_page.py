@@ -37,8 +37,8 @@ def encodings_page(subjects: Sequence[Subject], inputs: Inputs) -> Document:
     return Document(
         title="Encodings of the cell",
         subtitle=f"Gain of the continuous encoding for TPE over adjacency, in points of validation accuracy after "
-        f"{N_TRIALS} proposals: {gains}. NAS-Bench-101 finds that it helps TPE much. Smallest regrets, then "
-        f"adjacency's: {said}.",
+        f"{N_TRIALS} proposals: {gains}. NAS-Bench-101 finds a large gain. Smallest regrets beside those of "
+        f"adjacency: {said}.",
         sections=(
             Section(title="Beside NAS-Bench-101", blocks=(beside_paper(rows), Text(_METHOD))),
             *(Section(title=title, blocks=_blocks(title, subject.task.name, found[title])) for subject in subjects
@@ -58,7 +58,7 @@ def _said(of: Regrets) -> str:
         ends = {name: regrets[:, -1] for (who, name), regrets in of.over_time.items() if who == search}
         best = min(ends, key=lambda name: float(ends[name].mean()))
         of_best, of_adjacency = (interval_text(mean_interval(ends[name])) for name in (best, "adjacency"))
-        parts.append(f"{search} {best} {of_best}, {of_adjacency}")
+        parts.append(f"{search}: {best} {of_best}, adjacency {of_adjacency}")
     return "; ".join(parts)
 
 

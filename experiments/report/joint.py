@@ -50,7 +50,8 @@ def _speedup_blocks(results: Results, arms: Sequence[Arm]) -> Sequence[Block]:
         numbers.append(arms.index(other))
     if not estimates:
         return ()
-    said = f"Speed-up of joint search to the competitor's final mean validation error: {'; '.join(answers)}."
+    over = ", geometric mean over tasks" if len(results.tasks) > 1 else ""
+    said = f"Speed-up of joint search to the competitor's final mean validation error{over}: {'; '.join(answers)}."
     figure = _speedup_figure(results, joint, estimates, numbers, n_seeds=min(n_seeds))
     return (answer(said), figure, _speedup_table(table))
 

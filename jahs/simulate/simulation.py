@@ -87,7 +87,7 @@ class Simulation:
         )
         if not hasattr(oracle, "query_many"):
             raise InvalidArgument(
-                f"bench={show(oracle)} is {with_article(type(oracle).__name__)}, not a Benchmark or View; "
+                f"oracle={show(oracle)} is {with_article(type(oracle).__name__)}, not a Benchmark or View; "
                 "jahs.Benchmark(...) opens one"
             )
         self._log = None if log is None else Path(log)

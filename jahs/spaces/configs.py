@@ -250,9 +250,9 @@ def unknown_key_faults(config: Mapping[str, object]) -> Iterator[str]:
         bare = "".join(char for char in text.lower() if char.isalnum())
         near = ["op6"] if re.fullmatch(r"op[7-9]|op\d\d+", bare) else get_close_matches(bare, _NICKNAMES, n=1)
         if bare in _NAMES_OF_THE_EPOCH:
-            yield f"{text} is not a key of a config: how long to train is given beside the config"
+            yield f"{text} is not a key of a config: give the epoch as at=, as in bench.query(config, at=5)"
         elif bare == "seed":
-            yield f"{text} is not a key of a config: a seed is given beside the config"
+            yield f"{text} is not a key of a config: give it as seed=, as in bench.query(config, seed=0)"
         else:
             hint = f" (did you mean {_NICKNAMES[near[0]]}?)" if near else f"; the keys are {', '.join(CONFIG_KEYS)}"
             yield f"{text} is not a key of a config{hint}"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from jahs.comparison.summaries import number_text
 from jahs.files.runs import TIMES, halves_of_visits
 from jahs.files.tables import take
-from jahs.tasks.definitions import RESOLUTIONS, caveats_of
+from jahs.tasks.definitions import RESOLUTIONS, Task, caveats_of
 from jahs.tasks.metrics import METRICS
 from pipeline.describe import cell_plots, plots
 from pipeline.describe.agreement import FEWEST, FIDELITIES, epoch_agreement, value_agreement
@@ -78,7 +78,8 @@ _FEWEST_AT_FULL_SIZE: Final = 10
 
 _ABOUT_LANDSCAPE: Final = """Validation accuracy at the last epoch of {n:,} uniform configs, one training each, against
     JAHS-Bench-201's surrogate of CIFAR-10 at three of its 200 epochs (`python -m pipeline.pilot --runs RUNS --landscape
-    RELEASE --save`). A task that ranks configs as full training does agrees most with epoch 200."""
+    RELEASE --save`). If the task ranked configs as full training does, it would agree most with
+    epoch 200."""
 
 
 def describe(measured: Measured) -> Document:
@@ -112,9 +113,19 @@ def _protocol(measured: Measured) -> Iterator[str | Block]:
         ("image side, pixels", sides),
         ("channels, classes", f"{task.n_channels}, {task.n_classes}"),
         ("epochs", str(task.max_epoch)),
+        ("initial learning rate", _rate_words(task)),
+        ("augmentation", f"flips{', random crops' * task.random_crop}; TrivialAugment if the config has it"),
         *((label, _words(training[key])) for key, label in _TRAINING if key in training),
         ("source of the images", task.citation),
     )
+
+
+def _rate_words(task: Task) -> str:
+    if task.learning_rate_factor == task.learning_rate_power == 1:
+        return "`LearningRate`"
+    kept = "; weights decay by `LearningRate` · `WeightDecay` a step" if task.keeps_decay else ""
+    rate = f"{task.learning_rate_factor:g} · `LearningRate`^{task.learning_rate_power:g}"
+    return f"{rate}: {task.trained_rate(0.1):.3g} for 0.1{kept}"
 
 
 def _counts(measured: Measured) -> Iterator[str | Block]:
@@ -133,8 +144,8 @@ def _counts(measured: Measured) -> Iterator[str | Block]:
         rows.append(("cost", f"{np.nansum(seconds) / 3600:.1f} core-hours"))
     yield "How much"
     yield _facts(*rows)
-    one_machine = f""" Seconds on different processors do not compare: from here on, and in surrogates, runtimes are
-        those on {measured.machine}."""
+    one_machine = f""" CPU seconds on different processors are not comparable. Below, and in the surrogates, runtimes
+        are those on {measured.machine}."""
     yield Text(_ABOUT_COST + (one_machine if measured.machine else ""))
     machine_of_run = np.column_stack([last[key] for key in ("machine", "device", "torch_version")])
     hardware = []

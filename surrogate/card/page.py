@@ -76,10 +76,10 @@ def _subtitle(release: Release, quality: Facts) -> str:
     return (
         f"**{data['configs']} configs** ({parts}) of {release.task.title} were trained: {data['runs']} runs of up to "
         f"{data['max_epoch']} epochs. {data['repeated_configs']} configs have more than one seed, and "
-        f"{sum(data['diverged_runs'].values())} runs diverged. Fewer or more "
-        "configs have a runtime or a latency: see their training configs. All scores are for test configs, first "
-        "seeds. The models that are scored were fitted to the training configs. The release ships models that were "
-        "fitted again, to training and validation configs."
+        f"{sum(data['diverged_runs'].values())} runs diverged. Runtime and "
+        "latency were measured on other numbers of configs, which the tables show. All scores are for test configs, "
+        "first seeds. The models that are scored were fitted to the training configs. The release ships models that "
+        "were fitted again, to training and validation configs."
     )
 
 
@@ -248,8 +248,8 @@ def _cut_order(name: str) -> tuple[int, int]:
 
 def _cuts_table(metric: str, cuts: Facts, names: Iterable[str], title: str) -> Table:
     heads = (
-        "test rows", "number", "R2", "tau", "ceiling of tau", "sparse tau", "ceiling of sparse tau", "RMSE",
-        "ceiling of RMSE", "MAE", "bias", "rows of the ceilings",
+        "test rows", "number", "R2", "tau", "tau between seeds", "sparse tau", "sparse tau between seeds", "RMSE",
+        "RMSE between seeds", "MAE", "bias", "rows with two seeds",
     )  # fmt: skip
     rows = []
     for name in names:
@@ -301,8 +301,8 @@ def _data(data: Facts) -> Iterator[str | Block]:
     if (timed_on := data.get("timing_machine")) is not None:
         latencies = f", latencies on {data['profile_machine']}" if data["profile_machine"] else ""
         yield Text(
-            "Accuracies come from all machines. Times do not compare between processors: runtimes were measured on "
-            f"{timed_on}{latencies}."
+            "Accuracies come from all machines. Times on different processors are not comparable: runtimes were "
+            f"measured on {timed_on}{latencies}."
         )
 
 

@@ -170,7 +170,7 @@ def curve_facts(
     if sizes[-1] >= full_size:
         for score in ("tau", "r2"):
             found.pop(score, None)
-            reasons[score] = f"there are {sizes[-1]:,} training configs, and {full_size:,} are the full size"
+            reasons[score] = f"{sizes[-1]:,} training configs reach the {full_size:,} that the requirements assume"
     return {
         "points": [asdict(point) for point in points],
         "predictions": found,

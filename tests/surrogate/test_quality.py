@@ -107,7 +107,7 @@ def test_a_size_that_was_reached_is_not_predicted(monkeypatch: pytest.MonkeyPatc
         assert ("tau" in facts["predictions"]) != is_reached
         assert "check: tau at 189 from smaller sizes" in facts["predictions"]
         if is_reached:
-            assert facts["not_predicted"]["tau"] == "there are 189 training configs, and 189 are the full size"
+            assert facts["not_predicted"]["tau"] == "189 training configs reach the 189 that the requirements assume"
 
 
 def test_a_history_belongs_to_its_data_or_says_so() -> None:

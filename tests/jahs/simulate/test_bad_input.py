@@ -192,7 +192,7 @@ def test_a_number_that_no_float_can_hold_is_refused(name):
 
 @pytest.mark.parametrize(("oracle", "what"), [("fashion_mnist_mini", "a str"), (None, "a NoneType"), (3, "an int")])
 def test_what_is_no_benchmark_is_refused(oracle, what):
-    message = f"bench={oracle!r} is {what}, not a Benchmark or View; jahs.Benchmark"
+    message = f"oracle={oracle!r} is {what}, not a Benchmark or View; jahs.Benchmark"
     with pytest.raises(InvalidArgument, match=re.escape(message)):
         Simulation(oracle, n_trials=1)
 

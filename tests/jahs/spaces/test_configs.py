@@ -174,9 +174,9 @@ def test_a_wrong_value_is_named_with_what_is_allowed_and_nearest(key, value, fau
         ("resolution", "did you mean Resolution?"),
         ("trivial_augment", "did you mean TrivialAugment?"),
         ("Activaton", "did you mean Activation?"),
-        ("epoch", "how long to train is given beside the config"),
-        ("nepochs", "how long to train is given beside the config"),
-        ("seed", "a seed is given beside the config"),
+        ("epoch", "give the epoch as at=, as in bench.query(config, at=5)"),
+        ("nepochs", "give the epoch as at=, as in bench.query(config, at=5)"),
+        ("seed", "give it as seed=, as in bench.query(config, seed=0)"),
         ("zzz", "the keys are Activation, LearningRate"),
     ],
 )
