@@ -202,8 +202,8 @@ def _finding(found: Sequence[Judged], metric: str, *, seed: int) -> str:
         "On configs that it has not seen, the surrogate is farther from the mean of two trainings than a third "
         f"training is: {_crossing(found)}. One training is {table.mean():.2f} points of {metric} from that "
         f"mean. On the {seen[0].n_fitted:,} configs that it was fitted to, each with one training, the surrogate is "
-        f"{verdict} it: {surrogate.mean():.2f} points (difference {difference.value:+.2f}, 90 % interval {difference.low:+.2f} to "
-        f"{difference.high:+.2f})."
+        f"{verdict} it: {surrogate.mean():.2f} points (difference {difference.value:+.2f}, 90 % interval "
+        f"{difference.low:+.2f} to {difference.high:+.2f})."
     )
 
 
