@@ -19,7 +19,6 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -34,7 +33,6 @@ from jahs.files.sealed_json import sealed_text
 from jahs.files.tables import Table, rows_of, take
 from jahs.queries.benchmark import Benchmark
 from jahs.schema import CONFIG_KEYS, OPS
-from jahs.spaces.columns import Columns
 from workshop.command import new_parser, run_command
 from workshop.folders import write_text
 from workshop.ranks import kendall_tau
@@ -58,54 +56,17 @@ GATE: Final = MappingProxyType({"rho": 0.85, "resolution": 0.5, "seed_tau": 0.82
 """Requirements of a protocol: rho at epoch 200, share of the real Resolution effect, tau of seeds, mean cost."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LastEpochs:
-    """The last epoch of every run of a folder, row by row.
-
-    Attributes:
-        protocol: digest of the protocol of all runs.
-        configs: the run's config, with its row of the config table.
-        seed, is_finished, valid_acc: of the run; accuracy in percent.
-        cpu_time_s: CPU seconds of the run on the processor that times are taken from, else NaN.
-    """
-
-    protocol: str
-    configs: Table
-    seed: NDArray[np.int64]
-    is_finished: NDArray[np.bool_]
-    valid_acc: NDArray[np.float64]
-    cpu_time_s: NDArray[np.float64]
-
-    def only(self, mask: NDArray[np.bool_]) -> LastEpochs:
-        """Return the runs where `mask` holds."""
-        return LastEpochs(
-            protocol=self.protocol,
-            configs=take(self.configs, mask),
-            seed=self.seed[mask],
-            is_finished=self.is_finished[mask],
-            valid_acc=self.valid_acc[mask],
-            cpu_time_s=self.cpu_time_s[mask],
-        )
-
-    @property
-    def columns(self) -> Columns:
-        """The 14 keys of every run's config."""
-        return {key: self.configs[key] for key in CONFIG_KEYS}
-
-
-def read_measured(path: Path) -> LastEpochs:
-    """Read the last epoch of every run; CPU seconds are those of one processor (`jahs.files.runs.is_timed`)."""
+def read_measured(path: Path) -> Table:
+    """Read the last epoch of every run beside its config; `runtime` is NaN but on one processor."""
     runs, configs = read_runs(path), read_configs(path)
     runs["runtime"] = np.where(is_timed(runs, timing_machine(runs, read_profile(path))), runs["runtime"], np.nan)
     last = last_rows(runs)
-    return LastEpochs(
-        protocol=read_protocol(path).digest,
-        configs=rows_of(configs, last["config_id"]),
-        seed=last["seed"],
-        is_finished=last["status"] == "finished",
-        valid_acc=last["valid_acc"].astype(np.float64),
-        cpu_time_s=last["runtime"].astype(np.float64),
-    )
+    return {
+        **rows_of(configs, last["config_id"]),
+        **last,
+        "valid_acc": last["valid_acc"].astype(np.float64),
+        "runtime": last["runtime"].astype(np.float64),
+    }
 
 
 def write_cells(path: Path, n: int) -> None:
@@ -115,30 +76,33 @@ def write_cells(path: Path, n: int) -> None:
     write_text(path, "".join(f"{json.dumps(config)}\n" for config in configs))
 
 
-def report(measured: LastEpochs, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
+def report(measured: Table, landscape: Benchmark) -> dict[str, Any]:  # Any: JSON
     """Return agreement with the real landscape (one training of each uniform config), between seeds, cost, the gate."""
-    uniform = measured.only(measured.configs["source"] == "uniform")
-    first = uniform.only(uniform.seed == _SEEDS[0])
-    finished = first.only(first.is_finished)
-    facts = compare_with_landscape(finished.columns, finished.valid_acc, landscape)
-    facts["n_diverged_runs"] = int(np.sum(~measured.is_finished))
+    uniform = take(measured, measured["source"] == "uniform")
+    first = take(uniform, uniform["seed"] == _SEEDS[0])
+    finished = take(first, _is_finished(first))
+    facts = compare_with_landscape({key: finished[key] for key in CONFIG_KEYS}, finished["valid_acc"], landscape)
+    facts["n_diverged_runs"] = int(np.sum(~_is_finished(measured)))
     facts["seeds"] = seed_agreement(uniform)
-    known = first.cpu_time_s[np.isfinite(first.cpu_time_s)]
-    facts["mean_cpu_time_s"] = float(known.mean()) if len(known) else None
+    cost = first["runtime"][np.isfinite(first["runtime"])]
+    facts["mean_cpu_time_s"] = float(cost.mean()) if len(cost) else None
     facts["gate"] = _gate(facts)
     return facts
 
 
-def seed_agreement(measured: LastEpochs) -> dict[str, float | None]:
+def _is_finished(measured: Table) -> NDArray[np.bool_]:
+    return np.equal(measured["status"], "finished")
+
+
+def seed_agreement(measured: Table) -> dict[str, float | None]:
     """Return tau between the first two seeds with its 95 % bootstrap interval, and the mean difference in points.
 
     All but the number of configs is null where fewer than two configs finished with both seeds.
     """
     found: dict[int, dict[int, float]] = {}
-    finished = measured.only(measured.is_finished)
-    for identity, seed, accuracy in zip(
-        finished.configs["config_id"].tolist(), finished.seed.tolist(), finished.valid_acc.tolist(), strict=True
-    ):
+    finished = take(measured, _is_finished(measured))
+    columns = (finished[key].tolist() for key in ("config_id", "seed", "valid_acc"))
+    for identity, seed, accuracy in zip(*columns, strict=True):
         found.setdefault(identity, {})[seed] = accuracy
     pairs = np.array([[two[s] for s in _SEEDS] for two in found.values() if set(_SEEDS) <= set(two)])
     if len(pairs) < 2:
@@ -178,23 +142,24 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
     published = None if args.cells is None else read_cell_accuracies(args.cells)
     measured = read_measured(args.runs)
     if args.start is not None:
-        measured = measured.only(_has_number(measured, args))
+        measured = take(measured, _has_number(measured, args))
     facts = report(measured, landscape)
-    cells = measured.only((measured.configs["source"] == _CELLS) & measured.is_finished)
-    if published is not None and len(cells.seed):
-        ops = np.stack([cells.configs[key] for key in OPS], axis=1)
-        facts["cells"] = compare_cells(ops, cells.valid_acc, published)
+    cells = take(measured, (measured["source"] == _CELLS) & _is_finished(measured))
+    if published is not None and len(cells["seed"]):
+        ops = np.stack([cells[key] for key in OPS], axis=1)
+        facts["cells"] = compare_cells(ops, cells["valid_acc"], published)
     if args.write_cells is not None:
         write_cells(args.write_cells, args.n_cells)
     if args.save:
-        named = {"landscape": sha256_file(args.landscape / "manifest.json"), "protocol": measured.protocol}
+        protocol = read_protocol(args.runs).digest
+        named = {"landscape": sha256_file(args.landscape / "manifest.json"), "protocol": protocol}
         write_text(check_path(args.runs), sealed_text({**facts, **named}))
     return facts
 
 
-def _has_number(measured: LastEpochs, args: argparse.Namespace) -> NDArray[np.bool_]:
+def _has_number(measured: Table, args: argparse.Namespace) -> NDArray[np.bool_]:
     """Return which runs are of the asked configs of the stream, or of none of it."""
-    number = measured.configs["config_index"]
+    number = measured["config_index"]
     stop = math.inf if args.configs is None else args.start + args.configs
     found = (number < 0) | ((number >= args.start) & (number < stop))
     if not (number[found] >= 0).any():

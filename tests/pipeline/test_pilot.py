@@ -172,7 +172,7 @@ def test_a_folder_is_reported_on_and_the_report_saved(tmp_path, capsys, monkeypa
     monkeypatch.setattr(pilot, "Benchmark", lambda *args, **kwargs: LANDSCAPE)
     (tmp_path / "manifest.json").write_text("{}")
     runs = tmp_path / "runs"
-    measured = folder_of(runs, [[10, 11], [20, 21], [30, 31], [40, 41]])
+    folder_of(runs, [[10, 11], [20, 21], [30, 31], [40, 41]])
     asked = ["--runs", str(runs), "--landscape", str(tmp_path)]
     assert pilot.main(asked) == 0
     facts = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
@@ -180,7 +180,7 @@ def test_a_folder_is_reported_on_and_the_report_saved(tmp_path, capsys, monkeypa
     assert pilot.main([*asked, "--start", "1", "--configs", "3", "--save"]) == 0
     saved = json.loads(capsys.readouterr().out)
     assert saved["n_configs"] == 3
-    assert read_check(runs, protocol=measured.protocol).items() >= saved.items()
+    assert read_check(runs, protocol="d").items() >= saved.items()
     with pytest.raises(ProtocolMismatch, match=r"landscape\.json is about protocol d, the runs have 00; save it anew"):
         read_check(runs, protocol="00")
     assert pilot.main([*asked, "--start", "90"]) == 2
