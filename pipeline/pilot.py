@@ -80,18 +80,14 @@ def report(measured: Table, landscape: Benchmark) -> dict[str, Any]:  # Any: JSO
     """Return agreement with the real landscape (one training of each uniform config), between seeds, cost, the gate."""
     uniform = take(measured, measured["source"] == "uniform")
     first = take(uniform, uniform["seed"] == _SEEDS[0])
-    finished = take(first, _is_finished(first))
+    finished = take(first, first["status"] == "finished")
     facts = compare_with_landscape({key: finished[key] for key in CONFIG_KEYS}, finished["valid_acc"], landscape)
-    facts["n_diverged_runs"] = int(np.sum(~_is_finished(measured)))
+    facts["n_diverged_runs"] = int(np.sum(measured["status"] != "finished"))
     facts["seeds"] = seed_agreement(uniform)
     cost = first["runtime"][np.isfinite(first["runtime"])]
     facts["mean_cpu_time_s"] = float(cost.mean()) if len(cost) else None
     facts["gate"] = _gate(facts)
     return facts
-
-
-def _is_finished(measured: Table) -> NDArray[np.bool_]:
-    return np.equal(measured["status"], "finished")
 
 
 def seed_agreement(measured: Table) -> dict[str, float | None]:
@@ -100,7 +96,7 @@ def seed_agreement(measured: Table) -> dict[str, float | None]:
     All but the number of configs is null where fewer than two configs finished with both seeds.
     """
     found: dict[int, dict[int, float]] = {}
-    finished = take(measured, _is_finished(measured))
+    finished = take(measured, measured["status"] == "finished")
     columns = (finished[key].tolist() for key in ("config_id", "seed", "valid_acc"))
     for identity, seed, accuracy in zip(*columns, strict=True):
         found.setdefault(identity, {})[seed] = accuracy
@@ -144,7 +140,7 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
     if args.start is not None:
         measured = take(measured, _has_number(measured, args))
     facts = report(measured, landscape)
-    cells = take(measured, (measured["source"] == _CELLS) & _is_finished(measured))
+    cells = take(measured, (measured["source"] == _CELLS) & (measured["status"] == "finished"))
     if published is not None and len(cells["seed"]):
         ops = np.stack([cells[key] for key in OPS], axis=1)
         facts["cells"] = compare_cells(ops, cells["valid_acc"], published)

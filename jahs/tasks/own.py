@@ -130,15 +130,13 @@ def recorded_as(chosen: Task) -> str | dict[str, Any]:  # Any: JSON
 def task_recorded_as(content: object) -> Task:
     """Return the task that a file names or describes; raises as `task` and `register`.
 
-    A task that is not built in is registered. Of a built-in one a file may have recorded an earlier protocol.
+    A task that is not built in is registered. A built-in one may be described under an earlier protocol.
     """
     if not isinstance(content, dict) or "name" not in content:
-        return task(content)  # type: ignore[arg-type]  # `task` refuses what is no name
+        return task(content)  # type: ignore[arg-type]  # `task` raises on anything but a name
     if content["name"] not in BUILT_IN and {*PROSE} <= content.keys():
         return _register(content)
-    now = task(content["name"])
-    found = _task_of({**task_facts(now), **OPTIONAL, **content})
-    return now if found == now else found
+    return _task_of({**task_facts(task(content["name"])), **OPTIONAL, **content})
 
 
 def task_of_protocol(facts: Mapping[str, Any]) -> Task:  # Any: JSON
