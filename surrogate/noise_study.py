@@ -197,14 +197,22 @@ def _finding(found: Sequence[Judged], metric: str, *, seed: int) -> str:
     seen = [one for one in found if one.is_seen]
     table, surrogate = _pooled(seen, "table"), _pooled(seen, "surrogate")
     difference = _mean(table - surrogate, seed=seed)
-    verdict = "farther from" if difference.high < 0 else "nearer to" if difference.low > 0 else "about as far from"
+    most = max(one.n_fitted for one in found if not one.is_seen)
+    unseen = [one for one in found if not one.is_seen and one.n_fitted == most]
+    elsewhere = _mean(_pooled(unseen, "table") - _pooled(unseen, "surrogate"), seed=seed)
+    link = "as" if elsewhere.low <= 0 <= elsewhere.high else "than"
     return (
-        "On configs that it has not seen, the surrogate is farther from the mean of two trainings than a third "
-        f"training is: {_crossing(found)}. One training is {table.mean():.2f} points of {metric} from that "
-        f"mean. On the {seen[0].n_fitted:,} configs that it was fitted to, each with one training, the surrogate is "
-        f"{verdict} it: {surrogate.mean():.2f} points (difference {difference.value:+.2f}, 90 % interval "
+        f"On configs that it has not seen, the surrogate is {_distance(elsewhere)} the mean of two trainings "
+        f"{link} a third training is: {_crossing(found)}. One training is {table.mean():.2f} points of {metric} from "
+        f"that mean. On the {seen[0].n_fitted:,} configs that it was fitted to, each with one training, the surrogate is "
+        f"{_distance(difference)} it: {surrogate.mean():.2f} points (difference {difference.value:+.2f}, 90 % interval "
         f"{difference.low:+.2f} to {difference.high:+.2f})."
     )
+
+
+def _distance(difference: Interval) -> str:
+    """Say how far the surrogate is by the interval of an entry's error minus the surrogate's."""
+    return "farther from" if difference.high < 0 else "nearer to" if difference.low > 0 else "about as far from"
 
 
 def _crossing(found: Sequence[Judged]) -> str:

@@ -17,6 +17,7 @@ import matplotlib as mpl
 from experiments.packs import season_of
 from experiments.report.baselines import baselines_blocks
 from experiments.report.carried import carried_section
+from experiments.report.family import compared
 from experiments.report.fidelity import fidelity_blocks
 from experiments.report.joint import joint_blocks
 from experiments.report.long import long_blocks, worker_blocks
@@ -76,10 +77,18 @@ def build_document(
     return Document(
         title=study.title,
         caveats=caveats_of([TASKS[task] for task in results.tasks]),
-        subtitle=f"{study.question} Simulated on {titles}, with {seeds}. Season: {season_of(results.folder.tasks)}.",
+        subtitle=f"{_differing(results)}{study.question} Simulated on {titles}, with {seeds}. "
+        f"Season: {season_of(results.folder.tasks)}.",
         sections=sections,
         facts=_facts(results),
     )
+
+
+def _differing(results: Results) -> str:
+    """Say how many pairs of arms differ; empty for a study that compares none."""
+    pairs = [pair for found in compared(results).values() for pair in found.pairs]
+    n_differ = sum(pair.differs for pair in pairs)
+    return f"{n_differ} of {len(pairs)} compared pairs of arms differ significantly at the end. " if pairs else ""
 
 
 def page_parser(command: str, about: str, *, example: str = "") -> argparse.ArgumentParser:

@@ -163,13 +163,19 @@ def _findings(orders: Sequence[_Orders], cells: Mapping[str, Any] | None) -> Ite
             f"of the zero-cost benchmark's for {len(inside)} of {len(PAPER)} proxies."
         )
     top = [each for each in orders if (each.form, each.share) == ("benchmark", _BEST)]
-    said = "; ".join(f"{each.tau:.2f} on {each.title} (best: {' and '.join(each.best)})" for each in top)
+    said = "; ".join(f"{each.tau:.2f} on {each.title} ({_best_text(*each.best)})" for each in top)
     if said:
         yield (
             "The paper's main claim is that Spearman's rho and rank-biased overlap order the proxies differently at "
             "the top. Kendall's tau (1: the same order) between the two orders of 13 proxies at the top "
             f"{100 * _BEST:g} % is {said}."
         )
+
+
+def _best_text(by_rho: str, by_overlap: str) -> str:
+    if by_rho == by_overlap:
+        return f"best by both: {by_rho}"
+    return f"best by rho: {by_rho}; by overlap: {by_overlap}"
 
 
 def _orders_section(orders: Sequence[_Orders]) -> Iterator[str | Block]:
