@@ -203,8 +203,9 @@ def _finding(found: Sequence[Judged], metric: str, *, seed: int) -> str:
     link = "as" if elsewhere.low <= 0 <= elsewhere.high else "than"
     return (
         f"On configs that it has not seen, the surrogate is {_distance(elsewhere)} the mean of two trainings "
-        f"{link} a third training is: {_crossing(found)}. One training is {table.mean():.2f} points of {metric} "
-        f"from that mean. On the {seen[0].n_fitted:,} configs that it was fitted to, each with one training, the surrogate is "
+        f"{link} a third training is: {_crossing(found)}. "
+        f"One training is {table.mean():.2f} points of {metric} from that mean. "
+        f"On the {seen[0].n_fitted:,} configs that it was fitted to, each with one training, the surrogate is "
         f"{_distance(difference)} it: {surrogate.mean():.2f} points (difference {difference.value:+.2f}, 90 % interval "
         f"{difference.low:+.2f} to {difference.high:+.2f})."
     )
