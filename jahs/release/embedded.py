@@ -13,7 +13,7 @@ __all__ = ["EMBEDDED"]
 
 EMBEDDED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "cifar10_mini": "435c10dd92f6d725be145e7eca99f62c2d502fe32b03254823396a52756013c8",
+        "cifar10_mini": "794876655fd0ffaee84a988bd92906219b305c93581bcdaa442ebe20efcf5c0d",
         "fashion_mnist_mini": "4b9a41214c2160863945d0a6632c49bd2f6bb92e2df7961d360f6614586f0035",
     }
 )
