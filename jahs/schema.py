@@ -119,9 +119,9 @@ RUN_COLUMNS: Final = MappingProxyType(
         "test_loss": "float32",
         "runtime": "float32",  # NaN where trained on an accelerator
         "status": "string",  # finished or diverged, in every row; the last row is the epoch in which it diverged
-        "device": "string",  # "cpu" or the accelerator's name
+        "device": "string",  # "cpu", "native" (C code on a processor core), or the accelerator's name
         "machine": "string",  # processor model
-        "torch_version": "string",
+        "torch_version": "string",  # and the version of the C engine where it trained
         "protocol": "string",  # digest of task, index digests, constants and augmentation version
     }
 )

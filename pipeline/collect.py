@@ -38,6 +38,7 @@ from pipeline.tasks import trained_task
 from pipeline.worker import NamedRun, collect_run
 from workshop.command import new_parser, run_command
 from workshop.jobs import Where, add_where, run_jobs
+from workshop.machine import NATIVE
 from workshop.progress import Progress
 
 _log = logging.getLogger(__name__)
@@ -81,8 +82,8 @@ class CollectSettings:
         if self.start < 0 or (self.stop is not None and self.stop <= self.start):
             faults.append(f"start={self.start} and stop={self.stop} name no configs; give 0 <= start < stop")
         faults += self.where.faults()
-        if self.device != "cpu" and not torch.cuda.is_available():
-            faults.append(f"device={self.device}: no CUDA device is available; use cpu")
+        if self.device not in {"cpu", NATIVE} and not torch.cuda.is_available():
+            faults.append(f"device={self.device}: no CUDA device is available; use cpu or {NATIVE}")
         if (self.configs is None) != (self.source is None):
             faults.append("a list of configs needs its source, and a source its list: --configs FILE --source NAME")
         if self.configs is not None and self.pairs:
@@ -212,7 +213,9 @@ def _parse(arguments: Sequence[str]) -> CollectSettings:
     parser.add_argument("--minutes", type=float, help="start no run after so many (default: no limit)")
     parser.add_argument("--runs", type=int, help="end after so many runs (default: no limit)")
     add_where(parser)
-    parser.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
+    parser.add_argument(
+        "--device", default="cpu", help="cpu, native (C code on a processor core) or cuda (default: %(default)s)"
+    )
     parser.add_argument("--data-dir", type=Path, help="folder of the original images")
     parser.add_argument("--pairs", type=int, default=0, help="train the first so many configs with two seeds at least")
     parser.add_argument("--start", type=int, default=0, help="number of the first config (default: %(default)s)")

@@ -33,10 +33,11 @@ from jahs.spaces.configs import Config
 from jahs.tasks.definitions import Task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
+from pipeline.one_core import one_core
 from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
 from pipeline.tasks import trained_task
-from pipeline.train import LATENCY_BATCH, Training, one_core
+from pipeline.train import LATENCY_BATCH, Training
 from pipeline.visits import LOCK, add_new, write_profile, write_visits
 from workshop.command import run_command
 from workshop.machine import processor_model

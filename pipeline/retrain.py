@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import torch
 
 from jahs.errors import InvalidTable
 from jahs.files.runs import last_rows, read_runs
 from jahs.files.tables import Table, take
 from pipeline.data import load_images
+from pipeline.native.build import software
 from pipeline.runs import RunsFolder
 from pipeline.train import EPOCH_FIELDS, check_seed, train
 from pipeline.verify import each_run, folder_task
-from workshop.machine import processor_model
+from workshop.machine import NATIVE, processor_model
 
 REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")
 """The columns that a second training must reproduce."""
@@ -35,7 +35,7 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
     chosen = folder_task(path)
     runs = read_runs(path)
     folder = RunsFolder(path)
-    candidates = [r for r in each_run(runs) if r["device"][0] == "cpu" and r["status"][0] == "finished"]
+    candidates = [r for r in each_run(runs) if r["device"][0] in {"cpu", NATIVE} and r["status"][0] == "finished"]
     if len(candidates) < n_runs:
         raise InvalidTable(f"{path} has {len(candidates)} finished runs on a CPU, and {n_runs} are to be trained again")
     chosen_runs = np.random.default_rng(seed).permutation(len(candidates))[:n_runs]
@@ -46,13 +46,14 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
         old = candidates[position]
         [named] = folder.names(old["config_id"][:1].tolist())
         config = folder.config(named)
-        new = train(config, chosen, sets[config["Resolution"]], seed=int(old["seed"][0])).epochs.astype(np.float32)
-        name = f"config {named} seed {old['seed'][0]}"
+        device, seed = str(old["device"][0]), int(old["seed"][0])
+        new = train(config, chosen, sets[config["Resolution"]], seed=seed, device=device).epochs.astype(np.float32)
+        name = f"config {named} seed {seed}"
         differences = {
             field: np.abs(new[:, EPOCH_FIELDS.index(field)] - old[field]) if len(new) == len(old["epoch"]) else None
             for field in REPRODUCED
         }
-        if old["machine"][0] == processor_model() and old["torch_version"][0] == torch.__version__:
+        if old["machine"][0] == processor_model() and old["torch_version"][0] == software(device, chosen.batch_size):
             rule = "same processor and torch build: the same bits"
             bad = [field for field, gap in differences.items() if gap is None or bool(np.any(gap != 0))]
         else:

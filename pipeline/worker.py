@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 
 from jahs.files.tables import Table
 from jahs.schema import RUN_COLUMNS
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import Task
 from pipeline.data import ImageSet, load_images
+from pipeline.native.build import software
 from pipeline.protocol import protocol_digest
 from pipeline.runs import Named, RunsFolder
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
@@ -87,9 +87,9 @@ def run_table(run: TrainedRun, identity: int, seed: int, chosen: Task, device: s
         "epoch": np.arange(1, n_rows + 1),
         **{name: run.epochs[:, j] for j, name in enumerate(EPOCH_FIELDS)},
         "status": run.status,
-        "device": device_name(torch.device(device)),
+        "device": device_name(device),
         "machine": processor_model(),
-        "torch_version": torch.__version__,
+        "torch_version": software(device, chosen.batch_size),
         "protocol": protocol_digest(chosen),
     }
     return {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import platform
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Final
 
-if TYPE_CHECKING:
-    import torch
+NATIVE: Final = "native"
+"""The device of trainings by our own C code on a processor core; "cpu" is torch on the same core."""
 
 
 @functools.cache
@@ -22,10 +22,11 @@ def processor_model() -> str:
     return next(names, platform.processor() or platform.machine() or "unknown")
 
 
-def device_name(device: torch.device) -> str:
-    """Return "cpu", or the accelerator's model."""
-    if device.type != "cuda":
-        return device.type
+def device_name(device: str) -> str:
+    """Return "cpu", "native", or the accelerator's model."""
+    if device == NATIVE:
+        return device
     import torch
 
-    return torch.cuda.get_device_name(device)
+    place = torch.device(device)
+    return torch.cuda.get_device_name(place) if place.type == "cuda" else place.type

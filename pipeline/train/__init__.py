@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -23,15 +21,16 @@ from jahs.spaces.configs import Config, config_id, validate
 from jahs.tasks.definitions import Task
 from pipeline.augment import crop_padding, flip_and_crop, trivial_augment
 from pipeline.data import ImageSet, Part, resize_batch
+from pipeline.native.engine import Engine
 from pipeline.network import Network, build_network
+from pipeline.one_core import one_core
 from pipeline.protocol import SGD, protocol_digest
-from workshop.machine import device_name, processor_model
+from workshop.machine import NATIVE, device_name, processor_model
 
 LATENCY_BATCH: Final = 256
 """Images in one batch whose evaluation is timed as `latency`."""
 
-_AUGMENTED_AT_ONCE: Final = 256  # images, or one training batch where that is larger
-_EVALUATED_AT_ONCE: Final = 256
+_AT_ONCE: Final = 256  # images that are augmented or evaluated, or one training batch where that is larger
 
 EPOCH_FIELDS: Final = ("train_acc", "valid_acc", "test_acc", "train_loss", "valid_loss", "test_loss", "runtime")
 
@@ -76,7 +75,8 @@ def train(
         images: the task's images at the config's Resolution.
         seed: the draw of weights, order and augmentation.
         epochs: stop after this many; the schedule stays the task's. None: all.
-        device: "cpu" or a CUDA device; away from the CPU `runtime` is NaN.
+        device: "cpu", "native" for our own C code on the same core (`pipeline.native`), or a CUDA device, where
+            `runtime` is NaN.
         checkpoint: file to resume from if it exists, saved after every epoch; it must come from the same device
             and processor, since seconds on different ones do not add up.
         on_epoch: called with the epoch and its measurements, also for those that a checkpoint brings.
@@ -93,7 +93,7 @@ def train(
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(config, task, images, seed=seed, device=device)
         protocol = protocol_digest(dataclasses.replace(task, index_digest=images.index_digest))
-        place = f"{device_name(training.device)}, {processor_model()}"
+        place = f"{device_name(device)}, {processor_model()}"
         identity = f"{task.name}, protocol {protocol}, config {config_id(config):016x}, seed {seed}, on {place}"
         rows = [] if checkpoint is None else training.resume(checkpoint, identity)
         for epoch, row in enumerate(rows[:last], start=1):
@@ -119,26 +119,6 @@ def check_seed(seed: object) -> None:
         raise InvalidArgument(f"seed={seed!r} must be an integer >= 0")
 
 
-_ONE_AT_A_TIME: Final = threading.RLock()
-
-
-@contextmanager
-def one_core() -> Iterator[None]:
-    """Compute with one thread and without denormal numbers: faster for small networks, and the same bits anywhere.
-
-    Threads wait for one another here: torch's number of threads and its random stream are those of the whole process.
-    """
-    with _ONE_AT_A_TIME:
-        n_threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        torch.set_flush_denormal(True)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(n_threads)
-            torch.set_flush_denormal(False)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
     """A training between two steps: what it reads, and what its steps change.
@@ -146,6 +126,7 @@ class Training:
     Attributes:
         images: on `device`.
         chance: draws order and augmentation, on the CPU whatever the device.
+        engine: takes the steps in place of torch, and moves the network's parameters; None: torch does.
     """
 
     config: Config
@@ -155,13 +136,15 @@ class Training:
     network: Network
     optimizer: torch.optim.SGD
     chance: torch.Generator
+    engine: Engine | None
 
     @classmethod
     def start(cls, config: Config, task: Task, images: ImageSet, *, seed: int, device: str = "cpu") -> Training:
         """Seed torch's global generator, draw the weights from it, and set up the rest.
 
         Raises:
-            InvalidArgument: the images have another Resolution, or torch cannot use the device.
+            InvalidArgument: the images have another Resolution, or the device cannot be used.
+            MissingDependency: "native" without a C compiler.
         """
         resolution = config["Resolution"]
         if images.side != (side := task.image_side(resolution)):
@@ -170,7 +153,7 @@ class Training:
                 f"load_images(task)[{resolution}]"
             )
         try:
-            place = torch.device(device)
+            place = torch.device("cpu" if device == NATIVE else device)
             images = images.to(place)
         except (RuntimeError, AssertionError) as err:  # torch raises either where there is no such device
             raise InvalidArgument(f"device={device!r} cannot be used: {str(err).splitlines()[0]}") from err
@@ -182,10 +165,15 @@ class Training:
             network.parameters(), lr=task.trained_rate(rate), weight_decay=task.trained_decay(rate, decay), fused=True,
             **SGD,
         )  # fmt: skip
+        engine = None
+        if device == NATIVE:
+            n_images = task.epoch_images or len(images.train.labels)
+            engine = Engine(network, config["Activation"], side=side, n_images=n_images, batch=task.batch_size)
         chance = torch.Generator().manual_seed(int(child[1] >> np.uint64(1)))
         return cls(
-            config=config, task=task, images=images, device=place, network=network, optimizer=optimizer, chance=chance
-        )
+            config=config, task=task, images=images, device=place, network=network, optimizer=optimizer, chance=chance,
+            engine=engine,
+        )  # fmt: skip
 
     def train_epoch(self, epoch: int) -> tuple[float, float]:
         """Train on the images of an epoch in random order; return accuracy (percent) and loss as met on the way."""
@@ -197,7 +185,7 @@ class Training:
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         order = torch.randperm(len(self.images.train.labels), generator=self.chance)[:n_images].to(self.device)
         size = self.task.batch_size
-        for indices in torch.split(order, size * max(1, _AUGMENTED_AT_ONCE // size)):
+        for indices in torch.split(order, size * max(1, _AT_ONCE // size)):
             prepared, labels = self.augment(indices)
             for batch in zip(torch.split(prepared, size), torch.split(labels, size), strict=True):
                 loss, n_right_here = self.learn(*batch)
@@ -205,7 +193,7 @@ class Training:
                 n_right += n_right_here
         return 100 * n_right.item() / n_images, total.item() / n_images
 
-    def step(self, index: Tensor) -> tuple[Tensor, Tensor]:
+    def step(self, index: Tensor) -> tuple[Tensor | float, Tensor | int]:
         """Train on the images at `index`; return their mean loss and how many of them were right."""
         return self.learn(*self.augment(index))
 
@@ -219,8 +207,13 @@ class Training:
         batch = flip_and_crop(batch, padding=padding, generator=self.chance)
         return self.prepare(batch), part.labels[index]
 
-    def learn(self, prepared: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def learn(self, prepared: Tensor, labels: Tensor) -> tuple[Tensor | float, Tensor | int]:
         """Take one optimiser step; return the batch's mean loss and how many images were right."""
+        if self.engine is not None:
+            how = self.optimizer.param_groups[0]
+            return self.engine.learn(
+                prepared, labels, rate=how["lr"], momentum=how["momentum"], decay=how["weight_decay"]
+            )
         logits = self.network(prepared)
         loss = functional.cross_entropy(logits, labels)
         self.optimizer.zero_grad(set_to_none=True)
@@ -234,8 +227,13 @@ class Training:
         self.network.eval()
         n_right = torch.zeros((), dtype=torch.int64, device=self.device)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
-        split = (torch.split(whole, _EVALUATED_AT_ONCE) for whole in (part.images, part.labels))
+        split = (torch.split(whole, _AT_ONCE) for whole in (part.images, part.labels))
         for batch, labels in zip(*split, strict=True):
+            if self.engine is not None:
+                loss, n_right_here = self.engine.evaluate(self.prepare(batch), labels)
+                total += loss
+                n_right += n_right_here
+                continue
             logits = self.network(self.prepare(batch))
             total += functional.cross_entropy(logits, labels, reduction="sum")
             n_right += (logits.argmax(1) == labels).sum()
@@ -256,7 +254,7 @@ class Training:
         state = {
             "identity": identity,
             "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": self.optimizer.state_dict() if self.engine is None else {"momenta": self.engine.momenta},
             "chance": self.chance.get_state(),
             "rows": rows,
         }
@@ -279,7 +277,10 @@ class Training:
                     "delete or move it"
                 )
             self.network.load_state_dict(state["network"])
-            self.optimizer.load_state_dict(state["optimizer"])
+            if self.engine is None:
+                self.optimizer.load_state_dict(state["optimizer"])
+            else:
+                self.engine.momenta.copy_(state["optimizer"]["momenta"])
             self.chance.set_state(state["chance"])
             rows = _table(state["rows"]).tolist()
         except ProtocolMismatch:

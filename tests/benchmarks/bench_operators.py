@@ -12,8 +12,8 @@ import time
 
 import torch
 
+from pipeline.one_core import one_core
 from pipeline.operators import OPERATORS
-from pipeline.train import one_core
 
 BATCH = 64
 SIZES = ((4, 4), (16, 1), (4, 16), (8, 8), (16, 4), (16, 16), (32, 8), (64, 4))  # channels and side

@@ -17,8 +17,8 @@ from jahs.spaces.configs import validate
 from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline.network import build_network
+from pipeline.one_core import one_core
 from pipeline.sampling import sample_config
-from pipeline.train import one_core
 from pipeline.zero_cost import PROXIES, score_all
 from pipeline.zero_cost.probe import Probe
 

@@ -20,9 +20,9 @@ from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.cell.index import nb201_indices
 from jahs.spaces.columns import rows
 from pipeline.data import load_images
+from pipeline.one_core import one_core
 from pipeline.proxies import probe_of
 from pipeline.tasks import NASBENCH201
-from pipeline.train import one_core
 from pipeline.zero_cost.ntk import condition_number
 from pipeline.zero_cost.probe import Undefined, fresh
 from workshop.ranks import spearman

@@ -315,8 +315,7 @@ def test_threads_of_one_process_train_one_after_another_and_get_the_same_bits(im
 
 def test_a_device_is_known_by_its_name(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"Abacus {device.index}")
-    assert device_name(torch.device("cpu")) == "cpu"
-    assert device_name(torch.device("cuda:9")) == "Abacus 9"
+    assert [device_name(device) for device in ("cpu", "native", "cuda:9")] == ["cpu", "native", "Abacus 9"]
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "text", "another file", "lacks weights"])

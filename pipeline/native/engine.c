@@ -1,0 +1,691 @@
+/* One training step, or one evaluation, of a network of the NAS-Bench-201 skeleton on one processor core.
+
+A network is a tape: a list of operations on numbered tensors, written by pipeline/native/tape.py. A tensor is stored
+as (channel, row, column, image), so that a vector holds one pixel of 16 images. Every loop is then a loop over whole
+vectors, whatever the side of the image and the number of channels. One vector lies unused between channels: without it,
+the same pixel of all channels would fall into the same few lines of the cache.
+
+Convolutions of stride 1 with a 3 x 3 kernel multiply tiles of 4 x 4 pixels in Winograd's domain (Lavin and Gray 2016,
+arXiv:1509.09308), with 16 products for four pixels in place of 36. All others, and the gradients of all weights, visit
+each output pixel and its taps. BATCH, the images of a batch, is given to the compiler and is a multiple of 64.
+
+Over 300 lines: it is compiled as one file, so that every loop is inlined with its constants. */
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LANES 16
+#define NV (BATCH / LANES) /* vectors of one pixel of a batch */
+#define BLOCK 4            /* channels and vectors that a kernel multiplies at once: 16 sums stay in registers */
+#define MOST_CHANNELS 1024
+#define EPSILON 1e-5f
+#define PLANE(side) ((int64_t)(side) * (side) * NV + 1) /* vectors from one channel to the next */
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float vec __attribute__((vector_size(64)));
+typedef int32_t ivec __attribute__((vector_size(64)));
+typedef float quad __attribute__((vector_size(16), aligned(4)));
+
+_Static_assert(BATCH % (LANES * BLOCK) == 0, "BATCH must be a multiple of 64");
+
+enum { CONVOLVE_NORM, CONVOLVE, ACTIVATE, COPY, POOL, HALVE, NORM, CLASSIFY };
+enum { RELU, HARDSWISH, MISH };
+enum { STATISTICS, ASSIGN, ADD };
+
+typedef struct { /* the columns of a tape, as tape.py writes them */
+    int32_t kind, in, out, n_in, n_out, side, side_out, kernel, stride;
+    int32_t weight, norm, running, raw;
+    int32_t is_first_value, is_first_grad, needs_grad;
+} op_t;
+
+typedef struct {
+    int32_t n_ops, activation, n_classes;
+    const op_t *ops;
+    const int64_t *value_at, *grad_at; /* offset of each tensor in them */
+    float *values, *grads;             /* of all tensors */
+    float *params, *param_grads, *momenta, *running;
+    float *work;                       /* scratch */
+    float *kept;                       /* for the way back: mean and 1 / deviation of every normalised channel, */
+    float *features, *logits_grad;     /* means over pixels, and the gradient of the logits */
+} net_t;
+
+INLINE vec splat(float x) { return x - (vec){}; }
+INLINE vec choose(ivec condition, vec yes, vec no) { return (vec)(((ivec)yes & condition) | ((ivec)no & ~condition)); }
+
+/* ---- sums over lanes ---- */
+
+#define PAIR(i) i, i + 16
+#define INTERLEAVE(a, b, at)                                                                                           \
+    __builtin_shuffle(a, b, (ivec){PAIR(at), PAIR(at + 1), PAIR(at + 2), PAIR(at + 3), PAIR(at + 4), PAIR(at + 5),     \
+                                   PAIR(at + 6), PAIR(at + 7)})
+
+/* Sum the lanes of 16 vectors: lane i of the result is the sum of x[i]. */
+INLINE vec sum_lanes(vec *x) {
+#pragma GCC unroll 4
+    for (int n = 8; n; n /= 2)
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++) x[i] = INTERLEAVE(x[i], x[i + n], 0) + INTERLEAVE(x[i], x[i + n], 8);
+    return x[0];
+}
+
+static double total(vec x) {
+    double sum = 0;
+    for (int i = 0; i < LANES; i++) sum += x[i];
+    return sum;
+}
+
+/* ---- convolutions ---- */
+
+typedef struct { /* where a pixel's taps are: forward from an input, or backward from the gradient of an output */
+    int side_from, side_to, kernel, stride, is_backward;
+} geometry_t;
+
+/* Return the row (or column) that `tap` of pixel `at` reads, or -1 if there is none. */
+INLINE int tap_source(const geometry_t *g, int at, int tap) {
+    int middle = g->kernel / 2;
+    if (!g->is_backward) {
+        int from = at * g->stride + tap - middle;
+        return from < g->side_from ? from : -1; /* above the image it is negative already */
+    }
+    int from = at - tap + middle;
+    if (from < 0 || from % g->stride) return -1;
+    from /= g->stride;
+    return from < g->side_from ? from : -1;
+}
+
+/* acc[r][v] += sum over channels of w[channel][r] * x[channel][v]. */
+INLINE void multiply(vec acc[BLOCK][BLOCK], int n, const float *w, const vec *x, int64_t stride) {
+    for (int c = 0; c < n; c++, w += BLOCK, x += stride) {
+#pragma GCC unroll 4
+        for (int r = 0; r < BLOCK; r++)
+#pragma GCC unroll 4
+            for (int v = 0; v < BLOCK; v++) acc[r][v] += w[r] * x[v];
+    }
+}
+
+/* acc[r][c] += sum over vectors of a[r][v] * b[c][v]. */
+INLINE void correlate(vec acc[BLOCK][BLOCK], int n, const vec *a, int64_t stride_a, const vec *b, int64_t stride_b) {
+    for (int v = 0; v < n; v++) {
+#pragma GCC unroll 4
+        for (int r = 0; r < BLOCK; r++)
+#pragma GCC unroll 4
+            for (int c = 0; c < BLOCK; c++) acc[r][c] += a[r * stride_a + v] * b[c * stride_b + v];
+    }
+}
+
+INLINE void store(vec *out, vec value, int mode, vec *sums) {
+    *out = mode == ADD ? *out + value : value;
+    if (mode == STATISTICS) {
+        sums[0] += value;
+        sums[1] += value * value;
+    }
+}
+
+/* Pack weights as `multiply` reads them, (tap, block of output channels, input channel, 4), zeros beyond n_in. */
+static void pack(const float *weight, float *packed, int n_in, int n_read, int n_out, int n_taps, int is_backward) {
+    int step_out = is_backward ? n_taps : n_in * n_taps, step_in = is_backward ? n_out * n_taps : n_taps;
+    for (int tap = 0; tap < n_taps; tap++)
+        for (int out = 0; out < n_out; out += BLOCK)
+            for (int in = 0; in < n_read; in++)
+                for (int r = 0; r < BLOCK; r++)
+                    *packed++ = in < n_in ? weight[(out + r) * step_out + in * step_in + tap] : 0;
+}
+
+/* Convolve tap by tap. `sums` (channel, 2) collects sums and sums of squares where mode is STATISTICS. */
+INLINE void convolve_taps(
+    const vec *x, const float *packed, vec *out, int n_read, int n_out, geometry_t g, int mode, vec *sums
+) {
+    int side = g.side_to, n_blocks = n_out / BLOCK;
+    int64_t plane_in = PLANE(g.side_from), plane_out = PLANE(side);
+    for (int y = 0; y < side; y++)
+        for (int block = 0; block < n_blocks; block++)
+            for (int column = 0; column < side; column++)
+                for (int v0 = 0; v0 < NV; v0 += BLOCK) {
+                    vec acc[BLOCK][BLOCK] = {};
+                    for (int ky = 0; ky < g.kernel; ky++) {
+                        int from_y = tap_source(&g, y, ky);
+                        if (from_y < 0) continue;
+                        for (int kx = 0; kx < g.kernel; kx++) {
+                            int from_x = tap_source(&g, column, kx);
+                            if (from_x < 0) continue;
+                            int tap = ky * g.kernel + kx;
+                            const float *w = packed + (int64_t)(tap * n_blocks + block) * n_read * BLOCK;
+                            multiply(acc, n_read, w, x + (int64_t)(from_y * g.side_from + from_x) * NV + v0, plane_in);
+                        }
+                    }
+                    for (int r = 0; r < BLOCK; r++) {
+                        int channel = block * BLOCK + r;
+                        vec *to = out + channel * plane_out + (int64_t)(y * side + column) * NV + v0;
+#pragma GCC unroll 4
+                        for (int v = 0; v < BLOCK; v++) store(to + v, acc[r][v], mode, sums + 2 * channel);
+                    }
+                }
+}
+
+/* Gradient of the weights, tap by tap: sum over pixels and images of grad * input. */
+static void weight_gradient(
+    const vec *x, const vec *grad, float *weight_grad, int n_in, int n_read, int n_out, geometry_t g
+) {
+    int n_taps = g.kernel * g.kernel, side = g.side_to;
+    int64_t plane_in = PLANE(g.side_from), plane_out = PLANE(side);
+    for (int out = 0; out < n_out; out += BLOCK)
+        for (int in = 0; in < n_read; in += BLOCK)
+            for (int tap = 0; tap < n_taps; tap++) {
+                vec acc[BLOCK][BLOCK] = {};
+                for (int y = 0; y < side; y++) {
+                    int from_y = tap_source(&g, y, tap / g.kernel);
+                    if (from_y < 0) continue;
+                    for (int column = 0; column < side; column++) {
+                        int from_x = tap_source(&g, column, tap % g.kernel);
+                        if (from_x < 0) continue;
+                        correlate(
+                            acc, NV, grad + out * plane_out + (int64_t)(y * side + column) * NV, plane_out,
+                            x + in * plane_in + (int64_t)(from_y * g.side_from + from_x) * NV, plane_in
+                        );
+                    }
+                }
+                vec sums = sum_lanes(acc[0]);
+                for (int i = 0; i < BLOCK * BLOCK; i++)
+                    if (in + i % BLOCK < n_in)
+                        weight_grad[((int64_t)(out + i / BLOCK) * n_in + in + i % BLOCK) * n_taps + tap] = sums[i];
+            }
+}
+
+/* ---- Winograd's F(2 x 2, 3 x 3) ---- */
+
+/* Pack G w G^T as `multiply` reads it, (16 products, block of output channels, input channel, 4). */
+static void winograd_pack(const float *weight, float *packed, int n_in, int n_out, int is_backward) {
+    int step_out = is_backward ? 9 : n_in * 9, step_in = is_backward ? n_out * 9 : 9, n_blocks = n_out / BLOCK;
+    for (int block = 0; block < n_blocks; block++)
+        for (int in = 0; in < n_in; in++) {
+            quad w[9], half[4][3];
+            for (int tap = 0; tap < 9; tap++)
+                for (int r = 0; r < BLOCK; r++)
+                    w[tap][r] = weight[(block * BLOCK + r) * step_out + in * step_in + (is_backward ? 8 - tap : tap)];
+            for (int k = 0; k < 3; k++) {
+                half[0][k] = w[k];
+                half[1][k] = 0.5f * (w[k] + w[3 + k] + w[6 + k]);
+                half[2][k] = 0.5f * (w[k] - w[3 + k] + w[6 + k]);
+                half[3][k] = w[6 + k];
+            }
+            for (int i = 0; i < 4; i++) {
+                quad row[4] = {
+                    half[i][0], 0.5f * (half[i][0] + half[i][1] + half[i][2]),
+                    0.5f * (half[i][0] - half[i][1] + half[i][2]), half[i][2]
+                };
+                for (int j = 0; j < 4; j++)
+                    *(quad *)(packed + ((int64_t)((i * 4 + j) * n_blocks + block) * n_in + in) * BLOCK) = row[j];
+            }
+        }
+}
+
+/* Transform a tile of 4 x 4 pixels whose upper left one is (top, left), zeros outside: B^T x B, (16, ..., vector). */
+INLINE void transform_input(const vec *x, int side, int top, int left, vec *to, int64_t stride) {
+    for (int v = 0; v < NV; v++) {
+        vec half[4][4];
+        for (int j = 0; j < 4; j++) {
+            vec d[4];
+            for (int i = 0; i < 4; i++) {
+                int y = top + i, column = left + j;
+                int is_inside = y >= 0 && y < side && column >= 0 && column < side;
+                d[i] = is_inside ? x[(int64_t)(y * side + column) * NV + v] : (vec){};
+            }
+            half[0][j] = d[0] - d[2];
+            half[1][j] = d[1] + d[2];
+            half[2][j] = d[2] - d[1];
+            half[3][j] = d[1] - d[3];
+        }
+        for (int i = 0; i < 4; i++) {
+            vec *row = to + i * 4 * stride + v;
+            row[0] = half[i][0] - half[i][2];
+            row[stride] = half[i][1] + half[i][2];
+            row[2 * stride] = half[i][2] - half[i][1];
+            row[3 * stride] = half[i][1] - half[i][3];
+        }
+    }
+}
+
+/* Convolve with stride 1 and a 3 x 3 kernel; the side is even. */
+static __attribute__((noinline)) void convolve_winograd(
+    const vec *x, const float *packed, vec *out, int n_in, int n_out, int side, int mode, vec *sums, vec *work
+) {
+    int n_blocks = n_out / BLOCK;
+    int64_t plane = PLANE(side), step_in = n_in * NV + 1, step_out = n_out * NV + 1; /* + 1: cache sets */
+    vec *tiles = work, *products = work + 16 * step_in;
+    for (int top = 0; top < side; top += 2)
+        for (int left = 0; left < side; left += 2) {
+            for (int in = 0; in < n_in; in++)
+                transform_input(x + in * plane, side, top - 1, left - 1, tiles + in * NV, step_in);
+            for (int p = 0; p < 16; p++)
+                for (int block = 0; block < n_blocks; block++)
+                    for (int v0 = 0; v0 < NV; v0 += BLOCK) {
+                        vec acc[BLOCK][BLOCK] = {};
+                        const float *w = packed + (int64_t)(p * n_blocks + block) * n_in * BLOCK;
+                        multiply(acc, n_in, w, tiles + p * step_in + v0, NV);
+                        for (int r = 0; r < BLOCK; r++)
+                            for (int v = 0; v < BLOCK; v++)
+                                products[p * step_out + (block * BLOCK + r) * NV + v0 + v] = acc[r][v];
+                    }
+            for (int channel = 0; channel < n_out; channel++)
+                for (int v = 0; v < NV; v++) {
+                    vec half[2][4];
+                    for (int j = 0; j < 4; j++) {
+                        vec m[4];
+                        for (int i = 0; i < 4; i++) m[i] = products[(i * 4 + j) * step_out + channel * NV + v];
+                        half[0][j] = m[0] + m[1] + m[2];
+                        half[1][j] = m[1] - m[2] - m[3];
+                    }
+                    for (int i = 0; i < 2; i++) {
+                        vec *to = out + channel * plane + (int64_t)((top + i) * side + left) * NV + v;
+                        store(to, half[i][0] + half[i][1] + half[i][2], mode, sums + 2 * channel);
+                        store(to + NV, half[i][1] - half[i][2] - half[i][3], mode, sums + 2 * channel);
+                    }
+                }
+        }
+}
+
+/* ---- which convolution ---- */
+
+INLINE int is_winograd(const op_t *op) {
+    return op->kernel == 3 && op->stride == 1 && op->side >= 4 && op->side % 2 == 0 && op->n_in >= 8 && op->n_out >= 8;
+}
+
+static int n_read(const op_t *op) { return (op->n_in + BLOCK - 1) / BLOCK * BLOCK; } /* planes of an input tensor */
+
+static void convolve(const net_t *net, const op_t *op, const float *x, float *out, int mode, vec *sums) {
+    const vec *from = (const vec *)x;
+    vec *to = (vec *)out, *work = (vec *)net->work;
+    if (is_winograd(op)) {
+        float *packed = net->work;
+        work = (vec *)(net->work + 16 * op->n_in * op->n_out);
+        winograd_pack(net->params + op->weight, packed, op->n_in, op->n_out, 0);
+        if (mode == STATISTICS)
+            convolve_winograd(from, packed, to, op->n_in, op->n_out, op->side, STATISTICS, sums, work);
+        else
+            convolve_winograd(from, packed, to, op->n_in, op->n_out, op->side, mode, NULL, work);
+        return;
+    }
+    geometry_t g = {op->side, op->side_out, op->kernel, op->stride, 0};
+    pack(net->params + op->weight, net->work, op->n_in, n_read(op), op->n_out, op->kernel * op->kernel, 0);
+    if (mode == STATISTICS)
+        convolve_taps(from, net->work, to, n_read(op), op->n_out, g, STATISTICS, sums);
+    else
+        convolve_taps(from, net->work, to, n_read(op), op->n_out, g, mode, NULL);
+}
+
+/* Gradients of a convolution: of its weights, and of its input, which is assigned or added to. */
+static void convolve_backward(const net_t *net, const op_t *op, const float *x, const vec *grad, float *x_grad) {
+    geometry_t forward = {op->side, op->side_out, op->kernel, op->stride, 0};
+    geometry_t backward = {op->side_out, op->side, op->kernel, op->stride, 1};
+    const vec *from = (const vec *)x;
+    float *weight_grad = net->param_grads + op->weight;
+    vec *work = (vec *)net->work;
+    weight_gradient(from, grad, weight_grad, op->n_in, n_read(op), op->n_out, forward);
+    if (!op->needs_grad) return;
+    vec *to = (vec *)x_grad;
+    int mode = op->is_first_grad ? ASSIGN : ADD;
+    if (is_winograd(op)) {
+        winograd_pack(net->params + op->weight, net->work, op->n_out, op->n_in, 1);
+        work = (vec *)(net->work + 16 * op->n_in * op->n_out);
+        convolve_winograd(grad, net->work, to, op->n_out, op->n_in, op->side, mode, NULL, work);
+    } else {
+        pack(net->params + op->weight, net->work, op->n_out, op->n_out, op->n_in, op->kernel * op->kernel, 1);
+        convolve_taps(grad, net->work, to, op->n_out, op->n_in, backward, mode, NULL);
+    }
+}
+
+/* ---- BatchNorm ---- */
+
+/* Return mean and 1 / deviation of a channel: of the batch, which moves the running ones, or the running ones. */
+static void statistics(const net_t *net, const op_t *op, int channel, const vec *sums, float *mean, float *scale) {
+    float *running = net->running + op->running + channel;
+    if (sums == NULL) {
+        *mean = running[0];
+        *scale = 1 / sqrtf(running[op->n_out] + EPSILON);
+        return;
+    }
+    double n = (double)op->side_out * op->side_out * BATCH;
+    double m = total(sums[0]) / n, variance = total(sums[1]) / n - m * m;
+    if (variance < 0) variance = 0;
+    running[0] += 0.1f * ((float)m - running[0]);
+    running[op->n_out] += 0.1f * ((float)(variance * n / (n - 1)) - running[op->n_out]);
+    *mean = (float)m;
+    *scale = (float)(1 / sqrt(variance + EPSILON));
+}
+
+/* out (+)= gamma * (raw - mean) * scale + beta, channel by channel; mean and scale are kept for the way back. */
+static void normalize(const net_t *net, const op_t *op, const float *raw, float *out, const vec *sums) {
+    float *kept = net->kept + op->running;
+    int64_t plane = PLANE(op->side_out), n = plane - 1;
+    const float *gamma = net->params + op->norm, *beta = gamma + op->n_out;
+    for (int channel = 0; channel < op->n_out; channel++) {
+        float mean, scale;
+        statistics(net, op, channel, sums ? sums + 2 * channel : NULL, &mean, &scale);
+        kept[2 * channel] = mean;
+        kept[2 * channel + 1] = scale;
+        float a = gamma[channel] * scale, b = beta[channel] - a * mean;
+        const vec *from = (const vec *)raw + channel * plane;
+        vec *to = (vec *)out + channel * plane;
+        if (op->is_first_value)
+            for (int64_t i = 0; i < n; i++) to[i] = a * from[i] + splat(b);
+        else
+            for (int64_t i = 0; i < n; i++) to[i] += a * from[i] + splat(b);
+    }
+}
+
+/* Gradients of gamma and beta, and of `raw`, which are written to raw_grad. */
+static void normalize_backward(const net_t *net, const op_t *op, const float *raw, const float *grad, vec *raw_grad) {
+    const float *kept = net->kept + op->running;
+    int64_t plane = PLANE(op->side_out), n = plane - 1;
+    double n_values = (double)n * LANES;
+    float *gamma_grad = net->param_grads + op->norm, *beta_grad = gamma_grad + op->n_out;
+    for (int channel = 0; channel < op->n_out; channel++) {
+        const vec *g = (const vec *)grad + channel * plane, *z = (const vec *)raw + channel * plane;
+        vec *to = raw_grad + channel * plane, sum_g[2] = {}, sum_gz[2] = {};
+        for (int64_t i = 0; i < n; i += 2)
+            for (int k = 0; k < 2; k++) {
+                sum_g[k] += g[i + k];
+                sum_gz[k] += g[i + k] * z[i + k];
+            }
+        double mean = kept[2 * channel], scale = kept[2 * channel + 1], gamma = net->params[op->norm + channel];
+        double of_beta = total(sum_g[0] + sum_g[1]);
+        double of_gamma = scale * (total(sum_gz[0] + sum_gz[1]) - mean * of_beta);
+        gamma_grad[channel] = (float)of_gamma;
+        beta_grad[channel] = (float)of_beta;
+        float a = (float)(gamma * scale), b = (float)(-gamma * scale * scale * of_gamma / n_values);
+        float c = (float)(-gamma * scale * of_beta / n_values - b * mean);
+        for (int64_t i = 0; i < n; i++) to[i] = a * g[i] + (b * z[i] + splat(c));
+    }
+}
+
+/* ---- activations ---- */
+
+INLINE vec exponential(vec x) { /* relative error below 2e-7 from -87 on; what is below counts as -87 */
+    x = choose(x < splat(-87.0f), splat(-87.0f), x);
+    vec n = x * 1.44269504f + splat(12582912.0f); /* 1.5 * 2^23: rounds to an integer, which fills the low bits */
+    ivec exponent = ((ivec)n - (ivec)splat(12582912.0f)) << 23;
+    n -= splat(12582912.0f);
+    x = x - n * 0.693359375f + n * 2.12194440e-4f;
+    vec p = x * 1.9875691500e-4f + splat(1.3981999507e-3f);
+    p = p * x + splat(8.3334519073e-3f);
+    p = p * x + splat(4.1665795894e-2f);
+    p = p * x + splat(1.6666665459e-1f);
+    p = p * x + splat(5.0000001201e-1f);
+    p = p * x * x + x + splat(1.0f);
+    return (vec)((ivec)p + exponent);
+}
+
+/* Comparisons are written so that NaN passes through: a diverged training must show it. */
+INLINE vec activated(vec x, int kind) {
+    if (kind == RELU) return choose(x <= splat(0), splat(0), x);
+    if (kind == HARDSWISH) {
+        vec gate = x + splat(3);
+        gate = choose(gate < splat(0), splat(0), choose(gate > splat(6), splat(6), gate));
+        return x * gate * (1.0f / 6);
+    }
+    vec e = exponential(choose(x > splat(20), splat(20), x)), t = e * (e + splat(2));
+    return x * (t / (t + splat(2)));
+}
+
+INLINE vec slope(vec x, int kind) {
+    if (kind == RELU) return choose(x <= splat(0), splat(0), splat(1));
+    if (kind == HARDSWISH) {
+        vec middle = x * (1.0f / 3) + splat(0.5f);
+        return choose(x < splat(-3), splat(0), choose(x > splat(3), splat(1), middle));
+    }
+    vec e = exponential(choose(x > splat(20), splat(20), x)), t = e * (e + splat(2));
+    vec inverse = splat(1) / (t + splat(2));
+    return inverse * (t + x * (4 * e * (e + splat(1))) * inverse);
+}
+
+#define EACH(statement)                                                                                                \
+    for (int64_t i = 0; i < n; i++) statement
+
+static void activate(const vec *x, vec *out, int64_t n, int kind) {
+    if (kind == RELU) EACH(out[i] = activated(x[i], RELU));
+    if (kind == HARDSWISH) EACH(out[i] = activated(x[i], HARDSWISH));
+    if (kind == MISH) EACH(out[i] = activated(x[i], MISH));
+}
+
+/* x_grad (+)= grad * slope(x). */
+static void activate_backward(const vec *x, const vec *grad, vec *x_grad, int64_t n, int kind, int is_first) {
+    if (is_first) memset(x_grad, 0, sizeof(vec) * n);
+    if (kind == RELU) EACH(x_grad[i] += grad[i] * slope(x[i], RELU));
+    if (kind == HARDSWISH) EACH(x_grad[i] += grad[i] * slope(x[i], HARDSWISH));
+    if (kind == MISH) EACH(x_grad[i] += grad[i] * slope(x[i], MISH));
+}
+
+/* ---- pooling ---- */
+
+INLINE int n_around(int at, int side) { return 1 + (at > 0) + (at < side - 1); }
+
+/* out (+)= mean over the 3 x 3 pixels around each that are in the image; or the transpose of that. */
+static void pool(const vec *x, vec *out, int n_channels, int side, int is_first, int is_backward) {
+    for (int channel = 0; channel < n_channels; channel++, x += PLANE(side), out += PLANE(side))
+        for (int y = 0; y < side; y++)
+            for (int column = 0; column < side; column++) {
+                vec sum[NV] = {}, *to = out + (y * side + column) * NV;
+                for (int v = y > 0 ? y - 1 : 0; v <= y + 1 && v < side; v++)
+                    for (int u = column > 0 ? column - 1 : 0; u <= column + 1 && u < side; u++) {
+                        float share = is_backward ? 1.0f / (n_around(v, side) * n_around(u, side)) : 1;
+                        for (int i = 0; i < NV; i++) sum[i] += share * x[(v * side + u) * NV + i];
+                    }
+                float share = is_backward ? 1 : 1.0f / (n_around(y, side) * n_around(column, side));
+                for (int i = 0; i < NV; i++) to[i] = is_first ? share * sum[i] : to[i] + share * sum[i];
+            }
+}
+
+/* out = mean over 2 x 2 pixels; backward: every one of them (+)= a quarter of the gradient. */
+static void halve(const vec *x, vec *out, int n_channels, int side) {
+    int half = side / 2;
+    for (int channel = 0; channel < n_channels; channel++, x += PLANE(side), out++)
+        for (int y = 0; y < half; y++)
+            for (int column = 0; column < half; column++, out += NV) {
+                const vec *from = x + (2 * y * side + 2 * column) * NV;
+                for (int i = 0; i < NV; i++)
+                    out[i] = 0.25f * (from[i] + from[NV + i] + from[side * NV + i] + from[(side + 1) * NV + i]);
+            }
+}
+
+static void halve_backward(const vec *grad, vec *x_grad, int n_channels, int side, int is_first) {
+    int half = side / 2;
+    for (int channel = 0; channel < n_channels; channel++, grad += PLANE(half), x_grad += PLANE(side))
+        for (int y = 0; y < side; y++)
+            for (int column = 0; column < side; column++)
+                for (int i = 0; i < NV; i++) {
+                    vec share = 0.25f * grad[(y / 2 * half + column / 2) * NV + i];
+                    vec *to = x_grad + (y * side + column) * NV + i;
+                    *to = is_first ? share : *to + share;
+                }
+}
+
+/* ---- the tape ---- */
+
+#define VALUE(tensor) (net->values + net->value_at[tensor])
+#define GRAD(tensor) (net->grads + net->grad_at[tensor])
+
+/* Classify the mean over pixels: return the cross entropy, summed over images whose label is not negative, and count
+   those that are right. The gradient of the logits, of the mean loss of a batch, is kept. */
+static double classify(const net_t *net, const op_t *op, const int64_t *labels, int64_t *n_right) {
+    int pixels = op->side * op->side, n_classes = net->n_classes;
+    const float *weight = net->params + op->weight, *bias = weight + n_classes * op->n_in;
+    const vec *x = (const vec *)VALUE(op->in);
+    vec *f = (vec *)net->features;
+    for (int channel = 0; channel < op->n_in; channel++)
+        for (int v = 0; v < NV; v++) {
+            vec sum = {};
+            for (int pixel = 0; pixel < pixels; pixel++) sum += x[channel * PLANE(op->side) + pixel * NV + v];
+            f[channel * NV + v] = sum * (1.0f / pixels);
+        }
+    float logits[n_classes][BATCH] __attribute__((aligned(64)));
+    for (int k = 0; k < n_classes; k++)
+        for (int v = 0; v < NV; v++) {
+            vec sum = splat(bias[k]);
+            const float *w = weight + k * op->n_in;
+            for (int channel = 0; channel < op->n_in; channel++) sum += w[channel] * f[channel * NV + v];
+            ((vec *)logits[k])[v] = sum;
+        }
+    double loss = 0;
+    *n_right = 0;
+    for (int i = 0; i < BATCH; i++) {
+        if (labels[i] < 0) continue;
+        int best = 0;
+        for (int k = 1; k < n_classes; k++)
+            if (logits[k][i] > logits[best][i]) best = k;
+        float sum = 0, most = logits[best][i];
+        for (int k = 0; k < n_classes; k++) sum += expf(logits[k][i] - most);
+        loss += logf(sum) + most - logits[labels[i]][i];
+        *n_right += best == labels[i];
+        for (int k = 0; k < n_classes; k++)
+            net->logits_grad[k * BATCH + i] = (expf(logits[k][i] - most) / sum - (k == labels[i])) * (1.0f / BATCH);
+    }
+    return loss;
+}
+
+static void classify_backward(const net_t *net, const op_t *op) {
+    int pixels = op->side * op->side, n_classes = net->n_classes, n_in = op->n_in;
+    const float *weight = net->params + op->weight;
+    float *weight_grad = net->param_grads + op->weight, *bias_grad = weight_grad + n_classes * n_in;
+    const vec *f = (const vec *)net->features, *g = (const vec *)net->logits_grad;
+    vec *x_grad = (vec *)GRAD(op->in);
+    for (int k = 0; k < n_classes; k++) {
+        vec sum = {};
+        for (int v = 0; v < NV; v++) sum += g[k * NV + v];
+        bias_grad[k] = (float)total(sum);
+        for (int channel = 0; channel < n_in; channel++) {
+            sum = (vec){};
+            for (int v = 0; v < NV; v++) sum += g[k * NV + v] * f[channel * NV + v];
+            weight_grad[k * n_in + channel] = (float)total(sum);
+        }
+    }
+    for (int channel = 0; channel < n_in; channel++)
+        for (int v = 0; v < NV; v++) {
+            vec sum = {};
+            for (int k = 0; k < n_classes; k++) sum += weight[k * n_in + channel] * g[k * NV + v];
+            sum *= 1.0f / pixels;
+            for (int pixel = 0; pixel < pixels; pixel++) x_grad[channel * PLANE(op->side) + pixel * NV + v] = sum;
+        }
+}
+
+static double forward(const net_t *net, const int64_t *labels, int64_t *n_right, int is_training) {
+    double loss = 0;
+    static _Thread_local vec sums[2 * MOST_CHANNELS];
+    for (const op_t *op = net->ops; op < net->ops + net->n_ops; op++) {
+        int64_t plane = PLANE(op->side), n = op->n_in * plane;
+        switch (op->kind) {
+        case CONVOLVE_NORM:
+            memset(sums, 0, sizeof(vec) * 2 * op->n_out);
+            convolve(net, op, VALUE(op->in), VALUE(op->raw), is_training ? STATISTICS : ASSIGN, sums);
+            normalize(net, op, VALUE(op->raw), VALUE(op->out), is_training ? sums : NULL);
+            break;
+        case CONVOLVE:
+            convolve(net, op, VALUE(op->in), VALUE(op->out), op->is_first_value ? ASSIGN : ADD, NULL);
+            break;
+        case ACTIVATE:
+            activate((const vec *)VALUE(op->in), (vec *)VALUE(op->out), n, net->activation);
+            break;
+        case COPY: {
+            const vec *from = (const vec *)VALUE(op->in);
+            vec *to = (vec *)VALUE(op->out);
+            if (op->is_first_value)
+                memcpy(to, from, sizeof(vec) * n);
+            else
+                for (int64_t i = 0; i < n; i++) to[i] += from[i];
+            break;
+        }
+        case POOL:
+            pool((const vec *)VALUE(op->in), (vec *)VALUE(op->out), op->n_in, op->side, op->is_first_value, 0);
+            break;
+        case HALVE:
+            halve((const vec *)VALUE(op->in), (vec *)VALUE(op->out), op->n_in, op->side);
+            break;
+        case NORM: {
+            const vec *x = (const vec *)VALUE(op->in);
+            memset(sums, 0, sizeof(vec) * 2 * op->n_in);
+            for (int channel = 0; channel < op->n_in; channel++)
+                for (int64_t i = 0; i < plane - 1; i++) {
+                    sums[2 * channel] += x[channel * plane + i];
+                    sums[2 * channel + 1] += x[channel * plane + i] * x[channel * plane + i];
+                }
+            normalize(net, op, VALUE(op->in), VALUE(op->out), is_training ? sums : NULL);
+            break;
+        }
+        case CLASSIFY:
+            loss = classify(net, op, labels, n_right);
+        }
+    }
+    return loss;
+}
+
+static void backward(const net_t *net) {
+    vec *raw_grad = (vec *)GRAD(0); /* scratch as large as the largest tensor */
+    for (const op_t *op = net->ops + net->n_ops - 1; op >= net->ops; op--) {
+        int64_t plane = PLANE(op->side), n = op->n_in * plane;
+        switch (op->kind) {
+        case CONVOLVE_NORM:
+            normalize_backward(net, op, VALUE(op->raw), GRAD(op->out), raw_grad);
+            convolve_backward(net, op, VALUE(op->in), raw_grad, GRAD(op->in));
+            break;
+        case CONVOLVE:
+            convolve_backward(net, op, VALUE(op->in), (const vec *)GRAD(op->out), GRAD(op->in));
+            break;
+        case ACTIVATE:
+            activate_backward(
+                (const vec *)VALUE(op->in), (const vec *)GRAD(op->out), (vec *)GRAD(op->in), n, net->activation,
+                op->is_first_grad
+            );
+            break;
+        case COPY: {
+            const vec *grad = (const vec *)GRAD(op->out);
+            vec *to = (vec *)GRAD(op->in);
+            if (op->is_first_grad)
+                memcpy(to, grad, sizeof(vec) * n);
+            else
+                for (int64_t i = 0; i < n; i++) to[i] += grad[i];
+            break;
+        }
+        case POOL:
+            pool((const vec *)GRAD(op->out), (vec *)GRAD(op->in), op->n_in, op->side, op->is_first_grad, 1);
+            break;
+        case HALVE:
+            halve_backward((const vec *)GRAD(op->out), (vec *)GRAD(op->in), op->n_in, op->side, op->is_first_grad);
+            break;
+        case NORM:
+            normalize_backward(net, op, VALUE(op->in), GRAD(op->out), (vec *)GRAD(op->in));
+            break;
+        case CLASSIFY:
+            classify_backward(net, op);
+        }
+    }
+}
+
+/* Nesterov's momentum and weight decay, as torch.optim.SGD. */
+static void update(const net_t *net, int at, int n, float rate, float momentum, float decay) {
+    float *w = net->params + at, *m = net->momenta + at;
+    const float *g = net->param_grads + at;
+    for (int i = 0; i < n; i++) {
+        float step = g[i] + decay * w[i];
+        m[i] = momentum * m[i] + step;
+        w[i] -= rate * (step + momentum * m[i]);
+    }
+}
+
+/* Train on a batch, whose images are the value of tensor 1; return the summed loss. */
+double train_step(const net_t *net, const int64_t *labels, int64_t *n_right, float rate, float momentum, float decay) {
+    double loss = forward(net, labels, n_right, 1);
+    backward(net);
+    for (const op_t *op = net->ops; op < net->ops + net->n_ops; op++) {
+        int is_norm = op->kind == CONVOLVE_NORM || op->kind == NORM, n_weights = 0;
+        if (op->kind == CONVOLVE_NORM || op->kind == CONVOLVE)
+            n_weights = op->n_in * op->n_out * op->kernel * op->kernel;
+        if (op->kind == CLASSIFY) n_weights = (op->n_in + 1) * net->n_classes;
+        update(net, op->weight, n_weights, rate, momentum, decay);
+        update(net, op->norm, is_norm ? 2 * op->n_out : 0, rate, momentum, decay);
+    }
+    return loss;
+}
+
+/* Evaluate a batch; return the loss summed over images whose label is not negative. */
+double evaluate(const net_t *net, const int64_t *labels, int64_t *n_right) { return forward(net, labels, n_right, 0); }

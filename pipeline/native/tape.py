@@ -1,0 +1,254 @@
+"""The tape of a network: its operations in order, on numbered tensors, as `engine.c` executes them.
+
+What does not reach the logits is left out: it changes nothing, and torch gives it no gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from jahs.spaces.cell import EDGES
+from jahs.spaces.cell.operations import IDENTITY, POOL, ZERO
+from pipeline.network import CellBlock, ConvBN, Network, ReductionBlock
+
+SCRATCH: Final = 0
+IMAGES: Final = 1
+LANES: Final = 16
+"""Images of one vector."""
+_READ_AT_ONCE: Final = 4  # channels; images are filled up with zeros
+
+
+class Kind(IntEnum):
+    """The operations, as `engine.c` numbers them."""
+
+    CONVOLVE_NORM = 0
+    CONVOLVE = 1
+    ACTIVATE = 2
+    COPY = 3
+    POOL = 4
+    HALVE = 5
+    NORM = 6
+    CLASSIFY = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """One operation: the fields of `op_t` in engine.c, in its order.
+
+    Attributes:
+        source, target: tensors that are read, and written or added to.
+        n_in, n_out: channels. side, side_out: of the image.
+        weight, norm, running: where its parameters and running statistics are among all.
+        raw: the tensor of what is to be normalised.
+        is_first_value: whether the target is written, not added to; is_first_grad: the same of the source's gradient.
+        needs_grad: whether the source has a gradient.
+    """
+
+    kind: Kind
+    source: int
+    target: int
+    n_in: int
+    n_out: int
+    side: int
+    side_out: int
+    kernel: int = 0
+    stride: int = 1
+    weight: int = 0
+    norm: int = 0
+    running: int = 0
+    raw: int = 0
+    is_first_value: bool = False
+    is_first_grad: bool = False
+    needs_grad: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tape:
+    """The operations, and the floats that they need.
+
+    Attributes:
+        ops: (n_ops, 16), the fields of `Op`.
+        value_at, grad_at: offset of each tensor and of its gradient.
+        n_values, n_grads, n_work: size of all values, of all gradients, and of scratch.
+    """
+
+    ops: NDArray[np.int32]
+    value_at: NDArray[np.int64]
+    grad_at: NDArray[np.int64]
+    n_values: int
+    n_grads: int
+    n_work: int
+
+
+def plane(side: int, batch: int) -> int:
+    """Return the floats from one channel of a tensor to the next: PLANE of engine.c."""
+    return side * side * batch + LANES
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes operations one after another; `channels`, `sizes` and `blocks` are those of the tensors so far."""
+
+    place_of: Callable[[Tensor], int]
+    batch: int
+    ops: list[Op] = field(default_factory=list)
+    channels: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    blocks: list[int] = field(default_factory=list)
+    block: int = 0
+
+    def tensor(self, n_channels: int, side: int) -> int:
+        """Return the number of a new tensor."""
+        self.channels.append(n_channels)
+        self.sizes.append(n_channels * plane(side, self.batch))
+        self.blocks.append(self.block)
+        return len(self.sizes) - 1
+
+    def convolve_norm(self, layer: ConvBN, source: int, target: int, side: int) -> None:
+        """Add norm(conv(source)) to the target."""
+        stride = layer.conv.stride[0]
+        raw = self.tensor(layer.conv.out_channels, side // stride)
+        self._convolve(Kind.CONVOLVE_NORM, layer.conv, source, target, side, raw=raw, **self._of_norm(layer.norm))
+
+    def convolve(self, layer: nn.Conv2d, source: int, target: int, side: int) -> None:
+        """Add conv(source) to the target."""
+        self._convolve(Kind.CONVOLVE, layer, source, target, side)
+
+    def norm(self, layer: nn.BatchNorm2d, source: int, target: int, side: int) -> None:
+        """Set the target to norm(source)."""
+        self.plain(Kind.NORM, source, target, layer.num_features, side, **self._of_norm(layer))
+
+    def plain(self, kind: Kind, source: int, target: int, n_channels: int, side: int, **more: int) -> None:
+        """Write an operation that keeps the channels."""
+        shape = {"n_in": n_channels, "n_out": n_channels, "side": side, "side_out": side} | more
+        op = Op(kind=kind, source=source, target=target, **shape)  # type: ignore[arg-type]  # no flags are among them
+        self.ops.append(op)
+
+    def _of_norm(self, layer: nn.BatchNorm2d) -> dict[str, int]:
+        assert layer.running_mean is not None
+        return {"norm": self.place_of(layer.weight), "running": self.place_of(layer.running_mean)}
+
+    def _convolve(self, kind: Kind, conv: nn.Conv2d, source: int, target: int, side: int, **more: int) -> None:
+        shape = {"n_in": conv.in_channels, "n_out": conv.out_channels, "side_out": side // conv.stride[0]}
+        how = {"kernel": conv.kernel_size[0], "stride": conv.stride[0], "weight": self.place_of(conv.weight)}
+        self.plain(kind, source, target, conv.in_channels, side, **shape, **how, **more)
+
+
+def write_tape(network: Network, side: int, *, places: Mapping[int, int], batch: int) -> Tape:
+    """Write the tape of a network for images of `side`.
+
+    Args:
+        places: where each parameter and running mean is among all, by its address.
+        batch: images of one batch.
+    """
+    writer = _Writer(lambda tensor: places[tensor.data_ptr()], batch)
+    largest = max(module.out_channels for module in network.modules() if isinstance(module, nn.Conv2d))
+    writer.tensor(largest, side)  # SCRATCH, as large as the largest
+    stem = network.stem.conv
+    images = writer.tensor(-(-stem.in_channels // _READ_AT_ONCE) * _READ_AT_ONCE, side)
+    value = writer.tensor(stem.out_channels, side)
+    writer.convolve_norm(network.stem, images, value, side)
+    for writer.block, block in enumerate(network.body, start=1):
+        if isinstance(block, CellBlock):
+            value = _write_cell(writer, block, value, side)
+        elif isinstance(block, ReductionBlock):
+            value, side = _write_reduction(writer, block, value, side), side // 2
+    writer.block += 1
+    n_channels = network.norm.num_features
+    normed, active = (writer.tensor(n_channels, side) for _ in range(2))
+    writer.norm(network.norm, value, normed, side)
+    writer.plain(Kind.ACTIVATE, normed, active, n_channels, side)
+    logits = writer.tensor(0, 0)
+    weight = writer.place_of(network.classify.weight)
+    writer.plain(Kind.CLASSIFY, active, logits, n_channels, side, weight=weight)
+    return _finish(writer, logits)
+
+
+def _write_cell(writer: _Writer, cell: CellBlock, value: int, side: int) -> int:
+    n_channels = writer.channels[value]
+    nodes = {1: value} | {node: writer.tensor(n_channels, side) for node in (2, 3, 4)}
+    active: dict[int, int] = {}
+    for number, ((start, end), op) in enumerate(zip(EDGES, cell.ops, strict=True), start=1):
+        source, target = nodes[start], nodes[end]
+        if op == IDENTITY:
+            writer.plain(Kind.COPY, source, target, n_channels, side)
+        elif op == POOL:
+            writer.plain(Kind.POOL, source, target, n_channels, side)
+        elif op != ZERO:
+            if start not in active:
+                active[start] = writer.tensor(n_channels, side)
+                writer.plain(Kind.ACTIVATE, source, active[start], n_channels, side)
+            layer = cell.convs[f"Op{number}"]
+            assert isinstance(layer, ConvBN)
+            writer.convolve_norm(layer, active[start], target, side)
+    return nodes[4]
+
+
+def _write_reduction(writer: _Writer, block: ReductionBlock, value: int, side: int) -> int:
+    n_in, n_out, half = block.first.conv.in_channels, block.first.conv.out_channels, side // 2
+    active, small = writer.tensor(n_in, side), writer.tensor(n_in, half)
+    first, again, out = (writer.tensor(n_out, half) for _ in range(3))
+    writer.plain(Kind.ACTIVATE, value, active, n_in, side)
+    writer.convolve_norm(block.first, active, first, side)
+    writer.plain(Kind.ACTIVATE, first, again, n_out, half)
+    writer.convolve_norm(block.second, again, out, half)
+    writer.plain(Kind.HALVE, value, small, n_in, side, side_out=half)
+    writer.convolve(block.shortcut, small, out, half)
+    return out
+
+
+def _finish(writer: _Writer, logits: int) -> Tape:
+    """Leave out what the logits do not depend on, and say who writes a value or a gradient first."""
+    needed, kept = {logits}, list[Op]()
+    with_grad: set[int] = set()
+    for op in reversed(writer.ops):
+        if op.target not in needed:
+            continue
+        needed.add(op.source)
+        has_grad = op.source != IMAGES
+        kept.append(replace(op, needs_grad=has_grad, is_first_grad=has_grad and op.source not in with_grad))
+        with_grad.add(op.source)
+    ops: list[Op] = []
+    written: set[int] = set()
+    for op in reversed(kept):
+        ops.append(replace(op, is_first_value=op.target not in written))
+        written.add(op.target)
+    value_at = np.cumsum([0, *writer.sizes])
+    grad_at, n_grads = _share_memory(writer.sizes, writer.blocks)
+    return Tape(
+        ops=np.array([[int(getattr(op, name)) for name in Op.__dataclass_fields__] for op in ops], dtype=np.int32),
+        value_at=value_at[:-1].astype(np.int64),
+        grad_at=grad_at,
+        n_values=int(value_at[-1]),
+        n_grads=n_grads,
+        n_work=max(_work(op, writer.batch) for op in ops),
+    )
+
+
+def _share_memory(sizes: list[int], blocks: list[int]) -> tuple[NDArray[np.int64], int]:
+    """Return where each gradient is, and the floats of all: those of every second block share their memory."""
+    ends = [0, 0]
+    within = np.zeros(len(sizes), dtype=np.int64)
+    start_of: dict[int, int] = {}
+    for tensor, (size, block) in enumerate(zip(sizes, blocks, strict=True)):
+        if tensor == SCRATCH:
+            continue
+        within[tensor] = start_of.get(block, 0)
+        start_of[block] = int(within[tensor]) + size
+        ends[block % 2] = max(ends[block % 2], start_of[block])
+    at = np.array([within[i] + sizes[SCRATCH] + (ends[0] if block % 2 else 0) for i, block in enumerate(blocks)])
+    at[SCRATCH] = 0
+    return at, sizes[SCRATCH] + sum(ends)
+
+
+def _work(op: Op, batch: int) -> int:
+    """Floats of scratch that an operation needs at most: packed weights and transformed tiles."""
+    n_in, n_out = -(-op.n_in // _READ_AT_ONCE) * _READ_AT_ONCE, op.n_out
+    return 16 * (n_in * n_out + (n_in + n_out) * batch + 2 * LANES)
