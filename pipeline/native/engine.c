@@ -5,9 +5,9 @@ as (channel, row, column, image), so that a vector holds one pixel of 16 images.
 vectors, whatever the side of the image and the number of channels. One vector lies unused between channels: without it,
 the same pixel of all channels would fall into the same few lines of the cache.
 
-Convolutions of stride 1 with a 3 x 3 kernel multiply tiles of 4 x 4 pixels in Winograd's domain (Lavin and Gray 2016,
-arXiv:1509.09308), with 16 products for four pixels in place of 36. All others, and the gradients of all weights, visit
-each output pixel and its taps. BATCH, the images of a batch, is given to the compiler and is a multiple of 64.
+Convolutions of stride 1 with a 3 x 3 kernel multiply tiles in Winograd's domain (Lavin and Gray 2016,
+arXiv:1509.09308): 36 products for 16 pixels in place of 144. All others visit each output pixel and its taps. BATCH, the
+images of a batch, is given to the compiler and is a multiple of 64.
 
 Over 300 lines: it is compiled as one file, so that every loop is inlined with its constants. */
 
@@ -20,13 +20,14 @@ Over 300 lines: it is compiled as one file, so that every loop is inlined with i
 #define NV (BATCH / LANES) /* vectors of one pixel of a batch */
 #define BLOCK 4            /* channels and vectors that a kernel multiplies at once: 16 sums stay in registers */
 #define MOST_CHANNELS 1024
+#define MOST_TILES 2 /* whose products are summed at once */
 #define EPSILON 1e-5f
 #define PLANE(side) ((int64_t)(side) * (side) * NV + 1) /* vectors from one channel to the next */
 #define INLINE static inline __attribute__((always_inline))
 
 typedef float vec __attribute__((vector_size(64)));
 typedef int32_t ivec __attribute__((vector_size(64)));
-typedef float quad __attribute__((vector_size(16), aligned(4)));
+typedef float quad __attribute__((vector_size(16)));
 
 _Static_assert(BATCH % (LANES * BLOCK) == 0, "BATCH must be a multiple of 64");
 
@@ -193,76 +194,122 @@ static void weight_gradient(
             }
 }
 
-/* ---- Winograd's F(2 x 2, 3 x 3) ---- */
+/* ---- Winograd's F(4 x 4, 3 x 3) ----
+ *
+ * Tiles of 6 x 6 pixels, 4 apart, are multiplied point by point with 6 x 6 transforms of the kernels. Each transform is
+ * applied to the columns and then to the rows. The matrices are those of Lavin and Gray, section 4.3. */
 
-/* Pack G w G^T as `multiply` reads it, (16 products, block of output channels, input channel, 4). */
+#define POINTS 36
+#define TILE 4
+
+INLINE void input_transform(const vec d[6], vec to[6]) { /* B^T d */
+    vec a = d[4] - 4 * d[2], b = d[3] - 4 * d[1], c = d[4] - d[2], e = 2 * (d[3] - d[1]);
+    to[0] = 4 * d[0] - 5 * d[2] + d[4];
+    to[1] = a + b;
+    to[2] = a - b;
+    to[3] = c + e;
+    to[4] = c - e;
+    to[5] = 4 * d[1] - 5 * d[3] + d[5];
+}
+
+INLINE void output_transform(const vec m[6], vec to[4]) { /* A^T m */
+    vec a = m[1] + m[2], b = m[1] - m[2], c = m[3] + m[4], e = m[3] - m[4];
+    to[0] = m[0] + a + c;
+    to[1] = b + 2 * e;
+    to[2] = a + 4 * c;
+    to[3] = b + 8 * e + m[5];
+}
+
+INLINE void output_transposed(const vec y[4], vec to[6]) { /* A y */
+    vec a = y[0] + y[2], b = y[1] + y[3], c = y[0] + 4 * y[2], e = 2 * y[1] + 8 * y[3];
+    to[0] = y[0];
+    to[1] = a + b;
+    to[2] = a - b;
+    to[3] = c + e;
+    to[4] = c - e;
+    to[5] = y[3];
+}
+
+INLINE void kernel_transform(const quad g[3], quad to[6]) { /* G g */
+    quad a = (g[0] + g[2]) * (-1.0f / 6), b = g[1] * (1.0f / 6), c = g[0] * (1.0f / 24) + g[2] * (1.0f / 6);
+    to[0] = g[0] * 0.25f;
+    to[1] = a - b;
+    to[2] = a + b;
+    to[3] = c + g[1] * (1.0f / 12);
+    to[4] = c - g[1] * (1.0f / 12);
+    to[5] = g[2];
+}
+
+INLINE void kernel_transposed(const vec u[6], vec to[3]) { /* G^T u */
+    vec a = (u[1] + u[2]) * (-1.0f / 6), b = u[3] + u[4];
+    to[0] = u[0] * 0.25f + a + b * (1.0f / 24);
+    to[1] = (u[2] - u[1]) * (1.0f / 6) + (u[3] - u[4]) * (1.0f / 12);
+    to[2] = a + b * (1.0f / 6) + u[5];
+}
+
+/* Floats from one point of packed kernels to the next; + LANES, like + 1 below: other lines of the cache. */
+#define PACKED(n_in, n_out) ((n_in) * (n_out) + LANES)
+
+/* Pack G w G^T as `multiply` reads it, (point, block of output channels, input channel, 4). */
 static void winograd_pack(const float *weight, float *packed, int n_in, int n_out, int is_backward) {
     int step_out = is_backward ? 9 : n_in * 9, step_in = is_backward ? n_out * 9 : 9, n_blocks = n_out / BLOCK;
     for (int block = 0; block < n_blocks; block++)
         for (int in = 0; in < n_in; in++) {
-            quad w[9], half[4][3];
-            for (int tap = 0; tap < 9; tap++)
-                for (int r = 0; r < BLOCK; r++)
-                    w[tap][r] = weight[(block * BLOCK + r) * step_out + in * step_in + (is_backward ? 8 - tap : tap)];
-            for (int k = 0; k < 3; k++) {
-                half[0][k] = w[k];
-                half[1][k] = 0.5f * (w[k] + w[3 + k] + w[6 + k]);
-                half[2][k] = 0.5f * (w[k] - w[3 + k] + w[6 + k]);
-                half[3][k] = w[6 + k];
+            const float *from = weight + block * BLOCK * step_out + in * step_in;
+            quad half[3][6];
+            for (int column = 0; column < 3; column++) {
+                quad w[3];
+                for (int row = 0; row < 3; row++) {
+                    int tap = is_backward ? 8 - row * 3 - column : row * 3 + column;
+                    for (int r = 0; r < BLOCK; r++) w[row][r] = from[r * step_out + tap];
+                }
+                kernel_transform(w, half[column]);
             }
-            for (int i = 0; i < 4; i++) {
-                quad row[4] = {
-                    half[i][0], 0.5f * (half[i][0] + half[i][1] + half[i][2]),
-                    0.5f * (half[i][0] - half[i][1] + half[i][2]), half[i][2]
-                };
-                for (int j = 0; j < 4; j++)
-                    *(quad *)(packed + ((int64_t)((i * 4 + j) * n_blocks + block) * n_in + in) * BLOCK) = row[j];
+            for (int i = 0; i < 6; i++) {
+                quad rows[3] = {half[0][i], half[1][i], half[2][i]}, points[6];
+                kernel_transform(rows, points);
+                for (int j = 0; j < 6; j++)
+                    *(quad *)(packed + (i * 6 + j) * PACKED(n_in, n_out) + (block * n_in + in) * BLOCK) = points[j];
             }
         }
 }
 
-/* Transform a tile of 4 x 4 pixels whose upper left one is (top, left), zeros outside: B^T x B, (16, ..., vector). */
-INLINE void transform_input(const vec *x, int side, int top, int left, vec *to, int64_t stride) {
+/* Transform the pixels around the tile at (top, left), zeros outside the image: (point, vector), `stride` apart. */
+INLINE void transform_tile(const vec *x, int side, int top, int left, vec *to, int64_t stride) {
     for (int v = 0; v < NV; v++) {
-        vec half[4][4];
-        for (int j = 0; j < 4; j++) {
-            vec d[4];
-            for (int i = 0; i < 4; i++) {
-                int y = top + i, column = left + j;
+        vec half[6][6];
+        for (int j = 0; j < 6; j++) {
+            vec d[6];
+            for (int i = 0; i < 6; i++) {
+                int y = top - 1 + i, column = left - 1 + j;
                 int is_inside = y >= 0 && y < side && column >= 0 && column < side;
                 d[i] = is_inside ? x[(int64_t)(y * side + column) * NV + v] : (vec){};
             }
-            half[0][j] = d[0] - d[2];
-            half[1][j] = d[1] + d[2];
-            half[2][j] = d[2] - d[1];
-            half[3][j] = d[1] - d[3];
+            input_transform(d, half[j]);
         }
-        for (int i = 0; i < 4; i++) {
-            vec *row = to + i * 4 * stride + v;
-            row[0] = half[i][0] - half[i][2];
-            row[stride] = half[i][1] + half[i][2];
-            row[2 * stride] = half[i][2] - half[i][1];
-            row[3 * stride] = half[i][1] - half[i][3];
+        for (int i = 0; i < 6; i++) {
+            vec rows[6] = {half[0][i], half[1][i], half[2][i], half[3][i], half[4][i], half[5][i]}, points[6];
+            input_transform(rows, points);
+            for (int j = 0; j < 6; j++) to[(i * 6 + j) * stride + v] = points[j];
         }
     }
 }
 
-/* Convolve with stride 1 and a 3 x 3 kernel; the side is even. */
+/* Convolve with stride 1 and a 3 x 3 kernel; the side is a multiple of 4. */
 static __attribute__((noinline)) void convolve_winograd(
     const vec *x, const float *packed, vec *out, int n_in, int n_out, int side, int mode, vec *sums, vec *work
 ) {
     int n_blocks = n_out / BLOCK;
-    int64_t plane = PLANE(side), step_in = n_in * NV + 1, step_out = n_out * NV + 1; /* + 1: cache sets */
-    vec *tiles = work, *products = work + 16 * step_in;
-    for (int top = 0; top < side; top += 2)
-        for (int left = 0; left < side; left += 2) {
-            for (int in = 0; in < n_in; in++)
-                transform_input(x + in * plane, side, top - 1, left - 1, tiles + in * NV, step_in);
-            for (int p = 0; p < 16; p++)
+    int64_t plane = PLANE(side), step_in = n_in * NV + 1, step_out = n_out * NV + 1;
+    vec *tiles = work, *products = work + POINTS * step_in;
+    for (int top = 0; top < side; top += TILE)
+        for (int left = 0; left < side; left += TILE) {
+            for (int in = 0; in < n_in; in++) transform_tile(x + in * plane, side, top, left, tiles + in * NV, step_in);
+            for (int p = 0; p < POINTS; p++)
                 for (int block = 0; block < n_blocks; block++)
                     for (int v0 = 0; v0 < NV; v0 += BLOCK) {
                         vec acc[BLOCK][BLOCK] = {};
-                        const float *w = packed + (int64_t)(p * n_blocks + block) * n_in * BLOCK;
+                        const float *w = packed + p * PACKED(n_in, n_out) + block * n_in * BLOCK;
                         multiply(acc, n_in, w, tiles + p * step_in + v0, NV);
                         for (int r = 0; r < BLOCK; r++)
                             for (int v = 0; v < BLOCK; v++)
@@ -270,26 +317,85 @@ static __attribute__((noinline)) void convolve_winograd(
                     }
             for (int channel = 0; channel < n_out; channel++)
                 for (int v = 0; v < NV; v++) {
-                    vec half[2][4];
-                    for (int j = 0; j < 4; j++) {
-                        vec m[4];
-                        for (int i = 0; i < 4; i++) m[i] = products[(i * 4 + j) * step_out + channel * NV + v];
-                        half[0][j] = m[0] + m[1] + m[2];
-                        half[1][j] = m[1] - m[2] - m[3];
+                    vec half[6][4];
+                    for (int j = 0; j < 6; j++) {
+                        vec m[6];
+                        for (int i = 0; i < 6; i++) m[i] = products[(i * 6 + j) * step_out + channel * NV + v];
+                        output_transform(m, half[j]);
                     }
-                    for (int i = 0; i < 2; i++) {
+                    for (int i = 0; i < TILE; i++) {
+                        vec rows[6] = {half[0][i], half[1][i], half[2][i], half[3][i], half[4][i], half[5][i]}, y[4];
+                        output_transform(rows, y);
                         vec *to = out + channel * plane + (int64_t)((top + i) * side + left) * NV + v;
-                        store(to, half[i][0] + half[i][1] + half[i][2], mode, sums + 2 * channel);
-                        store(to + NV, half[i][1] - half[i][2] - half[i][3], mode, sums + 2 * channel);
+                        for (int j = 0; j < TILE; j++) store(to + j * NV, y[j], mode, sums + 2 * channel);
                     }
                 }
+        }
+}
+
+/* Gradient of the weights of the same convolution: G^T (sum over tiles of A grad A^T * B^T x B) G. */
+static __attribute__((noinline)) void weight_gradient_winograd(
+    const vec *x, const vec *grad, float *weight_grad, int n_in, int n_out, int side, vec *work
+) {
+    int across = side / TILE, n_tiles = across * across, at_once = n_tiles < MOST_TILES ? n_tiles : MOST_TILES;
+    int n_pairs = (n_out / BLOCK) * (n_in / BLOCK);
+    int64_t plane = PLANE(side), length = at_once * NV, step_in = n_in * length + 1, step_out = n_out * length + 1;
+    vec *tiles = work, *grads = tiles + POINTS * step_in;
+    vec *sums = grads + POINTS * step_out; /* (point, blocks of n_out, blocks of n_in): 4 x 4 in a vector */
+    memset(sums, 0, sizeof(vec) * POINTS * n_pairs);
+    for (int tile = 0; tile < n_tiles; tile += at_once) {
+        for (int t = 0; t < at_once; t++) {
+            int top = (tile + t) / across * TILE, left = (tile + t) % across * TILE;
+            for (int in = 0; in < n_in; in++)
+                transform_tile(x + in * plane, side, top, left, tiles + (in * at_once + t) * NV, step_in);
+            for (int out = 0; out < n_out; out++)
+                for (int v = 0; v < NV; v++) {
+                    vec half[4][6];
+                    for (int j = 0; j < TILE; j++) {
+                        const vec *from = grad + out * plane + (int64_t)(top * side + left + j) * NV + v;
+                        vec y[4] = {from[0], from[side * NV], from[2 * side * NV], from[3 * side * NV]};
+                        output_transposed(y, half[j]);
+                    }
+                    for (int i = 0; i < 6; i++) {
+                        vec rows[4] = {half[0][i], half[1][i], half[2][i], half[3][i]}, points[6];
+                        output_transposed(rows, points);
+                        for (int j = 0; j < 6; j++)
+                            grads[(i * 6 + j) * step_out + (out * at_once + t) * NV + v] = points[j];
+                    }
+                }
+        }
+        for (int p = 0; p < POINTS; p++)
+            for (int out = 0; out < n_out; out += BLOCK)
+                for (int in = 0; in < n_in; in += BLOCK) {
+                    vec acc[BLOCK][BLOCK] = {};
+                    const vec *g = grads + p * step_out + out * length, *d = tiles + p * step_in + in * length;
+                    correlate(acc, (int)length, g, length, d, length);
+                    sums[(int64_t)p * n_pairs + (out / BLOCK) * (n_in / BLOCK) + in / BLOCK] += sum_lanes(acc[0]);
+                }
+    }
+    for (int out = 0; out < n_out; out += BLOCK)
+        for (int in = 0; in < n_in; in += BLOCK) {
+            const vec *u = sums + (out / BLOCK) * (n_in / BLOCK) + in / BLOCK;
+            vec half[6][3];
+            for (int j = 0; j < 6; j++) {
+                vec column[6];
+                for (int i = 0; i < 6; i++) column[i] = u[(int64_t)(i * 6 + j) * n_pairs];
+                kernel_transposed(column, half[j]);
+            }
+            for (int i = 0; i < 3; i++) {
+                vec rows[6] = {half[0][i], half[1][i], half[2][i], half[3][i], half[4][i], half[5][i]}, taps[3];
+                kernel_transposed(rows, taps);
+                for (int j = 0; j < 3; j++)
+                    for (int k = 0; k < BLOCK * BLOCK; k++)
+                        weight_grad[((int64_t)(out + k / BLOCK) * n_in + in + k % BLOCK) * 9 + i * 3 + j] = taps[j][k];
+            }
         }
 }
 
 /* ---- which convolution ---- */
 
 INLINE int is_winograd(const op_t *op) {
-    return op->kernel == 3 && op->stride == 1 && op->side >= 4 && op->side % 2 == 0 && op->n_in >= 8 && op->n_out >= 8;
+    return op->kernel == 3 && op->stride == 1 && op->side % TILE == 0 && op->n_in >= 8 && op->n_out >= 8;
 }
 
 static int n_read(const op_t *op) { return (op->n_in + BLOCK - 1) / BLOCK * BLOCK; } /* planes of an input tensor */
@@ -299,7 +405,7 @@ static void convolve(const net_t *net, const op_t *op, const float *x, float *ou
     vec *to = (vec *)out, *work = (vec *)net->work;
     if (is_winograd(op)) {
         float *packed = net->work;
-        work = (vec *)(net->work + 16 * op->n_in * op->n_out);
+        work = (vec *)(net->work + POINTS * PACKED(op->n_in, op->n_out));
         winograd_pack(net->params + op->weight, packed, op->n_in, op->n_out, 0);
         if (mode == STATISTICS)
             convolve_winograd(from, packed, to, op->n_in, op->n_out, op->side, STATISTICS, sums, work);
@@ -322,13 +428,16 @@ static void convolve_backward(const net_t *net, const op_t *op, const float *x, 
     const vec *from = (const vec *)x;
     float *weight_grad = net->param_grads + op->weight;
     vec *work = (vec *)net->work;
-    weight_gradient(from, grad, weight_grad, op->n_in, n_read(op), op->n_out, forward);
+    if (is_winograd(op))
+        weight_gradient_winograd(from, grad, weight_grad, op->n_in, op->n_out, op->side, work);
+    else
+        weight_gradient(from, grad, weight_grad, op->n_in, n_read(op), op->n_out, forward);
     if (!op->needs_grad) return;
     vec *to = (vec *)x_grad;
     int mode = op->is_first_grad ? ASSIGN : ADD;
     if (is_winograd(op)) {
         winograd_pack(net->params + op->weight, net->work, op->n_out, op->n_in, 1);
-        work = (vec *)(net->work + 16 * op->n_in * op->n_out);
+        work = (vec *)(net->work + POINTS * PACKED(op->n_in, op->n_out));
         convolve_winograd(grad, net->work, to, op->n_out, op->n_in, op->side, mode, NULL, work);
     } else {
         pack(net->params + op->weight, net->work, op->n_out, op->n_out, op->n_in, op->kernel * op->kernel, 1);

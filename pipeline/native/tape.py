@@ -22,6 +22,8 @@ SCRATCH: Final = 0
 IMAGES: Final = 1
 LANES: Final = 16
 """Images of one vector."""
+_POINTS: Final = 36  # of a tile in Winograd's domain
+_MOST_TILES: Final = 2
 _READ_AT_ONCE: Final = 4  # channels; images are filled up with zeros
 
 
@@ -249,6 +251,6 @@ def _share_memory(sizes: list[int], blocks: list[int]) -> tuple[NDArray[np.int64
 
 
 def _work(op: Op, batch: int) -> int:
-    """Floats of scratch that an operation needs at most: packed weights and transformed tiles."""
+    """Floats of scratch that an operation needs at most: packed weights, transformed tiles and sums."""
     n_in, n_out = -(-op.n_in // _READ_AT_ONCE) * _READ_AT_ONCE, op.n_out
-    return 16 * (n_in * n_out + (n_in + n_out) * batch + 2 * LANES)
+    return _POINTS * (n_in * n_out + _MOST_TILES * (n_in + n_out) * batch + 3 * LANES)
