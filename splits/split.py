@@ -12,12 +12,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, OutOfSpace
 from jahs.files.atomic import write_beside
 from jahs.files.hashing import digest_facts
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.schema import SPLIT_PARTS
-from splits.recorded import examples, hex_id
+from splits.recorded import hex_id
 
 _KEYS: Final = ("assignments", "counts", "digest", "extends", "protocol", "seed", "task")
 _HEX_ID: Final = re.compile(r"[0-9a-f]{16}")
@@ -71,23 +71,6 @@ class Split:
         if not len(self.config_ids):
             return np.full(len(config_ids), -1, dtype=np.int8)
         return np.where(self.config_ids[at] == config_ids, self.parts[at], np.int8(-1)).astype(np.int8)
-
-    def rows(self, config_ids: NDArray[np.generic], part: str) -> NDArray[np.intp]:
-        """Return which rows of a table are on a part, given the table's column `config_id`.
-
-        Raises:
-            UnknownName: there is no such part.
-            InvalidTable: the table has configs that are not in the split.
-        """
-        if part not in SPLIT_PARTS:
-            raise UnknownName.of("part", part, SPLIT_PARTS)
-        parts = self.parts_of(config_ids)
-        if (unknown := np.unique(config_ids[parts < 0])).size:
-            raise InvalidTable(
-                f"{len(unknown)} configs of the table are not in the split: {examples(unknown)}; extend it with "
-                "python -m splits.make --extend"
-            )
-        return np.flatnonzero(parts == SPLIT_PARTS.index(part))
 
 
 def write_split(path: Path, split: Split) -> None:

@@ -40,20 +40,6 @@ def webber_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
     return float(weights @ (shared / depths) / weights.sum()) if len(shared) else math.nan
 
 
-def extrapolated_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
-    """Return Webber's overlap of endless orders that begin like these and go on agreeing as at their end (eq. 23).
-
-    Example:
-        >>> extrapolated_overlap([4, 3, 2, 1], [3, 4, 2, 1], p=0.5)
-        0.5
-    """
-    shared, depths, weights = _shared(a, b, p)
-    if not len(shared):
-        return math.nan
-    share = shared / depths
-    return float((1 - p) * (weights @ share) + share[-1] * p ** depths[-1])
-
-
 def benchmark_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
     """Return the normalised overlap of the zero-cost benchmark (eq. 5): sum p^(d-1) O_d / sum p^(d-1) d.
 
@@ -69,17 +55,9 @@ def benchmark_overlap(a: ArrayLike, b: ArrayLike, *, p: float) -> float:
 
 def webber_weight(depth: int, p: float) -> float:
     """Return the share of Webber's weight that the first `depth` places have in endless orders (their eq. 21)."""
-    _check(depth, p)
-    return 1 - p ** (depth - 1) + (1 - p) / p * depth * _rest(depth - 1, p)
-
-
-def benchmark_weight(depth: int, p: float) -> float:
-    """Return the same as the zero-cost benchmark prints it (eq. 4), whose last sum has one more term.
-
-    It is less than Webber's by (1 - p) p^(depth - 1).
-    """
-    _check(depth, p)
-    return 1 - p ** (depth - 1) + (1 - p) / p * depth * _rest(depth, p)
+    places = np.arange(1, depth, dtype=np.float64)
+    rest = -math.log1p(-p) - float(np.sum(p**places / places))
+    return 1 - p ** (depth - 1) + (1 - p) / p * depth * rest
 
 
 def choose_p(n: int, *, top_share: float, weight: float = 0.9) -> float:
@@ -133,17 +111,6 @@ def _span(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.in
     """Return the number of items above each, and the size of its tied group."""
     _, group, sizes = np.unique(-values, return_inverse=True, return_counts=True)
     return (np.cumsum(sizes) - sizes)[group], sizes[group]
-
-
-def _rest(n_terms: int, p: float) -> float:
-    places = np.arange(1, n_terms + 1, dtype=np.float64)
-    return -math.log1p(-p) - float(np.sum(p**places / places))
-
-
-def _check(depth: int, p: float) -> None:
-    if not is_integer(depth) or not 1 <= depth <= _DEEPEST or not _is_share(p):
-        allowed = f"depth must be an integer in 1..{_DEEPEST} and p a number in (0, 1)"
-        raise InvalidArgument(f"{allowed}, got depth={show(depth)}, p={show(p)}")
 
 
 def _is_share(value: object) -> bool:

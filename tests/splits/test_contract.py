@@ -23,7 +23,8 @@ class TestPartition(SplitContract):
                 protocol="0" * 16,
             )
             split = partition(recorded, seed=3)
-            return [tuple(split.rows(table["config_id"], part) for part in SPLIT_PARTS)]
+            parts = split.parts_of(table["config_id"])
+            return [tuple(np.flatnonzero(parts == number) for number in range(len(SPLIT_PARTS)))]
 
         return divided
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, MissingData, OutOfSpace, UnknownFormat, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, OutOfSpace, UnknownFormat
 from jahs.files.sealed_json import sealed_text
 from splits.split import Split, read_split, write_split
 
@@ -88,20 +88,11 @@ def test_a_split_comes_back_from_its_file(tmp_path_factory, sides, seed, extends
     assert (again.seed, again.task, again.protocol, again.extends) == (seed, "digits", "ab" * 8, extends)
 
 
-def test_rows_of_a_part_are_found_in_any_table():
+def test_the_part_of_every_row_of_any_table_is_found():
     column = np.array([255, 1, 255, 2**64 - 1, 1], dtype=np.uint64)
-    assert SPLIT.rows(column, "train").tolist() == [1, 4]
-    assert SPLIT.rows(column, "valid").tolist() == [0, 2]
-    assert SPLIT.rows(column, "test").tolist() == [3]
+    assert SPLIT.parts_of(column).tolist() == [1, 0, 1, 2, 0]
     assert SPLIT.parts_of(np.array([0, 1, 254, 2**64 - 1], dtype=np.uint64)).tolist() == [-1, 0, -1, 2]
     assert make([], []).parts_of(column).tolist() == [-1] * 5
-
-
-def test_a_table_with_configs_of_elsewhere_has_no_rows():
-    with pytest.raises(InvalidTable, match=r"2 configs of the table are not in the split: 0{16}, 0{14}fe; extend it"):
-        SPLIT.rows(np.array([1, 254, 0, 254], dtype=np.uint64), "train")
-    with pytest.raises(UnknownName, match="part='validation' does not exist"):
-        SPLIT.rows(SPLIT.config_ids, "validation")
 
 
 @pytest.mark.parametrize(
