@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from jahs.spaces.configs import Config
 from jahs.spaces.encoding import decode_columns, encode
 from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import PARAMETERS
+from jahs.spaces.sampling import Sampler
 from jahs.spaces.space import Space
 from jahs.tasks.definitions import Task, task
 from jahs.tasks.metrics import METRICS, Metric
@@ -91,7 +92,7 @@ class Worlds:
         return float(stats.kendalltau(table, left_out).statistic), 1 - residual
 
 
-class World:
+class World(Sampler):
     """The part of a benchmark that simulations use, of recorded configs alone."""
 
     def __init__(self, worlds: Worlds, name: WorldName) -> None:
@@ -109,17 +110,11 @@ class World:
         self._ids = config_ids(self.configs)
         self._rows = {identity: row for row, identity in enumerate(self._ids.tolist())}
 
-    @overload
-    def sample(self, n: None = None, *, seed: int | None) -> Config: ...
-    @overload
-    def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
-    def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
-        """Return random recorded configs, different ones as far as there are so many."""
-        rng = np.random.default_rng(seed)
-        n_drawn, n_all = 1 if n is None else n, len(self.configs)
-        order = np.concatenate([rng.permutation(n_all) for _ in range(-(-n_drawn // n_all))])[:n_drawn]
-        found = [self.configs[row].copy() for row in order.tolist()]
-        return found[0] if n is None else found
+    def _sample(self, n: int, seed: int | None) -> list[Config]:
+        """Return recorded configs, different ones as far as there are so many."""
+        rng, n_all = np.random.default_rng(seed), len(self.configs)
+        order = np.concatenate([rng.permutation(n_all) for _ in range(-(-n // n_all))])[:n]
+        return [self.configs[row].copy() for row in order.tolist()]
 
     def fidelity(self, at: object = None) -> dict[str, float]:
         """Return the fidelity with its epoch rounded, half to even."""

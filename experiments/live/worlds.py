@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, overload
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,21 +26,10 @@ class SurrogateWorld:
     def __init__(self, bench: Benchmark) -> None:
         self._bench = bench
         self.task, self.space, self.release, self.refit = bench.task, bench.space, bench.release, bench.refit
+        self.sample, self.fidelity = bench.sample, bench.fidelity
         self.max_epoch, self.fidelities = bench.max_epoch, bench.fidelities
         self.full: Mapping[str, float] = {"epoch": bench.max_epoch}
         self.metrics: Mapping[str, Metric] = {name: METRICS[name] for name in (*MEASURED, "runtime")}
-
-    @overload
-    def sample(self, n: None = None, *, seed: int | None) -> Config: ...
-    @overload
-    def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
-    def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
-        """Return random configs, those of the release."""
-        return self._bench.sample(n, seed=seed)
-
-    def fidelity(self, at: object = None) -> dict[str, float]:
-        """Return the fidelity with its epoch rounded, half to even."""
-        return self._bench.fidelity(at)
 
     def query_many(
         self,
