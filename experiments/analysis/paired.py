@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Final
@@ -24,12 +25,14 @@ from jahs.comparison.summaries import Interval
 from jahs.errors import InvalidArgument, InvalidTable
 from jahs.files.runs import last_rows, read_configs, read_protocol, read_runs
 from jahs.files.tables import Table, sort_by, take
+from jahs.queries.exhaustive import LARGEST
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns
 from jahs.tasks.definitions import Task
 from jahs.tasks.own import task_of_protocol
 from workshop.ranks import spearman
 from workshop.real_landscape import key_members, rank_shares
+from workshop.resampling import bootstrap_estimates
 
 FEWEST: Final = 5
 """Configs, and configs with three seeds, below which nothing is reported."""
@@ -40,7 +43,7 @@ _PAIRS: Final = tuple(combinations(range(_N_SEEDS), 2))
 _N_RESAMPLES: Final = 1000
 _N_BINS: Final = 4
 _BEST: Final = 0.9
-_SIZES: Final = ("N", "W", "Resolution")
+_WARM_SIZES: Final = (1, 5, 10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,8 +91,8 @@ class Paired:
     @property
     def groups(self) -> list[str]:
         """The fidelity group of each config."""
-        sizes = zip(*(self.configs[key].tolist() for key in _SIZES), strict=True)
-        return [", ".join(f"{key}={value:g}" for key, value in zip(_SIZES, of, strict=True)) for of in sizes]
+        sizes = zip(*(self.configs[key].tolist() for key in LARGEST), strict=True)
+        return [", ".join(f"{key}={value:g}" for key, value in zip(LARGEST, of, strict=True)) for of in sizes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,23 +232,8 @@ def _rho(a: Floats, b: Floats) -> Interval:
     """Return Spearman's rho with its interval."""
     if len(a) < FEWEST:
         return Interval(value=math.nan, low=math.nan, high=math.nan)
-    places = [stats.rankdata(values[_picks(len(a))], axis=1) for values in (a, b)]
-    x, y = (each - each.mean(axis=1, keepdims=True) for each in places)
-    with np.errstate(invalid="ignore"):
-        resampled = (x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
-    return _interval(spearman(a, b), resampled)
-
-
-def _picks(n: int) -> NDArray[np.int64]:
-    return np.random.default_rng(0).integers(0, n, size=(_N_RESAMPLES, n))
-
-
-def _interval(value: float, resampled: Floats) -> Interval:
-    """Return the central 95 % of the resampled statistics that are defined."""
-    if not np.isfinite(resampled).any():
-        return Interval(value=value, low=math.nan, high=math.nan)
-    low, high = np.nanquantile(resampled, [0.025, 0.975])
-    return Interval(value=value, low=float(low), high=float(high))
+    (rho,) = bootstrap_estimates(lambda at: spearman(a[at], b[at]), len(a), level=0.95, n_resamples=_N_RESAMPLES)
+    return rho
 
 
 def effects_of_keys(columns: Columns, accuracies: Floats) -> dict[str, Interval]:
@@ -253,10 +241,10 @@ def effects_of_keys(columns: Columns, accuracies: Floats) -> dict[str, Interval]
 
     Resampled configs repeat, which inflates a share. So the intervals are the value ± 1.96 bootstrap standard errors.
     """
-    found = rank_shares(columns, accuracies)
+    found, n = rank_shares(columns, accuracies), len(accuracies)
     resampled = [
         [*rank_shares({key: values[drawn] for key, values in columns.items()}, accuracies[drawn]).values()]
-        for drawn in _picks(len(accuracies))[: _N_RESAMPLES // 5]
+        for drawn in np.random.default_rng(0).integers(0, n, size=(_N_RESAMPLES // 5, n))
     ]
     return {
         name: Interval(value=share, low=share - error, high=share + error)
@@ -275,12 +263,13 @@ def effects_of_values(columns: Columns, accuracies: Floats) -> dict[str, float]:
     return found
 
 
-def warm_starts(paired: Paired, *, sizes: Sequence[int] = (1, 5, 10)) -> Iterator[WarmStart]:
+def warm_starts(paired: Paired) -> Iterator[WarmStart]:
     """Yield warm starts in both directions. The first seeds of both tasks count."""
     for source, target in ((0, 1), (1, 0)):
         chooses, counts = paired.first[source], paired.first[target]
-        for k in sizes:
-            resampled = [_gain(chooses[drawn], counts[drawn], k) for drawn in _picks(len(paired))]
+        for k in _WARM_SIZES:
+            score = partial(_gain, chooses, counts, k)
+            (gain,) = bootstrap_estimates(score, len(paired), level=0.95, n_resamples=_N_RESAMPLES)
             best = counts[_best(chooses, k)].max()
             means = np.array([_mean_best(counts, m) for m in range(1, len(paired) + 1)])
             is_as_good = means >= best - 1e-9
@@ -289,13 +278,13 @@ def warm_starts(paired: Paired, *, sizes: Sequence[int] = (1, 5, 10)) -> Iterato
                 target=target,
                 k=k,
                 best=float(best),
-                gain=_interval(_gain(chooses, counts, k), np.array(resampled)),
+                gain=gain,
                 n_random=float(np.argmax(is_as_good) + 1) if is_as_good.any() else math.nan,
             )
 
 
-def _gain(chooses: Floats, counts: Floats, k: int) -> float:
-    return float(counts[_best(chooses, k)].max()) - _mean_best(counts, k)
+def _gain(chooses: Floats, counts: Floats, k: int, at: NDArray[np.int64]) -> float:
+    return float(counts[at][_best(chooses[at], k)].max()) - _mean_best(counts[at], k)
 
 
 def _best(values: Floats, k: int) -> NDArray[np.intp]:

@@ -12,7 +12,7 @@ import numpy as np
 from experiments.studies.multiobjective import COMBINATIONS
 from jahs.comparison.compare import BASELINES
 from jahs.comparison.logs import Floats
-from jahs.comparison.summaries import Interval, percentile_interval
+from jahs.comparison.summaries import Interval
 from jahs.comparison.terms import StudyTerms
 from jahs.errors import MissingData, UnknownName
 from jahs.optimizers import make
@@ -22,6 +22,7 @@ from jahs.spaces.configs import Config
 from jahs.spaces.space import space
 from jahs.tasks.pareto import hypervolume
 from workshop.ranks import kendall_tau
+from workshop.resampling import bootstrap_estimates
 
 OPTIMIZERS: Final = tuple(name for name in BASELINES if name != "nsga2")
 """Optimisers whose order is compared."""
@@ -97,14 +98,9 @@ def order_transfer(terms: Sequence[StudyTerms], *, n_seeds: int) -> OrderTransfe
     errors = np.array(
         [[[_final_error(of, name, seed) for seed in range(n_seeds)] for name in OPTIMIZERS] for of in terms]
     )
-    drawn = np.random.default_rng(0).integers(0, n_seeds, size=(_N_RESAMPLES, n_seeds))
-    resampled = np.array([_tau(errors[:, :, each]) for each in drawn])
+    (tau,) = bootstrap_estimates(lambda at: _tau(errors[:, :, at]), n_seeds, level=0.95, n_resamples=_N_RESAMPLES)
     halves = [_tau(np.stack([of[:, ::2], of[:, 1::2]])) for of in errors] if n_seeds > 1 else [math.nan]
-    return OrderTransfer(
-        errors=errors,
-        tau=percentile_interval(_tau(errors), resampled),
-        ceiling=math.sqrt(max(math.prod(halves), 0.0)),
-    )
+    return OrderTransfer(errors=errors, tau=tau, ceiling=math.sqrt(max(math.prod(halves), 0.0)))
 
 
 def _tau(errors: Sequence[Floats] | Floats) -> float:
