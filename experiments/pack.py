@@ -25,6 +25,7 @@ from jahs.files.atomic import change_folder
 from jahs.files.sealed_json import sealed_text
 from jahs.files.strict_json import parse_json
 from jahs.files.tables import Table, require_pyarrow, write_table
+from jahs.queries.exhaustive import LARGEST
 from jahs.schema import CONFIG_KEYS, TRIAL_KEYS
 from jahs.simulate import read_log
 from jahs.spaces.columns import validate_columns
@@ -33,7 +34,6 @@ from workshop.folders import writing
 from workshop.progress import Progress
 
 _log = logging.getLogger(__name__)
-_SIZES: Final = ("N", "W", "Resolution")
 _STATUSES: Final = {"finished", "unfinished", "failed", "stopped"}
 
 
@@ -59,7 +59,7 @@ class _Tables:
             row = self._rows.setdefault(tuple(config.values()), len(self._rows))
             self._steps.append(row - self._before)
             self._before = row
-            asked = (fidelity["epoch"], *(fidelity.get(name, config[name]) for name in _SIZES), status)
+            asked = (fidelity["epoch"], *(fidelity.get(name, config[name]) for name in LARGEST), status)
             self._asked.append(self._fidelities.setdefault(asked, len(self._fidelities)))
             if status == "finished" and all(fidelity[name] == highest for name, highest in full.items()):
                 end.append(trial["end"])

@@ -30,6 +30,7 @@ from jahs.comparison.logs import Floats
 from jahs.comparison.terms import open_terms
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
+from jahs.queries.exhaustive import LARGEST
 from workshop.command import new_parser, run_command
 from workshop.pages.style import style
 from workshop.real_landscape import EPOCHS, real_accuracies
@@ -93,14 +94,14 @@ def _released(
 
 def _csv(paired: Paired, real: dict[int, Floats]) -> str:
     """Return a row for each config: its number, id, source and sizes, and all its accuracies."""
-    sizes = ("N", "W", "Resolution")
     names = [f"{task.name} seed {i}" for task in paired.tasks for i in range(paired.accuracies.shape[2])]
-    columns = [paired.configs[key].tolist() for key in ("config_index", "config_id", "source", *sizes)]
+    columns = [paired.configs[key].tolist() for key in ("config_index", "config_id", "source", *LARGEST)]
     columns += [list(map(_cell, values)) for of in paired.accuracies for values in of.T]
     columns += [list(map(_cell, real[epoch])) for epoch in EPOCHS if real]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["number", "config_id", "source", *sizes, *names, *(f"cifar10 epoch {e}" for e in EPOCHS if real)])
+    names += [f"cifar10 epoch {epoch}" for epoch in EPOCHS if real]
+    writer.writerow(["number", "config_id", "source", *LARGEST, *names])
     writer.writerows(zip(*columns, strict=True))
     return text.getvalue()
 

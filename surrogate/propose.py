@@ -34,6 +34,7 @@ from jahs.release import Release, read_release
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns, Configs, config_ids, rows, validate_columns
 from splits.final import FinalTest, final_beside, is_final
+from splits.kinship import FIDELITY_KEYS
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
@@ -57,7 +58,6 @@ _OF_RELEASE: Final = ("best", "disagreement")
 _REPEATS: Final = (0, 1, 2)
 _TWICE: Final = (0, 1)
 _N_TWICE: Final = 10
-_SIZES: Final = ("N", "W", "Resolution")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +199,7 @@ def _seeds(
 def _paired(settings: ProposeSettings, *_: object) -> _Proposed:
     drawn = full_range(settings.start, settings.start + settings.n)
     columns = {key: np.repeat(values, len(PAIRED_SIZES)) for key, values in drawn.items()}
-    for key, values in zip(_SIZES, zip(*PAIRED_SIZES, strict=True), strict=True):
+    for key, values in zip(FIDELITY_KEYS, zip(*PAIRED_SIZES, strict=True), strict=True):
         columns[key] = np.tile(np.array(values), settings.n)
     return validate_columns(columns), [(0,)] * len(columns["N"])
 

@@ -14,11 +14,10 @@ import numpy as np
 from randomgen import Philox  # type: ignore[import-untyped]  # ships no types
 
 from jahs.errors import InvalidArgument
+from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.columns import Columns
 from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.space import space
-
-_SIZES: Final = ("N", "W", "Resolution")
 
 SAMPLE_SEED: Final = 20_261
 """Key of the stream that the recorded configs come from."""
@@ -29,7 +28,7 @@ FULL_SEED: Final = 20_262
 FINAL_SEED: Final = 20_263
 """Key of the stream at full size that the final test set comes from."""
 
-FIDELITY_GROUPS: Final = tuple(product(*(PARAMETERS[key].choices for key in _SIZES)))
+FIDELITY_GROUPS: Final = tuple(product(*(PARAMETERS[key].choices for key in LARGEST)))
 """The 27 values of (N, W, Resolution); number i belongs to the group i mod 27."""
 
 N_GROUPS: Final = len(FIDELITY_GROUPS)
@@ -44,7 +43,7 @@ def sample_range(start: int, stop: int, *, seed: int = SAMPLE_SEED) -> Columns:
     """
     columns = _draw(start, stop, seed=seed)
     groups = np.array(FIDELITY_GROUPS)[np.arange(start, stop) % N_GROUPS]
-    for j, key in enumerate(_SIZES):
+    for j, key in enumerate(LARGEST):
         columns[key] = groups[:, j].astype(columns[key].dtype)
     return columns
 
@@ -52,7 +51,7 @@ def sample_range(start: int, stop: int, *, seed: int = SAMPLE_SEED) -> Columns:
 def full_range(start: int, stop: int, *, seed: int = FULL_SEED) -> Columns:
     """Return configs number `start` to `stop - 1` of a stream at full size; raises as `sample_range`."""
     columns = _draw(start, stop, seed=seed)
-    for key, value in zip(_SIZES, FIDELITY_GROUPS[-1], strict=True):
+    for key, value in LARGEST.items():
         columns[key] = np.full_like(columns[key], value)
     return columns
 

@@ -21,6 +21,7 @@ from scipy import stats
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
 from jahs.files.sealed_json import read_sealed
 from jahs.queries.benchmark import Benchmark
+from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.cell import Cell
 from jahs.spaces.cell.index import nb201_indices
 from jahs.spaces.columns import Columns
@@ -36,7 +37,6 @@ EPOCHS: Final = (200, 20, 3)
 N_CELLS: Final = 15_625
 """Cells of NAS-Bench-201."""
 
-_FULL_SIZE: Final[Mapping[str, Any]] = {"N": 5, "W": 16, "Resolution": 1.0}  # Any: a config's values
 _N_BINS: Final = 4
 _N_FINE_BINS: Final = 8  # quarters hide a tenth of what the learning rate explains
 _N_RESAMPLES: Final = 2000
@@ -68,8 +68,8 @@ def compare_with_landscape(columns: Columns, accuracies: _Floats, landscape: Ben
     if len(accuracies) < _FEWEST:
         raise InvalidArgument(f"{len(accuracies)} configs were given; at least {_FEWEST} are needed to compare")
     real = real_accuracies(columns, landscape)
-    groups = np.unique(np.stack([columns[key] for key in ("N", "W", "Resolution")]), axis=1, return_inverse=True)[1]
-    is_full = np.all([columns[key] == PARAMETERS[key].choices[-1] for key in ("N", "W", "Resolution")], axis=0)
+    groups = np.unique(np.stack([columns[key] for key in LARGEST]), axis=1, return_inverse=True)[1]
+    is_full = np.all([columns[key] == value for key, value in LARGEST.items()], axis=0)
     return {
         "n_configs": len(accuracies),
         "n_full_size": int(is_full.sum()),
@@ -127,7 +127,7 @@ def read_check(runs: Path, *, protocol: str) -> dict[str, Any] | None:  # Any: J
 
 def cell_configs(indices: Iterable[int]) -> list[Config]:
     """Return NAS-Bench-201 cells at full size with default hyperparameters."""
-    fixed = {**space().default(), **_FULL_SIZE}
+    fixed = {**space().default(), **LARGEST}
     return [validate({**fixed, **Cell.from_nb201_index(index).to_config()}) for index in indices]
 
 

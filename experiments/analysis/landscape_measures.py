@@ -14,9 +14,9 @@ from experiments.analysis.locality import autocorrelation, contexts, mutants, ra
 from experiments.analysis.variance import Draws, decomposition, draw, main_effects, total_effects, unions
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, mean_interval
-from jahs.comparison.views import FULL_SIZES
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.queries.benchmark import Benchmark
+from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.columns import Configs, rows
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import PARAMETERS, is_integer
@@ -200,7 +200,7 @@ def _parts() -> tuple[Part, Part, Part]:
     smallest = {key: PARAMETERS[key].choices[0] for key in groups["fidelities"]}
     return (
         Part(name="whole", title="whole space", space=Space(), groups=groups),
-        Part(name="largest", title="largest networks", space=Space().fix(FULL_SIZES), groups=but_sizes),
+        Part(name="largest", title="largest networks", space=Space().fix(LARGEST), groups=but_sizes),
         Part(name="smallest", title="smallest networks", space=Space().fix(smallest), groups=but_sizes),
     )
 

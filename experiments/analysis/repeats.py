@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -25,8 +24,8 @@ from jahs.models.cost import n_macs
 from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.columns import Configs, codes, columns_of_codes
 from jahs.spaces.encoding import encode
-from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.definitions import Task
+from workshop.numbered import FIDELITY_GROUPS
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_estimates
 
@@ -128,7 +127,7 @@ def costs_agreement(configs: Configs, flops: ArrayLike, task: Task) -> dict[tupl
         raise InvalidArgument(f"flops has {recorded.size} values for {n} configs; give one for each")
     exact = n_macs(encode(columns, 1), task)
     found: dict[tuple[int, int, float] | None, float] = {None: kendall_tau(recorded, exact)}
-    for size in product(*(PARAMETERS[key].choices for key in LARGEST)):
+    for size in FIDELITY_GROUPS:
         is_in = np.logical_and.reduce([columns[key] == value for key, value in zip(LARGEST, size, strict=True)])
         found[size] = kendall_tau(recorded[is_in], exact[is_in])  # type: ignore[index]  # choices of N, W, Resolution
     return found

@@ -15,9 +15,9 @@ from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
 from jahs.comparison.summaries import number_text, summarize
-from jahs.comparison.views import FULL_SIZES
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
+from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.space import space
 from workshop.pages.document import Block, Figure, Table, Text, answer
 from workshop.pages.drawing import Curve, draw_curves
@@ -59,7 +59,7 @@ def incumbent_tests(results: Results, task: str, arm: Arm) -> list[Steps]:
 
 def best_known(bench: Benchmark, tests: dict[str, list[Steps]]) -> float:
     """Return the best known mean test accuracy: of 20,000 random configs at full size and of every incumbent."""
-    columns = space(fixed=FULL_SIZES).sample_columns(_N_RANDOM, seed=0)
+    columns = space(fixed=LARGEST).sample_columns(_N_RANDOM, seed=0)
     best = float(bench.query_many(columns, metrics=("test_acc",))["test_acc"].max())
     return max([best, *(float(s.values.max()) for of_arm in tests.values() for s in of_arm if len(s.values))])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import Final
 
 import numpy as np
@@ -15,7 +14,7 @@ from jahs.comparison.logs import Floats
 from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.cell import OPERATIONS
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, POOL
-from jahs.spaces.parameters import PARAMETERS
+from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.document import Block, Document, Figure, Section, Table, Text
 from workshop.pages.drawing import Curve, draw_curves
 
@@ -36,8 +35,7 @@ _DIAMETER: Final = "any two of our cells are at most 6 moves apart, NAS-Bench-10
 def cells_page(subjects: Sequence[Subject], inputs: Inputs) -> Document:
     """Return the page; nothing on it is drawn at random."""
     del inputs
-    keys = tuple(LARGEST)
-    sizes = [dict(zip(keys, of, strict=True)) for of in product(*(PARAMETERS[key].choices for key in keys))]
+    sizes = [dict(zip(LARGEST, of, strict=True)) for of in FIDELITY_GROUPS]
     found = {subject.task.title: measure_cells(subject, sizes=sizes) for subject in subjects}
     said = "; ".join(
         f"{title}: {_percent(of.measures, 'within 2')} of the cells are within two moves of one of the {N_BEST} best "

@@ -12,8 +12,8 @@ from experiments.analysis.speedups import speedup
 from experiments.report.results import Results
 from experiments.report.single import overview, speedup_text
 from jahs.comparison.logs import Floats
-from jahs.comparison.views import FULL_SIZES
 from jahs.queries.benchmark import Benchmark
+from jahs.queries.exhaustive import LARGEST
 from jahs.queries.views import View
 from jahs.spaces.columns import Columns
 from jahs.spaces.space import space
@@ -53,7 +53,7 @@ def rank_correlations(
     Returns:
         For each of epoch, N, W, Resolution and the diagonal: values, tau, and the share of the full cost.
     """
-    columns = space(fixed=FULL_SIZES).sample_columns(n_configs, seed=seed)
+    columns = space(fixed=LARGEST).sample_columns(n_configs, seed=seed)
     last = bench.max_epoch
     top = _ask(bench, columns, {}, last)
     epochs = np.arange(1, last + 1) if last <= 20 else np.unique(np.geomspace(1, last, 20).round().astype(int))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import Final
 
 from scipy.stats import rankdata
@@ -12,14 +11,13 @@ from experiments.analysis.hyperparameters import N_CELLS, N_FLOATS, N_TUNED, Sha
 from experiments.analysis.subjects import Inputs, Subject
 from experiments.report.findings import beside_paper
 from jahs.comparison.summaries import interval_text
-from jahs.comparison.views import FULL_SIZES
-from jahs.spaces.parameters import PARAMETERS
+from jahs.queries.exhaustive import LARGEST
+from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.document import Document, Figure, Section, Table, Text, answer
 from workshop.pages.drawing import new_panels
 from workshop.pages.style import series
 
 _PAPER: Final = 0.9155
-_SIZES: Final = ("N", "W", "Resolution")
 
 _MEASURES: Final = "Agreement (Spearman's rho) and losses in points of validation accuracy, with 95 % intervals"
 
@@ -40,7 +38,7 @@ _Found = tuple[SharedSetting, Mapping[str, object]]
 
 def hyperparameters_page(subjects: Sequence[Subject], inputs: Inputs) -> Document:
     """Return the page: full size first, then every fidelity group."""
-    groups = [dict(zip(_SIZES, sizes, strict=True)) for sizes in product(*(PARAMETERS[key].choices for key in _SIZES))]
+    groups = [dict(zip(LARGEST, sizes, strict=True)) for sizes in FIDELITY_GROUPS]
     found = {
         subject.task.name: [
             (sizes, measure_shared(subject, sizes, seed=inputs.seed, n_cells=N_CELLS, n_floats=N_FLOATS))
@@ -48,7 +46,7 @@ def hyperparameters_page(subjects: Sequence[Subject], inputs: Inputs) -> Documen
         ]
         for subject in subjects
     }
-    full = {name: next(of for sizes, of in groups if sizes == FULL_SIZES) for name, groups in found.items()}
+    full = {name: next(of for sizes, of in groups if sizes == LARGEST) for name, groups in found.items()}
     titles = {subject.task.name: subject.task.title for subject in subjects}
     said = "; ".join(
         f"{titles[name]} {interval_text(of['rho'])}, and {interval_text(of['rho in the better half'])} in the better "
@@ -141,14 +139,14 @@ def _groups(title: str, found: Sequence[tuple[Mapping[str, object], _Found]]) ->
     rhos = [of.measures["rho"].value for _, (of, _) in found]
     said = f"Spearman's rho is between {min(rhos):.2f} and {max(rhos):.2f} in the {len(found)} groups."
     rows = tuple(
-        (*(str(sizes[key]) for key in _SIZES), *(interval_text(of.measures[name]) for name in measures))
+        (*(str(sizes[key]) for key in LARGEST), *(interval_text(of.measures[name]) for name in measures))
         for sizes, (of, _) in found
     )
-    columns = (*_SIZES, *measures)
+    columns = (*LARGEST, *measures)
     return Section(
         title=f"Fidelity groups: {title}",
         blocks=(
             answer(said),
-            Table(caption=_MEASURES, columns=columns, rows=rows, n_labels=len(_SIZES), is_folded=True),
+            Table(caption=_MEASURES, columns=columns, rows=rows, n_labels=len(LARGEST), is_folded=True),
         ),
     )

@@ -6,9 +6,9 @@ import functools
 from pathlib import Path
 from typing import Final
 
-from jahs.comparison.views import FULL_SIZES
 from jahs.models.forest.engines import EngineKind
 from jahs.queries.benchmark import Benchmark
+from jahs.queries.exhaustive import LARGEST
 from jahs.release import Release, read_release
 from jahs.spaces.space import space
 
@@ -34,5 +34,5 @@ def release_of(bench: Benchmark) -> Release:
 
 def mean_runtime(bench: Benchmark) -> float:
     """Return the mean runtime in seconds of a full evaluation over random configs at full size."""
-    columns = space(fixed=FULL_SIZES).sample_columns(N_RANDOM, seed=0)
+    columns = space(fixed=LARGEST).sample_columns(N_RANDOM, seed=0)
     return float(bench.query_many(columns, metrics=("runtime",))["runtime"].mean())

@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from jahs.queries.exhaustive import LARGEST
 from jahs.queries.views import Queryable, View
 from jahs.spaces.space import GROUPS, space
 
-__all__ = ["FULL_SIZES", "ViewChoice", "open_view"]
+__all__ = ["ViewChoice", "open_view"]
 
 _FIXED_PART: Final = 2**32
 """Seeds of random fixed parts start here, apart from the optimisers' seeds."""
-
-
-FULL_SIZES: Final = {"N": 5, "W": 16, "Resolution": 1.0}
-"""The values of sizes that are neither searched nor fidelities, as in JAHS-Bench-201."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +23,8 @@ class ViewChoice:
         search: "all", "nas" (the cell), "hpo" (how it is trained) or "sizes" (everything, with N, W and Resolution).
         fidelities: their names; without "epoch", every training runs to the last epoch.
         fixed_part: the values of keys that are not searched: their "default", those of the release's "reference"
-            config, or a "random" sample for each seed. N, W and Resolution are at their highest values unless they are
-            searched or fidelities.
+            config, or a "random" sample for each seed. N, W and Resolution are at their highest values, as in
+            JAHS-Bench-201, unless they are searched or fidelities.
     """
 
     search: Literal["all", "nas", "hpo", "sizes"] = "all"
@@ -37,7 +34,7 @@ class ViewChoice:
 
 def open_view(bench: Queryable, choice: ViewChoice, *, seed: int) -> View:
     """Return the view of an arm. A random fixed part depends on the seed alone, so all optimisers get the same."""
-    sizes = {name: value for name, value in FULL_SIZES.items() if name not in choice.fidelities}
+    sizes = {name: value for name, value in LARGEST.items() if name not in choice.fidelities}
     if choice.search in {"all", "sizes"}:
         return View(bench, fidelities=choice.fidelities, fixed=sizes if choice.search == "all" else {})
     if choice.fixed_part == "reference":

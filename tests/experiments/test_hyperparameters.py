@@ -5,7 +5,7 @@ import pytest
 
 from experiments.analysis.hyperparameters import measure_shared, shared_setting
 from experiments.analysis.subjects import open_subject
-from jahs.comparison.views import FULL_SIZES
+from jahs.queries.exhaustive import LARGEST
 from tests.experiments.conftest import TASK
 
 RNG = np.random.default_rng(0)
@@ -31,7 +31,7 @@ def test_interaction_costs_ranks_and_accuracy():
 
 def test_refits_widen_the_intervals(release_with_refits):
     subject = open_subject(TASK, release_with_refits)
-    found, setting = measure_shared(subject, FULL_SIZES, seed=0, n_cells=12, n_floats=2)
+    found, setting = measure_shared(subject, LARGEST, seed=0, n_cells=12, n_floats=2)
     assert len(subject.refits) == 2
     assert {"LearningRate", "WeightDecay", "Activation", "TrivialAugment"} <= setting.keys()
     assert found.measures["rho"].low <= found.measures["rho"].value <= found.measures["rho"].high
