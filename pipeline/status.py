@@ -12,13 +12,11 @@ import numpy as np
 
 from jahs.errors import InvalidTable
 from jahs.files.runs import (
-    is_timed,
     last_rows,
     read_configs,
     read_profile,
     read_protocol,
     read_runs,
-    timing_machine,
 )
 from jahs.files.tables import Table, take
 from jahs.schema import SOURCES
@@ -29,7 +27,10 @@ _WANTED_CONFIGS: Final = 2000
 
 
 def status(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Return counts per fidelity group, cost so far, and an estimate of what is left on the processor of runtimes."""
+    """Return counts per fidelity group, cost so far, and an estimate of what is left.
+
+    Both means and estimate refer to the processor of most runs; the estimate to its fastest device.
+    """
     runs, configs = read_runs(path), read_configs(path)
     last = last_rows(runs)
     trained = Counter(last["config_id"].tolist())
@@ -37,11 +38,13 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
     if n_strange := len(trained) - int(is_trained.sum()):
         raise InvalidTable(f"{path}: {n_strange} configs have runs but are not in configs.parquet")
     groups = np.bincount(group_positions(take(configs, is_trained)), minlength=N_GROUPS)
-    timed = last["runtime"][is_timed(last, timing_machine(runs, read_profile(path)))]
+    timed = take(last, np.isfinite(last["runtime"]))
+    processor = Counter(timed["machine"].tolist()).most_common(1)
+    timed = take(timed, np.isin(timed["machine"], [machine for machine, _ in processor]))
+    mean_s = {str(d): float(timed["runtime"][timed["device"] == d].mean()) for d in np.unique(timed["device"])}
     n_runs_wanted = sum(len(run_seeds(number)) for number in range(_WANTED_CONFIGS))
     sources = _per_source(take(configs, is_trained), trained)
     n_numbered = sources.get("uniform", {"n_runs": 0})["n_runs"]
-    mean_s = float(timed.mean()) if len(timed) else None
     return {
         "protocol": read_protocol(path).digest,
         "n_configs": len(trained),
@@ -57,7 +60,7 @@ def status(path: Path) -> dict[str, Any]:  # Any: JSON
         "runs_per_hour": _rate(path),
         "core_hours": float(np.nansum(last["runtime"])) / 3600,
         "mean_core_seconds": mean_s,
-        "core_hours_left": mean_s and max(0.0, (n_runs_wanted - n_numbered) * mean_s / 3600),
+        "core_hours_left": max(0, n_runs_wanted - n_numbered) * min(mean_s.values()) / 3600 if mean_s else None,
     }
 
 

@@ -73,7 +73,7 @@ def test_listed_configs_are_recorded_with_where_they_come_from(mixed):
 def test_status_counts_each_source(mixed, capsys):
     facts = status(mixed)
     assert facts["per_source"] == {"uniform": {"n_configs": 1, "n_runs": 1}, "best": {"n_configs": 2, "n_runs": 3}}
-    assert facts["core_hours_left"] == pytest.approx(facts["mean_core_seconds"] * (2400 - 1) / 3600)
+    assert facts["core_hours_left"] == pytest.approx(facts["mean_core_seconds"]["cpu"] * (2400 - 1) / 3600)
     assert main(["status", str(mixed)]) == 0
     assert json.loads(capsys.readouterr().out)["per_source"] == facts["per_source"]
 
