@@ -42,7 +42,7 @@ _MOST_TOP: Final = 5  # at most one cell of so many is among the added ones
 _SUMMARY: Final = "agreement.json"
 
 
-def choose_cells(accuracies: Mapping[int, float], n: int, *, seed: int = 0) -> tuple[list[int], list[int]]:
+def choose_cells(accuracies: Mapping[int, float], n: int) -> tuple[list[int], list[int]]:
     """Return a sample of cells, one of each stratum of accuracy, and the best cells that it lacks, n in all at most.
 
     Raises:
@@ -54,7 +54,7 @@ def choose_cells(accuracies: Mapping[int, float], n: int, *, seed: int = 0) -> t
         raise InvalidArgument(f"cells={n} must be in {_MOST_TOP}..{N_CELLS}")
     ranked = np.array(sorted(accuracies, key=lambda index: (-accuracies[index], index)))
     n_top = min(round(_TOP * N_CELLS), n // _MOST_TOP)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = [int(rng.choice(stratum)) for stratum in np.array_split(ranked, n - n_top)]
     return drawn, [index for index in ranked[:n_top].tolist() if index not in set(drawn)]
 

@@ -77,10 +77,9 @@ class PackedLog:
     settings: Mapping[str, Any]  # Any: JSON
 
 
-def season_of(tasks: Mapping[str, Any]) -> str:  # Any: facts of a task, as an object or as JSON
+def season_of(tasks: Mapping[str, Any]) -> str:  # Any: a `TaskFacts`, whose module reads packs
     """Return the season of a study: the names of its tasks, each with the number of its release."""
-    versions = {name: facts["version"] if isinstance(facts, dict) else facts.version for name, facts in tasks.items()}
-    return "_".join(f"{name}-{version}" for name, version in sorted(versions.items()))
+    return "_".join(f"{name}-{facts.version}" for name, facts in sorted(tasks.items()))
 
 
 def is_pack(path: Path) -> bool:

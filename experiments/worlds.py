@@ -176,8 +176,7 @@ def build_worlds(
     noise: NoiseModel,
     *,
     n_folds: int = 5,
-    seed: int = 0,
-    settings: ForestSettings | None = None,
+    settings: ForestSettings = _SETTINGS,
 ) -> Worlds:
     """Return measured values and cross-validated predictions of every recorded config.
 
@@ -200,12 +199,12 @@ def build_worlds(
     configs = take(measured.configs, np.searchsorted(measured.configs["config_id"], ids))
     X = encode({key: configs[key] for key in CONFIG_KEYS}, 1)
     left_out = {name: np.empty_like(table[name]) for name in METRIC_NAMES}
-    folds = list(k_folds(configs, n_folds, seed=seed))
+    folds = list(k_folds(configs, n_folds, seed=0))
     for name in METRIC_NAMES:
         rows = assemble(name, measured)
         for _, held_out in folds:
             kept = rows.take(~np.isin(rows.config_id, ids[held_out]))
-            model = fit_surrogate(name, kept, of_task, settings=settings or _SETTINGS)
+            model = fit_surrogate(name, kept, of_task, settings=settings)
             asked = np.repeat(X[held_out], of_task.max_epoch, axis=0)
             asked[:, -1] = np.tile(np.arange(1, of_task.max_epoch + 1), len(held_out))
             left_out[name][held_out] = model.predict(asked).reshape(len(held_out), of_task.max_epoch)

@@ -90,7 +90,7 @@ def _verdict(pair: Pair, other: Pair, *, has_same_sign: bool) -> Verdict:
     return "same sign" if has_same_sign else "other sign"
 
 
-def split_half(values: Floats, *, n_splits: int = _N_SPLITS) -> float:
+def split_half(values: Floats) -> float:
     """Return the mean Kendall's tau between the orders of arms by two halves of the seeds, of (n_arms, n_seeds).
 
     Returns:
@@ -100,7 +100,7 @@ def split_half(values: Floats, *, n_splits: int = _N_SPLITS) -> float:
     if not half:
         return math.nan
     rng = np.random.default_rng(0)
-    orders = [rng.permutation(values.shape[1]) for _ in range(n_splits)]
+    orders = [rng.permutation(values.shape[1]) for _ in range(_N_SPLITS)]
     taus = [
         kendall_tau(values[:, order[:half]].mean(axis=1), values[:, order[half : 2 * half]].mean(axis=1))
         for order in orders

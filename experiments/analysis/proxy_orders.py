@@ -74,16 +74,15 @@ def last_where_missing(scores: _Floats) -> _Floats:
 
 
 def summary(
-    scores: Mapping[str, _Floats], truth: _Floats, *, n_resamples: int = _N_RESAMPLES, seed: int = 0
+    scores: Mapping[str, _Floats], truth: _Floats, *, n_resamples: int = _N_RESAMPLES
 ) -> dict[str, dict[str, dict[str, float | None]]]:
     """Return every measure of every score, for JSON: mean over seeds, its interval, and its deviation over seeds.
 
     Args:
         scores: (n_seeds, n_configs) by name.
         truth: (n_configs,) accuracies.
-        seed: of resamples, and of the order of equal scores in them.
     """
-    return {name: _measures(last_where_missing(values), truth, n_resamples, seed) for name, values in scores.items()}
+    return {name: _measures(last_where_missing(values), truth, n_resamples) for name, values in scores.items()}
 
 
 def places(values: _Floats, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -93,8 +92,8 @@ def places(values: _Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     return found
 
 
-def _measures(scores: _Floats, truth: _Floats, n_resamples: int, seed: int) -> dict[str, dict[str, float | None]]:
-    rng = np.random.default_rng(seed)
+def _measures(scores: _Floats, truth: _Floats, n_resamples: int) -> dict[str, dict[str, float | None]]:
+    rng = np.random.default_rng(0)  # of resamples, and of the order of equal scores in them
     n = len(truth)
     by_seed = [_measure(each, truth) for each in scores]
     resampled = []

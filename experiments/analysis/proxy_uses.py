@@ -68,7 +68,7 @@ class Halving:
     gain_error: float
 
 
-def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES, seed: int = 0) -> list[Gain]:
+def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES) -> list[Gain]:
     """Return what proxies add to models of validation accuracy at the last epoch, by number of training configs.
 
     Models are fitted and scored in folds of the configs that are not in the test part; sizes that no fold reaches are
@@ -80,10 +80,10 @@ def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES, seed:
     plain = FeatureBuilder(default_features("valid_acc"), scored.task).build(scored.X)[kept]
     proxies = np.column_stack([_flattened(values)[kept] for values in scored.scores.values()])
     both = np.column_stack([plain, proxies]).astype(np.float32)
-    y, table, rng = scored.accuracy[kept, -1], take(scored.configs, kept), np.random.default_rng(seed)
+    y, table, rng = scored.accuracy[kept, -1], take(scored.configs, kept), np.random.default_rng(0)
     found: dict[int, list[tuple[float, float]]] = {}
     for repeat in range(_N_REPEATS):
-        for fit, held_out in k_folds(table, _N_FOLDS, seed=seed + repeat):
+        for fit, held_out in k_folds(table, _N_FOLDS, seed=repeat):
             order = rng.permutation(fit)
             for n in sizes:
                 if n <= len(order):
@@ -92,7 +92,7 @@ def gains_of_features(scored: ScoredTask, *, sizes: Sequence[int] = SIZES, seed:
     return [_gain(n, np.array(pairs)) for n, pairs in found.items()]
 
 
-def halvings(scored: ScoredTask, *, n_repetitions: int = 500, seed: int = 0) -> dict[str, Halving]:
+def halvings(scored: ScoredTask, *, n_repetitions: int = 500) -> dict[str, Halving]:
     """Return successive halving over epochs from random configs, and from the best of three times as many by a proxy.
 
     A search with a zeroth rung keeps as many configs as plain halving could have paid for: its first rung shrinks until
@@ -102,7 +102,7 @@ def halvings(scored: ScoredTask, *, n_repetitions: int = 500, seed: int = 0) -> 
     if len(timed) < 1.25 * N_SCORED:
         return {}
     world = _World(scored.accuracy[timed], scored.runtime_s[timed])
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     draws = [rng.permutation(len(timed))[:N_SCORED] for _ in range(n_repetitions)]
     plain = [world.halve(drawn[: N_SCORED // ETA]) for drawn in draws]
     found = {"plain": _halving(world, plain, plain, 0.0)}

@@ -17,7 +17,7 @@ import numpy as np
 
 from jahs.comparison.logs import Floats
 from jahs.comparison.summaries import Interval, percentile_interval
-from jahs.errors import InvalidArgument, UnknownName
+from jahs.errors import InvalidArgument
 from jahs.spaces.columns import Columns
 
 TIMES: Final = " × "
@@ -50,16 +50,10 @@ class Draws:
 
 
 def draw(answer: Answer, one: Columns, other: Columns, groups: Mapping[str, Iterable[str]]) -> Draws:
-    """Return the values of two samples and of their mixture for each group.
-
-    Raises:
-        UnknownName: a group has a key that is not in the samples.
-    """
+    """Return the values of two samples and of their mixture for each group."""
     mixed = {}
     for group, keys in groups.items():
-        for key in (chosen := frozenset(keys)):
-            if key not in one:
-                raise UnknownName.of(f"group {group!r}", key, one)
+        chosen = frozenset(keys)
         mixed[group] = answer({key: (other if key in chosen else one)[key] for key in one})
     return Draws(one=answer(one), other=answer(other), mixed=mixed)
 

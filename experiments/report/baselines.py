@@ -15,7 +15,6 @@ from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.steps import Steps, on_grid
 from jahs.comparison.summaries import number_text, summarize
-from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.space import space
@@ -66,18 +65,7 @@ def best_known(bench: Benchmark, tests: dict[str, list[Steps]]) -> float:
 
 def regret_steps(tests: Sequence[Steps], best: float) -> list[Steps]:
     """Return test regret over time in percentage points. It may rise, because incumbents are selected by validation."""
-    return [Steps(times=s.times, values=regret(s.values, best=best)) for s in tests]
-
-
-def regret(test_acc: Floats, *, best: float) -> Floats:
-    """Return the best known mean test accuracy minus that of incumbents, in percentage points.
-
-    Raises:
-        InvalidArgument: an incumbent is better than the best known one.
-    """
-    if np.any(test_acc > best):
-        raise InvalidArgument(f"best={best} must be at least {np.nanmax(test_acc)}, the accuracy of an incumbent")
-    return np.asarray(best - test_acc)
+    return [Steps(times=s.times, values=np.asarray(best - s.values)) for s in tests]
 
 
 def _final(tests: Sequence[Steps], best: float, end: float) -> Floats:

@@ -42,18 +42,15 @@ def fidelity_blocks(results: Results) -> Iterator[str | Block]:
             yield from overview(results, task, (*plain, *arms), key=f"{task}-{arms[0].optimizer}".replace("_", "-"))
 
 
-def rank_correlations(
-    bench: Benchmark, *, n_configs: int = N_CONFIGS, seed: int = 0
-) -> dict[str, tuple[Floats, Floats, Floats]]:
+def rank_correlations(bench: Benchmark) -> dict[str, tuple[Floats, Floats, Floats]]:
     """Return Kendall's tau between validation accuracies at each fidelity and at the highest one, over random configs.
 
-    Args:
-        n_configs, seed: number and seed of the random configs; all other fidelities are at their highest values.
+    All other fidelities are at their highest values.
 
     Returns:
         For each of epoch, N, W, Resolution and the diagonal: values, tau, and the share of the full cost.
     """
-    columns = space(fixed=LARGEST).sample_columns(n_configs, seed=seed)
+    columns = space(fixed=LARGEST).sample_columns(N_CONFIGS, seed=0)
     last = bench.max_epoch
     top = _ask(bench, columns, {}, last)
     epochs = np.arange(1, last + 1) if last <= 20 else np.unique(np.geomspace(1, last, 20).round().astype(int))

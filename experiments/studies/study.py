@@ -144,9 +144,9 @@ class Study:
         Raises:
             TypeError, KeyError, AttributeError, InvalidArgument: the declaration is invalid.
         """
-        lists = {key: tuple(given[key]) for key in ("tasks",)}
+        tasks, arms = tuple(given["tasks"]), tuple(map(_read_arm, given["arms"]))
         combinations = tuple(tuple(metrics) for metrics in given["combinations"])
-        return cls(**{**given, **lists, "combinations": combinations, "arms": tuple(map(_read_arm, given["arms"]))})
+        return cls(**{**given, "tasks": tasks, "combinations": combinations, "arms": arms})
 
     def digest_of(self, name: str) -> str:
         """Return 16 hex digits of everything declared that decides an arm's repetitions, its name included.

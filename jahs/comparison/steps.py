@@ -45,12 +45,12 @@ class Incumbents:
     rows: NDArray[np.intp]
 
 
-def incumbents(log: TrialLog, *, objective: str = "valid_acc") -> Incumbents:
-    """Return the best results so far among trials that finished at the highest fidelity and have this metric.
+def incumbents(log: TrialLog) -> Incumbents:
+    """Return the best validation errors so far among trials that finished at the highest fidelity and have one.
 
     Of equal results, the first stays. Of results known at the same time, only the best is a step.
     """
-    known = log.minimised(objective) if log.is_full.any() else np.full(len(log), np.nan)
+    known = log.minimised("valid_acc") if log.is_full.any() else np.full(len(log), np.nan)
     rows = np.flatnonzero(log.is_full & ~np.isnan(known))
     values, times = known[rows], log.end[rows]
     best = np.minimum.accumulate(values) if len(rows) else values

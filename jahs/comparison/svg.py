@@ -69,14 +69,14 @@ def draw_chart(title: str, panels: Sequence[Panel]) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def ticks(low: float, high: float, *, n: int = 6) -> list[float]:
-    """Return round numbers within [low, high], at most `n` + 1.
+def ticks(low: float, high: float) -> list[float]:
+    """Return round numbers within [low, high], at most seven.
 
     Example:
         >>> ticks(0, 12)
         [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
     """
-    least = (high - low) / n
+    least = (high - low) / 6
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

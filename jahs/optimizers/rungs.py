@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from jahs.errors import InvalidArgument
 from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.simulate import Visible
 
@@ -27,8 +26,6 @@ def rungs(view: Visible, *, eta: float, n_rungs: int | None = None) -> list[dict
 
     Several fidelities rise together (`view.path`). Shares that map to the same fidelity are one rung.
     """
-    if not eta >= 1.5:
-        raise InvalidArgument(f"eta={eta} must be at least 1.5")
     found, lowest = [view.path(1.0)], view.path(_TINY)
     share = 1.0
     while found[-1] != lowest and (n_rungs is None or len(found) < n_rungs):

@@ -22,6 +22,8 @@ from workshop.jobs import check_workers, in_processes
 from workshop.ranks import kendall_tau
 
 _FEWEST_SIZES: Final = 4
+_N_SIZES: Final = 6
+_LEAST: Final = 4  # configs
 _LEVEL: Final = 0.9
 
 
@@ -86,12 +88,12 @@ def _point(
     )
 
 
-def sizes_for(n_configs: int, *, n_sizes: int = 6, least: int = 4) -> list[int]:
-    """Sizes up to `n_configs` in equal steps of their logarithm, from a sixteenth of it or `least`; each once."""
-    first = max(least, n_configs / 16)
-    if n_configs < least:
+def sizes_for(n_configs: int) -> list[int]:
+    """Sizes up to `n_configs` in six equal steps of their logarithm, from a sixteenth of it or four; each once."""
+    first = max(_LEAST, n_configs / 16)
+    if n_configs < _LEAST:
         return []
-    return sorted(set(np.rint(np.geomspace(first, n_configs, n_sizes)).astype(int).tolist()))
+    return sorted(set(np.rint(np.geomspace(first, n_configs, _N_SIZES)).astype(int).tolist()))
 
 
 def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Facts], dict[str, str]]:
@@ -125,12 +127,12 @@ def predictions(points: Sequence[Point], n_configs: int) -> tuple[dict[str, Fact
 
 
 def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") -> Facts:
-    """Predict a score, "tau" or "r2", for `n_configs` training configs by the power law.
+    """Predict a score between 0 and 1, "tau" or "r2", for `n_configs` training configs by the power law.
 
     One more fit is between `low` and `high` with probability `level`.
 
     Raises:
-        InvalidArgument: fewer than four sizes, or a score that is not between 0 and 1.
+        InvalidArgument: fewer than four sizes.
     """
     from scipy.stats import t as student
 
@@ -139,8 +141,6 @@ def extrapolate(points: Sequence[Point], n_configs: int, *, score: str = "tau") 
     n_sizes = len(np.unique(x))
     if n_sizes < _FEWEST_SIZES:
         raise InvalidArgument(f"{n_sizes} sizes; a curve and its spread need at least {_FEWEST_SIZES}")
-    if bad := int((~((values > 0) & (values < 1))).sum()):
-        raise InvalidArgument(f"{score}: {bad} of {len(values)} values are not between 0 and 1; leave small sizes out")
     y = np.log1p(-values)
     slope, intercept = np.polyfit(x, y, 1)
     residual = y - (intercept + slope * x)

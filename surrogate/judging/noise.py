@@ -31,6 +31,7 @@ from surrogate.models.model import ForestSettings
 
 _FEWEST: Final = 5
 _MOST_FOLDS: Final = 10
+_N_FOLDS: Final = 5  # of the cross-validated coverage
 
 
 def noise_of(
@@ -101,13 +102,13 @@ def fit_noise(predicted: Mapping[str, Predicted], of_task: Task) -> NoiseModel:
     )
 
 
-def cross_validated_coverage(predicted: Mapping[str, Predicted], of_task: Task, *, n_folds: int = 5) -> list[Facts]:
+def cross_validated_coverage(predicted: Mapping[str, Predicted], of_task: Task) -> list[Facts]:
     """Measure `coverage` with every config held out once; five configs with repeats must remain."""
     repeated = repeated_configs(predicted)
     others = np.setdiff1d(np.unique(predicted["valid_acc"].rows.config_id), repeated)
     found = []
-    for number in range(n_folds):
-        held_out = np.concatenate([repeated[number::n_folds], others[number::n_folds]])
+    for number in range(_N_FOLDS):
+        held_out = np.concatenate([repeated[number::_N_FOLDS], others[number::_N_FOLDS]])
         model = fit_noise(choose_configs(predicted, held_out, is_in=False), of_task)
         here = choose_configs(predicted, held_out, is_in=True)
         found += [part for metric in NOISY for part in held(model, metric, here[metric])]

@@ -26,6 +26,7 @@ FEWEST: Final = 6
 """Configs that a mean, a correlation or a standard deviation needs."""
 
 _Z: Final = 1.645
+_BEST: Final = 0.01  # share of a sample
 _FULL: Final = len(GROUP_VALUES) - 1
 _METRIC: Final = "valid_acc"
 
@@ -135,17 +136,16 @@ def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> ReleaseFigure:
     return _figures(lambda at: gaps[at].mean(), len(gaps), len(gaps))[0]
 
 
-def overlap(predicted: Sequence[_Floats], *, share: float = 0.01) -> dict[str, ReleaseFigure]:
+def overlap(predicted: Sequence[_Floats]) -> dict[str, ReleaseFigure]:
     """Return the agreement of refits on the best configs of a sample, averaged over pairs of refits.
 
     `overlap` is the share of one's best that are among the other's best. `tau` is Kendall's tau over the configs that
     are among the best of either. Their intervals come from leaving out one refit at a time.
 
     Args:
-        predicted: of every refit, for the same configs.
-        share: of the sample that counts as the best.
+        predicted: of every refit, for the same configs; the best 1 % of them count.
     """
-    n_best = max(1, round(share * len(predicted[0])))
+    n_best = max(1, round(_BEST * len(predicted[0])))
     tops = [set(np.argsort(-values, kind="stable")[:n_best].tolist()) for values in predicted]
     pairs = list(combinations(range(len(predicted)), 2))
     shared = np.array([len(tops[a] & tops[b]) / n_best for a, b in pairs])

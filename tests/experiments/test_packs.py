@@ -12,6 +12,7 @@ import pytest
 
 import experiments.studies
 import jahs
+from experiments.folder import read_folder
 from experiments.pack import main, pack
 from experiments.packs import COLUMNS, MANIFEST, read_manifest, read_pack, read_packed_table, season_of
 from experiments.report.results import read_results
@@ -138,7 +139,9 @@ def test_another_season_is_refused_and_named(copy, study, tmp_path, release):
     for folder in (study, packed):
         with pytest.raises(ProtocolMismatch, match=r"the logs used release .* a page does not mix seasons"):
             read_results(folder, bench={TASK: jahs.Benchmark(TASK, release=other)})
-    assert season_of({"b": {"version": "0.2.0"}, "a": {"version": "0.1.1"}}) == "a-0.1.1_b-0.2.0"
+    first = read_folder(study).tasks[TASK]
+    tasks = {"b": dataclasses.replace(first, version="0.2.0"), "a": dataclasses.replace(first, version="0.1.1")}
+    assert season_of(tasks) == "a-0.1.1_b-0.2.0"
 
 
 @pytest.mark.parametrize("name", [MANIFEST, *COLUMNS])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.analysis.variance import decomposition, draw, main_effects, total_effects, unions
-from jahs.errors import InvalidArgument, UnknownName
+from jahs.errors import InvalidArgument
 
 N = 4000
 PARTS = {"left": ("x", "y"), "right": ("z",)}
@@ -89,8 +89,3 @@ def test_adding_and_scaling_change_no_share():
 def test_a_constant_has_no_shares():
     with pytest.raises(InvalidArgument, match="do not vary"):
         main_effects(drawn(lambda x, y, z: 0 * x + 0.1, KEYS))
-
-
-def test_a_key_that_is_not_there_is_named():
-    with pytest.raises(UnknownName, match=r"group 'odd'.*'w'"):
-        drawn(lambda x, y, z: x, {"odd": ("w",)})
