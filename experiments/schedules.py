@@ -23,7 +23,6 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +36,7 @@ from jahs.tasks.own import write_task_file
 from surrogate.data.measurements import Measurements, read_measurements
 from workshop.command import new_parser, run_command
 from workshop.ranks import kendall_tau, spearman
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_agreement
 
 _FEWEST: Final = 20
 _N_RESAMPLES: Final = 1000
@@ -123,15 +122,11 @@ def compare_schedules(paired: Paired) -> dict[str, Any]:  # Any: JSON
         correlations = []
         for rung, epoch in enumerate(paired.epochs[:-1]):
             values = accuracy[:, rung]
-            (of,) = bootstrap_estimates(partial(_tau_at, values, full), len(full), level=0.95, n_resamples=_N_RESAMPLES)
+            of = bootstrap_agreement(kendall_tau, values, full, n_resamples=_N_RESAMPLES)
             tau = {"tau": of.value, "tau_low": of.low, "tau_high": of.high}
             correlations.append({"epoch": epoch, **tau, "spearman": spearman(values, full)})
         facts[semantics] = {"correlations": correlations, "halving": _halving(paired, semantics)}
     return facts
-
-
-def _tau_at(values: _Floats, full: _Floats, at: NDArray[np.int64]) -> float:
-    return kendall_tau(values[at], full[at])
 
 
 def _halving(paired: Paired, semantics: str) -> dict[str, float | int]:

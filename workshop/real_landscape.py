@@ -29,7 +29,7 @@ from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import PARAMETERS
 from jahs.spaces.space import space
 from workshop.ranks import kendall_tau, kendall_tau_within, spearman
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_agreement
 
 EPOCHS: Final = (200, 20, 3)
 """Epochs of the real task that are compared with; the first is the one that counts."""
@@ -174,10 +174,7 @@ def read_cell_accuracies(path: Path) -> dict[int, dict[int, float]]:
 
 def _rho(ours: _Floats, real: _Floats) -> dict[str, float | None]:
     """Return Spearman's rho with its 95 % bootstrap interval."""
-
-    (rho,) = bootstrap_estimates(
-        lambda at: spearman(ours[at], real[at]), len(ours), level=0.95, n_resamples=_N_RESAMPLES
-    )
+    rho = bootstrap_agreement(spearman, ours, real, n_resamples=_N_RESAMPLES)
     return {"rho": known(rho.value), "rho_low": known(rho.low), "rho_high": known(rho.high)}
 
 

@@ -29,6 +29,18 @@ def bootstrap_interval(
         return np.asarray(np.nanquantile(found, np.round([(1 - level) / 2, (1 + level) / 2], 6), axis=0))
 
 
+def bootstrap_agreement(
+    measure: Callable[[NDArray[np.float64], NDArray[np.float64]], float],
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    *,
+    n_resamples: int,
+) -> Interval:
+    """Return a measure of paired values, such as `workshop.ranks.spearman`, with its 95 % interval over pairs."""
+    (found,) = bootstrap_estimates(lambda at: measure(a[at], b[at]), len(a), level=0.95, n_resamples=n_resamples)
+    return found
+
+
 def bootstrap_estimates(
     score: Callable[[NDArray[np.int64]], ArrayLike], n: int, *, level: float, n_resamples: int, seed: int = 0
 ) -> list[Interval]:

@@ -32,7 +32,7 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.own import task_of_protocol
 from workshop.ranks import spearman
 from workshop.real_landscape import key_members, rank_shares
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_agreement, bootstrap_estimates
 
 FEWEST: Final = 5
 """Configs, and configs with three seeds, below which nothing is reported."""
@@ -214,7 +214,7 @@ def _agreement(title: str, values: Floats, other: Floats, seeds: Sequence[tuple[
     """Return the agreement of the first of these tasks, (n_tasks, n_configs, 3), with other values, (n_configs,)."""
     repeated = values[:, np.isfinite(values).all(axis=(0, 2))]
     is_known = repeated.shape[1] >= FEWEST
-    between = math.prod(_between_seeds(of, seeds) for of in repeated) if is_known else math.nan
+    between = math.prod(float(np.mean([spearman(of[:, i], of[:, j]) for i, j in seeds])) for of in repeated)
     return Agreement(
         title=title,
         n=values.shape[1],
@@ -224,16 +224,11 @@ def _agreement(title: str, values: Floats, other: Floats, seeds: Sequence[tuple[
     )
 
 
-def _between_seeds(values: Floats, seeds: Sequence[tuple[int, int]]) -> float:
-    return float(np.mean([spearman(values[:, i], values[:, j]) for i, j in seeds]))
-
-
 def _rho(a: Floats, b: Floats) -> Interval:
     """Return Spearman's rho with its interval."""
     if len(a) < FEWEST:
         return Interval(value=math.nan, low=math.nan, high=math.nan)
-    (rho,) = bootstrap_estimates(lambda at: spearman(a[at], b[at]), len(a), level=0.95, n_resamples=_N_RESAMPLES)
-    return rho
+    return bootstrap_agreement(spearman, a, b, n_resamples=_N_RESAMPLES)
 
 
 def effects_of_keys(columns: Columns, accuracies: Floats) -> dict[str, Interval]:

@@ -27,7 +27,7 @@ from jahs.spaces.encoding import encode
 from jahs.tasks.definitions import Task
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.ranks import kendall_tau
-from workshop.resampling import bootstrap_estimates
+from workshop.resampling import bootstrap_agreement
 
 RECORDED: Final = ("runtime", "train_acc", "valid_acc", "test_acc")
 """The metrics of a training that differ between seeds."""
@@ -71,7 +71,8 @@ def measure_repeats(subject: Subject, *, runs: Path | None, is_full_size: bool) 
         pairs["latency"] = (halves[0]["latency"].astype(np.float64), halves[1]["latency"].astype(np.float64))
     known = {name: found for name, found in pairs.items() if len(found[0]) >= _FEWEST}
     return Repeats(
-        tau={name: _tau(found) for name, found in known.items()}, n={name: len(of[0]) for name, of in pairs.items()}
+        tau={name: bootstrap_agreement(kendall_tau, *found, n_resamples=_N_RESAMPLES) for name, found in known.items()},
+        n={name: len(of[0]) for name, of in pairs.items()},
     )
 
 
@@ -90,14 +91,6 @@ def pairs_of_seeds(runs: Table, profile: Table) -> dict[str, Pairs]:
     on_it = is_timed(last, timing_machine(runs, profile))
     timed = one[on_it[one] & on_it[one + 1]]
     return {"runtime": (last["runtime"][timed].astype(float), last["runtime"][timed + 1].astype(float)), **found}
-
-
-def _tau(pairs: Pairs) -> Interval:
-    one, other = pairs
-    (tau,) = bootstrap_estimates(
-        lambda rows: kendall_tau(one[rows], other[rows]), len(one), level=0.95, n_resamples=_N_RESAMPLES
-    )
-    return tau
 
 
 def costs_agreement(configs: Configs, flops: ArrayLike, task: Task) -> dict[tuple[int, int, float] | None, float]:
