@@ -29,9 +29,8 @@ from jahs.tasks.metrics import ACCURACIES, LEARNED
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
-from surrogate.data.rows import Facts, Rows, assemble, assemble_answered, by_part, join_rows
+from surrogate.data.rows import Facts, Rows, assemble, assemble_answered, by_part, development_rows
 from surrogate.judging.agreement import Scores, agreement, first_seed
-from surrogate.judging.predicted import FOLDED
 from surrogate.models.folds import held_out_rows
 from surrogate.models.model import ForestSettings, default_features, fit_surrogate
 from workshop.command import run_command
@@ -84,8 +83,7 @@ def ablate(
     """
     if repeats < 1:
         raise InvalidArgument(f"repeats={repeats} must be at least 1")
-    parts = by_part(assemble(metric, measured), split)
-    rows = join_rows([parts[part] for part in FOLDED])
+    rows = development_rows(metric, measured, split)
     held_out = [
         is_held for repeat in range(repeats) for is_held in held_out_rows(measured, rows, _N_FOLDS, seed=seed + repeat)
     ]

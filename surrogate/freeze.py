@@ -27,7 +27,6 @@ from splits.final import UNIFORM, FinalTest, final_beside, final_path, write_fin
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
-from surrogate.data.rows import assemble, by_part, join_rows
 from surrogate.models.candidates import asking, best_found
 from surrogate.models.fitting import read_params
 from surrogate.models.folds import leave_folds_out
@@ -75,17 +74,8 @@ def draw_final(
         InvalidArgument: a search found too few different cells.
         MissingDependency: TPE needs optuna.
     """
-    parts = by_part(assemble(MAIN, measured), split)
-    fitted = list(
-        leave_folds_out(
-            MAIN,
-            join_rows([parts["train"], parts["valid"]]),
-            measured,
-            n_folds=settings.folds,
-            seed=settings.seed,
-            settings=of_forest,
-        )
-    )
+    folds = leave_folds_out(MAIN, measured, split, n_folds=settings.folds, seed=settings.seed, settings=of_forest)
+    fitted = list(folds)
     members: list[Config] = rows(full_range(0, settings.n, seed=FINAL_SEED))
     groups = [UNIFORM] * settings.n
     taken = np.union1d(measured.runs["config_id"], config_ids(members))

@@ -38,7 +38,7 @@ from splits.kinship import FIDELITY_KEYS
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
-from surrogate.data.rows import assemble, by_part, join_rows
+from surrogate.data.rows import development_rows
 from surrogate.models.candidates import asking, best_found, disagreed_on, poor
 from surrogate.models.folds import leave_folds_out
 from surrogate.models.model import ForestSettings
@@ -163,16 +163,8 @@ def _disagreement(
     settings: ProposeSettings, measured: Measurements, split: Split, known: _Known, release: Release | None
 ) -> _Proposed:
     assert release is not None
-    parts = by_part(assemble(MAIN, measured), split)
-    fitted = leave_folds_out(
-        MAIN,
-        join_rows([parts["train"], parts["valid"]]),
-        measured,
-        n_folds=settings.folds,
-        seed=settings.seed,
-        settings=settings_of(release),
-    )
-    asks = [asking(one) for one in fitted]
+    how = {"n_folds": settings.folds, "seed": settings.seed}
+    asks = [asking(one) for one in leave_folds_out(MAIN, measured, split, **how, settings=settings_of(release))]
     found = disagreed_on(answers_of(release), asks, n=settings.n, seed=settings.seed, is_known=known)
     return found, [(0,)] * settings.n
 
@@ -184,8 +176,7 @@ def _full(settings: ProposeSettings, *_: object) -> _Proposed:
 def _seeds(
     settings: ProposeSettings, measured: Measurements, split: Split, _known: _Known, _release: Release | None
 ) -> _Proposed:
-    parts = by_part(assemble(MAIN, measured), split)
-    every = join_rows([parts["train"], parts["valid"]])
+    every = development_rows(MAIN, measured, split)
     last = every.take(every.epoch == measured.task.max_epoch)
     ids, place, counts = np.unique(last.config_id, return_inverse=True, return_counts=True)
     if not len(ids):

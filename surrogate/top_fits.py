@@ -28,7 +28,7 @@ from jahs.models.features import FeatureBuilder
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
-from surrogate.data.rows import Rows, assemble, by_part, join_rows
+from surrogate.data.rows import Rows, development_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.top import full_rows
 from surrogate.models.fitting import read_params
@@ -138,8 +138,7 @@ def compare_fits(
     Raises:
         InvalidTable, InvalidArgument: there is nothing to fit, or too few configs.
     """
-    parts = by_part(assemble(MAIN, measured), split)
-    rows = join_rows([parts["train"], parts["valid"]])
+    rows = development_rows(MAIN, measured, split)
     is_scored = (rows.epoch == measured.task.max_epoch) & first_seed(rows)
     scored = rows.take(is_scored)
     predicted = {name: np.empty(len(scored)) for name in fits}

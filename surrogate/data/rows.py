@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -21,9 +20,12 @@ from jahs.files.runs import halves_of_visits, last_rows, sorted_runs
 from jahs.files.tables import Table, take
 from jahs.models.cost import n_macs, n_params
 from jahs.schema import COLUMNS, SPLIT_PARTS
+from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.metrics import LEARNED
+from splits.kinship import FIDELITY_KEYS
 from splits.split import Split
 from surrogate.data.measurements import Measurements, trained_configs
+from workshop.numbered import FIDELITY_GROUPS
 
 Facts: TypeAlias = dict[str, Any]
 """JSON: facts for quality.json, figures and cards."""
@@ -38,10 +40,8 @@ EXACT: Final = MappingProxyType({"n_params": n_params, "n_macs": n_macs})
 """The metrics that are computed exactly, with their functions."""
 
 _MOST_EXAMPLES: Final = 3
-_GROUP_COLUMNS: Final = [COLUMNS.index(key) for key in ("N", "W", "Resolution")]
-_VALUES: Final = ((1.0, 3.0, 5.0), (4.0, 8.0, 16.0), (0.25, 0.5, 1.0))
 
-GROUP_VALUES: Final = tuple({"N": int(N), "W": int(W), "Resolution": R} for N, W, R in product(*_VALUES))
+GROUP_VALUES: Final = tuple(dict(zip(FIDELITY_KEYS, values, strict=True)) for values in FIDELITY_GROUPS)
 """N, W and Resolution of each fidelity group, by its number."""
 
 
@@ -140,6 +140,12 @@ def by_part(rows: Rows, split: Split) -> dict[str, Rows]:
     return {part: rows.take((parts == i) | (i == 0) & (parts < 0)) for i, part in enumerate(SPLIT_PARTS)}
 
 
+def development_rows(metric: str, measured: Measurements, split: Split) -> Rows:
+    """Return the rows of a metric outside of the test part: those of train, then those of valid."""
+    parts = by_part(assemble(metric, measured), split)
+    return join_rows([parts["train"], parts["valid"]])
+
+
 def training_rows(
     metrics: Sequence[str], measured: Measurements, split: Split, *, fewest: int
 ) -> dict[str, dict[str, Rows]]:
@@ -184,7 +190,7 @@ def diverged_runs(measured: Measurements, split: Split) -> dict[str, int]:
 
 def group_numbers(X: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return the fidelity group of each encoded row: the position of its (N, W, Resolution) in `GROUP_VALUES`."""
-    places = [np.searchsorted(values, X[:, column]) for values, column in zip(_VALUES, _GROUP_COLUMNS, strict=True)]
+    places = [np.searchsorted(PARAMETERS[key].codes, X[:, COLUMNS.index(key)]) for key in FIDELITY_KEYS]
     return (places[0] * 9 + places[1] * 3 + places[2]).astype(np.int64)
 
 

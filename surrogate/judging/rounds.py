@@ -13,7 +13,7 @@ from jahs.files.tables import rows_of
 from jahs.schema import FINAL_SOURCE, SOURCES
 from splits.split import Split
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import Rows, assemble, by_part, join_rows
+from surrogate.data.rows import Rows, development_rows
 from surrogate.judging.agreement import Scores, agreement, first_seed
 from surrogate.models.optima import MAIN
 
@@ -56,8 +56,7 @@ def rounds_of(measured: Measurements, split: Split, releases: Mapping[str, Known
     """
     if "source" not in measured.configs:
         return []
-    parts = by_part(assemble(MAIN, measured), split)
-    rows = join_rows([parts["train"], parts["valid"]])
+    rows = development_rows(MAIN, measured, split)
     rows = rows.take(rows.epoch == measured.task.max_epoch)
     configs = rows_of(measured.configs, rows.config_id)
     source, number, release = (configs[name] for name in ("source", "round", "release"))

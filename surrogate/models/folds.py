@@ -11,15 +11,17 @@ from jahs.files.tables import take
 from jahs.schema import CONFIG_KEYS
 from splits.folds import k_folds
 from splits.kinship import FIDELITY_KEYS, ConfigColumns
+from splits.split import Split
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import Rows
+from surrogate.data.rows import Rows, development_rows
 from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 
 
 def leave_folds_out(
-    metric: str, rows: Rows, measured: Measurements, *, n_folds: int, seed: int, settings: ForestSettings
+    metric: str, measured: Measurements, split: Split, *, n_folds: int, seed: int, settings: ForestSettings
 ) -> Iterator[Surrogate]:
-    """Yield models of a metric that are each fitted without one fold of the configs of `rows`."""
+    """Yield models of a metric that are each fitted to train and valid without one fold of their configs."""
+    rows = development_rows(metric, measured, split)
     for is_out in held_out_rows(measured, rows, n_folds, seed=seed):
         yield fit_surrogate(metric, rows.take(~is_out), measured.task, settings=settings)
 
