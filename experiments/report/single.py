@@ -16,7 +16,7 @@ from experiments.studies.study import Arm
 from jahs.comparison.logs import Floats
 from jahs.comparison.ranks import HOLDS, Comparison, mean_ranks
 from jahs.comparison.steps import on_grid, regret_area
-from jahs.comparison.summaries import Summary, digits_for, estimate_text, mean_interval, number_text, summarize
+from jahs.comparison.summaries import Summary, digits_for, estimate_text, mean_interval, number_text, p_text, summarize
 from jahs.errors import MissingData, UnknownName
 from jahs.tasks.definitions import TASKS
 from workshop.pages.document import Block, Figure, Table, Text
@@ -125,11 +125,6 @@ def test_errors(results: Results, task: str, arm: Arm, seeds: Sequence[int]) -> 
         accuracies = results.bench[task].query_many(configs, metrics=("test_acc",))["test_acc"]
         errors[[bool(result.configs) for result in found]] = 100.0 - accuracies
     return errors
-
-
-def p_text(value: float) -> str:
-    """Return a p-value for a table."""
-    return "–" if np.isnan(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def summary_text(found: Summary) -> str:

@@ -12,7 +12,7 @@ from typing import Final, get_args
 from jahs.comparison.leaderboard import Board, Refusal, differences_text
 from jahs.comparison.ranks import Pair
 from jahs.comparison.standings import REFERENCE, Standing
-from jahs.comparison.summaries import Interval, digits_for, estimate_text
+from jahs.comparison.summaries import Interval, digits_for, estimate_text, number_text, p_text
 from jahs.comparison.svg import Line, LineStyle, Panel, draw_chart
 from jahs.comparison.terms import StudyTerms
 from jahs.files.atomic import write_beside
@@ -100,13 +100,13 @@ def standing_row(place: int, of: Standing) -> tuple[str, ...]:
         str(place),
         of.name,
         estimate_text(of.result, of.result_se),
-        _number_text(of.median, digits_for(of.result_se)),
-        _number_text(of.area),
+        number_text(of.median, digits_for(of.result_se)),
+        number_text(of.area),
         estimate_text(of.test_error, of.test_se),
-        _number_text(of.rank),
+        number_text(of.rank),
         _interval_text(of.difference),
         "–" if math.isnan(of.superiority) else f"{100 * of.superiority:.0f} % of seeds",
-        _p_text(of.p_holm),
+        p_text(of.p_holm),
         str(len(of.seeds)),
     )
 
@@ -116,15 +116,7 @@ _PAIR_HEAD: Final = ("optimiser", "other", "median difference (points)", "better
 
 def _pair_row(one: str, other: str, pair: Pair) -> tuple[str, ...]:
     share = f"{100 * pair.superiority:.0f} % of seeds"
-    return one, other, f"{pair.difference:+.2f}", share, *(_p_text(p) for p in (pair.p, pair.p_holm))
-
-
-def _p_text(value: float) -> str:
-    return "< 0.001" if value < 0.001 else _number_text(value, 3)
-
-
-def _number_text(value: float, digits: int = 2) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+    return one, other, f"{pair.difference:+.2f}", share, *(p_text(p) for p in (pair.p, pair.p_holm))
 
 
 def _interval_text(of: Interval | None) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "interval_text",
     "mean_interval",
     "number_text",
+    "p_text",
     "percentile_interval",
     "summarize",
 ]
@@ -114,6 +115,11 @@ def estimate_text(value: float, error: float) -> str:
 def number_text(value: float | None, digits: int = 2, *, sign: str = "") -> str:
     """Return a number, or a dash for None, NaN and infinities; the sign "+" shows plus signs."""
     return "–" if value is None or not math.isfinite(value) else f"{value:{sign}.{digits}f}"
+
+
+def p_text(value: float) -> str:
+    """Return a p-value for a table."""
+    return "< 0.001" if value < 0.001 else number_text(value, 3)
 
 
 def interval_text(found: Interval, digits: int = 2, *, sign: str = "") -> str:
