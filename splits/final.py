@@ -27,7 +27,7 @@ from jahs.schema import CONFIG_KEYS, FINAL_SOURCE
 from jahs.spaces.columns import config_ids, validate_columns
 from jahs.spaces.configs import Config, validate
 from splits.kinship import kin
-from workshop.folders import write_text
+from workshop.folders import write_text, writing
 
 UNIFORM: Final = "uniform"
 """The group of the configs that no optimiser proposed."""
@@ -159,12 +159,10 @@ def _reads(path: Path) -> Sequence[object]:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold the folder of a file, so that of two processes one waits."""
-    try:
+    with writing(path):
         handle = os.open(path.parent, os.O_RDONLY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
         finally:
             os.close(handle)
-    except OSError as err:
-        raise InvalidArgument(f"{path} cannot be written: {err.strerror or err}; choose another folder") from err

@@ -70,7 +70,7 @@ from surrogate.packing import check_answers, lightgbm_of, pack_models, recorded_
 from surrogate.timing import times_of
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command
-from workshop.folders import commit, package_versions
+from workshop.folders import commit, package_versions, writing
 from workshop.jobs import check_workers
 
 MOST_BYTES: Final = 15_000_000
@@ -283,7 +283,7 @@ def _beside(out: Path) -> Iterator[Path]:
     Leftovers of a killed process are removed, unless another process is making a release in the same folder.
     """
     with ExitStack() as stack:
-        try:
+        with writing(out):
             out.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(out.parent, os.O_RDONLY)
             stack.callback(os.close, handle)
@@ -294,8 +294,6 @@ def _beside(out: Path) -> Iterator[Path]:
             if out.exists() and not (out / "manifest.json").is_file() and (not out.is_dir() or any(out.iterdir())):
                 raise InvalidArgument(f"{out} exists and is not a release; choose another folder, or empty it")
             folder = stack.enter_context(change_folder(out))
-        except OSError as err:
-            raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
         with out_of_space(out):
             yield folder
 

@@ -132,15 +132,13 @@ def check_target(target: Path) -> Path:
         InvalidArgument: it has other files, or is the working folder or a parent of it.
     """
     target = target.absolute().resolve()
-    try:
+    with writing(target):
         found = sorted(target.iterdir()) if target.exists() else []
         figures = target / "figures"
         drawings = sorted(figures.iterdir()) if figures in found else []
         around = next(path for path in target.parents if path.exists())
         if not (around.is_dir() and os.access(around, os.W_OK)):
             raise PermissionError(None, "its parent is not a writable folder")
-    except OSError as err:
-        raise InvalidArgument(f"{target} cannot be written: {err.strerror or err}; choose another folder") from err
     foreign = [path.name for path in found if path.name not in _OWN]
     foreign += [f"figures/{path.name}" for path in drawings if path.suffix not in _DRAWINGS]
     if foreign:
