@@ -24,6 +24,7 @@ from experiments.studies.study import Repetition, Study
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownFormat
 from jahs.files.atomic import write_beside
 from jahs.files.strict_json import parse_json
+from workshop.folders import writing
 
 STUDY_FORMAT: Final = 2
 _FILE: Final = "study.json"
@@ -112,12 +113,10 @@ def open_or_make(
         "n_seeds": n_seeds,
         "made_with": made,
     }
-    try:
+    with writing(path):
         path.mkdir(parents=True, exist_ok=True)
         with write_beside(path / _FILE) as beside:
             beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    except OSError as err:
-        raise InvalidArgument(f"{path} cannot be written: {err.strerror or err}; choose another folder") from err
     return read_folder(path)
 
 
@@ -184,7 +183,9 @@ def _check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts]) 
     if old.study.name != study.name:
         faults.append(f"it has the study {old.study.name!r}, not {study.name!r}")
     else:
-        faults += [f"the declaration of the arm {name} differs" for name in old.arms if _differs(old, study, name)]
+        known = [arm.name for arm in study.arms]
+        differing = (n for n in old.arms if n not in known or study.digest_of(n) != old.study.digest_of(n))
+        faults += [f"the declaration of the arm {name} differs" for name in differing]
     for name, facts in tasks.items():
         before = old.tasks.get(name)
         if before is not None and before.release != facts.release:
@@ -193,8 +194,3 @@ def _check_same(old: StudyFolder, study: Study, tasks: Mapping[str, TaskFacts]) 
             faults.append(f"{name}: its budget is {before.budget_s} s, not {facts.budget_s} s")
     if faults:
         raise ProtocolMismatch("\n".join([f"{old.path} cannot be continued; choose a new folder", *faults]))
-
-
-def _differs(old: StudyFolder, study: Study, arm: str) -> bool:
-    is_known = arm in [each.name for each in study.arms]
-    return not is_known or study.digest_of(arm) != old.study.digest_of(arm)

@@ -161,17 +161,16 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Any], dict[str, Any], str]: 
     try:
         header, *trials, ending = map(json.loads, data.splitlines())
         is_whole = data.endswith(b"\n") and "ended" in ending and "view" in header
-        if is_whole and all(map(_is_trial, trials)):
+        if is_whole and all(
+            tuple(line) == TRIAL_KEYS and tuple(line["config"]) == CONFIG_KEYS and line["status"] in _STATUSES
+            for line in trials
+        ):
             return header, trials, ending, sha256(data).hexdigest()[:16]
     except (ValueError, TypeError, KeyError):
         pass
     if read_log(path).ending is None:
         raise CorruptFile(f"{path} was cut short; remove it and run again")
     raise CorruptFile(f"{path} is not a log that a simulation writes; remove it and run again")
-
-
-def _is_trial(line: Any) -> bool:  # Any: JSON
-    return tuple(line) == TRIAL_KEYS and tuple(line["config"]) == CONFIG_KEYS and line["status"] in _STATUSES
 
 
 def _incumbents(end: Floats, accuracy: Floats) -> Iterator[int]:

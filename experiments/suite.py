@@ -98,15 +98,11 @@ def orders(every: Sequence[Candidate], *, n_seeds: int, workers: int) -> tuple[F
     ]
     found = iter(in_processes(_run, calls, workers=workers))
     results = {each.id: [[next(found) for _ in of_arm] for of_arm in seeds] for each in largest}
-    of_budget = [results[_id_at(each, max(BUDGETS))] for each in every]
+    of_budget = [results[f"{each.id.rpartition('-')[0]}-{max(BUDGETS)}"] for each in every]
     column = [BUDGETS.index(each.rules.n_evaluations) for each in every]
     final = [[[run[i] for run in runs[:n_seeds]] for runs in of] for of, i in zip(of_budget, column, strict=True)]
     baseline = [[run[i] for run in of[0]] for of, i in zip(of_budget, column, strict=True)]
     return np.array(final), np.array(baseline)
-
-
-def _id_at(candidate: Candidate, n_evaluations: int) -> str:
-    return f"{candidate.id.rpartition('-')[0]}-{n_evaluations}"
 
 
 def _run(*, candidate: Candidate, arm: str, seed: int) -> tuple[float, ...]:

@@ -34,7 +34,8 @@ class Leak:
     sides: tuple[tuple[int, int], ...]
 
     def __str__(self) -> str:
-        shown = [f"{hex_id(number)} {_side(part)}" for number, part in self.sides]
+        names = {part: SPLIT_PARTS[part] if part < len(SPLIT_PARTS) else f"part {part}" for _, part in self.sides}
+        shown = [f"{hex_id(number)} {names[part]}" for number, part in self.sides]
         return ", ".join(shown[:4]) + (" ..." if len(shown) > 4 else "")
 
 
@@ -79,7 +80,3 @@ def _torn(labels: NDArray[np.integer], parts: NDArray[np.integer]) -> NDArray[np
     found, n_parts = np.unique(pairs[:, 0], return_counts=True)
     torn: NDArray[np.integer] = values[found[n_parts > 1]]
     return torn
-
-
-def _side(part: int) -> str:
-    return SPLIT_PARTS[part] if part < len(SPLIT_PARTS) else f"part {part}"

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jahs.errors import MissingData, ProtocolMismatch
 from jahs.files.tables import rows_of
@@ -171,16 +170,12 @@ def _of_refits(
         answers.append(model.predict(X))
         is_new = np.isin(at_last.config_id, every.config_id[is_out])
         predicted[is_new] = model.predict(at_last.X[is_new])
-    pairs = size_correlations(_bases(measured, at_last), at_last, predicted)
+    bases = kin(without_sizes(rows_of(measured.configs, at_last.config_id)))  # equal where sizes alone differ
+    pairs = size_correlations(bases, at_last, predicted)
     return {
         "refits": {name: asdict(found) for name, found in overlap(answers).items()},
         "sizes": {name: asdict(found) for name, found in pairs.items()},
     }
-
-
-def _bases(measured: Measurements, rows: Rows) -> NDArray[np.int64]:
-    """Return a number for each row, equal for configs that differ in N, W and Resolution alone."""
-    return kin(without_sizes(rows_of(measured.configs, rows.config_id)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

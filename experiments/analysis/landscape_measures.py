@@ -217,9 +217,12 @@ def _variance(bench: Benchmark, metric: str, part: Part, *, n: int, seed: int) -
     one, other = (part.space.sample_columns(n, seed=_child(seed, i)) for i in (0, 1))
     names, needed = tuple(part.groups), unions(part.groups)
     keys = {key: (key,) for found in part.groups.values() for key in found}
-    epochs = _some_epochs(bench.max_epoch) if bench.metrics[metric].by_epoch else (bench.max_epoch,)
+    epochs: tuple[int, ...] = (last_epoch := bench.max_epoch,)
+    if bench.metrics[metric].by_epoch:
+        some = np.geomspace(1, last_epoch, min(last_epoch, _MOST_EPOCHS)).round().astype(int)
+        epochs = tuple(np.unique(some).tolist())
     *earlier, last = (
-        draw(_values_at(bench, metric, epoch), one, other, {**needed, **(keys if epoch == bench.max_epoch else {})})
+        draw(_values_at(bench, metric, epoch), one, other, {**needed, **(keys if epoch == last_epoch else {})})
         for epoch in epochs
     )
     scaled = {scale: _on_scale(last, scale) for scale in SCALES}
@@ -283,10 +286,6 @@ def _rank(values: Floats, ordered: Floats) -> Floats:
     """Return the share of `ordered`, ascending values, that is worse, plus half the share of equal ones."""
     found: Floats = (np.searchsorted(ordered, values) + np.searchsorted(ordered, values, "right")) / (2 * len(ordered))
     return found
-
-
-def _some_epochs(last: int) -> tuple[int, ...]:
-    return tuple(np.unique(np.geomspace(1, last, min(last, _MOST_EPOCHS)).round().astype(int)).tolist())
 
 
 def _child(seed: int, *path: int) -> int:

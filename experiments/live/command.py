@@ -16,7 +16,7 @@ import logging
 import shlex
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -112,7 +112,8 @@ def train(settings: LiveSettings) -> int:
     ]
     progress = Progress(len(jobs), settings.study.name, limit_s=settings.minutes and settings.minutes * 60)
     n_trained, faults = 0, []
-    for n_done, done in enumerate(run_jobs(follow, _in_time(jobs), where=Where(workers=settings.workers)), 1):
+    in_time = (job for job in jobs if time.time() <= deadline)
+    for n_done, done in enumerate(run_jobs(follow, in_time, where=Where(workers=settings.workers)), 1):
         n_here, fault = done.result
         n_trained += n_here
         faults += [fault] if fault else []
@@ -122,10 +123,6 @@ def train(settings: LiveSettings) -> int:
     if faults:
         raise JahsError("\n".join([f"{len(faults)} trajectories failed; the same command goes on", *faults]))
     return n_trained
-
-
-def _in_time(jobs: Sequence[TrajectoryJob]) -> Iterator[TrajectoryJob]:
-    return (job for job in jobs if time.time() <= job.deadline)
 
 
 def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
@@ -145,8 +142,9 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
         budget_s=budget_of(bench.task, settings.study.n_evaluations),
         n_refits=found.refits.n_refits if found.has(REFITS) else 0,
     )
+    protocol: dict[str, Any] = {"facts": protocol_facts(bench.task), "digest": protocol_digest(bench.task)}  # Any: JSON
     if runs_path(path).is_dir():
-        RunsFolder.open_or_make(runs_path(path), facts=protocol_facts(bench.task), digest=protocol_digest(bench.task))
+        RunsFolder.open_or_make(runs_path(path), **protocol)
     flags = [word for arm in arms for word in ("--arms", arm.name)] if len(arms) < len(settings.study.arms) else []
     folder = open_or_make(
         path,
@@ -164,10 +162,7 @@ def _open(settings: LiveSettings, arms: Sequence[Arm]) -> StudyFolder:
     if not own.is_dir():
         with change_folder(own) as beside_it:
             shutil.copytree(source, beside_it, dirs_exist_ok=True)
-    runs = RunsFolder.open_or_make(
-        runs_path(path), facts=protocol_facts(bench.task), digest=protocol_digest(bench.task)
-    )
-    runs.recover()
+    RunsFolder.open_or_make(runs_path(path), **protocol).recover()
     checkpoints_path(path).mkdir(exist_ok=True)
     return folder
 

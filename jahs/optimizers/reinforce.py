@@ -17,7 +17,6 @@ from jahs.optimizers.baseline import Baseline, TrialResult
 from jahs.optimizers.moves import log_uniform, movable
 from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import Parameter
 
 __all__ = ["Reinforce", "ReinforceSettings"]
 
@@ -50,7 +49,10 @@ class Reinforce(Baseline[ReinforceSettings]):
         drawn = [int(self.rng.choice(len(logits), p=_softmax(logits))) for logits in self._logits]
         values: dict[str, Any] = dict(self.view.space.default())
         for parameter, i in zip(self._parameters, drawn, strict=True):
-            values[parameter.name] = self._in_bin(parameter, i) if parameter.kind == "float" else parameter.choices[i]
+            if parameter.kind == "float":
+                values[parameter.name] = log_uniform(parameter, (i + self.rng.random()) / self._settings.n_bins)
+            else:
+                values[parameter.name] = parameter.choices[i]
         return cast("Config", values), None, drawn
 
     def learn(self, result: TrialResult) -> None:
@@ -71,9 +73,6 @@ class Reinforce(Baseline[ReinforceSettings]):
             gradient = -_softmax(self._logits[k])
             gradient[i] += 1
             self._logits[k] += self._settings.learning_rate * advantage * gradient
-
-    def _in_bin(self, parameter: Parameter, i: int) -> float:
-        return log_uniform(parameter, (i + float(self.rng.random())) / self._settings.n_bins)
 
 
 def _softmax(logits: _Floats) -> _Floats:

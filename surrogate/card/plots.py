@@ -73,7 +73,8 @@ def _residuals(metric: str, test: Facts) -> Figure:
     ):
         axes.plot(np.column_stack([*ends, gaps]).ravel(), rows.repeat(3), color=series(0), **shape)
     axes.plot(middle, rows, color=series(0), linestyle="", marker="o", markersize=4)
-    axes.set_yticks(range(len(groups)), [f"{_short_name(group['group'])} ({group['n']})" for group in groups])
+    sizes = [(" ".join(f"{key[0]}{v:g}" for key, v in GROUP_VALUES[of["group"]].items()), of["n"]) for of in groups]
+    axes.set_yticks(range(len(groups)), [f"{name} ({n})" for name, n in sizes])
     axes.set_ylim(len(groups) - 0.4, -0.6)
     return figure
 
@@ -183,7 +184,3 @@ def _known(rows: Sequence[Facts], key: str) -> list[tuple[float, float]]:
 
 def _unit(metric: str) -> str:
     return METRICS[metric].unit
-
-
-def _short_name(group: int) -> str:
-    return " ".join(f"{key[0]}{value:g}" for key, value in GROUP_VALUES[group].items())

@@ -232,14 +232,10 @@ def _pictures(fitted: Surrogate, test: Rows) -> Facts:
     error = predicted - last.y
     if METRICS[fitted.metric].unit == "s":
         error = error / last.y
-    residuals = [
-        {"group": group, "n": int((groups == group).sum()), "quantiles": _quantiles(error[groups == group])}
-        for group in np.unique(groups).tolist()
-    ]
+    residuals = []
+    for group in np.unique(groups).tolist():
+        own = error[groups == group]
+        residuals.append({"group": group, "n": len(own), "quantiles": np.quantile(own, _QUANTILES).tolist()})
     shown = slice(None, None, math.ceil(len(last) / _MOST_POINTS) or 1)
     points: list[Sequence[float]] = list(zip(*(v[shown].tolist() for v in (last.y, predicted, groups)), strict=True))
     return {"points": points, "residuals": residuals, "is_relative": METRICS[fitted.metric].unit == "s"}
-
-
-def _quantiles(values: np.ndarray) -> list[float]:
-    return [float(value) for value in np.quantile(values, _QUANTILES)]
