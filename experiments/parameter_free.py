@@ -31,8 +31,8 @@ from jahs.errors import InvalidArgument
 from jahs.files.tables import rows_of, take
 from jahs.queries.oracles.table import TableOracle
 from jahs.schema import CONFIG_KEYS, OPS
-from jahs.spaces.cell import PATH_FEATURES, path_features
 from jahs.spaces.cell.operations import IDENTITY, POOL, ZERO
+from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.columns import Columns
 from jahs.tasks.definitions import caveats_of
 from splits.split import Split, read_split
@@ -49,7 +49,6 @@ _COMMAND: Final = "experiments.parameter_free"
 _N_OPS: Final = len(OPS)
 _LEVEL: Final = 0.9
 _N_RESAMPLES: Final = 400
-_ALIVE: Final = [place for place, name in enumerate(PATH_FEATURES) if name.endswith("alive")]
 _FEWEST: Final = 3
 _WHY: Final = """NAS-Bench-301 replaces operations of one kind of cell in networks of 8 cells with two kinds, trained
     for 100 epochs at fixed hyperparameters. Here all cells of a network are one cell, sizes and hyperparameters are
@@ -256,7 +255,7 @@ def _blocks(study: Study) -> Iterator[str | Block]:
 
 def _recorded_table(study: Study) -> Table:
     n_free = np.isin(study.ops, list(FREE.values())).sum(axis=1)
-    is_dead = path_features(study.ops)[:, _ALIVE].sum(axis=1) == 0
+    is_dead = ~live_paths(study.ops).any(axis=1)
     cuts = {f"{n} of {_N_OPS} without parameters": n_free == n for n in range(_N_OPS + 1)}
     rows = []
     for name, is_in in {**cuts, "no path from input to output": is_dead}.items():

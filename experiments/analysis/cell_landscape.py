@@ -19,7 +19,8 @@ from jahs.comparison.logs import Floats
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.exhaustive import LARGEST, cell_columns, crossed
 from jahs.schema import OPS
-from jahs.spaces.cell import EDGES, OPERATIONS, PATH_FEATURES, all_ops, canonical_keys, path_features
+from jahs.spaces.cell import EDGES, OPERATIONS, all_ops, canonical_keys
+from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.columns import COLUMN_DTYPES
 from jahs.spaces.space import space
 from workshop.ranks import spearman
@@ -151,8 +152,7 @@ def replacements(values: Floats) -> Spread:
 
 def live_shape() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the depth of each cell, the edges on its longest live path, and its width, the number of live paths."""
-    features = path_features(all_ops())
-    alive = features[:, [i for i, name in enumerate(PATH_FEATURES) if name.endswith("is_alive")]].astype(np.int64)
+    alive = live_paths(all_ops())
     return (alive * np.array(_LENGTHS)).max(axis=1), alive.sum(axis=1)
 
 

@@ -23,12 +23,11 @@ from jahs.comparison.logs import Floats
 from jahs.queries.exhaustive import LARGEST
 from jahs.spaces.cell import EDGES, OPERATIONS, all_ops
 from jahs.spaces.cell.index import STRING_ORDER
-from jahs.spaces.cell.operations import ZERO, cell_numbers
+from jahs.spaces.cell.operations import PASSING, ZERO, cell_numbers
 from jahs.spaces.cell.paths import PATH_EDGES
 
 _N_INITIAL: Final = 10
 _N_OPS: Final = len(OPERATIONS)
-_LIVE: Final = tuple(op for op in range(_N_OPS) if op != ZERO)
 
 Point = dict[str, Any]  # Any: an int or a float, as the parameter
 """Values of the parameters of an encoding."""
@@ -83,15 +82,15 @@ def _paths() -> NDArray[np.int64]:
     """Return the number of each cell's operations on each path, (15625, 4): 0 where the path is dead."""
     columns = []
     for edges in PATH_EDGES:
-        on_path = np.searchsorted(_LIVE, all_ops()[:, edges])
+        on_path = np.searchsorted(PASSING, all_ops()[:, edges])
         is_alive = (all_ops()[:, edges] != ZERO).all(axis=1)
-        columns.append(np.where(is_alive, 1 + on_path @ (len(_LIVE) ** np.arange(len(edges))), 0))
+        columns.append(np.where(is_alive, 1 + on_path @ (len(PASSING) ** np.arange(len(edges))), 0))
     return np.stack(columns, axis=1)
 
 
 def _of_weights(point: Point) -> int:
     kept = sorted(range(len(EDGES)), key=lambda edge: -point[f"weight{edge}"])[: point["n_edges"]]
-    return _number([_LIVE[point[f"op{edge}"]] if edge in kept else ZERO for edge in range(len(EDGES))])
+    return _number([PASSING[point[f"op{edge}"]] if edge in kept else ZERO for edge in range(len(EDGES))])
 
 
 ENCODINGS: Final[Mapping[str, Encoding]] = {
@@ -101,10 +100,10 @@ ENCODINGS: Final[Mapping[str, Encoding]] = {
     ),
     "string": Encoding(choices={f"node{k}": _N_OPS ** (k - 1) for k in (2, 3, 4)}, decode=_of_string),
     "path": Encoding(
-        choices={f"path{i}": len(_LIVE) ** len(edges) + 1 for i, edges in enumerate(PATH_EDGES)}, decode=_of_paths
+        choices={f"path{i}": len(PASSING) ** len(edges) + 1 for i, edges in enumerate(PATH_EDGES)}, decode=_of_paths
     ),
     "continuous": Encoding(
-        choices={"n_edges": len(EDGES) + 1} | {f"op{edge}": len(_LIVE) for edge in range(len(EDGES))},
+        choices={"n_edges": len(EDGES) + 1} | {f"op{edge}": len(PASSING) for edge in range(len(EDGES))},
         floats=tuple(f"weight{edge}" for edge in range(len(EDGES))),
         decode=_of_weights,
     ),

@@ -12,7 +12,8 @@ from jahs.errors import InvalidArgument
 from jahs.files.tables import take
 from jahs.queries.exhaustive import LARGEST
 from jahs.schema import OPS
-from jahs.spaces.cell import PATH_FEATURES, canonical_keys, path_features
+from jahs.spaces.cell import canonical_keys
+from jahs.spaces.cell.paths import live_paths
 from jahs.spaces.columns import Columns, Configs, config_ids
 from jahs.spaces.encoding import encode
 from jahs.spaces.parameters import PARAMETERS
@@ -26,7 +27,6 @@ IsKnown: TypeAlias = Callable[[Columns], NDArray[np.bool_]]
 _N_RANDOM: Final = 20_000
 _TOP: Final = 0.05
 _OUTER: Final = 0.1  # of the range of a rate, on a log scale, at each end
-_ALIVE: Final = [place for place, name in enumerate(PATH_FEATURES) if name.endswith("alive")]
 
 
 def asking(fitted: Surrogate) -> Ask:
@@ -96,7 +96,7 @@ def poor(*, n: int, seed: int, is_known: IsKnown) -> Columns:
     columns = space().sample_columns(_N_RANDOM, seed=seed)
     is_free = ~is_known(columns)
     ops = np.column_stack([columns[op] for op in OPS])
-    has_few = path_features(ops)[:, _ALIVE].sum(axis=1) <= 1
+    has_few = live_paths(ops).sum(axis=1) <= 1
     is_extreme = _is_outer("LearningRate", columns) & _is_outer("WeightDecay", columns)
     kinds = [np.flatnonzero(is_free & mask) for mask in (has_few, is_extreme & ~has_few)]
     if n > 2 * (most := min(map(len, kinds))):

@@ -19,19 +19,18 @@ from jahs.optimizers.baseline import Baseline, TrialResult
 from jahs.optimizers.moves import log_share, movable, mutated, values_of
 from jahs.optimizers.settings import OptimizerSettings, Within
 from jahs.schema import OPS
-from jahs.spaces.cell.operations import OPERATIONS, ZERO
+from jahs.spaces.cell.operations import PASSING
 from jahs.spaces.cell.paths import PATH_EDGES
 from jahs.spaces.configs import Config
 from jahs.spaces.space import Space
 
 _Floats = npt.NDArray[np.float64]
-_PASSING: Final = [op for op in range(len(OPERATIONS)) if op != ZERO]
 _PATHS: Final = {
     path: place
     for place, path in enumerate(
         path
         for length in sorted({len(edges) for edges in PATH_EDGES})
-        for path in itertools.product(_PASSING, repeat=length)
+        for path in itertools.product(PASSING, repeat=length)
     )
 }
 """Every sequence of operations that a path may have, by its place in the encoding."""

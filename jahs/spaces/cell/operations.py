@@ -23,6 +23,7 @@ __all__ = [
     "IDENTITY",
     "N_CELLS",
     "OPERATIONS",
+    "PASSING",
     "POOL",
     "ZERO",
     "all_ops",
@@ -34,6 +35,9 @@ IDENTITY, ZERO, CONV3X3, CONV1X1, POOL = range(5)
 
 OPERATIONS: Final = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")
 """NAS-Bench-201's name of each code. JAHS-Bench-201 calls them Identity, Zero, ConvBN3x3, ConvBN1x1, AvgPool1x1."""
+
+PASSING: Final = tuple(op for op in range(len(OPERATIONS)) if op != ZERO)
+"""The codes that pass something on: all but the zero."""
 
 EDGES: Final = ((1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4))
 """(source, target) of Op1 .. Op6."""

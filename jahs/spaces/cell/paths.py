@@ -16,7 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERATIONS, POOL, ZERO, all_ops, cell_numbers
 
-__all__ = ["PATHS", "PATH_EDGES", "PATH_FEATURES", "Path", "dead_edges", "effective_depth", "path_features", "paths"]
+__all__ = [
+    "PATHS",
+    "PATH_EDGES",
+    "PATH_FEATURES",
+    "Path",
+    "dead_edges",
+    "effective_depth",
+    "live_paths",
+    "path_features",
+    "paths",
+]
 
 PATHS: Final = ((1, 2, 3, 4), (1, 2, 4), (1, 3, 4), (1, 4))
 """Nodes of each path from the cell's input to its output."""
@@ -36,6 +46,8 @@ PATH_FEATURES: Final = (
     "n_parameter_free",
 )
 """Names of the columns of `path_features`."""
+
+_IS_ALIVE: Final = [place for place, name in enumerate(PATH_FEATURES) if name.endswith("is_alive")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +77,11 @@ def dead_edges(ops: Sequence[int]) -> frozenset[int]:
 def effective_depth(ops: ArrayLike) -> NDArray[np.int64]:
     """Return the most convolutions in sequence on a live path, (n,), for `ops` of shape (n, 6); 0 without one."""
     return path_features(ops)[:, PATH_FEATURES.index("effective_depth")].astype(np.int64)
+
+
+def live_paths(ops: ArrayLike) -> NDArray[np.bool_]:
+    """Return which of the paths of each cell are alive, (n, 4), for `ops` of shape (n, 6)."""
+    return path_features(ops)[:, _IS_ALIVE].astype(bool)
 
 
 def path_features(ops: ArrayLike) -> NDArray[np.int8]:
