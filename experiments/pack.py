@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +32,6 @@ from workshop.command import new_parser, run_command
 from workshop.folders import writing
 from workshop.progress import Progress
 
-_log = logging.getLogger(__name__)
 _STATUSES: Final = {"finished", "unfinished", "failed", "stopped"}
 
 

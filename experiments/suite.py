@@ -8,7 +8,6 @@ like those already chosen (its largest rank correlation is the smallest); of equ
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -32,8 +31,6 @@ from jahs.release import EMBEDDED
 from workshop.command import new_parser, run_command
 from workshop.folders import write_text
 from workshop.jobs import in_processes
-
-_log = logging.getLogger(__name__)
 
 ARMS: Final = ("random_search", "evolution", "successive_halving", "hyperband", "asha")
 """Optimisers whose orders are compared. Evolution is regularized evolution, with several objectives NSGA-II."""

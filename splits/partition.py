@@ -7,7 +7,6 @@ digest of (seed, config_id) decides which configs fill the quotas; neither the o
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 import numpy as np
@@ -19,8 +18,6 @@ from splits.kinship import FIDELITY_KEYS, fidelity_groups, group_name, kin, seed
 from splits.quotas import SHARES, WHOLE, Margins, fill_quotas
 from splits.recorded import Recorded, examples
 from splits.split import Split
-
-_log = logging.getLogger(__name__)
 
 LEAST_PER_GROUP: Final = 7
 """The fewest configs of which every part gets one: 15 % of 7 is 1, to within one config."""

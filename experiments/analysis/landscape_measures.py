@@ -100,8 +100,6 @@ class Landscape:
     """
 
     metric: Metric
-    n: int
-    seed: int
     variances: tuple[Variance, ...]
     walks: Mapping[str, tuple[Interval, ...]]
     mutants: Mapping[str, tuple[Interval, ...]]
@@ -138,8 +136,6 @@ def measure_landscape(bench: Benchmark, metric: str, *, n: int, seed: int) -> La
     best = rows({key: column[np.argsort(-values, kind="stable")[:N_BEST]] for key, column in columns.items()})
     return Landscape(
         metric=bench.metrics[metric],
-        n=n,
-        seed=seed,
         variances=variances,
         walks={title: _walks(ask, ordered, largest, keys, seed) for title, keys in deciding.items()},
         mutants={

@@ -12,7 +12,6 @@ optimisers reach 25 evaluations with the first seed, then 50, then 100; then com
 
 from __future__ import annotations
 
-import logging
 import shlex
 import shutil
 import time
@@ -53,7 +52,6 @@ from workshop.folders import commit, package_versions
 from workshop.jobs import Where, run_jobs
 from workshop.progress import Progress
 
-_log = logging.getLogger(__name__)
 _SECONDS_AN_HOUR: Final = 3600
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +13,6 @@ from experiments.report.build import build_document, check_target, write_documen
 from experiments.report.results import read_results
 from experiments.report.shipping import ship
 from workshop.command import new_parser, run_command
-
-_log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,7 +19,6 @@ __all__ = [
     "HOLDS",
     "Comparison",
     "Pair",
-    "compare",
     "compare_groups",
     "holm",
     "mean_ranks",
@@ -101,11 +100,6 @@ def holm(p_values: Floats) -> Floats:
     result = np.empty(len(p_values))
     result[order] = np.minimum(adjusted, 1.0)
     return result
-
-
-def compare(values: Floats, *, alpha: float = 0.05) -> Comparison:
-    """Compare arms on paired blocks; `values` are (n_arms, n_blocks), less is better, NaN without a result."""
-    return compare_groups([(values, None)], alpha=alpha)[0]
 
 
 def compare_groups(groups: Sequence[tuple[Floats, Floats | None]], *, alpha: float = 0.05) -> list[Comparison]:

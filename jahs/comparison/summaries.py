@@ -38,7 +38,6 @@ N_RESAMPLES: Final = 2000
 class Summary:
     """Statistics over the first axis, the seeds; NaN wherever any seed has no value yet."""
 
-    n: int  # seeds
     mean: Floats
     se: Floats  # standard error of the mean, with n - 1 degrees of freedom; NaN for a single seed
     median: Floats
@@ -63,7 +62,7 @@ def summarize(values: Floats) -> Summary:
     with np.errstate(invalid="ignore"):
         q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
         se = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
-    return Summary(n=n, mean=values.mean(axis=0), se=se, median=median, q25=q25, q75=q75)
+    return Summary(mean=values.mean(axis=0), se=se, median=median, q25=q25, q75=q75)
 
 
 def bootstrap_interval(

@@ -16,7 +16,7 @@ from experiments.pack import pack
 from experiments.report.__main__ import main as report
 from experiments.report.carried import read_mean_runs
 from experiments.run import main as run
-from jahs.comparison.ranks import compare, rank_agreement
+from jahs.comparison.ranks import compare_groups, rank_agreement
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.simulate import read_log
@@ -167,12 +167,12 @@ def test_findings_are_counted_by_sign_and_significance():
     here = np.array([1.0, 2.0, 3.0, 4.0])[:, None] + rng.normal(0, 0.1, (4, 20))
     there = np.array([1.0, 2.0, 3.0, 2.5])[:, None] + rng.normal(0, 0.1, (4, 20))
     there[1] = there[2]  # no difference between the second and the third
-    found = carry_over(here, there, compare(here).pairs, compare(there).pairs)
+    found = carry_over(here, there, compare_groups([(here, None)])[0].pairs, compare_groups([(there, None)])[0].pairs)
     verdicts = {(one.one, one.other): one.verdict for one in found.findings}
     assert verdicts[0, 1] == verdicts[0, 2] == verdicts[0, 3] == "carries over"
     assert verdicts[1, 2] == "other sign"
     assert verdicts[1, 3] == verdicts[2, 3] == "reversed"
-    same = carry_over(there, here, compare(there).pairs, compare(here).pairs)
+    same = carry_over(there, here, compare_groups([(there, None)])[0].pairs, compare_groups([(here, None)])[0].pairs)
     assert {(one.one, one.other): one.verdict for one in same.findings}[1, 2] == "only there"
     assert found.count("carries over") == 3
     assert found.tau.value == pytest.approx(rank_agreement(here, there, has_same_seeds=False).value)

@@ -23,7 +23,7 @@ from experiments.report.comparison import draw_comparison
 from experiments.report.results import read_results
 from experiments.run import main as run
 from experiments.worlds import build_worlds
-from jahs.comparison.ranks import Comparison, compare
+from jahs.comparison.ranks import Comparison, compare_groups
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import TASKS
 from surrogate.models.model import ForestSettings
@@ -425,7 +425,7 @@ def test_a_wide_table_shows_that_it_can_be_scrolled_and_a_figure_s_file_follows_
 def test_a_critical_difference_diagram_draws_a_bar_for_each_clique():
     rng = np.random.default_rng(0)
     values = np.stack([rng.normal(0, 1, 20), rng.normal(0, 1, 20), rng.normal(9, 1, 20)])
-    found = compare(values)
+    found = compare_groups([(values, None)])[0]
     drawing = draw_comparison(found, ["a", "b", "c"], numbers=[0, 1, 2])
     bars = [line for line in drawing.axes[0].lines if line.get_linewidth() == 4]
     assert len(bars) == len(found.cliques) == 1

@@ -11,7 +11,6 @@ from jahs.errors import InvalidArgument
 
 def test_statistics_of_four_numbers():
     found = summarize(np.array([[1.0], [2.0], [3.0], [6.0]]))
-    assert found.n == 4
     assert found.mean == 3
     assert found.se == pytest.approx(np.sqrt(14 / 3) / 2)
     assert (found.q25, found.median, found.q75) == (1.75, 2.5, 3.75)
