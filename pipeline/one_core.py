@@ -1,4 +1,4 @@
-"""Torch on one core: how everything here computes."""
+"""Settings with which torch and the C engine compute: one thread, and denormal numbers count as zero."""
 
 from __future__ import annotations
 
@@ -14,16 +14,22 @@ _ONE_AT_A_TIME: Final = threading.RLock()
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Compute with one thread and without denormal numbers: faster for small networks, and the same bits anywhere.
+    """Compute with one thread, and with denormal numbers as zero; restore both settings afterwards.
 
-    Threads wait for one another here: torch's number of threads and its random stream are those of the whole process.
+    This is faster for small networks, and the bits of a result do not depend on the caller's settings. One thread of a
+    process is admitted at a time, because all of them share torch's number of threads and its global random generator.
     """
     with _ONE_AT_A_TIME:
-        n_threads = torch.get_num_threads()
+        n_threads, flushes = torch.get_num_threads(), _flushes_denormals()
         torch.set_num_threads(1)
         torch.set_flush_denormal(True)
         try:
             yield
         finally:
             torch.set_num_threads(n_threads)
-            torch.set_flush_denormal(False)
+            torch.set_flush_denormal(flushes)
+
+
+def _flushes_denormals() -> bool:
+    """Return whether this thread replaces denormal numbers by zero; torch can set this, but not report it."""
+    return (torch.tensor(1e-40) * 1).item() == 0

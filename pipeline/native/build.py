@@ -5,17 +5,21 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import logging
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 
 from jahs.errors import MissingDependency
-from jahs.files.atomic import write_beside
+from jahs.files.ownership import shared_fault
 from workshop.machine import NATIVE, processor_model
+
+_log = logging.getLogger(__name__)
 
 _SOURCE: Final = Path(__file__).with_name("engine.c")
 _FLAGS: Final = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
@@ -23,7 +27,7 @@ _FLAGS: Final = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
 
 @functools.cache
 def engine_version(batch: int) -> str:
-    """Return the digest of what decides on the engine's bits besides the processor: source, flags and compiler.
+    """Return a digest of everything but the processor that determines the engine's bits: source, flags, compiler.
 
     Raises:
         MissingDependency: there is no C compiler.
@@ -34,28 +38,58 @@ def engine_version(batch: int) -> str:
 
 
 def software(device: str, batch: int) -> str:
-    """Return the build that decides, with the processor, on the bits of a training: torch's, and the engine's."""
+    """Return the versions that, with the processor, determine the bits of a training: torch's, and the engine's."""
     return f"{torch.__version__}, engine {engine_version(batch)}" if device == NATIVE else torch.__version__
 
 
 @functools.cache
 def load_library(batch: int) -> Any:  # Any: what ctypes finds in a library
-    """Return the engine for batches of so many images, compiled if it was not yet.
+    """Return the engine for this batch size; compile it if the cache does not hold it.
+
+    Where the cache cannot be written, or others may write there, each process compiles for itself.
 
     Raises:
         MissingDependency: there is no C compiler, or it does not compile the engine.
     """
-    place = hashlib.sha256(processor_model().encode()).hexdigest()[:8]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jahs"
-    built = cache / f"engine-{engine_version(batch)}-{place}.so"
-    if not built.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with write_beside(built) as beside:
-            _run([_compiler(), *_FLAGS, f"-DBATCH={batch}", str(_SOURCE), "-o", str(beside), "-lm"])
-    library = ctypes.CDLL(str(built))
+    name = f"engine-{engine_version(batch)}-{_target()}.so"
+    cache = _cache_folder()
+    if cache is not None and (cache / name).exists():
+        return _load(cache / name)
+    # A folder of its own for each compilation: process numbers repeat on other machines that share the cache.
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".engine-") as own:
+        built = Path(own) / name
+        _run([_compiler(), *_FLAGS, f"-DBATCH={batch}", str(_SOURCE), "-o", str(built), "-lm"])
+        return _load(built if cache is None else built.replace(cache / name))
+
+
+def _load(path: Path) -> Any:  # Any: as above
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as err:
+        raise MissingDependency(f"{path} cannot be loaded ({err}); delete it, or use device cpu") from err
     for name in ("train_step", "evaluate"):
         getattr(library, name).restype = ctypes.c_double
     return library
+
+
+def _cache_folder() -> Path | None:
+    """Return the folder of compiled engines; None if we cannot write there, or others can."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jahs"
+        folder.mkdir(parents=True, exist_ok=True)
+        fault = shared_fault(folder) or (None if os.access(folder, os.W_OK) else f"{folder} cannot be written")
+    except (OSError, RuntimeError) as err:  # RuntimeError: the user has no home
+        fault = str(err)
+    if fault is None:
+        return folder
+    _log.info("the compiled engine is not cached (%s); each process compiles for itself", fault)
+    return None
+
+
+def _target() -> str:
+    """Return a digest of what -march=native means here: virtual machines hide features behind the same model name."""
+    macros = _run([_compiler(), *_FLAGS, "-E", "-dM", "-x", "c", os.devnull]).stdout
+    return hashlib.sha256(f"{processor_model()}\0{macros}".encode()).hexdigest()[:8]
 
 
 def _compiler() -> str:
@@ -71,6 +105,7 @@ def _compiler() -> str:
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603  # the user's compiler
     if done.returncode:
-        reason = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[0]
-        raise MissingDependency(f"{' '.join(command)} failed: {reason}; name another compiler in CC, or use device cpu")
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        reason = next((line for line in lines if "error" in line), lines[0])  # warnings may come first
+        raise MissingDependency(f"{' '.join(command)} failed: {reason}; name another GCC in CC, or use device cpu")
     return done

@@ -6,10 +6,10 @@ vectors, whatever the side of the image and the number of channels. One vector l
 the same pixel of all channels would fall into the same few lines of the cache.
 
 Convolutions of stride 1 with a 3 x 3 kernel multiply tiles in Winograd's domain (Lavin and Gray 2016,
-arXiv:1509.09308): 36 products for 16 pixels in place of 144. All others visit each output pixel and its taps. BATCH, the
-images of a batch, is given to the compiler and is a multiple of 64.
+arXiv:1509.09308): 36 products for 16 pixels in place of 144. All others visit each output pixel and its taps. BATCH,
+the images of a batch, is given to the compiler and is a multiple of 64.
 
-Over 300 lines: it is compiled as one file, so that every loop is inlined with its constants. */
+Over 400 lines: it is compiled as one file, so that every loop is inlined with its constants. */
 
 #include <math.h>
 #include <stdint.h>
@@ -27,6 +27,7 @@ Over 300 lines: it is compiled as one file, so that every loop is inlined with i
 
 typedef float vec __attribute__((vector_size(64)));
 typedef int32_t ivec __attribute__((vector_size(64)));
+typedef uint32_t uvec __attribute__((vector_size(64)));
 typedef float quad __attribute__((vector_size(16)));
 
 _Static_assert(BATCH % (LANES * BLOCK) == 0, "BATCH must be a multiple of 64");
@@ -48,8 +49,8 @@ typedef struct {
     float *values, *grads;             /* of all tensors */
     float *params, *param_grads, *momenta, *running;
     float *work;                       /* scratch */
-    float *kept;                       /* for the way back: mean and 1 / deviation of every normalised channel, */
-    float *features, *logits_grad;     /* means over pixels, and the gradient of the logits */
+    float *kept;                       /* saved for the backward pass: mean and 1 / deviation of each channel, */
+    float *features, *logits;          /* means over pixels, and the gradient of the logits */
 } net_t;
 
 INLINE vec splat(float x) { return x - (vec){}; }
@@ -79,7 +80,7 @@ static double total(vec x) {
 
 /* ---- convolutions ---- */
 
-typedef struct { /* where a pixel's taps are: forward from an input, or backward from the gradient of an output */
+typedef struct { /* of a convolution, or of its transpose for the backward pass */
     int side_from, side_to, kernel, stride, is_backward;
 } geometry_t;
 
@@ -119,8 +120,9 @@ INLINE void correlate(vec acc[BLOCK][BLOCK], int n, const vec *a, int64_t stride
 INLINE void store(vec *out, vec value, int mode, vec *sums) {
     *out = mode == ADD ? *out + value : value;
     if (mode == STATISTICS) {
-        sums[0] += value;
-        sums[1] += value * value;
+        vec deviation = value - sums[2];
+        sums[0] += deviation;
+        sums[1] += deviation * deviation;
     }
 }
 
@@ -134,7 +136,7 @@ static void pack(const float *weight, float *packed, int n_in, int n_read, int n
                     *packed++ = in < n_in ? weight[(out + r) * step_out + in * step_in + tap] : 0;
 }
 
-/* Convolve tap by tap. `sums` (channel, 2) collects sums and sums of squares where mode is STATISTICS. */
+/* Convolve tap by tap. Where mode is STATISTICS, `sums` (channel, 3) collects deviations and their squares. */
 INLINE void convolve_taps(
     const vec *x, const float *packed, vec *out, int n_read, int n_out, geometry_t g, int mode, vec *sums
 ) {
@@ -160,7 +162,7 @@ INLINE void convolve_taps(
                         int channel = block * BLOCK + r;
                         vec *to = out + channel * plane_out + (int64_t)(y * side + column) * NV + v0;
 #pragma GCC unroll 4
-                        for (int v = 0; v < BLOCK; v++) store(to + v, acc[r][v], mode, sums + 2 * channel);
+                        for (int v = 0; v < BLOCK; v++) store(to + v, acc[r][v], mode, sums + 3 * channel);
                     }
                 }
 }
@@ -187,7 +189,7 @@ static void weight_gradient(
                         );
                     }
                 }
-                vec sums = sum_lanes(acc[0]);
+                vec sums = sum_lanes((vec *)acc);
                 for (int i = 0; i < BLOCK * BLOCK; i++)
                     if (in + i % BLOCK < n_in)
                         weight_grad[((int64_t)(out + i / BLOCK) * n_in + in + i % BLOCK) * n_taps + tap] = sums[i];
@@ -327,7 +329,7 @@ static __attribute__((noinline)) void convolve_winograd(
                         vec rows[6] = {half[0][i], half[1][i], half[2][i], half[3][i], half[4][i], half[5][i]}, y[4];
                         output_transform(rows, y);
                         vec *to = out + channel * plane + (int64_t)((top + i) * side + left) * NV + v;
-                        for (int j = 0; j < TILE; j++) store(to + j * NV, y[j], mode, sums + 2 * channel);
+                        for (int j = 0; j < TILE; j++) store(to + j * NV, y[j], mode, sums + 3 * channel);
                     }
                 }
         }
@@ -337,7 +339,7 @@ static __attribute__((noinline)) void convolve_winograd(
 static __attribute__((noinline)) void weight_gradient_winograd(
     const vec *x, const vec *grad, float *weight_grad, int n_in, int n_out, int side, vec *work
 ) {
-    int across = side / TILE, n_tiles = across * across, at_once = n_tiles < MOST_TILES ? n_tiles : MOST_TILES;
+    int across = side / TILE, n_tiles = across * across, at_once = n_tiles % MOST_TILES ? 1 : MOST_TILES;
     int n_pairs = (n_out / BLOCK) * (n_in / BLOCK);
     int64_t plane = PLANE(side), length = at_once * NV, step_in = n_in * length + 1, step_out = n_out * length + 1;
     vec *tiles = work, *grads = tiles + POINTS * step_in;
@@ -370,7 +372,7 @@ static __attribute__((noinline)) void weight_gradient_winograd(
                     vec acc[BLOCK][BLOCK] = {};
                     const vec *g = grads + p * step_out + out * length, *d = tiles + p * step_in + in * length;
                     correlate(acc, (int)length, g, length, d, length);
-                    sums[(int64_t)p * n_pairs + (out / BLOCK) * (n_in / BLOCK) + in / BLOCK] += sum_lanes(acc[0]);
+                    sums[(int64_t)p * n_pairs + (out / BLOCK) * (n_in / BLOCK) + in / BLOCK] += sum_lanes((vec *)acc);
                 }
     }
     for (int out = 0; out < n_out; out += BLOCK)
@@ -456,7 +458,7 @@ static void statistics(const net_t *net, const op_t *op, int channel, const vec 
         return;
     }
     double n = (double)op->side_out * op->side_out * BATCH;
-    double m = total(sums[0]) / n, variance = total(sums[1]) / n - m * m;
+    double shift = total(sums[0]) / n, m = running[0] + shift, variance = total(sums[1]) / n - shift * shift;
     if (variance < 0) variance = 0;
     running[0] += 0.1f * ((float)m - running[0]);
     running[op->n_out] += 0.1f * ((float)(variance * n / (n - 1)) - running[op->n_out]);
@@ -464,14 +466,14 @@ static void statistics(const net_t *net, const op_t *op, int channel, const vec 
     *scale = (float)(1 / sqrt(variance + EPSILON));
 }
 
-/* out (+)= gamma * (raw - mean) * scale + beta, channel by channel; mean and scale are kept for the way back. */
+/* out (+)= gamma * (raw - mean) * scale + beta, channel by channel; mean and scale are saved for the backward pass. */
 static void normalize(const net_t *net, const op_t *op, const float *raw, float *out, const vec *sums) {
     float *kept = net->kept + op->running;
     int64_t plane = PLANE(op->side_out), n = plane - 1;
     const float *gamma = net->params + op->norm, *beta = gamma + op->n_out;
     for (int channel = 0; channel < op->n_out; channel++) {
         float mean, scale;
-        statistics(net, op, channel, sums ? sums + 2 * channel : NULL, &mean, &scale);
+        statistics(net, op, channel, sums ? sums + 3 * channel : NULL, &mean, &scale);
         kept[2 * channel] = mean;
         kept[2 * channel + 1] = scale;
         float a = gamma[channel] * scale, b = beta[channel] - a * mean;
@@ -514,7 +516,7 @@ static void normalize_backward(const net_t *net, const op_t *op, const float *ra
 INLINE vec exponential(vec x) { /* relative error below 2e-7 from -87 on; what is below counts as -87 */
     x = choose(x < splat(-87.0f), splat(-87.0f), x);
     vec n = x * 1.44269504f + splat(12582912.0f); /* 1.5 * 2^23: rounds to an integer, which fills the low bits */
-    ivec exponent = ((ivec)n - (ivec)splat(12582912.0f)) << 23;
+    uvec exponent = ((uvec)n - (uvec)splat(12582912.0f)) << 23;
     n -= splat(12582912.0f);
     x = x - n * 0.693359375f + n * 2.12194440e-4f;
     vec p = x * 1.9875691500e-4f + splat(1.3981999507e-3f);
@@ -523,7 +525,7 @@ INLINE vec exponential(vec x) { /* relative error below 2e-7 from -87 on; what i
     p = p * x + splat(1.6666665459e-1f);
     p = p * x + splat(5.0000001201e-1f);
     p = p * x * x + x + splat(1.0f);
-    return (vec)((ivec)p + exponent);
+    return (vec)((uvec)p + exponent);
 }
 
 /* Comparisons are written so that NaN passes through: a diverged training must show it. */
@@ -615,8 +617,8 @@ static void halve_backward(const vec *grad, vec *x_grad, int n_channels, int sid
 #define VALUE(tensor) (net->values + net->value_at[tensor])
 #define GRAD(tensor) (net->grads + net->grad_at[tensor])
 
-/* Classify the mean over pixels: return the cross entropy, summed over images whose label is not negative, and count
-   those that are right. The gradient of the logits, of the mean loss of a batch, is kept. */
+/* Classify the mean over pixels: return the cross entropy, summed over images whose label is not -1, and count
+   correct predictions. The gradient of the logits, of the mean loss of a batch, is kept. */
 static double classify(const net_t *net, const op_t *op, const int64_t *labels, int64_t *n_right) {
     int pixels = op->side * op->side, n_classes = net->n_classes;
     const float *weight = net->params + op->weight, *bias = weight + n_classes * op->n_in;
@@ -628,7 +630,7 @@ static double classify(const net_t *net, const op_t *op, const int64_t *labels, 
             for (int pixel = 0; pixel < pixels; pixel++) sum += x[channel * PLANE(op->side) + pixel * NV + v];
             f[channel * NV + v] = sum * (1.0f / pixels);
         }
-    float logits[n_classes][BATCH] __attribute__((aligned(64)));
+    float(*logits)[BATCH] = (float(*)[BATCH])net->logits; /* each image's are replaced by their gradient below */
     for (int k = 0; k < n_classes; k++)
         for (int v = 0; v < NV; v++) {
             vec sum = splat(bias[k]);
@@ -648,7 +650,7 @@ static double classify(const net_t *net, const op_t *op, const int64_t *labels, 
         loss += logf(sum) + most - logits[labels[i]][i];
         *n_right += best == labels[i];
         for (int k = 0; k < n_classes; k++)
-            net->logits_grad[k * BATCH + i] = (expf(logits[k][i] - most) / sum - (k == labels[i])) * (1.0f / BATCH);
+            logits[k][i] = (expf(logits[k][i] - most) / sum - (k == labels[i])) * (1.0f / BATCH);
     }
     return loss;
 }
@@ -657,7 +659,7 @@ static void classify_backward(const net_t *net, const op_t *op) {
     int pixels = op->side * op->side, n_classes = net->n_classes, n_in = op->n_in;
     const float *weight = net->params + op->weight;
     float *weight_grad = net->param_grads + op->weight, *bias_grad = weight_grad + n_classes * n_in;
-    const vec *f = (const vec *)net->features, *g = (const vec *)net->logits_grad;
+    const vec *f = (const vec *)net->features, *g = (const vec *)net->logits;
     vec *x_grad = (vec *)GRAD(op->in);
     for (int k = 0; k < n_classes; k++) {
         vec sum = {};
@@ -678,14 +680,22 @@ static void classify_backward(const net_t *net, const op_t *op) {
         }
 }
 
+/* Begin the sums of the channels that are normalised: deviations are from the running mean, so that they are small. */
+static void begin_sums(const net_t *net, const op_t *op, vec *sums) {
+    for (int channel = 0; channel < op->n_out; channel++) {
+        sums[3 * channel] = sums[3 * channel + 1] = (vec){};
+        sums[3 * channel + 2] = splat(net->running[op->running + channel]);
+    }
+}
+
 static double forward(const net_t *net, const int64_t *labels, int64_t *n_right, int is_training) {
     double loss = 0;
-    static _Thread_local vec sums[2 * MOST_CHANNELS];
+    static _Thread_local vec sums[3 * MOST_CHANNELS];
     for (const op_t *op = net->ops; op < net->ops + net->n_ops; op++) {
         int64_t plane = PLANE(op->side), n = op->n_in * plane;
         switch (op->kind) {
         case CONVOLVE_NORM:
-            memset(sums, 0, sizeof(vec) * 2 * op->n_out);
+            begin_sums(net, op, sums);
             convolve(net, op, VALUE(op->in), VALUE(op->raw), is_training ? STATISTICS : ASSIGN, sums);
             normalize(net, op, VALUE(op->raw), VALUE(op->out), is_training ? sums : NULL);
             break;
@@ -712,11 +722,12 @@ static double forward(const net_t *net, const int64_t *labels, int64_t *n_right,
             break;
         case NORM: {
             const vec *x = (const vec *)VALUE(op->in);
-            memset(sums, 0, sizeof(vec) * 2 * op->n_in);
+            begin_sums(net, op, sums);
             for (int channel = 0; channel < op->n_in; channel++)
                 for (int64_t i = 0; i < plane - 1; i++) {
-                    sums[2 * channel] += x[channel * plane + i];
-                    sums[2 * channel + 1] += x[channel * plane + i] * x[channel * plane + i];
+                    vec deviation = x[channel * plane + i] - sums[3 * channel + 2];
+                    sums[3 * channel] += deviation;
+                    sums[3 * channel + 1] += deviation * deviation;
                 }
             normalize(net, op, VALUE(op->in), VALUE(op->out), is_training ? sums : NULL);
             break;
@@ -730,7 +741,8 @@ static double forward(const net_t *net, const int64_t *labels, int64_t *n_right,
 
 static void backward(const net_t *net) {
     vec *raw_grad = (vec *)GRAD(0); /* scratch as large as the largest tensor */
-    for (const op_t *op = net->ops + net->n_ops - 1; op >= net->ops; op--) {
+    for (int at = net->n_ops; at--;) {
+        const op_t *op = net->ops + at;
         int64_t plane = PLANE(op->side), n = op->n_in * plane;
         switch (op->kind) {
         case CONVOLVE_NORM:
@@ -796,5 +808,5 @@ double train_step(const net_t *net, const int64_t *labels, int64_t *n_right, flo
     return loss;
 }
 
-/* Evaluate a batch; return the loss summed over images whose label is not negative. */
+/* Evaluate a batch; return the loss summed over images whose label is not -1. */
 double evaluate(const net_t *net, const int64_t *labels, int64_t *n_right) { return forward(net, labels, n_right, 0); }

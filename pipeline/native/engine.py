@@ -1,10 +1,11 @@
-"""A network whose steps are taken in C; torch's network shares its parameters and running statistics."""
+"""A network that is trained and evaluated in C, on the parameters and running statistics of torch's network."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import torch
@@ -31,24 +32,27 @@ class _Net(ctypes.Structure):
 
 
 class Engine:
-    """Trains and evaluates one network.
+    """Trains and evaluates one network; one thread at a time may call it.
+
+    Unlike torch, it leaves the running statistics of a BatchNorm alone if no path leads from there to the logits, and
+    never updates `num_batches_tracked`. Neither changes the logits.
 
     Attributes:
-        params, param_grads, momenta: every parameter in torch's order, its last gradient, and its momentum.
+        params, param_grads, momenta: all parameters in torch's order, their last gradients, and their momenta.
         running: running mean and variance of every BatchNorm.
     """
 
     def __init__(self, network: Network, activation: str, *, side: int, n_images: int, batch: int) -> None:
-        """Take over a network: its parameters and running statistics become views of arrays.
+        """Take over a network: its parameters and running statistics become views of the engine's arrays.
 
         Args:
-            side: of the images, in pixels.
-            n_images: images of an epoch.
-            batch: images of a training step.
+            side: image side in pixels.
+            n_images: training images in one epoch.
+            batch: images in one training step.
 
         Raises:
-            InvalidArgument: the engine cannot train in such batches.
-            MissingDependency: there is no C compiler.
+            InvalidArgument: the batch size, or a partial batch at the end of an epoch, is not supported.
+            MissingDependency: there is no C compiler, or it does not compile the engine.
         """
         faults = []
         if batch % _LEAST_BATCH:
@@ -78,19 +82,22 @@ class Engine:
         self._net = _Net(len(tape.ops), _ACTIVATIONS.index(activation), n_classes, *addresses)
 
     def learn(self, images: Tensor, labels: Tensor, *, rate: float, momentum: float, decay: float) -> tuple[float, int]:
-        """Take one step on a batch; return the mean loss and how many images were right."""
+        """Take one optimiser step on a batch; return the batch's mean loss and how many images were right."""
         assert len(images) == self._batch, f"a step takes {self._batch} images, not {len(images)}"
         loss, n_right = self._run(self._library.train_step, images, labels, rate, momentum, decay)
         return loss / self._batch, n_right
 
     def evaluate(self, images: Tensor, labels: Tensor) -> tuple[float, int]:
-        """Return the summed loss on images and how many were right."""
+        """Return the loss summed over the images, and how many were right."""
         parts = zip(torch.split(images, self._batch), torch.split(labels, self._batch), strict=True)
         measured = [self._run(self._library.evaluate, *part) for part in parts]
         return sum(loss for loss, _ in measured), sum(n_right for _, n_right in measured)
 
-    def _run(self, call: ctypes._FuncPointer, images: Tensor, labels: Tensor, *rates: float) -> tuple[float, int]:
-        """Call C on a batch that may lack images; labels of -1 fill it up."""
+    def _run(self, call: Callable[..., float], images: Tensor, labels: Tensor, *rates: float) -> tuple[float, int]:
+        """Call a C function on a batch; a smaller one is filled up with labels of -1, which do not count."""
+        assert labels.dtype == torch.int64, labels.dtype
+        assert labels.min() >= 0, "C uses labels as indices without checking them"
+        assert labels.max() < self._net.n_classes, "C uses labels as indices without checking them"
         self._images[..., : len(images)] = images.permute(1, 2, 3, 0)
         labels = nn.functional.pad(labels, (0, self._batch - len(labels)), value=-1).contiguous()
         n_right = ctypes.c_int64()
@@ -112,7 +119,7 @@ def _running(network: Network) -> Iterator[Tensor]:
 
 
 def _flatten(tensors: list[Tensor]) -> tuple[Tensor, dict[int, int]]:
-    """Make tensors views of one array, in their order; return it, and where each is, by its new address."""
+    """Make the tensors views of one array, in their order; return it, and each tensor's offset by its new address."""
     flat = torch.cat([tensor.detach().contiguous().flatten() for tensor in tensors])
     places, at = {}, 0
     for tensor in tensors:
@@ -123,8 +130,9 @@ def _flatten(tensors: list[Tensor]) -> tuple[Tensor, dict[int, int]]:
 
 
 def _aligned(n: int) -> Tensor:
-    """Return zeros that begin at a page, in huge pages where the system has them: planes lie many small pages apart."""
+    """Return `n` zeros from a page boundary on, in huge pages where possible: channels lie many small pages apart."""
     memory = mmap.mmap(-1, 4 * n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE)
+        with contextlib.suppress(OSError):  # Python knows the name, but the kernel has no huge pages
+            memory.madvise(mmap.MADV_HUGEPAGE)
     return torch.frombuffer(memory, dtype=torch.float32)

@@ -1,6 +1,7 @@
 """The tape of a network: its operations in order, on numbered tensors, as `engine.c` executes them.
 
-What does not reach the logits is left out: it changes nothing, and torch gives it no gradient.
+Operations from which no path leads to the logits are left out: they do not change the loss, and torch leaves their
+parameters without a gradient.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from pipeline.network import CellBlock, ConvBN, Network, ReductionBlock
 SCRATCH: Final = 0
 IMAGES: Final = 1
 LANES: Final = 16
-"""Images of one vector."""
+"""Images in one vector, and floats that lie unused between two channels."""
 _POINTS: Final = 36  # of a tile in Winograd's domain
-_MOST_TILES: Final = 2
-_READ_AT_ONCE: Final = 4  # channels; images are filled up with zeros
+_MOST_TILES: Final = 2  # transformed at the same time
+_BLOCK: Final = 4  # channels that a kernel reads and writes at once; images get channels of zeros
+_MOST_CHANNELS: Final = 1024
 
 
 class Kind(IntEnum):
@@ -45,12 +47,16 @@ class Op:
     """One operation: the fields of `op_t` in engine.c, in its order.
 
     Attributes:
-        source, target: tensors that are read, and written or added to.
-        n_in, n_out: channels. side, side_out: of the image.
-        weight, norm, running: where its parameters and running statistics are among all.
-        raw: the tensor of what is to be normalised.
-        is_first_value: whether the target is written, not added to; is_first_grad: the same of the source's gradient.
-        needs_grad: whether the source has a gradient.
+        source, target: the tensor that is read, and the one that is assigned or added to.
+        n_in, n_out: channels of source and target.
+        side, side_out: image sides of source and target, in pixels.
+        kernel, stride: of a convolution.
+        weight: offset of the weights of a convolution or the classifier in the array of all parameters.
+        norm, running: offsets of a BatchNorm's parameters and of its running statistics, in the arrays of all.
+        raw: the tensor that holds a convolution's output before BatchNorm.
+        is_first_value: whether the target is assigned rather than added to.
+        is_first_grad: whether the source's gradient is assigned rather than added to.
+        needs_grad: whether the gradient of the source is computed.
     """
 
     kind: Kind
@@ -73,12 +79,12 @@ class Op:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tape:
-    """The operations, and the floats that they need.
+    """The operations, and the memory that they need.
 
     Attributes:
         ops: (n_ops, 16), the fields of `Op`.
-        value_at, grad_at: offset of each tensor and of its gradient.
-        n_values, n_grads, n_work: size of all values, of all gradients, and of scratch.
+        value_at, grad_at: offset of each tensor's value and gradient, in floats.
+        n_values, n_grads, n_work: floats of all values, of all gradients, and of scratch memory.
     """
 
     ops: NDArray[np.int32]
@@ -96,7 +102,7 @@ def plane(side: int, batch: int) -> int:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes operations one after another; `channels`, `sizes` and `blocks` are those of the tensors so far."""
+    """Writes operations in order; `channels`, `sizes` (floats) and `blocks` have one entry per tensor so far."""
 
     place_of: Callable[[Tensor], int]
     batch: int
@@ -128,9 +134,9 @@ class _Writer:
         self.plain(Kind.NORM, source, target, layer.num_features, side, **self._of_norm(layer))
 
     def plain(self, kind: Kind, source: int, target: int, n_channels: int, side: int, **more: int) -> None:
-        """Write an operation that keeps the channels."""
+        """Write an operation that keeps channels and side unless `more` says otherwise."""
         shape = {"n_in": n_channels, "n_out": n_channels, "side": side, "side_out": side} | more
-        op = Op(kind=kind, source=source, target=target, **shape)  # type: ignore[arg-type]  # no flags are among them
+        op = Op(kind=kind, source=source, target=target, **shape)  # type: ignore[arg-type]  # `more` sets no flags
         self.ops.append(op)
 
     def _of_norm(self, layer: nn.BatchNorm2d) -> dict[str, int]:
@@ -144,17 +150,18 @@ class _Writer:
 
 
 def write_tape(network: Network, side: int, *, places: Mapping[int, int], batch: int) -> Tape:
-    """Write the tape of a network for images of `side`.
+    """Write the tape of a network for images of `side` pixels.
 
     Args:
-        places: where each parameter and running mean is among all, by its address.
-        batch: images of one batch.
+        places: offset of each parameter and running mean in the array that holds it, by its address.
+        batch: images in one batch.
     """
     writer = _Writer(lambda tensor: places[tensor.data_ptr()], batch)
-    largest = max(module.out_channels for module in network.modules() if isinstance(module, nn.Conv2d))
-    writer.tensor(largest, side)  # SCRATCH, as large as the largest
+    widths = [module.out_channels for module in network.modules() if isinstance(module, nn.Conv2d)]
+    assert all(width % _BLOCK == 0 and width <= _MOST_CHANNELS for width in widths), widths
+    writer.tensor(max(widths), side)  # SCRATCH, at least as large as any other but the images
     stem = network.stem.conv
-    images = writer.tensor(-(-stem.in_channels // _READ_AT_ONCE) * _READ_AT_ONCE, side)
+    images = writer.tensor(-(-stem.in_channels // _BLOCK) * _BLOCK, side)
     value = writer.tensor(stem.out_channels, side)
     writer.convolve_norm(network.stem, images, value, side)
     for writer.block, block in enumerate(network.body, start=1):
@@ -207,7 +214,7 @@ def _write_reduction(writer: _Writer, block: ReductionBlock, value: int, side: i
 
 
 def _finish(writer: _Writer, logits: int) -> Tape:
-    """Leave out what the logits do not depend on, and say who writes a value or a gradient first."""
+    """Drop operations from which no path leads to the logits; mark the first write of each value and each gradient."""
     needed, kept = {logits}, list[Op]()
     with_grad: set[int] = set()
     for op in reversed(writer.ops):
@@ -235,7 +242,11 @@ def _finish(writer: _Writer, logits: int) -> Tape:
 
 
 def _share_memory(sizes: list[int], blocks: list[int]) -> tuple[NDArray[np.int64], int]:
-    """Return where each gradient is, and the floats of all: those of every second block share their memory."""
+    """Return the offset of each gradient, and the floats of all of them.
+
+    Blocks 0, 2, 4, ... share one region and blocks 1, 3, 5, ... another: backpropagation through a block writes
+    gradients of that block and of the one before it, and needs those of later blocks no more.
+    """
     ends = [0, 0]
     within = np.zeros(len(sizes), dtype=np.int64)
     start_of: dict[int, int] = {}
@@ -251,6 +262,6 @@ def _share_memory(sizes: list[int], blocks: list[int]) -> tuple[NDArray[np.int64
 
 
 def _work(op: Op, batch: int) -> int:
-    """Floats of scratch that an operation needs at most: packed weights, transformed tiles and sums."""
-    n_in, n_out = -(-op.n_in // _READ_AT_ONCE) * _READ_AT_ONCE, op.n_out
+    """Return an upper bound of the scratch floats of an operation: packed weights, transformed tiles and sums."""
+    n_in, n_out = -(-op.n_in // _BLOCK) * _BLOCK, op.n_out
     return _POINTS * (n_in * n_out + _MOST_TILES * (n_in + n_out) * batch + 3 * LANES)

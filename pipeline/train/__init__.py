@@ -21,6 +21,7 @@ from jahs.spaces.configs import Config, config_id, validate
 from jahs.tasks.definitions import Task
 from pipeline.augment import crop_padding, flip_and_crop, trivial_augment
 from pipeline.data import ImageSet, Part, resize_batch
+from pipeline.native.build import software
 from pipeline.native.engine import Engine
 from pipeline.network import Network, build_network
 from pipeline.one_core import one_core
@@ -75,14 +76,16 @@ def train(
         images: the task's images at the config's Resolution.
         seed: the draw of weights, order and augmentation.
         epochs: stop after this many; the schedule stays the task's. None: all.
-        device: "cpu", "native" for our own C code on the same core (`pipeline.native`), or a CUDA device, where
-            `runtime` is NaN.
-        checkpoint: file to resume from if it exists, saved after every epoch; it must come from the same device
-            and processor, since seconds on different ones do not add up.
+        device: "cpu" for torch on one core, "native" for our own C code on one core (`pipeline.native`), or a CUDA
+            device, where `runtime` is NaN.
+        checkpoint: file to resume from if it exists, saved after every epoch; it must come from the same device and
+            processor, since seconds on different ones do not add up, and from the same torch and C engine, since
+            their bits differ.
         on_epoch: called with the epoch and its measurements, also for those that a checkpoint brings.
 
     Raises:
         InvalidConfig, InvalidArgument: bad input; nothing was trained.
+        MissingDependency: "native" without a C compiler that compiles the engine.
         ProtocolMismatch, CorruptFile: the checkpoint belongs to another run, or is unreadable.
     """
     config = validate(config)
@@ -93,7 +96,7 @@ def train(
     with one_core(), torch.random.fork_rng(devices=[]):
         training = Training.start(config, task, images, seed=seed, device=device)
         protocol = protocol_digest(dataclasses.replace(task, index_digest=images.index_digest))
-        place = f"{device_name(device)}, {processor_model()}"
+        place = f"{device_name(device)}, {processor_model()}, torch {software(device, task.batch_size)}"
         identity = f"{task.name}, protocol {protocol}, config {config_id(config):016x}, seed {seed}, on {place}"
         rows = [] if checkpoint is None else training.resume(checkpoint, identity)
         for epoch, row in enumerate(rows[:last], start=1):
@@ -126,7 +129,7 @@ class Training:
     Attributes:
         images: on `device`.
         chance: draws order and augmentation, on the CPU whatever the device.
-        engine: takes the steps in place of torch, and moves the network's parameters; None: torch does.
+        engine: trains and evaluates the network, whose parameters it updates in place; None: torch does.
     """
 
     config: Config
@@ -143,8 +146,9 @@ class Training:
         """Seed torch's global generator, draw the weights from it, and set up the rest.
 
         Raises:
-            InvalidArgument: the images have another Resolution, or the device cannot be used.
-            MissingDependency: "native" without a C compiler.
+            InvalidArgument: the images have another Resolution, the device cannot be used, or the C engine does not
+                support the task.
+            MissingDependency: "native" without a C compiler that compiles the engine.
         """
         resolution = config["Resolution"]
         if images.side != (side := task.image_side(resolution)):

@@ -1,4 +1,7 @@
 import dataclasses
+import errno
+import math
+import mmap
 import subprocess
 import sys
 from pathlib import Path
@@ -10,16 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from jahs.errors import InvalidArgument, MissingDependency
+from jahs.errors import InvalidArgument, MissingDependency, ProtocolMismatch
 from jahs.files.runs import read_runs, timing_machine
+from jahs.schema import OPS
 from jahs.spaces.cell import EDGES
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, IDENTITY, ZERO
 from jahs.tasks.definitions import TASKS
 from pipeline.data import load_images
-from pipeline.native import build
+from pipeline.native import build, tape
 from pipeline.native.build import software
-from pipeline.native.engine import Engine
+from pipeline.native.engine import _ARRAYS, Engine
 from pipeline.network import build_network
+from pipeline.one_core import one_core
 from pipeline.sampling import sample_config
 from pipeline.train import EPOCH_FIELDS, train
 from workshop.machine import NATIVE
@@ -43,7 +48,7 @@ def sets():
 
 
 def networks(config, side, *, seed=0, task=TASK):
-    """An engine, the torch network that it moves, and the same network in double precision."""
+    """An engine, the torch network whose parameters it updates, and the same network in double precision."""
     torch.manual_seed(seed)
     moved = build_network(config, task)
     torch.manual_seed(seed)
@@ -80,7 +85,7 @@ def test_loss_gradients_and_running_statistics_are_those_of_torch_in_double_prec
     loss, gradient = gradients(exact.train(), images, labels)
     ours, _ = engine.learn(images, labels, **RATES | {"rate": 0.0})
     assert ours == pytest.approx(loss, rel=1e-4)
-    # A value that rounding moves across a jump of the slope moves the gradient: torch's as well.
+    # Where rounding moves a value across a jump of the activation's slope, the gradient changes; torch's does, too.
     assert distance(engine.param_grads, gradient) < (1e-3 if config["Activation"] == "Mish" else 0.2)
     with torch.no_grad():
         logits = exact.eval()(images.double())
@@ -131,7 +136,7 @@ def test_a_cell_without_a_path_leaves_the_classifier_to_learn(sets):
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 130])
-def test_any_number_of_images_is_evaluated(n):
+def test_any_number_of_images_can_be_evaluated(n):
     config = sample_config(4)
     engine, moved, _ = networks(config, 8)
     images, labels = draw(8, n=n)
@@ -154,7 +159,7 @@ def test_a_training_has_the_bits_of_another_and_of_one_that_was_stopped_and_resu
     assert (np.diff(whole.epochs[:, N_MEASURED]) > 0).all()
 
 
-def test_a_training_begins_as_torch_begins_it(sets):
+def test_the_first_epoch_is_that_of_torch_up_to_rounding(sets):
     config = sample_config(2)
     ours, torchs = (
         train(config, TASK, sets[config["Resolution"]], seed=1, epochs=1, device=d) for d in (NATIVE, "cpu")
@@ -162,13 +167,92 @@ def test_a_training_begins_as_torch_begins_it(sets):
     assert ours.epochs[0, :N_MEASURED] == pytest.approx(torchs.epochs[0, :N_MEASURED], rel=1e-3)
 
 
-def test_a_training_that_leaves_the_numbers_is_marked(sets):
+def test_a_training_whose_loss_is_not_finite_is_marked_as_diverged(sets):
     config = sample_config(1)
     images = sets[config["Resolution"]]
     broken = dataclasses.replace(images, std=(1e-42,))
     run = train(config, TASK, broken, seed=0, device=NATIVE)
     assert run.status == "diverged"
     assert len(run.epochs) == 1
+
+
+@pytest.mark.parametrize("activation", ["ReLU", "Hardswish", "Mish"])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_one_parameter_that_is_not_finite_shows_in_the_losses_of_training_and_evaluation(activation, value):
+    config = sample_config(0) | dict.fromkeys(OPS, CONV3X3) | {"N": 1, "W": 8, "Activation": activation}
+    engine, moved, _ = networks(config, 8)
+    before, running = engine.params.clone(), engine.running.clone()
+    for weights in moved.parameters():
+        weights.detach().view(-1)[0] = value
+        assert not math.isfinite(engine.evaluate(*draw(8))[0])
+        assert not math.isfinite(engine.learn(*draw(8), **RATES)[0])
+        engine.params.copy_(before)
+        engine.running.copy_(running)
+        engine.momenta.zero_()
+
+
+def test_shared_memory_of_gradients_and_what_it_held_before_change_no_bit(monkeypatch):
+    config = sample_config(1) | dict(zip(OPS, (2, 3, 0, 4, 2, 3), strict=True)) | {"N": 2, "W": 8}
+
+    def apart(sizes, blocks):
+        at = np.cumsum([0, *sizes])
+        return at[:-1], int(at[-1])
+
+    engines = [networks(config, 8)[0]]
+    monkeypatch.setattr(tape, "_share_memory", apart)
+    engines.append(networks(config, 8)[0])
+    for engine in engines:
+        for name in ("grads", "work", "kept", "features", "logits"):
+            engine._kept_alive[_ARRAYS.index(name)].fill_(math.nan)
+        engine.learn(*draw(8), **RATES)
+    assert engines[0].params.isfinite().all()
+    assert torch.equal(engines[0].params, engines[1].params)
+
+
+def test_the_engine_works_where_the_system_has_no_huge_pages(monkeypatch):
+    class WithoutHugePages(mmap.mmap):
+        def madvise(self, *_):
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr("pipeline.native.engine.mmap.mmap", WithoutHugePages)
+    engine, _, _ = networks(sample_config(0), 8)
+    assert engine.learn(*draw(8), **RATES)[0] > 0
+
+
+@pytest.mark.parametrize("side", [12, 20, 24, 32])
+def test_sides_of_own_tasks_have_the_gradients_of_torch(side):
+    config = sample_config(0) | {f"Op{i}": CONV3X3 for i in range(1, 7)} | {"N": 1, "W": 8, "Activation": "Mish"}
+    engine, _, exact = networks(config, side)
+    images, labels = draw(side)
+    _, gradient = gradients(exact.train(), images, labels)
+    engine.learn(images, labels, **RATES | {"rate": 0.0})
+    assert distance(engine.param_grads, gradient) < 1e-4
+
+
+def test_a_channel_far_from_zero_is_normalised_exactly_once_its_running_mean_is_near():
+    config = sample_config(0) | {f"Op{i}": CONV1X1 for i in range(1, 7)} | {"N": 1, "W": 8, "Activation": "Mish"}
+    moved, exact = (networks(config, 8)[i] for i in (1, 2))
+    with torch.no_grad():
+        moved.stem.norm.bias += 100
+        exact.stem.norm.bias += 100
+    engine = Engine(moved, config["Activation"], side=8, n_images=0, batch=BATCH)
+    images, labels = draw(8)
+    _, gradient = gradients(exact.train(), images, labels)
+    errors = []
+    for _ in range(60):
+        engine.learn(images, labels, **RATES | {"rate": 0.0})
+        errors.append(distance(engine.param_grads, gradient))
+    assert errors[-1] < 0.2 * errors[0]
+    assert errors[-1] < 0.02
+
+
+@pytest.mark.parametrize("label", [-1, 10])
+def test_a_label_without_a_class_is_refused_before_c_reads_beyond_the_logits(label):
+    engine, _, _ = networks(sample_config(0), 8)
+    images, labels = draw(8)
+    labels[3] = label
+    with pytest.raises(AssertionError):
+        engine.learn(images, labels, **RATES)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +284,8 @@ def test_without_a_compiler_the_error_says_what_to_install(monkeypatch):
 def test_a_compiler_that_fails_is_named_and_leaves_nothing(monkeypatch, tmp_path):
     compiler = tmp_path / "cc"
     compiler.write_text(
-        '#!/bin/sh\n[ "$1" = --version ] && { echo abacus 9; exit; }\necho "out of beads" >&2; exit 1\n'
+        '#!/bin/sh\ncase "$*" in --version) echo abacus 9; exit;; *" -E "*) exit;; esac\n'
+        'printf "note: counting\nerror: out of beads\n" >&2; exit 1\n'
     )
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
@@ -208,11 +293,59 @@ def test_a_compiler_that_fails_is_named_and_leaves_nothing(monkeypatch, tmp_path
     build.engine_version.cache_clear()
     build.load_library.cache_clear()
     with pytest.raises(
-        MissingDependency, match=r"failed: out of beads; name another compiler in CC, or use device cpu"
+        MissingDependency, match=r"failed: error: out of beads; name another GCC in CC, or use device cpu"
     ):
         build.load_library(BATCH)
     assert list((tmp_path / "cache").rglob("*.so")) == []
     assert list((tmp_path / "cache" / "jahs").iterdir()) == []
+
+
+def test_the_engine_is_compiled_once_and_once_more_for_another_processor(monkeypatch, tmp_path):
+    compiled = count_compilations(monkeypatch)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for _ in range(2):
+        build.load_library.cache_clear()
+        build.load_library(BATCH)
+    assert len(compiled) == 1
+    monkeypatch.setattr(build, "_target", lambda: "another")
+    build.load_library.cache_clear()
+    build.load_library(BATCH)
+    assert len(compiled) == 2
+    assert len([*(tmp_path / "jahs").iterdir()]) == 2
+
+
+def test_a_cache_that_cannot_be_made_or_that_others_can_write_is_not_used(monkeypatch, tmp_path):
+    compiled = count_compilations(monkeypatch)
+    (tmp_path / "file").touch()
+    (tmp_path / "open" / "jahs").mkdir(parents=True)
+    (tmp_path / "open" / "jahs").chmod(0o777)
+    for n, place in enumerate(("file", "open"), start=1):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / place))
+        build.load_library.cache_clear()
+        assert build.load_library(BATCH).train_step
+        assert len(compiled) == n
+    assert [*(tmp_path / "open" / "jahs").iterdir()] == []
+
+
+def test_a_damaged_engine_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(build, "_target", lambda: "damaged")
+    (tmp_path / "jahs").mkdir()
+    (tmp_path / "jahs" / f"engine-{build.engine_version(BATCH)}-damaged.so").write_bytes(b"half")
+    build.load_library.cache_clear()
+    with pytest.raises(MissingDependency, match=r"damaged\.so cannot be loaded .*; delete it, or use device cpu"):
+        build.load_library(BATCH)
+
+
+def count_compilations(monkeypatch):
+    run, compiled = build._run, []
+
+    def noted(command):
+        compiled.extend([command] if "-o" in command else [])
+        return run(command)
+
+    monkeypatch.setattr(build, "_run", noted)
+    return compiled
 
 
 @pytest.fixture(autouse=True)
@@ -226,6 +359,28 @@ def test_the_recorded_build_names_torch_and_the_engine():
     assert software("cpu", BATCH) == torch.__version__
     assert software(NATIVE, BATCH) == f"{torch.__version__}, engine {build.engine_version(BATCH)}"
     assert build.engine_version(64) != build.engine_version(128)
+
+
+def test_a_checkpoint_of_another_engine_is_refused(sets, tmp_path, monkeypatch):
+    config = sample_config(3)
+    arguments = {"seed": 1, "epochs": 1, "device": NATIVE, "checkpoint": tmp_path / "run.pt"}
+    train(config, TASK, sets[config["Resolution"]], **arguments)
+    monkeypatch.setattr("pipeline.train.software", lambda *_: "2.0, engine of yore")
+    with pytest.raises(ProtocolMismatch, match=r"belongs to another run .*engine of yore"):
+        train(config, TASK, sets[config["Resolution"]], **arguments)
+
+
+def test_one_core_restores_the_settings_that_it_found_also_when_it_is_nested():
+    assert not flushes()
+    with one_core():
+        with one_core():
+            assert flushes()
+        assert flushes()
+    assert not flushes()
+
+
+def flushes():
+    return (torch.tensor(1e-40) * 1).item() == 0
 
 
 @pytest.mark.slow
