@@ -32,7 +32,7 @@ from surrogate.models.fitting import read_params
 from surrogate.models.folds import leave_folds_out
 from surrogate.models.model import ForestSettings
 from surrogate.models.optima import MAIN
-from surrogate.propose import lines_of
+from surrogate.propose import integer_faults, lines_of
 from workshop.command import run_command
 from workshop.folders import write_text
 from workshop.numbered import FINAL_SEED, full_range
@@ -53,12 +53,7 @@ class FreezeSettings:
 
     def __post_init__(self) -> None:
         """Refuse values out of range, every fault at once."""
-        least = {"n": len(OPTIMIZERS) * 2, "folds": 2, "evaluations": 1, "seed": 0}
-        faults = [
-            f"{name}={getattr(self, name)!r} must be an integer >= {low}"
-            for name, low in least.items()
-            if type(getattr(self, name)) is not int or not low <= getattr(self, name) < 2**31
-        ]
+        faults = integer_faults(self, n=len(OPTIMIZERS) * 2, folds=2, evaluations=1, seed=0)
         if not faults and self.n % (len(OPTIMIZERS) * self.folds):
             faults.append(f"n={self.n} must be a multiple of {len(OPTIMIZERS)} optimisers times folds={self.folds}")
         if faults:

@@ -76,13 +76,18 @@ class ProposeSettings:
         """Refuse values out of range, every fault at once."""
         if self.source not in KINDS:
             raise UnknownName.of("source", self.source, KINDS)
-        least = {"n": 1, "round": 0, "seed": 0, "start": 0, "evaluations": 1, "folds": 2}
-        if faults := [
-            f"{name}={getattr(self, name)!r} must be an integer >= {low}"
-            for name, low in least.items()
-            if type(getattr(self, name)) is not int or not low <= getattr(self, name) < 2**31
-        ]:
+        if faults := integer_faults(self, n=1, round=0, seed=0, start=0, evaluations=1, folds=2):
             raise InvalidArgument("\n".join(faults))
+
+
+def integer_faults(settings: object, **least: int) -> list[str]:
+    """Return a line for each of the settings that is not an integer of at least so much and below 2**31."""
+    values = {name: getattr(settings, name) for name in least}
+    return [
+        f"{name}={value!r} must be an integer >= {least[name]}"
+        for name, value in values.items()
+        if type(value) is not int or not least[name] <= value < 2**31
+    ]
 
 
 def propose(
