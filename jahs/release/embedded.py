@@ -13,7 +13,7 @@ __all__ = ["EMBEDDED"]
 
 EMBEDDED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "cifar10_mini": "794876655fd0ffaee84a988bd92906219b305c93581bcdaa442ebe20efcf5c0d",
+        "cifar10_mini": "00db7e92c3545524e46babfc6f260f14f16c84bd477fc91a2c6885dc5decacfc",
         "fashion_mnist_mini": "4b9a41214c2160863945d0a6632c49bd2f6bb92e2df7961d360f6614586f0035",
     }
 )
