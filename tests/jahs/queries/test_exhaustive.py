@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.comparison.views import FULL_SIZES
 from jahs.errors import InvalidArgument
-from jahs.queries.exhaustive import cell_columns, cells_to_ask, crossed, exhaustive_best, grid
+from jahs.queries.exhaustive import LARGEST, cell_columns, cells_to_ask, crossed, exhaustive_best, grid
 from jahs.release import read_release
 from jahs.spaces.cell import N_CELLS, all_ops, canonical_keys
 from tests.releases import make_release
@@ -20,16 +19,16 @@ def bench(tmp_path_factory):
 @pytest.mark.parametrize("metric", ["valid_acc", "latency"])
 def test_no_config_of_the_grid_is_better(bench, metric):
     cells = all_ops()[::700]
-    found = exhaustive_best(bench, metric, sizes=FULL_SIZES, cells=cells, n_floats=3)
-    space = bench.space.fix(FULL_SIZES)
+    found = exhaustive_best(bench, metric, sizes=LARGEST, cells=cells, n_floats=3)
+    space = bench.space.fix(LARGEST)
     settings = grid(space, ["Activation", "TrivialAugment", "LearningRate", "WeightDecay", "Optimizer"], n_floats=3)
-    sizes = {name: np.full(54, value) for name, value in FULL_SIZES.items()}
+    sizes = {name: np.full(54, value) for name, value in LARGEST.items()}
     values = bench.query_many(crossed(cell_columns(cells), settings | sizes), metrics=(metric,))[metric]
     best = values.max() if metric == "valid_acc" else values.min()
     assert found.on_grid == pytest.approx(best)
     assert found.value >= best if metric == "valid_acc" else found.value <= best
     assert bench.query(found.config).values[metric] == found.value
-    assert found.config.items() >= FULL_SIZES.items()
+    assert found.config.items() >= LARGEST.items()
     assert found.n_asked == len(values) + 81 * len(cells) * 6  # the finer grid, of all pairs since there are few
 
 
