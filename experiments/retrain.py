@@ -29,6 +29,7 @@ from jahs.files.runs import last_rows, read_runs
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.files.tables import Table
 from jahs.spaces.configs import Config, config_id, validate
+from pipeline.command import add_device
 from workshop.command import new_parser, run_command
 from workshop.folders import write_text
 
@@ -98,6 +99,7 @@ def retrain(
     data_dir: Path | None,
     minutes: float | None,
     workers: int,
+    device: str = "cpu",
 ) -> dict[str, object]:
     """Train the incumbents and record them; return the path of the record and how many trainings it has.
 
@@ -134,6 +136,7 @@ def retrain(
                 data_dir=data_dir,
                 minutes=minutes,
                 workers=workers,
+                device=device,
             )
         )
         found += _with_measured(chosen, last_rows(read_runs(runs)))
@@ -202,6 +205,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--release", type=Path, help="folder of a release, or of one per task (default: found by jahs)")
     parser.add_argument("--minutes", type=float, help="begin no training of a task after so many (default: no limit)")
     parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
+    add_device(parser)
     given = vars(parser.parse_args(argv))
     stopped = "finished trainings are kept; run it again to continue"
     return run_command("experiments.retrain", lambda: retrain(**given), stopped=stopped)

@@ -23,12 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-import torch
-
 from jahs.errors import InvalidArgument
 from jahs.schema import SOURCES
 from jahs.spaces.configs import config_id
 from jahs.tasks.definitions import Task
+from pipeline.command import add_device, device_faults
 from pipeline.data import load_images
 from pipeline.proposals import Proposals, read_proposals
 from pipeline.protocol import protocol_digest, protocol_facts
@@ -38,7 +37,6 @@ from pipeline.tasks import trained_task
 from pipeline.worker import NamedRun, collect_run
 from workshop.command import new_parser, run_command
 from workshop.jobs import Where, add_where, run_jobs
-from workshop.machine import NATIVE
 from workshop.progress import Progress
 
 _log = logging.getLogger(__name__)
@@ -82,8 +80,7 @@ class CollectSettings:
         if self.start < 0 or (self.stop is not None and self.stop <= self.start):
             faults.append(f"start={self.start} and stop={self.stop} name no configs; give 0 <= start < stop")
         faults += self.where.faults()
-        if self.device not in {"cpu", NATIVE} and not torch.cuda.is_available():
-            faults.append(f"device={self.device}: no CUDA device is available; use cpu or {NATIVE}")
+        faults += device_faults(self.device)
         if (self.configs is None) != (self.source is None):
             faults.append("a list of configs needs its source, and a source its list: --configs FILE --source NAME")
         if self.configs is not None and self.pairs:
@@ -213,9 +210,7 @@ def _parse(arguments: Sequence[str]) -> CollectSettings:
     parser.add_argument("--minutes", type=float, help="start no run after so many (default: no limit)")
     parser.add_argument("--runs", type=int, help="end after so many runs (default: no limit)")
     add_where(parser)
-    parser.add_argument(
-        "--device", default="cpu", help="cpu, native (C code on a processor core) or cuda (default: %(default)s)"
-    )
+    add_device(parser)
     parser.add_argument("--data-dir", type=Path, help="folder of the original images")
     parser.add_argument("--pairs", type=int, default=0, help="train the first so many configs with two seeds at least")
     parser.add_argument("--start", type=int, default=0, help="number of the first config (default: %(default)s)")

@@ -1,4 +1,4 @@
-"""The arguments of the commands that add to a folder of runs."""
+"""Arguments that several commands share: those of a folder of runs, and the device that trains."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from workshop.command import new_parser
+from workshop.machine import NATIVE
 
 
 def runs_parser(name: str, about: str, *, seed_of: str | None) -> argparse.ArgumentParser:
@@ -17,3 +18,20 @@ def runs_parser(name: str, about: str, *, seed_of: str | None) -> argparse.Argum
     if seed_of is not None:
         parser.add_argument("--seed", type=int, default=0, help=f"of {seed_of} (default: %(default)s)")
     return parser
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Add --device."""
+    about = "cpu, native (C code on a processor core) or cuda (default: %(default)s)"
+    parser.add_argument("--device", default="cpu", help=about)
+
+
+def device_faults(device: str) -> list[str]:
+    """Return what is wrong with a device, if anything."""
+    if device in {"cpu", NATIVE}:
+        return []
+    import torch
+
+    if torch.cuda.is_available():
+        return []
+    return [f"device={device}: no CUDA device is available; use cpu or {NATIVE}"]

@@ -44,6 +44,7 @@ from jahs.errors import InvalidArgument, JahsError
 from jahs.files.atomic import change_folder
 from jahs.files.runs import last_rows, read_runs
 from jahs.release.refits import REFITS
+from pipeline.command import add_device, device_faults
 from pipeline.data import load_images
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import RunsFolder, check_free_space
@@ -64,6 +65,7 @@ class LiveSettings:
     workers: int = 2
     arms: tuple[str, ...] = ()
     data_dir: Path | None = None
+    device: str = "cpu"
     release: Path | None = None
     study: Study = LIVE
 
@@ -72,6 +74,7 @@ class LiveSettings:
         faults = Where(workers=self.workers).faults()
         if self.minutes is not None and not self.minutes > 0:
             faults.append(f"minutes={self.minutes} must be more than 0")
+        faults += device_faults(self.device)
         if faults:
             raise InvalidArgument("\n".join(faults))
         chosen = [self.study.arm(name).name for name in self.arms]
@@ -103,6 +106,7 @@ def train(settings: LiveSettings) -> int:
             until=until,
             deadline=deadline,
             data_dir=settings.data_dir and settings.data_dir.absolute(),
+            device=settings.device,
         )
         for seed in seeds
         for until in (*stages, settings.study.n_evaluations)
@@ -240,6 +244,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
     parser.add_argument("--arms", action="append", default=[], help="an optimiser; repeatable (default: all)")
     parser.add_argument("--data-dir", type=Path, help="folder of the original images")
+    add_device(parser)
     parser.add_argument("--release", type=Path, help="folder of the release beside it (default: found by jahs)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--status", action="store_true", help="print how far it is")

@@ -42,13 +42,14 @@ class TrainedWorld(SurrogateWorld):
         path: the study's folder.
         log: of the trajectory; what it holds is answered again.
         data_dir: folder of the original images.
+        device: that trains.
     """
 
-    def __init__(self, bench: Benchmark, path: Path, *, log: Path, data_dir: Path | None) -> None:
+    def __init__(self, bench: Benchmark, path: Path, *, log: Path, data_dir: Path | None, device: str = "cpu") -> None:
         super().__init__(bench)
         self.n_trained = 0
         self._runs, self._checkpoints = RunsFolder(runs_path(path)), checkpoints_path(path)
-        self._data_dir, self._by = data_dir, uuid.uuid4().hex
+        self._data_dir, self._device, self._by = data_dir, device, uuid.uuid4().hex
         self._proposer = release_of(bench).sha256
         known = read_trajectory(log)
         self._known: dict[tuple[int, int], _Answer] = {
@@ -95,7 +96,14 @@ class TrainedWorld(SurrogateWorld):
         """Train to the last epoch, or wait a moment for the process that does."""
         checkpoint = self._checkpoint(identity, seed)
         _, line = collect_run(
-            self._runs.path, self.task, named, seed, by=self._by, data_dir=self._data_dir, checkpoint=checkpoint
+            self._runs.path,
+            self.task,
+            named,
+            seed,
+            by=self._by,
+            device=self._device,
+            data_dir=self._data_dir,
+            checkpoint=checkpoint,
         )
         if line is None:
             time.sleep(_POLL_S)
@@ -115,6 +123,7 @@ class TrainedWorld(SurrogateWorld):
                         images,
                         seed=seed,
                         epochs=epoch,
+                        device=self._device,
                         checkpoint=self._checkpoint(config_id(config), seed),
                     )
                     break

@@ -39,6 +39,7 @@ class TrajectoryJob:
     until: int
     deadline: float
     data_dir: Path | None
+    device: str = "cpu"
 
     @property
     def log(self) -> Path:
@@ -65,7 +66,7 @@ def follow(job: TrajectoryJob) -> tuple[int, str | None]:
                 return 0, None
             bench = open_benchmark(job.task, release_path(job.path))
             job.log.parent.mkdir(parents=True, exist_ok=True)
-            world = TrainedWorld(bench, job.path, log=job.log, data_dir=job.data_dir)
+            world = TrainedWorld(bench, job.path, log=job.log, data_dir=job.data_dir, device=job.device)
             _advance(job, world)
     except (JahsError, OSError) as err:
         return 0 if world is None else world.n_trained, f"{job.log}: {err}"

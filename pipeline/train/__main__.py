@@ -14,6 +14,7 @@ from jahs.errors import InvalidArgument
 from jahs.files.strict_json import parse_json
 from jahs.spaces.configs import Config, config_id, validate
 from jahs.spaces.space import space
+from pipeline.command import add_device
 from pipeline.data import load_images
 from pipeline.tasks import trained_task
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
@@ -38,9 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--sample", metavar="SEED", type=int, help="draw a config with this seed")
     parser.add_argument("--epochs", type=int, help="stop after so many; the schedule stays the task's (default: all)")
     parser.add_argument("--seed", type=int, default=0, help="draw of weights and chance (default: %(default)s)")
-    parser.add_argument(
-        "--device", default="cpu", help="cpu, native (C code on a processor core) or cuda (default: %(default)s)"
-    )
+    add_device(parser)
     parser.add_argument("--data-dir", metavar="FOLDER", type=Path, help="folder of the original images")
     parser.add_argument("--split-file", metavar="FILE", type=Path, help="NAS-Bench-201's split, for CIFAR-10")
     parser.add_argument("--checkpoint", metavar="FILE", type=Path, help="resume from it; saved after every epoch")

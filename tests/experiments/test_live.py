@@ -173,8 +173,8 @@ def test_a_wrong_start_is_refused(whole, release, tmp_path, quick, monkeypatch):
     other = make_release(tmp_path / TASK, task=TASK, n_trees=11, noise=noise_model(TASK).to_dict())
     with pytest.raises(ProtocolMismatch, match="used release"):
         train(settings(whole, other))
-    with pytest.raises(InvalidArgument, match=r"workers=0(.|\n)*minutes=-1"):
-        train(replace(settings(tmp_path / "new", release), workers=0, minutes=-1))
+    with pytest.raises(InvalidArgument, match=r"workers=0(.|\n)*minutes=-1(.|\n)*device=gpu: no CUDA"):
+        train(replace(settings(tmp_path / "new", release), workers=0, minutes=-1, device="gpu"))
     with pytest.raises(UnknownName, match="random_search"):
         train(replace(settings(tmp_path / "new", release), arms=("tpe",)))
     monkeypatch.setattr("experiments.live.command.protocol_digest", lambda task: "0" * 16)
