@@ -1,7 +1,5 @@
 """Two tasks on the same configs: how far they agree, beside what the noise of single trainings allows.
 
-Over 300 lines: its measures share the ceilings and resamples of one set of paired configs.
-
 Every interval is a 95 % bootstrap interval over configs. The noise ceiling of a rank correlation is the geometric mean
 of both tasks' rank correlations between two seeds of the same configs (Spearman's correction for attenuation).
 """

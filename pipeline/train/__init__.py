@@ -78,9 +78,8 @@ def train(
         epochs: stop after this many; the schedule stays the task's. None: all.
         device: "cpu" for torch on one core, "native" for our own C code on one core (`pipeline.native`), or a CUDA
             device, where `runtime` is NaN.
-        checkpoint: file to resume from if it exists, saved after every epoch; it must come from the same device and
-            processor, since seconds on different ones do not add up, and from the same torch and C engine, since
-            their bits differ.
+        checkpoint: file to resume from if it exists, saved after every epoch; it must come from the same device,
+            processor, torch and C engine, since seconds on others do not add up and bits differ.
         on_epoch: called with the epoch and its measurements, also for those that a checkpoint brings.
 
     Raises:
@@ -214,10 +213,8 @@ class Training:
     def learn(self, prepared: Tensor, labels: Tensor) -> tuple[Tensor | float, Tensor | int]:
         """Take one optimiser step; return the batch's mean loss and how many images were right."""
         if self.engine is not None:
-            how = self.optimizer.param_groups[0]
-            return self.engine.learn(
-                prepared, labels, rate=how["lr"], momentum=how["momentum"], decay=how["weight_decay"]
-            )
+            of = self.optimizer.param_groups[0]
+            return self.engine.learn(prepared, labels, rate=of["lr"], momentum=of["momentum"], decay=of["weight_decay"])
         logits = self.network(prepared)
         loss = functional.cross_entropy(logits, labels)
         self.optimizer.zero_grad(set_to_none=True)
@@ -228,16 +225,14 @@ class Training:
     @torch.inference_mode()
     def evaluate(self, part: Part) -> tuple[float, float]:
         """Return accuracy (percent) and loss on a part."""
+        if self.engine is not None:
+            loss, n_correct = self.engine.evaluate(self.prepare(part.images), part.labels)
+            return 100 * n_correct / len(part.labels), loss / len(part.labels)
         self.network.eval()
         n_right = torch.zeros((), dtype=torch.int64, device=self.device)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         split = (torch.split(whole, _AT_ONCE) for whole in (part.images, part.labels))
         for batch, labels in zip(*split, strict=True):
-            if self.engine is not None:
-                loss, n_right_here = self.engine.evaluate(self.prepare(batch), labels)
-                total += loss
-                n_right += n_right_here
-                continue
             logits = self.network(self.prepare(batch))
             total += functional.cross_entropy(logits, labels, reduction="sum")
             n_right += (logits.argmax(1) == labels).sum()

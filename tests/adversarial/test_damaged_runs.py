@@ -19,6 +19,7 @@ from jahs.files.runs import committed_files, read_configs, read_profile, read_pr
 from jahs.files.sealed_json import read_sealed
 from pipeline.inspect_runs import main
 from pipeline.verify import verify
+from splits.final import final_beside
 from splits.split import read_split
 from surrogate.judging.figure_file import read_figures
 from surrogate.models.fitting import read_params
@@ -39,6 +40,7 @@ READERS = {
 }
 FOUND = {
     "split.json": read_split,
+    "final_test.json": final_beside,
     "params.json": read_params,
     "history.json": read_history,
     "zoo.json": read_zoo,

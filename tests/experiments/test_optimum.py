@@ -38,11 +38,11 @@ def test_who_ends_at_the_optimum_is_no_point_away(release_with_refits):
 
 
 def test_the_shipped_pack_is_found_and_has_every_seed_of_an_optimiser():
-    subject = open_subject("cifar10_mini", None)
+    subject = open_subject("fashion_mnist_mini", None)
     packs = Path(__file__).resolve().parents[2] / "data" / "studies"
     pack = find_pack(packs, subject)
     assert pack is not None
-    ends = ends_of_pack(pack, "cifar10_mini")
+    ends = ends_of_pack(pack, "fashion_mnist_mini")
     assert len(ends) == 8
     assert {len(configs) for configs in ends.values()} == {100}
     assert find_pack(packs / "none", subject) is None
