@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from workshop.command import new_parser
-from workshop.machine import NATIVE
+from workshop.machine import NATIVE, ON_PROCESSOR
 
 
 def runs_parser(name: str, about: str, *, seed_of: str | None) -> argparse.ArgumentParser:
@@ -28,7 +28,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 def device_faults(device: str) -> list[str]:
     """Return what is wrong with a device, if anything."""
-    if device in {"cpu", NATIVE}:
+    if device in ON_PROCESSOR:
         return []
     import torch
 

@@ -26,7 +26,7 @@ from pipeline.retrain import REPRODUCED
 from pipeline.runs import RunsFolder
 from pipeline.verify import each_run, profiled_by
 from pipeline.visits import merge_visits
-from workshop.machine import NATIVE
+from workshop.machine import ON_PROCESSOR
 
 _log = logging.getLogger(__name__)
 _DETERMINED: Final = (*REPRODUCED, "status")
@@ -79,7 +79,7 @@ def _refuse_contradictions(folders: Mapping[Path, Sequence[Table]]) -> None:
     faults = []
     for folder, runs in folders.items():
         for run in runs:
-            if run["device"][0] not in {"cpu", NATIVE}:
+            if run["device"][0] not in ON_PROCESSOR:
                 continue
             key = tuple(run[name][0].item() for name in ("config_id", "seed", "machine", "torch_version"))
             where, known = first.setdefault(key, (folder, run))

@@ -15,7 +15,7 @@ from pipeline.native.build import software
 from pipeline.runs import RunsFolder
 from pipeline.train import EPOCH_FIELDS, check_seed, train
 from pipeline.verify import each_run, folder_task
-from workshop.machine import NATIVE, processor_model
+from workshop.machine import ON_PROCESSOR, processor_model
 
 REPRODUCED: Final = tuple(name for name in EPOCH_FIELDS if name != "runtime")
 """The columns that a second training must reproduce."""
@@ -35,7 +35,7 @@ def retrain(path: Path, n_runs: int, *, seed: int = 0, data_dir: Path | None = N
     chosen = folder_task(path)
     runs = read_runs(path)
     folder = RunsFolder(path)
-    candidates = [r for r in each_run(runs) if r["device"][0] in {"cpu", NATIVE} and r["status"][0] == "finished"]
+    candidates = [r for r in each_run(runs) if r["device"][0] in ON_PROCESSOR and r["status"][0] == "finished"]
     if len(candidates) < n_runs:
         raise InvalidTable(f"{path} has {len(candidates)} finished runs on a CPU, and {n_runs} are to be trained again")
     chosen_runs = np.random.default_rng(seed).permutation(len(candidates))[:n_runs]

@@ -30,7 +30,7 @@ from jahs.tasks.metrics import ACCURACIES
 from pipeline.protocol import protocol_digest
 from pipeline.sampling import config_table
 from pipeline.tasks import recorded_task
-from workshop.machine import NATIVE
+from workshop.machine import ON_PROCESSOR
 
 _log = logging.getLogger(__name__)
 _LOSSES: Final = ("train_loss", "valid_loss", "test_loss")
@@ -168,7 +168,7 @@ def _run_faults(run: Table, chosen: Task) -> list[str]:
     if not ((accuracies >= 0) & (accuracies <= 100)).all():
         faults.append(f"{name}: an accuracy is outside 0..100")
     runtime = run["runtime"]
-    if run["device"][0] in {"cpu", NATIVE}:
+    if run["device"][0] in ON_PROCESSOR:
         if not (np.diff(runtime, prepend=np.float32(0)) > 0).all():
             faults.append(f"{name}: runtime does not increase with every epoch")
     elif not np.isnan(runtime).all():

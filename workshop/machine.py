@@ -10,6 +10,9 @@ from typing import Final
 NATIVE: Final = "native"
 """The device of trainings by our own C code on a processor core; "cpu" is torch on the same core."""
 
+ON_PROCESSOR: Final = frozenset({"cpu", NATIVE})
+"""Devices that train on a processor core: CPU seconds are measured, and a second training has the same bits."""
+
 
 @functools.cache
 def processor_model() -> str:

@@ -117,13 +117,16 @@ INLINE void correlate(vec acc[BLOCK][BLOCK], int n, const vec *a, int64_t stride
     }
 }
 
+/* Add a value to the sums of its channel: deviations from sums[2], and their squares. */
+INLINE void observe(vec value, vec *sums) {
+    vec deviation = value - sums[2];
+    sums[0] += deviation;
+    sums[1] += deviation * deviation;
+}
+
 INLINE void store(vec *out, vec value, int mode, vec *sums) {
     *out = mode == ADD ? *out + value : value;
-    if (mode == STATISTICS) {
-        vec deviation = value - sums[2];
-        sums[0] += deviation;
-        sums[1] += deviation * deviation;
-    }
+    if (mode == STATISTICS) observe(value, sums);
 }
 
 /* Pack weights as `multiply` reads them, (tap, block of output channels, input channel, 4), zeros beyond n_in. */
@@ -680,6 +683,14 @@ static void classify_backward(const net_t *net, const op_t *op) {
         }
 }
 
+/* to (+)= from. */
+static void add_to(vec *to, const vec *from, int64_t n, int is_first) {
+    if (is_first)
+        memcpy(to, from, sizeof(vec) * n);
+    else
+        EACH(to[i] += from[i]);
+}
+
 /* Begin the sums of the channels that are normalised: deviations are from the running mean, so that they are small. */
 static void begin_sums(const net_t *net, const op_t *op, vec *sums) {
     for (int channel = 0; channel < op->n_out; channel++) {
@@ -695,7 +706,7 @@ static double forward(const net_t *net, const int64_t *labels, int64_t *n_right,
         int64_t plane = PLANE(op->side), n = op->n_in * plane;
         switch (op->kind) {
         case CONVOLVE_NORM:
-            begin_sums(net, op, sums);
+            if (is_training) begin_sums(net, op, sums);
             convolve(net, op, VALUE(op->in), VALUE(op->raw), is_training ? STATISTICS : ASSIGN, sums);
             normalize(net, op, VALUE(op->raw), VALUE(op->out), is_training ? sums : NULL);
             break;
@@ -705,15 +716,9 @@ static double forward(const net_t *net, const int64_t *labels, int64_t *n_right,
         case ACTIVATE:
             activate((const vec *)VALUE(op->in), (vec *)VALUE(op->out), n, net->activation);
             break;
-        case COPY: {
-            const vec *from = (const vec *)VALUE(op->in);
-            vec *to = (vec *)VALUE(op->out);
-            if (op->is_first_value)
-                memcpy(to, from, sizeof(vec) * n);
-            else
-                for (int64_t i = 0; i < n; i++) to[i] += from[i];
+        case COPY:
+            add_to((vec *)VALUE(op->out), (const vec *)VALUE(op->in), n, op->is_first_value);
             break;
-        }
         case POOL:
             pool((const vec *)VALUE(op->in), (vec *)VALUE(op->out), op->n_in, op->side, op->is_first_value, 0);
             break;
@@ -722,13 +727,9 @@ static double forward(const net_t *net, const int64_t *labels, int64_t *n_right,
             break;
         case NORM: {
             const vec *x = (const vec *)VALUE(op->in);
-            begin_sums(net, op, sums);
-            for (int channel = 0; channel < op->n_in; channel++)
-                for (int64_t i = 0; i < plane - 1; i++) {
-                    vec deviation = x[channel * plane + i] - sums[3 * channel + 2];
-                    sums[3 * channel] += deviation;
-                    sums[3 * channel + 1] += deviation * deviation;
-                }
+            if (is_training) begin_sums(net, op, sums);
+            for (int channel = 0; is_training && channel < op->n_in; channel++)
+                for (int64_t i = 0; i < plane - 1; i++) observe(x[channel * plane + i], sums + 3 * channel);
             normalize(net, op, VALUE(op->in), VALUE(op->out), is_training ? sums : NULL);
             break;
         }
@@ -758,15 +759,9 @@ static void backward(const net_t *net) {
                 op->is_first_grad
             );
             break;
-        case COPY: {
-            const vec *grad = (const vec *)GRAD(op->out);
-            vec *to = (vec *)GRAD(op->in);
-            if (op->is_first_grad)
-                memcpy(to, grad, sizeof(vec) * n);
-            else
-                for (int64_t i = 0; i < n; i++) to[i] += grad[i];
+        case COPY:
+            add_to((vec *)GRAD(op->in), (const vec *)GRAD(op->out), n, op->is_first_grad);
             break;
-        }
         case POOL:
             pool((const vec *)GRAD(op->out), (vec *)GRAD(op->in), op->n_in, op->side, op->is_first_grad, 1);
             break;
