@@ -204,7 +204,10 @@ def outputs(watts: float = WATTS_PER_CORE) -> dict[Path, str]:
         for task in tasks()
     }
     others = sorted(
-        path for name in ("candidates", "nasbench201", "studies") for path in (DATA / name).rglob("*") if path.is_file()
+        path
+        for name in ("candidates", "nasbench201", "studies")
+        for path in (DATA / name).rglob("*")
+        if path.is_file() and path.suffix in FORMATS  # a lock that a command left behind is no data
     )
     files = [*(path for task in tasks() for path in files_of(task)), *others, DATA / "LICENSE"]
     texts[SUMS] = "".join(f"{digest(path)}  {path.relative_to(ROOT).as_posix()}\n" for path in files)

@@ -28,6 +28,7 @@ def test_every_file_of_a_task_has_a_checksum() -> None:
     for folder in [*(ROOT / "data").glob("*/"), *((ROOT / "jahs" / "releases").glob("[!.]*/"))]:
         files = {path.relative_to(ROOT).as_posix() for path in folder.rglob("*") if path.is_file()}
         assert {name for name in files - summed if not re.search(r"/croissant\.json$|/\.", name)} == set()
+    assert not [name for name in summed if "/." in name], "locks and other hidden files do not belong to the data"
 
 
 def test_counts_are_those_of_the_page_of_the_data() -> None:
