@@ -143,9 +143,8 @@ def make_release(
             repeats = assemble_repeats(metric, measured)
             facts = metric_facts(fitted[metric], refitted[metric], answered, repeats, seed=seed)
             facts["search"] = searches[metric]
-            own, features = fitted[metric].settings, fitted[metric].features
             facts["learning_curve"] = curve_facts(
-                metric, measured, rows, own, features=features, n_seeds=curve_seeds, workers=workers
+                metric, measured, rows, fitted[metric].settings, times=times, n_seeds=curve_seeds, workers=workers
             )
             quality["metrics"][metric] = facts
         quality["requirements"] = requirements(

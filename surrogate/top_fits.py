@@ -1,4 +1,4 @@
-"""Compare ways to fit valid_acc where optimisers go, by cross-validation over train and validation configs.
+"""Compare weights of good rows in the fits of valid_acc, by cross-validation over train and validation configs.
 
 python -m surrogate.top_fits RUNS --split SPLIT [--params TUNED/params.json] [--out FITS]
 
@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.comparison.summaries import Interval, interval_text
-from jahs.errors import CorruptFile, UnknownName
+from jahs.errors import CorruptFile
 from jahs.files.sealed_json import read_sealed, sealed_text
-from jahs.models.features import FeatureBuilder
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
@@ -33,7 +32,7 @@ from surrogate.judging.agreement import first_seed
 from surrogate.judging.top import full_rows
 from surrogate.models.fitting import read_params
 from surrogate.models.folds import held_out_rows
-from surrogate.models.model import ForestSettings, default_features, fit_surrogate
+from surrogate.models.model import ForestSettings, fit_surrogate
 from surrogate.models.optima import MAIN
 from workshop.command import run_command
 from workshop.folders import commit, write_text
@@ -43,10 +42,8 @@ from workshop.resampling import bootstrap_estimates
 MOST_LOST: Final = 0.005
 """The most of tau over the whole space that a gain at the top may cost."""
 
-_N_SEEDS: Final = 5
 _N_RESAMPLES: Final = 400
 _FEWEST_FULL: Final = 20
-_FAILED: Final = 0.3  # the worst share of the configs, for the fit in two stages
 _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 _PRESENT: Final = "present"
 _HEADS: Final = (
@@ -67,61 +64,20 @@ _Floats = NDArray[np.float64]
 _Fit = Callable[[Rows, Rows, Measurements, ForestSettings], _Floats]
 
 
-def _with(**changes: float) -> _Fit:
-    def fit(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> _Floats:
-        return fit_surrogate(MAIN, train, measured.task, settings=replace(settings, **changes)).predict(out.X)  # type: ignore[arg-type]  # numbers
-
-    return fit
-
-
-def _absolute(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> _Floats:
-    return fit_surrogate(MAIN, train, measured.task, settings=settings, objective="reg:absoluteerror").predict(out.X)
-
-
-def _mean_of_seeds(top_weight: float) -> _Fit:
-    """Return the fit whose prediction is the mean of five forests, on the transformed scale."""
+def _weighted(top_weight: float) -> _Fit:
+    """Return the fit with more weight on good rows; see `surrogate.models.model.top_weights`."""
 
     def fit(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> _Floats:
-        own = [replace(settings, seed=seed, top_weight=top_weight) for seed in range(_N_SEEDS)]
-        models = [fit_surrogate(MAIN, train, measured.task, settings=one) for one in own]
-        transform = models[0].transform
-        return transform.inverse(np.mean([transform.forward(model.predict(out.X)) for model in models], axis=0))
+        own = replace(settings, top_weight=top_weight)
+        return fit_surrogate(MAIN, train, measured.task, settings=own).predict(out.X)
 
     return fit
-
-
-def _two_stages(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> _Floats:
-    """Predict the probability of failure, and mix a model of failures and one of successes by it."""
-    import xgboost
-
-    last = train.y[train.epoch == measured.task.max_epoch]
-    has_failed = train.y < np.quantile(last, _FAILED)
-    builder = FeatureBuilder(default_features(MAIN), measured.task)
-    data = xgboost.QuantileDMatrix(builder.build(train.X), has_failed.astype(np.float64), nthread=1)
-    parameters = {
-        "objective": "binary:logistic",
-        "tree_method": "hist",
-        "nthread": 1,
-        "max_depth": settings.max_depth,
-        "learning_rate": settings.learning_rate,
-        "colsample_bylevel": settings.colsample_bylevel,
-    }
-    p = xgboost.train(parameters, data, settings.n_trees).inplace_predict(builder.build(out.X))
-    of = [
-        fit_surrogate(MAIN, train.take(is_in), measured.task, settings=settings) for is_in in (~has_failed, has_failed)
-    ]
-    success, failure = (model.transform.forward(model.predict(out.X)) for model in of)
-    return of[0].transform.inverse((1 - p) * success + p * failure)
 
 
 FITS: Final[Mapping[str, _Fit]] = {
-    _PRESENT: _with(),
-    "weights 4 towards the top": _with(top_weight=4.0),
-    "weights 16 towards the top": _with(top_weight=16.0),
-    "absolute error": _absolute,
-    "two stages": _two_stages,
-    "mean of 5 seeds": _mean_of_seeds(0.0),
-    "weights 4, mean of 5 seeds": _mean_of_seeds(4.0),
+    _PRESENT: _weighted(0.0),
+    "weights 4 towards the top": _weighted(4.0),
+    "weights 16 towards the top": _weighted(16.0),
 }
 
 
@@ -239,19 +195,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = runs_parser("top_fits", __doc__, example="runs/ --split split.json --params tuned/params.json")
     parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
     parser.add_argument("--out", type=Path, help="a file for surrogate.figures --fits")
-    others = [name for name in FITS if name != _PRESENT]
-    parser.add_argument("--fits", nargs="+", default=others, help=f"beside the present one: {', '.join(others)}")
     parser.add_argument("--folds", type=int, default=5, help="of the cross-validation (%(default)s)")
     given = parser.parse_args(argv)
 
     def work() -> str:
-        if unknown := [name for name in given.fits if name not in FITS]:
-            raise UnknownName.of("fit", unknown[0], others)
-        fits = {name: FITS[name] for name in dict.fromkeys([_PRESENT, *given.fits])}
         settings = read_params(given.params).get(MAIN, _SETTINGS) if given.params else _SETTINGS
-        settings = replace(settings, top_weight=0.0)
-        data = read_with_split(given.runs, given.split)
-        found = compare_fits(*data, settings=settings, fits=fits, n_folds=given.folds)
+        found = compare_fits(*read_with_split(given.runs, given.split), settings=settings, n_folds=given.folds)
         if given.out:
             write_text(given.out, sealed_text(found))
         return f"{fits_text(found)}\n\n{found['n_configs']} configs, {given.folds} folds; {found['verdict']}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from jahs.errors import InvalidArgument
 from jahs.files.tables import Table, take
-from jahs.models.features import FeatureSet
+from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
 from jahs.tasks.definitions import Task
 from splits.folds import learning_curve_subsets
 from surrogate.data.measurements import Measurements
@@ -50,7 +50,7 @@ def curve(
     *,
     seeds: Sequence[int],
     settings: ForestSettings,
-    features: FeatureSet | None = None,
+    times: TimeCoefficients = DEFAULT_TIMES,
     workers: int = 1,
 ) -> list[Point]:
     """Fit on nested subsets of the training configs, balanced over the fidelity groups; score on the validation part.
@@ -68,14 +68,14 @@ def curve(
         for chosen in subsets:
             rows = train.take(np.isin(train.config_id, configs["config_id"][chosen]))
             own = {"rows": rows, "settings": replace(settings, seed=seed)}
-            calls.append({"metric": metric, "valid": valid, "of_task": measured.task, "features": features, **own})
+            calls.append({"metric": metric, "valid": valid, "of_task": measured.task, "times": times, **own})
     return in_processes(_point, calls, workers=workers)
 
 
 def _point(
-    *, metric: str, rows: Rows, valid: Rows, of_task: Task, settings: ForestSettings, features: FeatureSet | None
+    *, metric: str, rows: Rows, valid: Rows, of_task: Task, settings: ForestSettings, times: TimeCoefficients
 ) -> Point:
-    fitted = fit_surrogate(metric, rows, of_task, settings=settings, features=features)
+    fitted = fit_surrogate(metric, rows, of_task, settings=settings, times=times)
     predicted = fitted.predict(valid.X)
     y = fitted.measured(valid)
     is_last = valid.epoch == valid.epoch.max()

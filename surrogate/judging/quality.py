@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument
-from jahs.models.features import FeatureSet
+from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.metrics import METRICS
 from splits.split import Split
@@ -156,7 +156,7 @@ def curve_facts(
     parts: Mapping[str, Rows],
     settings: ForestSettings,
     *,
-    features: FeatureSet | None = None,
+    times: TimeCoefficients = DEFAULT_TIMES,
     n_seeds: int,
     workers: int,
 ) -> Facts | None:
@@ -164,7 +164,7 @@ def curve_facts(
     sizes, seeds = sizes_for(parts["train"].n_configs), range(n_seeds)
     if not sizes or not n_seeds or not len(parts["valid"]):
         return None
-    points = curve(metric, measured, parts, sizes, seeds=seeds, settings=settings, features=features, workers=workers)
+    points = curve(metric, measured, parts, sizes, seeds=seeds, settings=settings, times=times, workers=workers)
     full_size = round(_TRAIN_SHARE * FULL_SIZE)
     found, reasons = predictions(points, full_size)
     if sizes[-1] >= full_size:

@@ -153,12 +153,8 @@ def fit_surrogate(
     *,
     settings: ForestSettings,
     times: TimeCoefficients = DEFAULT_TIMES,
-    features: FeatureSet | None = None,
-    transform: BoundedTransform | None = None,
-    constraints: Mapping[str, int] | None = None,
     weights: NDArray[np.float64] | None = None,
     n_bins: int = 256,
-    objective: str = "reg:squarederror",
 ) -> Surrogate:
     """Fit a model on rows, with one thread: the same rows and settings give the same bytes.
 
@@ -166,16 +162,13 @@ def fit_surrogate(
         metric: a learned or exact metric; the rows of `runtime` are seconds per epoch.
         rows: see `surrogate.data.rows.assemble`.
         times: of the metric's own features.
-        features, transform: instead of the metric's own.
-        constraints: columns in which the answer may only rise (1) or fall (-1).
         weights: of the rows, (n_rows,); None: 1. Whatever they are, splits have the same thresholds.
         n_bins: thresholds of a column, about.
-        objective: XGBoost's, on the transformed scale.
     """
     import xgboost
 
-    features = features or default_features(metric, times)
-    transform = transform or fit_transform(metric, rows.y, slope=settings.slope)
+    features = default_features(metric, times)
+    transform = fit_transform(metric, rows.y, slope=settings.slope)
     F = FeatureBuilder(features, of_task).build(rows.X)
     y = transform.forward(rows.y)
     top = top_weights(rows, settings.top_weight) if settings.top_weight else None
@@ -185,7 +178,7 @@ def fit_surrogate(
         counted = (weights if top is None else weights * top)[used]
         data = xgboost.QuantileDMatrix(F[used], y[used], weight=counted, nthread=1, max_bin=n_bins, ref=data)
     parameters: dict[str, object] = {
-        "objective": objective,
+        "objective": "reg:squarederror",
         "tree_method": "hist",
         "base_score": 0.0,  # the middle of the bounds; a mean would be one more float to carry
         "nthread": 1,
@@ -197,8 +190,6 @@ def fit_surrogate(
         "learning_rate": settings.learning_rate,
         "max_bin": n_bins,
     }
-    if constraints:
-        parameters["monotone_constraints"] = tuple(constraints.get(name, 0) for name in features.columns)
     return Surrogate(
         metric=metric,
         task=of_task,

@@ -10,7 +10,6 @@ import pytest
 
 import jahs
 from jahs.errors import InvalidArgument
-from jahs.models.features import FEATURE_SETS
 from jahs.spaces.cell import canonical_keys
 from jahs.tasks.metrics import LEARNED
 from surrogate.data.rows import assemble, by_part
@@ -78,15 +77,6 @@ def test_the_same_rows_and_settings_give_the_same_bytes() -> None:
 def test_fewer_trees_are_the_first_trees() -> None:
     short = fit_surrogate("valid_acc", PARTS["valid_acc"]["train"], TASK, settings=replace(SETTINGS, n_trees=20))
     assert (fitted("valid_acc").predict(X, n_trees=20) == short.predict(X)).all()
-
-
-def test_a_constraint_makes_the_answer_rise_with_its_column() -> None:
-    rows = PARTS["valid_acc"]["train"]
-    features = FEATURE_SETS["published"]
-    rising = fit_surrogate("valid_acc", rows, TASK, settings=SETTINGS, features=features, constraints={"epoch": 1})
-    trajectory = np.repeat(X[:50], TASK.max_epoch, axis=0)
-    trajectory[:, -1] = np.tile(np.arange(1, TASK.max_epoch + 1), 50)
-    assert (np.diff(rising.predict(trajectory).reshape(50, -1)) >= 0).all()
 
 
 def test_every_bad_setting_is_named() -> None:

@@ -1,14 +1,13 @@
-"""Ablations of the models, and the arguments that the commands share: one clear line for bad input."""
+"""The arguments that the commands share: one clear line for bad input."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from jahs.files.sealed_json import sealed_text
-from surrogate import ablation, release, tune
+from surrogate import release, tune
 from tests.surrogate.landscape import measurements
 
 MEASURED = measurements(10)
@@ -43,19 +42,3 @@ def test_unknown_metrics_optimizers_settings_and_numbers_are_refused(
         assert main([*arguments(runs, out), *extra]) == 2
         assert message in capsys.readouterr().err
         assert not out.exists()
-
-
-def test_the_ablation_shows_every_choice_beside_the_shipped_one(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "ablation.json"
-    options = ["--metrics", "valid_acc", "runtime", "--repeats", "1", "--trees", "15", "--learning-rate", "0.3"]
-    assert ablation.main([*arguments(runs, out), *options]) == 0
-    printed = capsys.readouterr().out
-    found = {o["variant"]: o for o in json.loads(out.read_text())["metrics"]["valid_acc"]}
-    assert found["shipped"]["difference"] == 0
-    assert {"published", "accuracy_as_is", "paths, no signal", "bounds as observed"} < found.keys()
-    assert {"without signal", "without epochs", "with paths"} < found.keys()
-    assert found["published"]["n_columns"] == 41
-    assert "| published | 41 |" in printed
-    assert "rising with the epoch: R2" in printed
