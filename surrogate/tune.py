@@ -1,18 +1,17 @@
-"""Search each metric's settings with NePS, several processes on one folder; start it again to continue it.
+"""Search each metric's settings with NePS, and choose the smallest forest that is practically as good as the best.
 
 python -m surrogate.tune RUNS --split SPLIT --out DIR [--metrics ...] [--evaluations 20] [--workers 4]
 
 DIR holds a folder for each metric (see `surrogate.models.search`), `history.json` with every evaluation, and
-`params.json` with the settings of the smallest good forests, which `surrogate.release --params` reads. Metrics that
-were searched there before, in the same measurements and split, stay in both.
+`params.json` with the chosen settings, which `surrogate.release --params` reads. Metrics are searched beside one
+another. Stop it and give the same command again, and the searches go on. Metrics that were searched there before, in
+the same measurements and split, stay in both files.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import multiprocessing
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -25,29 +24,30 @@ from jahs.comparison.summaries import number_text
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownName
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.models.features import FEATURES_VERSION
+from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import LEARNED
 from jahs.tasks.own import recorded_as
 from splits.split import Split
 from surrogate.command import add_fewest, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
-from surrogate.data.rows import FEWEST, Rows, training_rows
+from surrogate.data.rows import FEWEST, Facts, Rows, training_rows
 from surrogate.judging.sizing import sizes, smallest
-from surrogate.models.model import ForestSettings, default_features
-from surrogate.models.search import (
-    OPTIMIZERS,
-    TriedSettings,
-    as_record,
-    history,
-    start_again,
-    start_search,
-    the_only_search,
-    validation_tau,
-    work,
-)
+from surrogate.models.model import ForestSettings, default_features, fit_surrogate
+from surrogate.models.search import OPTIMIZERS, Range, Searched, alone, evaluated, search
 from workshop.command import run_command
 from workshop.folders import write_text
+from workshop.jobs import in_processes
+from workshop.ranks import kendall_tau
 
-_THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+FORESTS: Final[Searched] = {
+    "max_depth": Range(1, 15, 6, is_integer=True),
+    "min_child_weight": Range(1, 10, 1, is_integer=True),
+    "colsample_bytree": Range(0.001, 1.0, 1.0),  # XGBoost refuses 0; one column is drawn at least
+    "learning_rate": Range(0.01, 0.5, 0.3, is_log=True),  # below it 500 trees do not reach the values
+    "colsample_bylevel": Range(0.001, 1.0, 1.0),
+    "sigmoid_k": Range(0.01, 2.0, 1.0, is_log=True),
+}
+"""The paper's search space."""
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +66,9 @@ def tune_all(
 ) -> dict[str, Any]:
     """Search every metric, choose the smallest good forest, write history.json and params.json.
 
+    Args:
+        workers: processes, each of which searches one metric at a time.
+
     Returns:
         The history: for each metric its evaluations, the default's tau, the sizes measured and the one chosen; also
         of metrics that were searched in `out` before, on the same data.
@@ -81,20 +84,18 @@ def tune_all(
     for metric, rows in parts.items():
         if not len(rows["valid"]):
             raise InvalidArgument(f"{metric}: the validation part has no rows")
-    of_data = data_of(measured, split)
+    of_data, calls = data_of(measured, split), []
+    for metric, rows in parts.items():
+        if done := len(evaluated(out / metric)):
+            _log.info("%s: going on after %d/%d evaluations", metric, done, evaluations)
+        facts = what_is_searched(metric, measured, split, optimizer=optimizer, n_trees=n_trees)
+        how = {"evaluations": evaluations, "optimizer": optimizer, "n_trees": n_trees}
+        calls.append({"folder": out / metric, "parts": rows, "of_task": measured.task, "facts": facts, **how})
     try:
-        with the_only_search(out):
+        with alone(out):
             found = _found_before(out, of_data)
-            for metric, rows in parts.items():
-                facts = what_is_searched(metric, measured, split, optimizer=optimizer, n_trees=n_trees)
-                start_search(out / metric, facts, rows)
-            for metric, rows in parts.items():
-                done = search_metric(
-                    out / metric, evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees
-                )
-                summary = _summary(metric, measured, rows, done, n_trees=n_trees)
-                found[metric] = {**summary, "optimizer": optimizer}
-                write_text(out / "history.json", sealed_text({**of_data, "metrics": found}))
+            found |= zip(parts, in_processes(search_metric, calls, workers=workers), strict=True)
+            write_text(out / "history.json", sealed_text({**of_data, "metrics": found}))
             chosen = {metric: summary["chosen"]["settings"] for metric, summary in found.items()}
             write_text(out / "params.json", sealed_text({"metrics": chosen}))
     except OSError as err:
@@ -102,6 +103,74 @@ def tune_all(
             raise
         raise InvalidArgument(f"{out} cannot be written: {err.strerror or err}; choose another folder") from err
     return found
+
+
+def search_metric(
+    folder: Path,
+    facts: Mapping[str, object],
+    parts: Mapping[str, Rows],
+    of_task: Task,
+    *,
+    evaluations: int,
+    optimizer: str,
+    n_trees: int,
+) -> Facts:
+    """Search one metric's settings, and return its part of the history; `facts` are those of `what_is_searched`."""
+    metric = str(facts["metric"])
+
+    def score(point: Mapping[str, Any]) -> float:  # Any: NePS's values
+        return validation_tau(metric, of_task, parts, settings_of(point, n_trees=n_trees))
+
+    how: dict[str, Any] = {"evaluations": evaluations, "optimizer": optimizer}  # Any: arguments
+    done = search(folder, FORESTS, score, facts=facts, parts=parts, **how)
+    tried = [
+        {
+            "number": one["number"],
+            "settings": asdict(settings_of(one["point"], n_trees=n_trees)),
+            "tau": one["tau"],
+            "seconds": one["seconds"],
+        }
+        for one in done
+    ]
+    best, default = max(tried, key=_tau_of, default=None), ForestSettings(n_trees=n_trees)
+    default_tau = validation_tau(metric, of_task, parts, default)
+    # Nothing beats an undefined tau, as of two rows: then there is nothing to choose by.
+    is_better = best is not None and best["tau"] is not None and best["tau"] > default_tau
+    settings = ForestSettings.from_dict(best["settings"]) if best is not None and is_better else default
+    measured_sizes = sizes(metric, of_task, parts, settings)
+    return {
+        "evaluations": tried,
+        "default_tau": None if math.isnan(default_tau) else default_tau,
+        "beats_default": is_better,
+        "n_valid_configs": len(np.unique(parts["valid"].config_id)),
+        "sizes": [asdict(size) for size in measured_sizes],
+        "chosen": asdict(smallest(measured_sizes)),
+        "optimizer": optimizer,
+    }
+
+
+def _tau_of(tried: Facts) -> float:
+    return -1.0 if tried["tau"] is None else float(tried["tau"])
+
+
+def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settings: ForestSettings) -> float:
+    """Fit on the training rows; return Kendall's tau on all validation rows."""
+    fitted = fit_surrogate(metric, parts["train"], of_task, settings=settings)
+    valid = parts["valid"]
+    return kendall_tau(fitted.measured(valid), fitted.predict(valid.X))
+
+
+def settings_of(proposed: Mapping[str, Any], *, n_trees: int) -> ForestSettings:  # Any: NePS's values
+    """Return the settings of a point of the search space."""
+    return ForestSettings(
+        n_trees=n_trees,
+        max_depth=int(proposed["max_depth"]),
+        min_child_weight=int(proposed["min_child_weight"]),
+        colsample_bytree=float(proposed["colsample_bytree"]),
+        colsample_bylevel=float(proposed["colsample_bylevel"]),
+        learning_rate=float(proposed["learning_rate"]),
+        slope=float(proposed["sigmoid_k"]),
+    )
 
 
 def read_history(path: Path) -> dict[str, Any]:  # Any: JSON
@@ -134,7 +203,7 @@ def data_of(measured: Measurements, split: Split) -> dict[str, object]:
 def what_is_searched(
     metric: str, measured: Measurements, split: Split, *, optimizer: str, n_trees: int
 ) -> dict[str, object]:
-    """Return the facts that identify a metric's search, without its rows; see `start_search`."""
+    """Return the facts that identify a metric's search, without its rows; see `surrogate.models.search`."""
     return {
         "metric": metric,
         "task": recorded_as(measured.task),
@@ -143,62 +212,6 @@ def what_is_searched(
         "features": [*default_features(metric).columns, FEATURES_VERSION],
         "optimizer": optimizer,
         "n_trees": n_trees,
-    }
-
-
-def search_metric(folder: Path, *, evaluations: int, workers: int, optimizer: str, n_trees: int) -> list[TriedSettings]:
-    """Run workers on a started search until it has `evaluations`; workers that end early are replaced.
-
-    Raises:
-        InvalidArgument: workers ended and nothing was evaluated.
-    """
-    while (done := len(history(folder))) < evaluations:
-        start_again(folder, optimizer=optimizer)
-        _log.info("%s: going on after %d/%d evaluations", folder.name, done, evaluations)
-        n_workers = min(workers, evaluations - done)
-        settings = {"evaluations": evaluations, "optimizer": optimizer, "n_trees": n_trees, "parent": os.getpid()}
-        before = {name: os.environ.get(name) for name in _THREADS}
-        os.environ.update(dict.fromkeys(_THREADS, "1"))  # read when a worker's libraries start
-        try:
-            context = multiprocessing.get_context("spawn")
-            running = [context.Process(target=work, args=(folder,), kwargs=settings) for _ in range(n_workers)]
-            for process in running:
-                process.start()
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name) if value is None else os.environ.update({name: value})
-        try:
-            for process in running:
-                process.join()
-        except BaseException:
-            for process in running:
-                process.terminate()
-            raise
-        if len(history(folder)) == done:
-            codes = ", ".join(str(process.exitcode) for process in running)
-            raise InvalidArgument(f"{folder}: every worker ended and none evaluated anything (exit codes {codes})")
-        _log.info("%s: %d/%d evaluations", folder.name, len(history(folder)), evaluations)
-    return history(folder)
-
-
-def _summary(
-    metric: str, measured: Measurements, rows: Mapping[str, Rows], done: Sequence[TriedSettings], *, n_trees: int
-) -> dict[str, Any]:  # Any: JSON
-    good = [evaluation for evaluation in done if evaluation.tau is not None]
-    default = ForestSettings(n_trees=n_trees)
-    default_tau = validation_tau(metric, measured.task, rows, default)
-    best = max(good, key=lambda evaluation: evaluation.tau or -1.0, default=None)
-    # Nothing beats an undefined tau, as of two rows: then there is nothing to choose by.
-    is_better = best is not None and best.tau is not None and best.tau > default_tau
-    settings = best.settings if best is not None and is_better else default
-    measured_sizes = sizes(metric, measured.task, rows, settings)
-    return {
-        "evaluations": [as_record(evaluation) for evaluation in done],
-        "default_tau": None if math.isnan(default_tau) else default_tau,
-        "beats_default": is_better,
-        "n_valid_configs": len(np.unique(rows["valid"].config_id)),
-        "sizes": [asdict(size) for size in measured_sizes],
-        "chosen": asdict(smallest(measured_sizes)),
     }
 
 

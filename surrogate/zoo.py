@@ -31,8 +31,7 @@ from surrogate.data.measurements import Measurements, read_of_split
 from surrogate.data.rows import Facts, Rows, assemble, by_part, group_numbers, join_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.models.folds import held_out_rows
-from surrogate.models.search import evaluated, spend, start_again, start_search, the_only_search
-from surrogate.models.searched import default_point
+from surrogate.models.search import default_point, search
 from surrogate.models.zoo import FAMILIES, METRIC, fit_family
 from surrogate.tune import data_of
 from workshop.command import run_command
@@ -157,15 +156,12 @@ def _search(
         return kendall_tau(parts["valid"].y, predicted)
 
     facts = {key: of_data[key] for key in ("task", "protocol", "split", "features")}
-    with the_only_search(folder):
-        start_search(folder / "search", {**facts, "family": name}, parts)
-        if len(evaluated(folder / "search")) < evaluations:
-            start_again(folder / "search", optimizer=_OPTIMIZER, searched=space)
-            spend(folder / "search", space, score, evaluations=evaluations, optimizer=_OPTIMIZER)
+    how: dict[str, Any] = {"evaluations": evaluations, "optimizer": _OPTIMIZER}  # Any: arguments
+    done = search(folder, space, score, facts={**facts, "family": name}, parts=parts, **how)
     default = default_point(space)
     tau = score(default)
     tried: list[Facts] = [{"number": 0, "point": default, "tau": None if math.isnan(tau) else tau}]
-    tried += [{key: one[key] for key in ("number", "point", "tau")} for one in evaluated(folder / "search")]
+    tried += [{key: one[key] for key in ("number", "point", "tau")} for one in done]
     best = max(tried, key=lambda one: -1.0 if one["tau"] is None else one["tau"])
     return dict(best["point"]), tried
 

@@ -20,7 +20,7 @@ from jahs.models.features import FeatureBuilder
 from jahs.tasks.definitions import Task
 from surrogate.data.rows import Rows
 from surrogate.models.model import default_features, fit_transform
-from surrogate.models.searched import Choice, Range, Searched
+from surrogate.models.search import Choice, Range, Searched
 
 METRIC: Final = "valid_acc"
 

@@ -2,8 +2,7 @@
 
 Rows are made up, as many as 2,800 configs with three seeds in every tenth and 30 epochs give: 100,000 for each
 accuracy, one per run for `runtime`, one per config for `latency`. Every forest has 500 trees of depth 6, each fit one
-thread. CPU time says what the work costs, wall time what one waits on an idle machine. With `--evaluations N` a search
-of one accuracy is timed too, which `surrogate.tune` does for each metric.
+thread. CPU time says what the work costs, wall time what one waits on an idle machine.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import argparse
 import os
 import platform
 import resource
-import tempfile
 import time
 from pathlib import Path
 
@@ -25,8 +23,6 @@ from jahs.tasks.definitions import TASKS
 from surrogate.data.rows import Rows
 from surrogate.models.fitting import fit_each
 from surrogate.models.model import ForestSettings, default_features
-from surrogate.models.search import history, start_search
-from surrogate.tune import search_metric
 
 N_CONFIGS = 2_800
 N_EPOCHS = 30
@@ -63,21 +59,6 @@ def made_up(n_configs: int, *, n_epochs: int) -> dict[str, Rows]:
     return rows
 
 
-def search_seconds(rows: Rows, *, evaluations: int, workers: int) -> tuple[float, list[float]]:
-    """Wall seconds of a search, and CPU seconds of each evaluation."""
-    is_valid = rows.config_id % np.uint64(5) == 0
-    parts = {"train": rows.take(~is_valid), "valid": rows.take(is_valid)}
-    facts = {"metric": "valid_acc", "task": TASK.name, "n_trees": 500}
-    with tempfile.TemporaryDirectory() as folder:
-        start_search(Path(folder) / "valid_acc", facts, parts)
-        start = time.perf_counter()
-        search_metric(
-            Path(folder) / "valid_acc", evaluations=evaluations, workers=workers, optimizer="pibo", n_trees=500
-        )
-        took = time.perf_counter() - start
-        return took, [evaluation.seconds or 0.0 for evaluation in history(Path(folder) / "valid_acc")]
-
-
 def cpu_seconds() -> float:
     """CPU seconds of this process and of those that it started, living or ended."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -94,10 +75,9 @@ def most_resident() -> float:
 
 
 def main() -> None:
-    """Print one line per number of processes, then the search."""
+    """Print one line per number of processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 1])
-    parser.add_argument("--evaluations", type=int, default=0)
     given = parser.parse_args()
     rows = made_up(N_CONFIGS, n_epochs=N_EPOCHS)
     n_rows = {metric: len(found) for metric, found in rows.items()}
@@ -109,12 +89,6 @@ def main() -> None:
         print(
             f"all metrics, {workers} processes: {took:6.1f} s, {cpu:6.1f} s of CPU, "
             f"{cpu / workers:.1f} s of CPU per process; {most_resident():.2f} GB resident"
-        )
-    if given.evaluations:
-        took, each = search_seconds(rows["valid_acc"], evaluations=given.evaluations, workers=max(given.workers))
-        print(
-            f"search of valid_acc, {len(each)} evaluations: {took:.1f} s; CPU seconds of each: mean "
-            f"{np.mean(each):.1f}, largest {max(each):.1f}"
         )
 
 

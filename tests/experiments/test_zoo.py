@@ -9,7 +9,7 @@ from experiments.report.zoo_page import PAPER, score_zoo
 from experiments.zoo import main
 from jahs.comparison.summaries import Interval
 from jahs.files.sealed_json import sealed_text
-from surrogate.models.searched import default_point
+from surrogate.models.search import default_point
 from surrogate.models.zoo import FAMILIES
 from workshop.ranks import kendall_tau
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,20 +16,14 @@ import numpy as np
 import pytest
 
 from jahs.errors import InvalidArgument, ProtocolMismatch
+from jahs.files.locking import hold
 from surrogate import tune
 from surrogate.data.measurements import Measurements
-from surrogate.data.rows import assemble, by_part
+from surrogate.data.rows import Rows, assemble, by_part
 from surrogate.judging.sizing import Size, sizes, smallest
 from surrogate.models.model import ForestSettings
-from surrogate.models.search import (
-    history,
-    settings_of,
-    start_again,
-    start_search,
-    the_only_search,
-    validation_tau,
-    work,
-)
+from surrogate.models.search import evaluated, search
+from surrogate.tune import FORESTS, settings_of, validation_tau
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,51 +36,35 @@ POINT = {
 }  # fmt: skip
 
 
+def searched(
+    folder: Path, *, facts: Mapping[str, object] = FACTS, parts: Mapping[str, Rows] = PARTS, n: int = 0
+) -> None:
+    how = {"evaluations": n, "optimizer": "random_search"}
+    search(folder, FORESTS, lambda point: point["max_depth"] / 15, facts=facts, parts=parts, **how)
+
+
 def test_a_folder_belongs_to_one_search_of_one_set_of_rows(tmp_path: Path) -> None:
-    start_search(tmp_path, FACTS, PARTS)
-    start_search(tmp_path, FACTS, PARTS)
+    searched(tmp_path)
+    searched(tmp_path)
     with pytest.raises(ProtocolMismatch, match=r"holds another search .n_trees: 10, not 20"):
-        start_search(tmp_path, {**FACTS, "n_trees": 20}, PARTS)
+        searched(tmp_path, facts={**FACTS, "n_trees": 20})
     with pytest.raises(ProtocolMismatch, match=r"holds another search .rows:"):
-        start_search(tmp_path, FACTS, {**PARTS, "valid": PARTS["test"]})
-    assert history(tmp_path) == []
+        searched(tmp_path, parts={**PARTS, "valid": PARTS["test"]})
+    assert evaluated(tmp_path) == []
 
 
 def test_two_searches_cannot_have_one_folder(tmp_path: Path) -> None:
-    with the_only_search(tmp_path), pytest.raises(InvalidArgument, match="a search is running in"):
-        the_only_search(tmp_path).__enter__()
-    with the_only_search(tmp_path):
-        pass
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, while NePS imports it
-def test_a_worker_that_outlived_its_search_keeps_others_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import neps
-
-    out, held = tmp_path, []
-
-    def run(**_: object) -> None:
+    with (tmp_path / "lock").open("a") as file:
+        hold(file)
         with pytest.raises(InvalidArgument, match="a search is running in"):
-            the_only_search(out).__enter__()
-        held.append(out)
-
-    start_search(out / "latency", FACTS, PARTS)
-    monkeypatch.setattr(neps, "run", run)
-    how = {"evaluations": 1, "optimizer": "random_search", "n_trees": 5}
-    work(out / "latency", **how, parent=os.getppid())
-    assert held
-    with the_only_search(out):
-        pass
-
-    monkeypatch.setattr(neps, "run", lambda **_: pytest.fail("its search has ended before it began"))
-    with pytest.raises(SystemExit, match="the search has ended; its worker stops"):
-        work(out / "latency", **how, parent=os.getppid() + 1)
+            searched(tmp_path)
+    searched(tmp_path)
 
 
 def test_metrics_that_were_searched_before_stay_if_they_are_of_the_same_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tune, "search_metric", lambda *_, **__: [])
+    monkeypatch.setattr(tune, "search", lambda *_, **__: [])
     split = split_of(MEASURED)
 
     def found(measured: Measurements, *metrics: str, n_trees: int) -> tuple[dict[str, object], dict[str, object]]:
@@ -145,19 +124,19 @@ def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_p
         "--metrics", "valid_acc", "--evaluations", "4", "--workers", "2", "--optimizer", "random_search",
     ]  # fmt: skip
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True) as first:
-        while not history(out / "valid_acc") and first.poll() is None:
+        while not evaluated(out / "valid_acc") and first.poll() is None:
             time.sleep(0.02)
         assert first.poll() is None
         os.killpg(first.pid, signal.SIGKILL)
     assert not (out / "params.json").exists()
-    before = history(out / "valid_acc")
+    before = evaluated(out / "valid_acc")
     assert 1 <= len(before) < 4
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert f"going on after {len(before)}/4 evaluations" in done.stderr
-    found = history(out / "valid_acc")
+    found = evaluated(out / "valid_acc")
     assert len(found) == 4
     assert found[: len(before)] == before
-    assert all(evaluation.tau is not None and 0 < evaluation.tau < 1 for evaluation in found)
+    assert all(0 < evaluation["tau"] < 1 for evaluation in found)
     summary = json.loads((out / "history.json").read_text())["metrics"]["valid_acc"]
     best = max([summary["default_tau"], *(evaluation["tau"] for evaluation in summary["evaluations"])])
     assert best <= max(size["tau"] for size in summary["sizes"])
@@ -167,11 +146,3 @@ def test_a_search_that_was_killed_goes_on_and_every_evaluation_counts_once(tmp_p
     chosen = json.loads((out / "params.json").read_text())["metrics"]["valid_acc"]
     parts = by_part(assemble("valid_acc", MEASURED), split_of(MEASURED))
     assert validation_tau("valid_acc", TASK, parts, ForestSettings.from_dict(chosen)) == summary["chosen"]["tau"]
-
-
-def test_workers_that_start_together_find_complete_records(tmp_path: Path) -> None:
-    start_search(tmp_path, FACTS, PARTS)
-    for optimizer in ("pibo", "random_search"):
-        start_again(tmp_path, optimizer=optimizer)
-        for name in ("optimizer_info.yaml", "optimizer_state.pkl", "pipeline_space.pkl"):
-            assert (tmp_path / "neps" / name).stat().st_size > 0, (optimizer, name)

@@ -17,7 +17,7 @@ from surrogate import zoo
 from surrogate.data.measurements import read_of_split
 from surrogate.data.rows import assemble, by_part
 from surrogate.models.gin import MARGIN, adjacency, hinge
-from surrogate.models.searched import Choice, Range, default_point
+from surrogate.models.search import Choice, Range, default_point
 from surrogate.models.zoo import FAMILIES, METRIC, fit_family
 from surrogate.zoo import best_families, read_zoo, score_families
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
