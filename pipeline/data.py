@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
+from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.files.hashing import digest_bytes
-from jahs.files.strict_json import parse_json
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import RESOLUTIONS, Task
 from pipeline.own_images import is_own, read_own_pool
@@ -30,7 +28,6 @@ from pipeline.sources import Pool, read_pool
 
 _SPLIT_KEY: Final = 3_501_623_856
 _IMAGES_AT_ONCE: Final = 256  # bounds the memory of floats and counts, whatever the size of an image
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +87,6 @@ def load_images(
     task: Task,
     *,
     data_dir: Path | None = None,
-    split_file: Path | None = None,
     resolutions: Sequence[float] = RESOLUTIONS,
 ) -> dict[float, ImageSet]:
     """Return a task's images for each Resolution.
@@ -99,22 +95,18 @@ def load_images(
         task: names the images, their number and their side.
         data_dir: the folder to look in, in place of the system's and the user's (`pipeline.sources`); of a user's
             own images, the folder or the file that holds them.
-        split_file: NAS-Bench-201's JSON of training and validation positions, for CIFAR-10 in place of a seeded split.
 
     Raises:
-        InvalidArgument: a split file for another data set than CIFAR-10.
         MissingData: the images are nowhere; says where was looked and what to do.
         MissingDependency: reading them takes a package that is not installed.
         CorruptFile: a file is not what it should be, or the images are not those of the task.
         UnsafeFile: a file asks for more than data.
         ProtocolMismatch: the images or their split are not those that the task was frozen with.
     """
-    if split_file is not None and task.data_set != "cifar10":
-        raise InvalidArgument(f"task {task.name!r}: only CIFAR-10 has a split file; leave {split_file} out")
     read = read_own_pool if is_own(task.data_set) else read_pool
     pool = read(task.data_set, data_dir=data_dir)
     _check_pool(pool, task)
-    split = _choose_split(pool, task, split_file)
+    split = _frozen_split(pool, task)
     mean, std = task.mean, task.std
     if mean is None or std is None:
         mean, std = _pixel_statistics(pool.images, split.train)
@@ -141,6 +133,8 @@ def load_images(
 def draw_split(pool: Pool, task: Task) -> ImageSplit:
     """Draw a task's parts from a pool: stratified by class, disjoint, the same on every platform.
 
+    Training and validation images of CIFAR-10 are drawn, too, so they are not those of NAS-Bench-201.
+
     Raises:
         CorruptFile: the pool has too few images for the task.
     """
@@ -156,36 +150,6 @@ def draw_split(pool: Pool, task: Task) -> ImageSplit:
     valid = _stratified(rest, pool.labels, task.n_valid)
     train = _stratified(rest[~np.isin(rest, valid)], pool.labels, task.n_train)
     return ImageSplit(train=train, valid=valid, test=test)
-
-
-def read_split_file(path: Path, pool: Pool, task: Task) -> ImageSplit:
-    """Read NAS-Bench-201's split of CIFAR-10: `{"train": ["int", [...]], "valid": ["int", [...]]}`.
-
-    Raises:
-        MissingData: there is no such file.
-        CorruptFile: it is not such a file, or its positions overlap or do not exist.
-    """
-    try:
-        content = parse_json(path.read_bytes())
-        parts = {part: _positions(content[part]) for part in ("train", "valid")}
-    except FileNotFoundError as err:
-        raise MissingData(f"there is no split file {path}") from err
-    except (OSError, ValueError, KeyError, TypeError, OverflowError) as err:
-        raise CorruptFile(
-            f'{path} is not a split file {{"train": ["int", [...]], "valid": ["int", [...]]}}: {err}'
-        ) from err
-    faults = []
-    for part, n_wanted in (("train", task.n_train), ("valid", task.n_valid)):
-        if len(parts[part]) != n_wanted:
-            faults.append(f"{part} has {len(parts[part])} positions, the task {n_wanted}")
-    together = np.concatenate(list(parts.values()))
-    if n_repeated := len(together) - len(np.unique(together)):
-        faults.append(f"{n_repeated} positions are listed twice")
-    if len(together) and not 0 <= together.min() <= together.max() < pool.n_development:
-        faults.append(f"positions {together.min()} to {together.max()} leave 0 to {pool.n_development - 1}")
-    if faults:
-        raise CorruptFile(f"{path}: {'; '.join(faults)}")
-    return ImageSplit(train=np.sort(parts["train"]), valid=np.sort(parts["valid"]), test=draw_split(pool, task).test)
 
 
 def resize_batch(images: Tensor, side: int) -> Tensor:
@@ -212,16 +176,9 @@ def _check_pool(pool: Pool, task: Task) -> None:
         )
 
 
-def _choose_split(pool: Pool, task: Task, split_file: Path | None) -> ImageSplit:
-    """Return the file's split or the seeded one, if it is the one that the task was frozen with."""
-    split = draw_split(pool, task) if split_file is None else read_split_file(split_file, pool, task)
-    if split_file is None and task.data_set == "cifar10":
-        _log.warning(
-            "task %r: no split file, so training and validation images are drawn with a seed (digest %s) and are not "
-            "those of NAS-Bench-201",
-            task.name,
-            split.digest,
-        )
+def _frozen_split(pool: Pool, task: Task) -> ImageSplit:
+    """Return the parts of a task, if they are those that it was frozen with."""
+    split = draw_split(pool, task)
     if task.index_digest is not None and split.digest != task.index_digest:
         raise ProtocolMismatch(
             f"task {task.name!r}: the split has the digest {split.digest}, but the task was frozen with "
@@ -249,14 +206,6 @@ def _stratified(shuffled: NDArray[np.int64], labels: NDArray[np.int64], n: int) 
     quotas[np.argsort(-remainders, kind="stable")[: n - quotas.sum()]] += 1
     chosen = [shuffled[labels[shuffled] == label][:quota] for label, quota in zip(classes, quotas, strict=True)]
     return np.sort(np.concatenate(chosen))
-
-
-def _positions(entry: object) -> NDArray[np.int64]:
-    """Read `["int", [...]]`, whose numbers are written as numbers or as strings."""
-    match entry:
-        case ["int", [*numbers]] if all(type(number) in (int, str) for number in numbers):
-            return np.array([int(str(number)) for number in numbers], dtype=np.int64)
-    raise ValueError('a part is not ["int", [positions]]')
 
 
 def _pixel_statistics(

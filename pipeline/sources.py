@@ -1,4 +1,4 @@
-"""Sources of the original images: idx files, CIFAR-10's archives, a folder of class folders, scikit-learn's digits.
+"""Sources of the original images: idx files, CIFAR-10's archive, a folder of class folders, scikit-learn's digits.
 
 Nothing is downloaded here (`pipeline.download` does that when asked). Reading looks in the folders of `search_folders`
 and says where it looked if it finds nothing.
@@ -40,10 +40,9 @@ _HOW_TO_GET: Final = {
     "fashion_mnist": "install the Debian package dataset-fashion-mnist, or run "
     "`python -m pipeline.download fashion_mnist`, or name a folder with --data-dir",
     "cifar10": "run `python -m pipeline.download cifar10`, or name with --data-dir a folder that holds "
-    "cifar-10-binary.tar.gz, cifar-10-python.tar.gz or what is "
-    "in one of them",
+    "cifar-10-binary.tar.gz or what is in it",
     "cifar10_first": "run `python -m pipeline.download cifar10`, or name with --data-dir a folder that holds "
-    "data_batch_1 and data_batch_2 of CIFAR-10, cifar-10-binary.tar.gz or cifar-10-python.tar.gz",
+    "data_batch_1.bin and data_batch_2.bin of CIFAR-10, or cifar-10-binary.tar.gz",
     "colorectal_histology": "name with --data-dir the folder Kather_texture_2016_image_tiles_5000, "
     "which has one folder of images for each of the 8 classes",
 }

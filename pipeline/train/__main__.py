@@ -41,7 +41,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="draw of weights and chance (default: %(default)s)")
     add_device(parser)
     parser.add_argument("--data-dir", metavar="FOLDER", type=Path, help="folder of the original images")
-    parser.add_argument("--split-file", metavar="FILE", type=Path, help="NAS-Bench-201's split, for CIFAR-10")
     parser.add_argument("--checkpoint", metavar="FILE", type=Path, help="resume from it; saved after every epoch")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
@@ -54,9 +53,7 @@ def _train(given: argparse.Namespace) -> str:
     if given.checkpoint is not None and not given.checkpoint.absolute().parent.is_dir():
         raise InvalidArgument(f"checkpoint={given.checkpoint}: its folder does not exist; make it first")
     resolution = config["Resolution"]
-    images = load_images(chosen, data_dir=given.data_dir, split_file=given.split_file, resolutions=(resolution,))[
-        resolution
-    ]
+    images = load_images(chosen, data_dir=given.data_dir, resolutions=(resolution,))[resolution]
     progress = Progress(given.epochs or chosen.max_epoch, chosen.name)
 
     def show(epoch: int, measured: Mapping[str, float]) -> None:

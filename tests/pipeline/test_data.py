@@ -1,9 +1,6 @@
 """Splits and images of a task: disjoint, stratified, the same everywhere; every side made from the originals."""
 
 import dataclasses
-import json
-import logging
-import re
 
 import numpy as np
 import pytest
@@ -11,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch
+from jahs.errors import CorruptFile, MissingData, ProtocolMismatch
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import task
-from pipeline.data import ImageSet, ImageSplit, Part, draw_split, load_images, read_split_file, resize_batch
+from pipeline.data import ImageSet, ImageSplit, Part, draw_split, load_images, resize_batch
 from pipeline.sources import Pool, read_pool
 from tests.pipeline.image_files import write_cifar, write_fashion, write_tiles
 
@@ -136,72 +133,6 @@ def test_too_small_a_pool_is_refused():
         draw_split(_pool([0, 1] * 10), _sized("digits", 20, 5, 5))
 
 
-# NAS-Bench-201's split file
-
-
-def _split_file(folder, train, valid, *, kind="int"):
-    path = folder / "split.json"
-    path.write_text(json.dumps({"train": [kind, train], "valid": [kind, valid]}))
-    return path
-
-
-def test_a_split_file_gives_the_positions_that_it_names(tmp_path):
-    pool = _pool([0, 1] * 15, n_development=20)
-    small = _sized("cifar10", 3, 2, 4)
-    split = read_split_file(_split_file(tmp_path, [7, 0, 19], [3, 2]), pool, small)
-    assert [part.tolist() for part in _parts(split)[:2]] == [[0, 7, 19], [2, 3]]
-    assert np.array_equal(split.test, draw_split(pool, small).test)
-    assert split.digest == read_split_file(_split_file(tmp_path, ["0", "7", "19"], ["2", "3"]), pool, small).digest
-    assert split.digest != draw_split(pool, small).digest
-
-
-@pytest.mark.parametrize(
-    ("train", "valid", "faults"),
-    [
-        ([0, 1], [3, 4], ["train has 2 positions, the task 3"]),
-        ([0, 1, 2], [2, 4], ["1 positions are listed twice"]),
-        ([0, 0, 2], [3, 4], ["1 positions are listed twice"]),
-        ([0, 1, 20], [3, -4], ["positions -4 to 20 leave 0 to 19"]),
-        ([], [50, 50, 50], ["train has 0", "valid has 3", "2 positions are listed twice", "leave 0 to 19"]),
-    ],
-)
-def test_every_fault_of_a_split_file_is_named_at_once(tmp_path, train, valid, faults):
-    with pytest.raises(CorruptFile) as raised:
-        read_split_file(
-            _split_file(tmp_path, train, valid), _pool([0] * 30, n_development=20), _sized("cifar10", 3, 2, 4)
-        )
-    assert all(fault in str(raised.value) for fault in faults)
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "[]",
-        "null",
-        '{"train": ["int", [0]]}',
-        '{"train": [0], "valid": [1]}',
-        '{"train": ["float", [0]], "valid": ["float", [1]]}',
-        '{"train": ["int", [0.5]], "valid": ["int", [1]]}',
-        '{"train": ["int", [true]], "valid": ["int", [1]]}',
-        '{"train": ["int", ["x"]], "valid": ["int", [1]]}',
-        '{"train": ["int", [99999999999999999999]], "valid": ["int", [1]]}',
-        "\udcff",
-    ],
-)
-def test_what_is_no_split_file_is_refused(tmp_path, content):
-    path = tmp_path / "split.json"
-    path.write_text(content, errors="surrogateescape")
-    with pytest.raises(CorruptFile, match=f"^{re.escape(str(path))} is not a split file"):
-        read_split_file(path, _pool([0] * 30), _sized("cifar10", 1, 1, 1))
-
-
-def test_an_absent_split_file_is_missing_data(tmp_path):
-    with pytest.raises(MissingData, match="there is no split file"):
-        read_split_file(tmp_path / "absent", _pool([0] * 30), _sized("cifar10", 1, 1, 1))
-
-
 # Resizing
 
 
@@ -291,9 +222,8 @@ def test_fashion_mnist_mini_tests_on_the_data_sets_own_test_images(tmp_path):
     assert torch.equal(sets[0.25].test.images, expected)
 
 
-@pytest.mark.parametrize("version", ["binary", "python"])
-def test_cifar10_is_trained_at_full_side_and_evaluated_resized(tmp_path, version):
-    rows = write_cifar(tmp_path, version=version)
+def test_cifar10_is_trained_at_full_side_and_evaluated_resized(tmp_path):
+    rows = write_cifar(tmp_path)
     small = _sized("cifar10", 50, 40, 20)
     sets = load_images(small, data_dir=tmp_path)
     split = draw_split(read_pool("cifar10", data_dir=tmp_path), small)
@@ -308,25 +238,6 @@ def test_cifar10_is_trained_at_full_side_and_evaluated_resized(tmp_path, version
         assert images.std == (0.247, 0.2435, 0.2616)
     assert sets[0.25].train.images is sets[1.0].train.images  # held once
     assert split.test.min() >= 100
-
-
-def test_cifar10_says_that_a_seeded_split_is_not_the_published_one(tmp_path, caplog):
-    write_cifar(tmp_path)
-    small = _sized("cifar10", 50, 40, 20)
-    with caplog.at_level(logging.WARNING):
-        seeded = load_images(small, data_dir=tmp_path, resolutions=[0.25])[0.25]
-    assert "no split file" in caplog.text
-    assert seeded.index_digest in caplog.text
-    caplog.clear()
-    given_ = _split_file(tmp_path, list(range(50)), list(range(50, 90)))
-    images = load_images(small, data_dir=tmp_path, split_file=given_, resolutions=[0.25])[0.25]
-    assert caplog.text == ""
-    assert images.index_digest != seeded.index_digest
-
-
-def test_a_split_file_for_another_data_set_is_refused(tmp_path):
-    with pytest.raises(InvalidArgument, match="task 'digits': only CIFAR-10 has a split file"):
-        load_images(task("digits"), split_file=tmp_path / "split.json")
 
 
 def test_colorectal_tiles_are_shrunk_and_split_by_class(tmp_path):

@@ -5,11 +5,7 @@ import contextlib
 import errno
 import gzip
 import hashlib
-import os
-import pickle
 import re
-import struct
-import sys
 import tarfile
 from pathlib import Path
 
@@ -18,14 +14,13 @@ import pytest
 
 from jahs.errors import CorruptFile, MissingData, MissingDependency, UnknownName, UnsafeFile
 from pipeline import cifar, sources
-from pipeline.cifar import BATCHES, read_python_batch
+from pipeline.cifar import BATCHES
 from pipeline.sources import DATA_SETS, FASHION_FILES, cache_folder, read_pool, search_folders
 from tests.adversarial.attacks import peak_memory
 from tests.pipeline.image_files import (
     cifar_files,
     cifar_rows,
     idx_bytes,
-    python_batch,
     write_archive,
     write_cifar,
     write_fashion,
@@ -48,10 +43,9 @@ def test_fashion_mnist_comes_back_as_it_was_written(tmp_path):
     assert pool.n_development == 40
 
 
-@pytest.mark.parametrize("version", ["binary", "python"])
 @pytest.mark.parametrize("packed", [True, False])
-def test_cifar10_comes_back_from_either_version_packed_or_not(tmp_path, version, packed):
-    rows = write_cifar(tmp_path, version=version, packed=packed)
+def test_cifar10_comes_back_packed_or_not(tmp_path, packed):
+    rows = write_cifar(tmp_path, packed=packed)
     pool = read_pool("cifar10", data_dir=tmp_path)
     assert np.array_equal(pool.labels, rows[:, 0])
     assert np.array_equal(pool.images, rows[:, 1:].reshape(-1, 3, 32, 32))
@@ -68,10 +62,9 @@ def first_batches(monkeypatch):
     return batches
 
 
-@pytest.mark.parametrize("version", ["binary", "python"])
 @pytest.mark.parametrize("packed", [True, False])
-def test_the_laptop_task_reads_the_first_two_batches_of_either_version(tmp_path, first_batches, version, packed):
-    write_cifar(tmp_path, version=version, packed=packed)
+def test_the_laptop_task_reads_the_first_two_batches(tmp_path, first_batches, packed):
+    write_cifar(tmp_path, packed=packed)
     pool = read_pool("cifar10_first", data_dir=tmp_path)
     rows = np.concatenate(list(first_batches.values()))
     assert np.array_equal(pool.images, rows[:, 1:].reshape(-1, 3, 32, 32))
@@ -80,7 +73,7 @@ def test_the_laptop_task_reads_the_first_two_batches_of_either_version(tmp_path,
 
 
 def test_the_laptop_task_needs_no_more_than_two_files(tmp_path, first_batches):
-    for name, content in cifar_files(first_batches, "binary").items():
+    for name, content in cifar_files(first_batches).items():
         (tmp_path / name).write_bytes(content)
     assert len(read_pool("cifar10_first", data_dir=tmp_path).labels) == 40
     with pytest.raises(MissingData, match=r"^cifar10: no images"):
@@ -101,7 +94,7 @@ def test_the_laptop_task_needs_no_more_than_two_files(tmp_path, first_batches):
     ],
 )
 def test_a_batch_that_is_cut_or_another_is_named(tmp_path, first_batches, change, message):
-    for name, content in cifar_files(first_batches, "binary").items():
+    for name, content in cifar_files(first_batches).items():
         (tmp_path / name).write_bytes(change(content) if "2" in name else content)
     with pytest.raises(CorruptFile, match=message) as caught:
         read_pool("cifar10_first", data_dir=tmp_path)
@@ -109,18 +102,8 @@ def test_a_batch_that_is_cut_or_another_is_named(tmp_path, first_batches, change
 
 
 def test_a_folder_without_images_says_what_to_do(tmp_path):
-    with pytest.raises(MissingData, match=r"pipeline.download cifar10.*data_batch_1 and data_batch_2"):
+    with pytest.raises(MissingData, match=r"pipeline.download cifar10.*data_batch_1\.bin and data_batch_2\.bin"):
         read_pool("cifar10_first", data_dir=tmp_path)
-
-
-def test_our_python_batches_are_what_pickle_itself_reads():
-    # The writer is checked here against the real unpickler, which the code under test never uses.
-    rows = cifar_rows()["test_batch"]
-    content = python_batch(rows).replace(b"numpy.core.multiarray", np._core.multiarray.__name__.encode())
-    batch = pickle.loads(content, encoding="bytes")
-    assert np.array_equal(batch[b"data"], rows[:, 1:])
-    assert batch[b"labels"] == rows[:, 0].tolist()
-    assert len(batch[b"filenames"]) == len(rows)
 
 
 @pytest.mark.parametrize("ending", [".tif", ".png"])
@@ -207,89 +190,6 @@ def test_a_broken_idx_file_is_one_clear_line(tmp_path, content, fault):
     assert "\n" not in str(raised.value)
 
 
-class _Harm:
-    def __reduce__(self):
-        return os.system, ("touch harmed",)
-
-
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_hostile_pickle_is_refused_and_not_executed(tmp_path, monkeypatch, protocol):
-    monkeypatch.chdir(tmp_path)
-    content = pickle.dumps({b"data": _Harm(), b"labels": [1]}, protocol=protocol)
-    with pytest.raises(UnsafeFile, match=r"batch: .*nothing of it was executed"):
-        read_python_batch(content, "batch")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", [b"os\nsystem\n", b"numpy\nload\n", b"builtins\neval\n", b"copyreg\n__newobj__\n"])
-def test_a_batch_that_names_anything_else_is_refused(name):
-    with pytest.raises(UnsafeFile, match=re.escape(name.decode().strip().replace("\n", "."))):
-        read_python_batch(python_batch(cifar_rows()["test_batch"], name=name), "batch")
-
-
-_ROWS = cifar_rows(n_per_batch=3)["test_batch"]
-_GOOD = python_batch(_ROWS)
-
-
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        (b"", "ends in the middle"),
-        (b"\x00BZh91AY", "0x00 is not an opcode; is it a pickle"),
-        (_GOOD[:-1], "ends in the middle"),
-        (_GOOD[:3000], "ends in the middle"),
-        (b"\x80\x02}.", "does not hold a dict with an array 'data'"),
-        (b"\x80\x02K\x01.", "does not hold a dict with an array 'data'"),
-        (b"\x80\x02.", "ends before it is complete"),
-        (b"\x80\x02K\x01K\x02.", "ends before it is complete"),
-        (b"\x80\x02](K\x01u.", "items are set in a list"),
-        (b"\x80\x02}](K\x01K\x02u.", "items are set in a list"),
-        (b"\x80\x02}]K\x01s.", "list where a single value belongs"),
-        (b"\x80\x02K\x01K\x02R.", "a call with a int"),
-        (b"\x80\x02t.", "is not a pickle that makes sense"),
-        (b"\x80\x02K\x01K\x02(\x86.", "takes more from the stack"),
-        (b"\x80\x02h\x05.", "asks for number 5"),
-        (python_batch(_ROWS, labels=[1, 2]), "one row of 3072 for each label"),
-        (python_batch(_ROWS, shape=(2, 3072)), "an array of shape .* in 9216 bytes"),
-        (python_batch(_ROWS, shape=(9, 1024)), "one row of 3072 for each label"),
-        (python_batch(_ROWS, dtype=b"i1"), "is not an array of bytes"),
-        (python_batch(_ROWS, labels=[1, 2, 10]), "labels are not all in 0 to 9"),
-    ],
-)
-def test_a_broken_python_batch_is_one_clear_line(content, fault):
-    with pytest.raises(CorruptFile, match=fault) as raised:
-        read_python_batch(content, "folder/data_batch_1")
-    assert str(raised.value).startswith("folder/data_batch_1")
-    assert "\n" not in str(raised.value)
-
-
-def test_a_python_batch_cut_or_changed_anywhere_never_escapes_the_two_errors():
-    rng = np.random.default_rng(0)
-    header = _GOOD.index(b"T" + struct.pack("<i", 3 * 3072)) + 5
-    positions = [*range(header), *range(header + 3 * 3072, len(_GOOD))]  # all but the pixels
-    for position in positions:
-        changed = bytearray(_GOOD)
-        changed[position] = rng.integers(256)
-        for content in (bytes(changed), _GOOD[:position]):
-            try:
-                rows = read_python_batch(content, "batch")
-            except (CorruptFile, UnsafeFile):
-                continue
-            assert rows.shape == _ROWS.shape
-            assert rows[:, 0].max() <= 9
-
-
-def test_reading_a_python_batch_imports_and_unpickles_nothing(monkeypatch):
-    def refuse(*_args, **_options):
-        raise AssertionError("it was unpickled")
-
-    for name in ("load", "loads", "Unpickler", "_Unpickler", "_loads"):
-        monkeypatch.setattr(pickle, name, refuse)
-    before = set(sys.modules)
-    assert np.array_equal(read_python_batch(_GOOD, "batch"), _ROWS)
-    assert set(sys.modules) == before
-
-
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
@@ -305,7 +205,7 @@ def test_reading_a_python_batch_imports_and_unpickles_nothing(monkeypatch):
     ],
 )
 def test_a_broken_cifar_archive_is_one_clear_line(tmp_path, change, fault):
-    files = cifar_files(cifar_rows(), "binary")
+    files = cifar_files(cifar_rows())
     change(files)
     write_archive(tmp_path / "cifar-10-binary.tar.gz", files)
     with pytest.raises(CorruptFile, match=fault):
@@ -331,7 +231,7 @@ def _members(*pairs):
     return gzip.compress(content + bytes(2 * tarfile.BLOCKSIZE))
 
 
-_BATCH = _ROWS.tobytes()
+_BATCH = cifar_rows(n_per_batch=3)["test_batch"].tobytes()
 _ALL = [((f"{name}.bin", len(_BATCH)), _BATCH) for name in BATCHES]
 
 
@@ -378,7 +278,7 @@ def test_a_batch_of_an_absurd_size_is_not_read(tmp_path):
 
 def test_batches_are_put_in_order_whatever_the_archives_order(tmp_path):
     batches = cifar_rows()
-    write_archive(tmp_path / "cifar-10-python.tar.gz", dict(reversed(cifar_files(batches, "python").items())))
+    write_archive(tmp_path / "cifar-10-binary.tar.gz", dict(reversed(cifar_files(batches).items())))
     expected = np.concatenate([batches[name][:, 0] for name in BATCHES])
     assert np.array_equal(read_pool("cifar10", data_dir=tmp_path).labels, expected)
 
