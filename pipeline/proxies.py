@@ -33,12 +33,12 @@ from jahs.tasks.definitions import Task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.one_core import one_core
+from pipeline.probe import Probe
 from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
 from pipeline.tasks import trained_task
 from pipeline.train import Training, check_seed
 from pipeline.zero_cost import ProxyScores, score_all
-from pipeline.zero_cost.probe import Probe
 from workshop.command import run_command
 from workshop.jobs import Where, add_where, run_jobs
 from workshop.machine import processor_model

@@ -18,9 +18,9 @@ from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline.network import build_network
 from pipeline.one_core import one_core
+from pipeline.probe import Probe
 from pipeline.sampling import sample_config
 from pipeline.zero_cost import PROXIES, score_all
-from pipeline.zero_cost.probe import Probe
 
 LIMIT_S = 20.0
 N_IMAGES, N_RANDOM = 64, 27

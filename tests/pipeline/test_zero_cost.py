@@ -13,8 +13,8 @@ from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from pipeline.network import ConvBN, build_network
 from pipeline.operators import OPERATORS
+from pipeline.probe import Probe, Undefined
 from pipeline.zero_cost import PROXIES, score_all
-from pipeline.zero_cost.probe import Probe, Undefined
 
 LABELS = torch.arange(8) % 3
 
