@@ -24,6 +24,7 @@ from jahs.spaces.encoding import encode
 from splits.final import final_beside, n_reads
 from splits.kinship import kin
 from splits.split import Split
+from surrogate.card.figures import write_figures
 from surrogate.command import runs_parser
 from surrogate.data.measurements import (
     Measurements,
@@ -33,7 +34,6 @@ from surrogate.data.measurements import (
 )
 from surrogate.data.rows import Facts, Rows, assemble, by_part, join_rows
 from surrogate.judging.agreement import first_seed
-from surrogate.judging.figure_file import write_figures
 from surrogate.judging.quality import rounded
 from surrogate.judging.sources import leave_sources_out
 from surrogate.judging.top import (

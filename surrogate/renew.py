@@ -28,11 +28,11 @@ from splits.final import final_beside
 from splits.make import make_split
 from splits.recorded import read_recorded
 from splits.split import Split, read_split
+from surrogate.card.figures import figures_of
 from surrogate.card.page import write_card
 from surrogate.command import add_release_flags, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part, unmeasured
-from surrogate.judging.figure_file import figures_of
 from surrogate.models.search import OPTIMIZERS
 from surrogate.release import check_numbers, make_release
 from surrogate.tune import tune_all, what_is_searched

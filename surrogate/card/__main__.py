@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jahs.release import read_release
+from surrogate.card.figures import figures_of
 from surrogate.card.page import card, write_card
-from surrogate.judging.figure_file import figures_of
 from workshop.command import new_parser, run_command
 from workshop.pages.markdown import to_markdown
 

@@ -1,14 +1,20 @@
-"""The section of a card about the top: what `surrogate.figures` measured, beside what is required."""
+"""What `surrogate.figures` measured of a release: its file, and the section of a card beside what is required."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
+from jahs.errors import CorruptFile, ProtocolMismatch
+from jahs.files.sealed_json import read_sealed, sealed_text
+from jahs.release import Release
 from surrogate.data.rows import Facts
+from workshop.folders import write_text
 from workshop.pages.document import Block, Table, Text
 
+_FORMAT: Final = 1
 _NOT_YET: Final = "not measured yet"
 
 
@@ -65,6 +71,42 @@ _LINES: Final = (
 )  # fmt: skip
 
 
+def write_figures(path: Path, found: Facts) -> None:
+    """Write figures, whole or not at all.
+
+    Raises:
+        InvalidArgument: they cannot be written there.
+    """
+    write_text(path, sealed_text({**found, "figures_format": _FORMAT}))
+
+
+def read_figures(path: Path) -> Facts:
+    """Read figures.
+
+    Raises:
+        MissingData, CorruptFile, UnknownFormat: the file is missing or unreadable.
+    """
+    found = read_sealed(path)
+    if found.get("figures_format") != _FORMAT:
+        raise CorruptFile(f"{path} holds no figures of format {_FORMAT}; run python -m surrogate.figures again")
+    return found
+
+
+def figures_of(path: Path, release: Release) -> Facts:
+    """Read the figures of a release; raises as `read_figures`.
+
+    Raises:
+        ProtocolMismatch: they are of another release.
+    """
+    found = read_figures(path)
+    if not release.answers_as & set(found["answers_as"]):
+        raise ProtocolMismatch(
+            f"{path} has the figures of release {found['release']}, not of {release.sha256}; run python -m "
+            "surrogate.figures on this one"
+        )
+    return found
+
+
 def figures_blocks(found: Facts | None) -> Iterator[str | Block]:
     """Yield the section; without figures, every one is not measured yet."""
     yield "Where optimisers go"
@@ -90,11 +132,6 @@ def figures_blocks(found: Facts | None) -> Iterator[str | Block]:
         yield Text("Mean rank correlation between two sizes: measured {:.3f}, predicted {:.3f}.".format(*both))
     yield from _sources(found)
     yield from _fits(found)
-
-
-def figure_values(found: Facts) -> list[tuple[str, str]]:
-    """Return title and value of every figure, of the ordinary test part where a part is read."""
-    return [(line.title, _shown(_both(line, found)[0])) for line in _LINES]
 
 
 def _about_final(found: Facts | None) -> str:

@@ -18,13 +18,16 @@ from jahs.release import Release
 from jahs.schema import SPLIT_PARTS
 from jahs.tasks.definitions import caveats_of
 from jahs.tasks.metrics import METRICS
-from surrogate.card.cells import amount_text, score_text, table_of, write_page
+from surrogate.card.cells import amount_text, score_text, table_of
 from surrogate.card.figures import figures_blocks
 from surrogate.card.plots import plots_of
 from surrogate.card.uncertainty import uncertainty_blocks
 from surrogate.data.rows import Facts
 from surrogate.judging.quality import FULL_SIZE, QUALITY_FORMAT
+from workshop.folders import write_text, writing
 from workshop.pages.document import Block, Document, Table, Text, sections_of
+from workshop.pages.html import svg_text, to_html
+from workshop.pages.markdown import to_markdown
 from workshop.pages.style import style
 
 _ORDER: Final = ("valid_acc", "test_acc", "train_acc", "runtime", "latency")
@@ -67,7 +70,13 @@ def write_card(release: Release, out: Path, figures: Facts | None = None) -> tup
     Raises:
         InvalidArgument: it cannot be written.
     """
-    return write_page(out, "quality", card(release, figures))
+    page = card(release, figures)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    paths = out / "quality.md", out / "quality.html"
+    write_text(paths[0], to_markdown(page, has_figures=False))
+    write_text(paths[1], to_html(page, {figure.name: svg_text(figure) for figure in page.figures}))
+    return paths
 
 
 def _subtitle(release: Release, quality: Facts) -> str:

@@ -21,7 +21,7 @@ from pipeline.inspect_runs import main
 from pipeline.verify import verify
 from splits.final import final_beside
 from splits.split import read_split
-from surrogate.judging.figure_file import read_figures
+from surrogate.card.figures import read_figures
 from surrogate.models.fitting import read_params
 from surrogate.tune import read_history
 from surrogate.zoo import read_zoo

@@ -11,8 +11,7 @@ import pytest
 from jahs.errors import CorruptFile, ProtocolMismatch
 from jahs.files.sealed_json import sealed_text
 from jahs.release import read_release
-from surrogate.card.figures import figures_blocks
-from surrogate.judging.figure_file import figures_of, read_figures, write_figures
+from surrogate.card.figures import figures_blocks, figures_of, read_figures, write_figures
 from tests.releases import make_release
 from workshop.pages.document import Document, sections_of
 from workshop.pages.markdown import to_markdown

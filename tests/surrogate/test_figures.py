@@ -14,9 +14,9 @@ from jahs.spaces.columns import rows
 from splits.final import FinalTest, n_reads, write_final
 from splits.split import write_split
 from surrogate import figures as command
+from surrogate.card.figures import read_figures
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble, by_part
-from surrogate.judging.figure_file import read_figures
 from surrogate.judging.sources import leave_sources_out
 from surrogate.models.model import ForestSettings
 from tests.releases import make_release
