@@ -21,11 +21,10 @@ from jahs.files.runs import (
     read_visits,
 )
 from jahs.files.tables import Table
+from pipeline.profile import merge_visits
 from pipeline.proxies import merge_proxies
-from pipeline.retrain import REPRODUCED
 from pipeline.runs import RunsFolder
-from pipeline.verify import each_run, profiled_by
-from pipeline.visits import merge_visits
+from pipeline.verify import REPRODUCED, each_run, profiled_by
 from workshop.machine import ON_PROCESSOR
 
 _log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,9 +25,9 @@ import numpy as np
 import torch
 
 from jahs.errors import InvalidArgument
-from jahs.files.runs import TIMES, read_configs, read_profile, read_visits
-from jahs.files.tables import Table, concatenate, take, typed
-from jahs.schema import CONFIG_KEYS, VISIT_COLUMNS
+from jahs.files.runs import TIMES, profile_of_visits, read_configs, read_profile, read_visits, visits_path
+from jahs.files.tables import Table, concatenate, sort_by, take, typed
+from jahs.schema import CONFIG_KEYS, PROFILE_COLUMNS, VISIT_COLUMNS
 from jahs.spaces.columns import rows
 from jahs.spaces.configs import Config
 from jahs.tasks.definitions import Task
@@ -38,7 +38,6 @@ from pipeline.protocol import shared_protocol
 from pipeline.runs import RunsFolder
 from pipeline.tasks import trained_task
 from pipeline.train import LATENCY_BATCH, Training
-from pipeline.visits import LOCK, add_new, write_profile, write_visits
 from workshop.command import run_command
 from workshop.machine import processor_model
 from workshop.progress import Progress
@@ -47,6 +46,8 @@ _SAVE_EVERY: Final = 50
 _QUIET_LOAD: Final = 0.75  # before the pass itself runs
 _OWN_LOAD: Final = 1.0
 _MOST: Final = 127  # visits and repeats are numbered in int8
+_LOCK: Final = "profile"  # of the folder: held from reading its visits to writing them, so that no others are lost
+_KEY: Final = ("config_id", "visit", "machine", "torch_version")
 
 
 def measure_config(
@@ -137,7 +138,7 @@ def profile_folder(
             _add_visits(folder, concatenate(added, VISIT_COLUMNS))
     finally:
         progress.close()
-    with RunsFolder(folder).lock(LOCK):
+    with RunsFolder(folder).lock(_LOCK):
         if len((visited := read_visits(folder))["config_id"]):
             write_profile(folder, visited)
     return len({row for _, row in todo})
@@ -164,7 +165,7 @@ def _visits_here(visited: Table, facts: Mapping[str, str]) -> Table:
 
 def _add_visits(folder: Path, added: Table) -> None:
     """Add visits to those that are there now, which a merge may have added to since they were read."""
-    with RunsFolder(folder).lock(LOCK):
+    with RunsFolder(folder).lock(_LOCK):
         write_visits(folder, add_new(read_visits(folder), added))
 
 
@@ -182,6 +183,53 @@ def _refuse_busy(load: float, limit: float) -> None:
             f"the machine is busy (load average {load:.2f}, at most {limit} is quiet), so times would be wrong; stop "
             "the other work and start again a minute later, or give --allow-busy"
         )
+
+
+def write_visits(folder: Path, visits: Table) -> None:
+    """Write the visits of a folder in their order."""
+    RunsFolder(folder).commit(visits_path(folder).name, sort_by(visits, (*_KEY, "repeat")), VISIT_COLUMNS)
+
+
+def write_profile(folder: Path, visits: Table) -> None:
+    """Write the profile that is made of these visits, or of those of one processor and torch among them.
+
+    It is the one that visited the most configs; of equals the one with more repeats, then the first by name.
+    """
+    RunsFolder(folder).commit("profile.parquet", profile_of_visits(_of_most_configs(visits)), PROFILE_COLUMNS)
+
+
+def add_new(visits: Table, more: Table) -> Table:
+    """Return the visits and those of `more` that are not among them."""
+    known = {*_keys(visits)}
+    is_new = np.array([key not in known for key in _keys(more)], dtype=np.bool_)
+    return concatenate([visits, take(more, is_new)], VISIT_COLUMNS)
+
+
+def merge_visits(folder: Path, others: Sequence[Table]) -> None:
+    """Add other folders' visits, and make the profile of all; of a visit that several hold, the first counts."""
+    with RunsFolder(folder).lock(_LOCK):
+        visits = read_visits(folder)
+        n_before = len(visits["visit"])
+        for other in others:
+            visits = add_new(visits, other)
+        if len(visits["visit"]) > n_before:
+            write_profile(folder, visits)  # first: after a crash between the two there still is something to add
+            write_visits(folder, visits)
+
+
+def _of_most_configs(visits: Table) -> Table:
+    rows: dict[tuple[object, ...], list[int]] = {}
+    for row, (_, _, *place) in enumerate(_keys(visits)):
+        rows.setdefault(tuple(place), []).append(row)
+    if not rows:
+        return visits
+    n_configs = {place: len(np.unique(visits["config_id"][own])) for place, own in rows.items()}
+    best = min(rows, key=lambda place: (-n_configs[place], -len(rows[place]), place))
+    return take(visits, np.array(rows[best]))
+
+
+def _keys(visits: Table) -> Iterator[tuple[object, ...]]:
+    return zip(*(visits[name].tolist() for name in _KEY), strict=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -35,11 +35,11 @@ from surrogate.data.measurements import (
 from surrogate.data.rows import Facts, Rows, assemble, by_part, join_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.quality import rounded
-from surrogate.judging.sources import leave_sources_out
 from surrogate.judging.top import (
     ReleaseFigure,
     best_tenth,
     full_rows,
+    leave_sources_out,
     not_measured,
     overlap,
     search_gap,
@@ -47,7 +47,7 @@ from surrogate.judging.top import (
     top_quarter,
 )
 from surrogate.models.candidates import full_size
-from surrogate.models.folds import held_out_rows, without_sizes
+from surrogate.models.fitting import held_out_rows, without_sizes
 from surrogate.models.model import ForestSettings, fit_surrogate
 from surrogate.models.optima import MAIN
 from surrogate.packing import release_answers

@@ -28,8 +28,7 @@ from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.models.candidates import asking, best_found
-from surrogate.models.fitting import read_params
-from surrogate.models.folds import leave_folds_out
+from surrogate.models.fitting import leave_folds_out, read_params
 from surrogate.models.model import ForestSettings
 from surrogate.models.optima import MAIN
 from surrogate.propose import integer_faults, lines_of

@@ -40,7 +40,7 @@ from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import development_rows
 from surrogate.models.candidates import asking, best_found, disagreed_on, poor
-from surrogate.models.folds import leave_folds_out
+from surrogate.models.fitting import leave_folds_out
 from surrogate.models.model import ForestSettings
 from surrogate.models.optima import MAIN, Ask
 from workshop.command import run_command

@@ -8,7 +8,7 @@ Models are fitted on the training part and scored on the test part, then fitted 
 the second ones ship, and both scores are kept. A `history.json` beside the settings, as surrogate.tune writes it, goes
 into the release's quality.json. The same measurements, split, settings, seed, commit and package versions give the same
 bytes, wherever the folders are, but for the release's number: it goes on from the release at RELEASE
-(`surrogate.numbering`). That one is replaced once the new one is whole and has answered the test part as its models do.
+(`surrogate.packing`). That one is replaced once the new one is whole and has answered the test part as its models do.
 """
 
 from __future__ import annotations
@@ -65,8 +65,17 @@ from surrogate.judging.quality import (
 from surrogate.models.fitting import fit_each, read_params
 from surrogate.models.model import ForestSettings
 from surrogate.models.refits import N_REFITS
-from surrogate.numbering import FIRST, number_facts, standing_release
-from surrogate.packing import check_answers, lightgbm_of, pack_models, recorded_table, reference_config, refits_of
+from surrogate.packing import (
+    FIRST,
+    check_answers,
+    lightgbm_of,
+    number_facts,
+    pack_models,
+    recorded_table,
+    reference_config,
+    refits_of,
+    standing_release,
+)
 from surrogate.timing import times_of
 from surrogate.tune import data_of, read_history
 from workshop.command import run_command

@@ -30,8 +30,7 @@ from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, development_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.top import full_rows
-from surrogate.models.fitting import read_params
-from surrogate.models.folds import held_out_rows
+from surrogate.models.fitting import held_out_rows, read_params
 from surrogate.models.model import ForestSettings, fit_surrogate
 from surrogate.models.optima import MAIN
 from workshop.command import run_command

@@ -30,7 +30,7 @@ from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_of_split
 from surrogate.data.rows import Facts, Rows, assemble, by_part, group_numbers, join_rows
 from surrogate.judging.agreement import first_seed
-from surrogate.models.folds import held_out_rows
+from surrogate.models.fitting import held_out_rows
 from surrogate.models.search import default_point, search
 from surrogate.models.zoo import FAMILIES, METRIC, fit_family
 from surrogate.tune import data_of

@@ -1,21 +1,33 @@
-"""The model of the noise between trainings, and the coverage of its intervals on repeats that it has not seen."""
+"""The model of the noise between trainings, and the coverage of its intervals on repeats that it has not seen.
+
+- "seed": an interval around the mean of a config's earlier trainings, which must hold the next one; widened for the
+  error of that mean. This is the noise that a query with a seed draws.
+- "outcome": an interval around the prediction (`NoiseModel.interval`), which must hold one training; it includes the
+  error of the surrogate.
+
+The 90 % interval of a coverage counts every config as one observation, since rows of a config are correlated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidTable
 from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
-from jahs.models.noise import NoiseModel
+from jahs.models.noise import Kind, NoiseModel
+from jahs.models.noise.chance import quantile
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Facts, unmeasured
-from surrogate.judging.coverage import coverage, held, realism, summary
 from surrogate.judging.predicted import (
     NOISY,
     Predicted,
@@ -26,12 +38,15 @@ from surrogate.judging.predicted import (
     repeated_configs,
     seed_deviations,
 )
-from surrogate.judging.spread_fit import fit_correlation, fit_spreads, fit_time_spread
+from surrogate.judging.spread_fit import Deviations, fit_correlation, fit_spreads, fit_time_spread, reach
 from surrogate.models.model import ForestSettings
+from workshop.ranks import kendall_tau
 
 _FEWEST: Final = 5
 _MOST_FOLDS: Final = 10
 _N_FOLDS: Final = 5  # of the cross-validated coverage
+_LEVEL: Final = 0.9
+_Floats = NDArray[np.float64]
 
 
 def noise_of(
@@ -113,3 +128,121 @@ def cross_validated_coverage(predicted: Mapping[str, Predicted], of_task: Task) 
         here = choose_configs(predicted, held_out, is_in=True)
         found += [part for metric in NOISY for part in held(model, metric, here[metric])]
     return summary(found)
+
+
+def coverage(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Facts]:
+    """Return the coverage of a model's 90 % intervals on configs that it has not seen, as `summary`."""
+    return summary([part for metric in NOISY for part in held(model, metric, predicted[metric])])
+
+
+def realism(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Facts]:
+    """Compare two trainings of the repeated configs at the last epoch, as measured and as drawn around predictions.
+
+    Tau and mean absolute difference are averages over pairs of seeds, weighted by the configs that have both.
+    """
+    found = []
+    for metric in NOISY:
+        rows, mean = predicted[metric].rows, predicted[metric].mean
+        is_last = (rows.epoch == model.max_epoch) & np.isin(rows.config_id, repeated_configs(predicted))
+        pairs: list[tuple[int, tuple[float, ...]]] = []
+        compared: set[int] = set()
+        for seeds in combinations(np.unique(rows.seed[is_last]).tolist(), 2):
+            of_a, of_b = (np.flatnonzero(is_last & (rows.seed == seed)) for seed in seeds)
+            ids, at_a, at_b = np.intersect1d(rows.config_id[of_a], rows.config_id[of_b], return_indices=True)
+            if len(ids) < 2:
+                continue
+            a, b = of_a[at_a], of_b[at_b]
+            drawn = [model.draw({metric: mean[a]}, rows.X[a], ids, seed)[metric] for seed in seeds]
+            both = ((rows.y[a], rows.y[b]), (drawn[0], drawn[1]))
+            found_here = (*(kendall_tau(*two) for two in both), *(_difference(metric, *two) for two in both))
+            pairs.append((len(ids), found_here))
+            compared.update(ids.tolist())
+        if not pairs:
+            continue
+        weights, values = np.array([n for n, _ in pairs]), np.array([each for _, each in pairs])
+        means = np.average(values, axis=0, weights=weights).tolist()
+        names = ("measured_tau", "drawn_tau", "measured_difference", "drawn_difference")
+        found.append({"metric": metric, "n_configs": len(compared), **dict(zip(names, means, strict=True))})
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Held:
+    """Rows of a metric: whether each is inside its interval, the width of the interval, and the config."""
+
+    metric: str
+    kind: Kind
+    is_inside: NDArray[np.bool_]
+    is_last: NDArray[np.bool_]
+    width: _Floats
+    config_id: NDArray[np.uint64]
+
+
+def held(model: NoiseModel, metric: str, predicted: Predicted) -> list[Held]:
+    """Return, for both kinds, which rows are inside their 90 % interval; a first training has no "seed" interval."""
+    low, high = model.interval({metric: predicted.mean}, predicted.rows.X, level=_LEVEL, of="outcome")[metric]
+    y, around = predicted.rows.y, outcome_deviations(metric, predicted)
+    order = np.lexsort((predicted.rows.seed, predicted.rows.epoch, predicted.rows.config_id))
+    between = seed_deviations(metric, predicted)
+    if metric == "runtime":
+        limit = np.full(len(between.size), model.runtime["seed"].spread * reach(model.runtime["seed"], _LEVEL))
+    else:
+        spread = model.accuracies[metric]["seed"]
+        limit = spread.of_rows(between.predicted, between.X) * reach(spread, _LEVEL)
+    ends = model.interval({metric: between.predicted}, between.X, level=_LEVEL, of="seed")[metric]
+    kinds: tuple[tuple[Kind, Deviations, NDArray[np.bool_], _Floats], ...] = (
+        ("seed", between, np.abs(between.size) <= limit, ends[1] - ends[0]),
+        ("outcome", around, ((y >= low) & (y <= high))[order], (high - low)[order]),
+    )
+    return [
+        Held(
+            metric=metric,
+            kind=kind,
+            is_inside=is_inside,
+            is_last=(d.X[:, -1] == model.max_epoch) | (metric == "runtime"),
+            width=width / d.predicted if metric == "runtime" else width,
+            config_id=d.config_id,
+        )
+        for kind, d, is_inside, width in kinds
+    ]
+
+
+def summary(parts: Sequence[Held]) -> list[Facts]:
+    """Return the coverage for each kind and metric, over all epochs and at the last one.
+
+    `share` is that of the rows inside their interval, each config with equal weight; `low` and `high` are its 90 %
+    interval. `width` is the median width of the intervals, in the metric's unit, or relative to the prediction for
+    `runtime`.
+    """
+    found = []
+    kinds: tuple[Kind, ...] = ("seed", "outcome")
+    for kind in kinds:
+        for metric in NOISY:
+            of = [part for part in parts if (part.metric, part.kind) == (metric, kind)]
+            ids, is_inside, is_last, width = (
+                np.concatenate([getattr(part, name) for part in of])
+                for name in ("config_id", "is_inside", "is_last", "width")
+            )
+            for epochs, is_in in (("all", np.ones(len(ids), np.bool_)), ("last", is_last)):
+                if not is_in.any() or (metric == "runtime" and epochs == "all"):
+                    continue
+                _, place, counts = np.unique(ids[is_in], return_inverse=True, return_counts=True)
+                share = float(np.mean(np.bincount(place.reshape(-1), weights=is_inside[is_in]) / counts))
+                low, high = share_interval(share, len(counts))
+                of_what = {"metric": metric, "kind": kind, "epochs": epochs}
+                sizes = {"n_configs": len(counts), "n_rows": int(is_in.sum())}
+                measured = {"share": share, "low": low, "high": high, "width": float(np.median(width[is_in]))}
+                found.append({**of_what, **sizes, **measured})
+    return found
+
+
+def share_interval(share: float, n: int) -> tuple[float, float]:
+    """Return Wilson's 90 % interval of a share of n."""
+    z = quantile(0.95)
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+def _difference(metric: str, a: _Floats, b: _Floats) -> float:
+    return float(np.mean(np.abs(np.log(a / b) if metric == "runtime" else a - b)))

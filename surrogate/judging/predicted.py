@@ -23,7 +23,7 @@ from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part, join_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.spread_fit import Deviations
-from surrogate.models.folds import held_out_rows
+from surrogate.models.fitting import held_out_rows
 from surrogate.models.model import ForestSettings, fit_surrogate
 
 NOISY: Final = (*ACCURACIES, "runtime")

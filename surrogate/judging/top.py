@@ -1,4 +1,4 @@
-"""Quality of the models where optimisers go: at full size, among the best.
+"""Quality of the models where optimisers go: at full size, among the best; and of fits without each source.
 
 Errors are in units of the standard deviation between seeds there. Intervals are 90 % bootstrap intervals that resample
 configs; the ceiling and the unit stay as they are. A figure without enough data has no value, and says what is missing.
@@ -7,16 +7,19 @@ configs; the ceiling and the unit stay as they are. A figure without enough data
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surrogate.data.rows import GROUP_VALUES, Rows, group_numbers
-from surrogate.judging.agreement import ceiling, first_seed
+from jahs.schema import SOURCES
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import FEWEST_TO_FIT, GROUP_VALUES, Rows, group_numbers
+from surrogate.judging.agreement import agreement, ceiling, first_seed
+from surrogate.models.model import ForestSettings, fit_surrogate
 from workshop.ranks import kendall_tau, spearman
 from workshop.resampling import bootstrap_estimates
 
@@ -29,6 +32,8 @@ _Z: Final = 1.645
 _BEST: Final = 0.01  # share of a sample
 _FULL: Final = len(GROUP_VALUES) - 1
 _METRIC: Final = "valid_acc"
+_FEWEST_OF_SOURCE: Final = 8  # test configs
+_SCORES: Final = ("r2", "tau")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,3 +217,36 @@ def _jackknifed(values: _Floats, pairs: Sequence[tuple[int, int]], n: int) -> Re
     without = [np.nanmean([v for v, pair in zip(values, pairs, strict=True) if out not in pair]) for out in range(n)]
     reach = _Z * math.sqrt((n - 1) * float(np.var(without))) if n > 2 else math.nan
     return ReleaseFigure(value=mean, interval=None if math.isnan(reach) else (mean - reach, mean + reach), n=n)
+
+
+def leave_sources_out(
+    metric: str, measured: Measurements, parts: Mapping[str, Rows], settings: ForestSettings
+) -> list[dict[str, Any]]:  # Any: JSON
+    """Return, for each source, R2 and tau on its test configs of models fitted to train with and without it.
+
+    This is what a source teaches about its own configs (NAS-Bench-301, tables 6 and 7).
+    Scores are for the last epoch and first seeds; None where the source has fewer than eight test configs, or is all
+    that there is to fit. With one source, there is nothing to leave out.
+    """
+    if "source" not in measured.configs or len(np.unique(measured.configs["source"])) < 2:
+        return []
+    of_config = dict(zip(measured.configs["config_id"].tolist(), measured.configs["source"].tolist(), strict=True))
+    train, test = parts["train"], parts["test"]
+    test = test.take((test.epoch == measured.task.max_epoch) & first_seed(test))
+    trained, tested = (np.array([of_config[one] for one in rows.config_id.tolist()]) for rows in (train, test))
+    fitted = fit_surrogate(metric, train, measured.task, settings=settings)
+    found = []
+    for source in SOURCES:
+        is_in, is_test = trained == source, tested == source
+        counts = {"n_train": train.take(is_in).n_configs, "n_test": int(is_test.sum())}
+        if not any(counts.values()):
+            continue
+        own, others = test.take(is_test), train.take(~is_in)
+        facts: dict[str, Any] = {"source": source, **counts, "with": None, "without": None}  # Any: JSON
+        if counts["n_test"] >= _FEWEST_OF_SOURCE and others.n_configs >= FEWEST_TO_FIT:
+            without = fit_surrogate(metric, others, measured.task, settings=settings)
+            for name, model in (("with", fitted), ("without", without)):
+                scores = agreement(metric, own.y, model.predict(own.X))
+                facts[name] = {score: scores[score] for score in _SCORES}
+        found.append(facts)
+    return found

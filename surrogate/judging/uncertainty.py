@@ -20,7 +20,7 @@ from jahs.queries.views import SIZES
 from jahs.schema import COLUMNS
 from surrogate.data.rows import Facts, Rows
 from surrogate.judging.agreement import first_seed
-from surrogate.judging.coverage import share_interval
+from surrogate.judging.noise import share_interval
 from surrogate.models.model import Surrogate
 from workshop.ranks import kendall_tau
 

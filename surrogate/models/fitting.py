@@ -1,16 +1,25 @@
-"""Fit the models of several metrics in parallel, with given settings or those of a search."""
+"""Fits of several models: one for each metric, and fits that each leave a fold of the configs out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.files.sealed_json import read_sealed
+from jahs.files.tables import take
 from jahs.models.features import DEFAULT_TIMES, TimeCoefficients
+from jahs.schema import CONFIG_KEYS
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import LEARNED
-from surrogate.data.rows import Rows
+from splits.folds import k_folds
+from splits.kinship import FIDELITY_KEYS, ConfigColumns
+from splits.split import Split
+from surrogate.data.measurements import Measurements
+from surrogate.data.rows import Rows, development_rows
 from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
 from workshop.jobs import in_processes
 
@@ -65,3 +74,31 @@ def read_params(path: Path) -> dict[str, ForestSettings]:
     if faults:
         raise InvalidArgument("\n".join(f"{path}: {fault}" for fault in faults))
     return settings
+
+
+def leave_folds_out(
+    metric: str, measured: Measurements, split: Split, *, n_folds: int, seed: int, settings: ForestSettings
+) -> Iterator[Surrogate]:
+    """Yield models of a metric that are each fitted to train and valid without one fold of their configs."""
+    rows = development_rows(metric, measured, split)
+    for is_out in held_out_rows(measured, rows, n_folds, seed=seed):
+        yield fit_surrogate(metric, rows.take(~is_out), measured.task, settings=settings)
+
+
+def held_out_rows(
+    measured: Measurements, rows: Rows, n_folds: int, *, seed: int, has_sizes: bool = True
+) -> Iterator[NDArray[np.bool_]]:
+    """Yield, for each fold of the configs of `rows`, which rows it holds out.
+
+    Args:
+        has_sizes: False puts configs that differ in N, W and Resolution alone into one fold.
+    """
+    configs = take(measured.configs, np.isin(measured.configs["config_id"], rows.config_id))
+    columns = {key: configs[key] for key in (*CONFIG_KEYS, "config_id")}
+    for _, held_out in k_folds(columns if has_sizes else without_sizes(columns), n_folds, seed=seed):
+        yield np.isin(rows.config_id, configs["config_id"][held_out])
+
+
+def without_sizes(configs: ConfigColumns) -> dict[str, NDArray[np.generic]]:
+    """Return the columns with one N, W and Resolution for all, so that configs that differ in them alone are kin."""
+    return {**configs, **{key: np.full_like(configs[key], configs[key][0]) for key in FIDELITY_KEYS}}

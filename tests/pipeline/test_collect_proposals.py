@@ -14,14 +14,13 @@ from jahs.files.tables import read_table, write_table
 from jahs.schema import CONFIG_COLUMNS, CONFIG_TABLE_COLUMNS
 from jahs.tasks.definitions import task
 from pipeline.collect import CollectSettings, collect, main
+from pipeline.inspect_runs import status
 from pipeline.merge import merge
 from pipeline.profile import profile_folder
 from pipeline.proxies import proxy_folder
-from pipeline.retrain import retrain
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table, sample_config
-from pipeline.status import status
-from pipeline.verify import verify
+from pipeline.verify import retrain, verify
 from tests.pipeline.test_collect import command, n_shards, nothing_goes_on_after_a_test, start, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

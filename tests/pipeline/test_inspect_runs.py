@@ -22,14 +22,12 @@ from jahs.schema import (
     VISIT_COLUMNS,
 )
 from pipeline.collect import CollectSettings, collect
-from pipeline.inspect_runs import main
+from pipeline.inspect_runs import main, status
 from pipeline.merge import merge
-from pipeline.retrain import retrain
+from pipeline.profile import write_profile, write_visits
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
-from pipeline.status import status
-from pipeline.verify import verify
-from pipeline.visits import write_profile, write_visits
+from pipeline.verify import retrain, verify
 
 pytestmark = pytest.mark.slow
 

@@ -13,13 +13,12 @@ from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUNS_FORMAT, VISIT_COLU
 from jahs.tasks import definitions as tasks
 from jahs.tasks.definitions import TASKS
 from pipeline import profile as profile_module
-from pipeline import visits as visits_module
+from pipeline import profile as visits_module
 from pipeline.data import load_images
-from pipeline.profile import main, measure_config, profile_folder
+from pipeline.profile import main, measure_config, merge_visits, profile_folder
 from pipeline.protocol import protocol_digest, protocol_facts
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table, sample_config
-from pipeline.visits import merge_visits
 from tests.pipeline.unwritable import ADVICE, fails_in_one_line_and_goes_on
 from workshop.machine import processor_model
 

@@ -15,8 +15,7 @@ from jahs.spaces.space import space
 from jahs.tasks.definitions import TASKS
 from jahs.tasks.metrics import ACCURACIES
 from surrogate.data.rows import Rows
-from surrogate.judging.coverage import coverage, realism
-from surrogate.judging.noise import cross_validated_coverage, fit_noise
+from surrogate.judging.noise import coverage, cross_validated_coverage, fit_noise, realism
 from surrogate.judging.predicted import NOISY, Predicted
 from tests.jahs.models.noise_models import noise_model
 

@@ -10,7 +10,7 @@ import pytest
 
 from jahs.errors import CorruptFile
 from jahs.release.manifest import Manifest
-from surrogate.numbering import FIRST, number_after, number_facts, standing_release
+from surrogate.packing import FIRST, number_after, number_facts, standing_release
 
 FILES = {"forests-0.npz": (3, "a" * 64), "table.npz": (4, "b" * 64), "quality.json": (5, "c" * 64)}
 
