@@ -1,10 +1,12 @@
-"""Arguments that several commands share."""
+"""Arguments that several commands share, and the check of integers."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
+from jahs.errors import InvalidArgument
 from jahs.release.models import FAMILIES
 from surrogate.data.rows import FEWEST
 from workshop.command import new_parser
@@ -40,3 +42,17 @@ def add_fewest(parser: argparse.ArgumentParser) -> None:
 def add_workers(parser: argparse.ArgumentParser, default: int) -> None:
     """Add --workers."""
     parser.add_argument("--workers", type=int, default=default, help="processes (%(default)s)")
+
+
+def check_integers(values: Mapping[str, object], **least: int) -> None:
+    """Refuse values that are not integers of at least so much and below 2**31, every fault at once.
+
+    Raises:
+        InvalidArgument: one is not.
+    """
+    if faults := [
+        f"{name}={values[name]!r} must be an integer >= {fewest}"
+        for name, fewest in least.items()
+        if type(value := values[name]) is not int or not fewest <= value < 2**31
+    ]:
+        raise InvalidArgument("\n".join(faults))

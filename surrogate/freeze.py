@@ -25,13 +25,13 @@ from jahs.spaces.columns import Columns, config_ids, rows, validate_columns
 from jahs.spaces.configs import Config
 from splits.final import UNIFORM, FinalTest, final_beside, final_path, write_final
 from splits.split import Split
-from surrogate.command import runs_parser
+from surrogate.command import check_integers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.models.candidates import asking, best_found
 from surrogate.models.fitting import leave_folds_out, read_params
 from surrogate.models.model import ForestSettings
 from surrogate.models.optima import MAIN
-from surrogate.propose import integer_faults, lines_of
+from surrogate.propose import lines_of
 from workshop.command import run_command
 from workshop.folders import write_text
 from workshop.numbered import FINAL_SEED, full_range
@@ -52,11 +52,11 @@ class FreezeSettings:
 
     def __post_init__(self) -> None:
         """Refuse values out of range, every fault at once."""
-        faults = integer_faults(self, n=len(OPTIMIZERS) * 2, folds=2, evaluations=1, seed=0)
-        if not faults and self.n % (len(OPTIMIZERS) * self.folds):
-            faults.append(f"n={self.n} must be a multiple of {len(OPTIMIZERS)} optimisers times folds={self.folds}")
-        if faults:
-            raise InvalidArgument("\n".join(faults))
+        check_integers(asdict(self), n=len(OPTIMIZERS) * 2, folds=2, evaluations=1, seed=0)
+        if self.n % (len(OPTIMIZERS) * self.folds):
+            raise InvalidArgument(
+                f"n={self.n} must be a multiple of {len(OPTIMIZERS)} optimisers times folds={self.folds}"
+            )
 
 
 def draw_final(

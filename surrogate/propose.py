@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -36,10 +36,10 @@ from jahs.spaces.columns import Columns, Configs, config_ids, rows, validate_col
 from splits.final import FinalTest, final_beside, is_final
 from splits.kinship import FIDELITY_KEYS
 from splits.split import Split
-from surrogate.command import runs_parser
+from surrogate.command import check_integers, runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import development_rows
-from surrogate.models.candidates import asking, best_found, disagreed_on, poor
+from surrogate.models.candidates import IsKnown, asking, best_found, disagreed_on, poor
 from surrogate.models.fitting import leave_folds_out
 from surrogate.models.model import ForestSettings
 from surrogate.models.optima import MAIN, Ask
@@ -76,18 +76,7 @@ class ProposeSettings:
         """Refuse values out of range, every fault at once."""
         if self.source not in KINDS:
             raise UnknownName.of("source", self.source, KINDS)
-        if faults := integer_faults(self, n=1, round=0, seed=0, start=0, evaluations=1, folds=2):
-            raise InvalidArgument("\n".join(faults))
-
-
-def integer_faults(settings: object, **least: int) -> list[str]:
-    """Return a line for each of the settings that is not an integer of at least so much and below 2**31."""
-    values = {name: getattr(settings, name) for name in least}
-    return [
-        f"{name}={value!r} must be an integer >= {least[name]}"
-        for name, value in values.items()
-        if type(value) is not int or not least[name] <= value < 2**31
-    ]
+        check_integers(asdict(self), n=1, round=0, seed=0, start=0, evaluations=1, folds=2)
 
 
 def propose(
@@ -114,10 +103,38 @@ def propose(
         _check_release(release, measured)
     elif settings.source in _OF_RELEASE:
         raise InvalidArgument(f"{settings.source} is proposed by a release; name one: --release RELEASE")
-    proposed, seeds = _PROPOSERS[settings.source](settings, measured, split, _known(measured, final), release)
+    proposed = _configs(settings, measured, split, _known(measured, final), release)
+    n_proposed = len(proposed["N"])
+    seeds: list[Sequence[int]] = [_REPEATS if settings.source == "seeds" else (0,)] * n_proposed
+    if settings.source == "best":
+        seeds[:_N_TWICE] = [_TWICE] * min(n_proposed, _N_TWICE)
     named = release.sha256 if release is not None and settings.source in _OF_RELEASE else ""
     facts = {"protocol": measured.protocol, "release": named, "round": settings.round, "source": settings.source}
     return lines_of(proposed, seeds, facts)
+
+
+def _configs(
+    settings: ProposeSettings, measured: Measurements, split: Split, known: IsKnown, release: Release | None
+) -> Columns:
+    """Return the configs of the settings' source."""
+    n, seed, start = settings.n, settings.seed, settings.start
+    match settings.source:
+        case "full":
+            return full_range(start, start + n)
+        case "paired":
+            return _paired(full_range(start, start + n))
+        case "poor":
+            return poor(n=n, seed=seed, is_known=known)
+        case "seeds":
+            return _measured_best(measured, split, n)
+    assert release is not None
+    ask = answers_of(release)
+    if settings.source == "best":
+        found, _ = best_found(ask, _SEARCHES, n=n, evaluations=settings.evaluations, seed=seed, is_known=known)
+        return found
+    forest = settings_of(release)
+    fits = leave_folds_out(MAIN, measured, split, n_folds=settings.folds, seed=seed, settings=forest)
+    return disagreed_on(ask, [asking(one) for one in fits], n=n, seed=seed, is_known=known)
 
 
 def lines_of(proposed: Columns, seeds: Sequence[Sequence[int]], facts: Mapping[str, object]) -> str:
@@ -151,67 +168,24 @@ def settings_of(release: Release) -> ForestSettings:
         raise MissingData(f"{release.path} has no settings of {MAIN} in quality.json; make it again") from err
 
 
-_Proposed = tuple[Columns, Sequence[Sequence[int]]]
-_Known = Callable[[Columns], NDArray[np.bool_]]
-
-
-def _best(
-    settings: ProposeSettings, _measured: Measurements, _split: Split, known: _Known, release: Release | None
-) -> _Proposed:
-    assert release is not None
-    n, seed, evaluations = settings.n, settings.seed, settings.evaluations
-    found, _ = best_found(answers_of(release), _SEARCHES, n=n, evaluations=evaluations, seed=seed, is_known=known)
-    return found, [_TWICE if i < _N_TWICE else (0,) for i in range(n)]
-
-
-def _disagreement(
-    settings: ProposeSettings, measured: Measurements, split: Split, known: _Known, release: Release | None
-) -> _Proposed:
-    assert release is not None
-    how = {"n_folds": settings.folds, "seed": settings.seed}
-    asks = [asking(one) for one in leave_folds_out(MAIN, measured, split, **how, settings=settings_of(release))]
-    found = disagreed_on(answers_of(release), asks, n=settings.n, seed=settings.seed, is_known=known)
-    return found, [(0,)] * settings.n
-
-
-def _full(settings: ProposeSettings, *_: object) -> _Proposed:
-    return full_range(settings.start, settings.start + settings.n), [(0,)] * settings.n
-
-
-def _seeds(
-    settings: ProposeSettings, measured: Measurements, split: Split, _known: _Known, _release: Release | None
-) -> _Proposed:
+def _measured_best(measured: Measurements, split: Split, n: int) -> Columns:
+    """Return the configs of train and valid with the highest mean accuracies at the last epoch."""
     every = development_rows(MAIN, measured, split)
     last = every.take(every.epoch == measured.task.max_epoch)
     ids, place, counts = np.unique(last.config_id, return_inverse=True, return_counts=True)
     if not len(ids):
         raise MissingData(f"no config of train and valid is trained to epoch {measured.task.max_epoch}; collect more")
     means = np.bincount(place.reshape(-1), weights=last.y) / counts
-    chosen = ids[np.lexsort((ids, -means))[: settings.n]]
-    configs = rows_of(measured.configs, chosen)
-    return {key: configs[key] for key in CONFIG_KEYS}, [_REPEATS] * len(chosen)
+    configs = rows_of(measured.configs, ids[np.lexsort((ids, -means))[:n]])
+    return {key: configs[key] for key in CONFIG_KEYS}
 
 
-def _paired(settings: ProposeSettings, *_: object) -> _Proposed:
-    drawn = full_range(settings.start, settings.start + settings.n)
+def _paired(drawn: Columns) -> Columns:
+    """Return each config at each of `PAIRED_SIZES`."""
     columns = {key: np.repeat(values, len(PAIRED_SIZES)) for key, values in drawn.items()}
     for key, values in zip(FIDELITY_KEYS, zip(*PAIRED_SIZES, strict=True), strict=True):
-        columns[key] = np.tile(np.array(values), settings.n)
-    return validate_columns(columns), [(0,)] * len(columns["N"])
-
-
-def _poor(settings: ProposeSettings, _measured: Measurements, _split: Split, known: _Known, _: object) -> _Proposed:
-    return poor(n=settings.n, seed=settings.seed, is_known=known), [(0,)] * settings.n
-
-
-_PROPOSERS: Final[Mapping[str, Callable[..., _Proposed]]] = {
-    "best": _best,
-    "disagreement": _disagreement,
-    "full": _full,
-    "seeds": _seeds,
-    "paired": _paired,
-    "poor": _poor,
-}
+        columns[key] = np.tile(np.array(values), len(drawn[key]))
+    return validate_columns(columns)
 
 
 def _check_release(release: Release, measured: Measurements) -> None:
@@ -223,7 +197,7 @@ def _check_release(release: Release, measured: Measurements) -> None:
         )
 
 
-def _known(measured: Measurements, final: FinalTest | None) -> _Known:
+def _known(measured: Measurements, final: FinalTest | None) -> IsKnown:
     recorded = np.unique(measured.runs["config_id"])
 
     def is_known(columns: Columns) -> NDArray[np.bool_]:

@@ -35,7 +35,7 @@ from jahs.spaces.configs import Config
 from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import task_facts
 from splits.split import Split
-from surrogate.command import add_fewest, add_release_flags, add_workers, runs_parser
+from surrogate.command import add_fewest, add_release_flags, add_workers, check_integers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import (
     EXACT,
@@ -192,14 +192,9 @@ def check_numbers(**numbers: int) -> None:
     Raises:
         InvalidArgument: one is not an integer of at least 0.
     """
-    faults = [
-        f"{name}={value!r} must be an integer of at least 0"
-        for name, value in numbers.items()
-        if type(value) is not int or value < 0
-    ]
-    faults += ["rates=1 must be 0 or at least 2"] if numbers.get("rates") == 1 else []
-    if faults:
-        raise InvalidArgument("\n".join(faults))
+    check_integers(numbers, **dict.fromkeys(numbers, 0))
+    if numbers.get("rates") == 1:
+        raise InvalidArgument("rates=1 must be 0 or at least 2")
 
 
 def _quality(measured: Measurements, split: Split, missing: Mapping[str, str], *, workers: int) -> Facts:

@@ -28,7 +28,7 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import LEARNED
 from jahs.tasks.own import recorded_as
 from splits.split import Split
-from surrogate.command import add_fewest, add_workers, runs_parser
+from surrogate.command import add_fewest, add_workers, check_integers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import FEWEST, Facts, Rows, training_rows
 from surrogate.judging.sizing import sizes, smallest
@@ -225,13 +225,7 @@ def _found_before(out: Path, of_data: Mapping[str, object]) -> dict[str, Any]:  
 def _check_settings(*, evaluations: int, workers: int, optimizer: str, n_trees: int) -> None:
     if optimizer not in OPTIMIZERS:
         raise UnknownName.of("optimizer", optimizer, OPTIMIZERS)
-    faults = [
-        f"{name}={value} must be an integer of at least 1"
-        for name, value in (("evaluations", evaluations), ("workers", workers))
-        if type(value) is not int or value < 1
-    ]
-    if faults:
-        raise InvalidArgument("\n".join(faults))
+    check_integers({"evaluations": evaluations, "workers": workers}, evaluations=1, workers=1)
     ForestSettings(n_trees=n_trees)  # checks the number of trees
 
 

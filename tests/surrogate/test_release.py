@@ -355,7 +355,7 @@ def test_what_is_no_seed_is_refused_before_anything_is_fitted(
 ) -> None:
     monkeypatch.setattr(release, "fit_each", lambda *_, **__: pytest.fail("something was fitted"))
     assert release.main([*arguments(runs, tmp_path / "release"), flag, "-1"]) == 2
-    assert f"{name}=-1 must be an integer of at least 0" in capsys.readouterr().err
+    assert f"{name}=-1 must be an integer >= 0" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
