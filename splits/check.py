@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,10 +17,12 @@ from jahs.errors import InvalidTable, Leakage, ProtocolMismatch
 from jahs.files.runs import read_configs, read_runs
 from splits.balance import Marginal, balance, balance_table, broken_promises
 from splits.final import FinalTest, final_beside, is_final, n_reads
-from splits.leaks import find_leaks, leak_lines
+from splits.kinship import find_leaks
 from splits.recorded import Recorded, examples, read_recorded
 from splits.split import Split, read_split
 from workshop.command import new_parser, run_command
+
+_MOST_EXAMPLES: Final = 3
 
 
 def check_split(recorded: Recorded, split: Split, final: FinalTest | None = None) -> list[Marginal]:
@@ -43,7 +45,10 @@ def check_split(recorded: Recorded, split: Split, final: FinalTest | None = None
     ids = recorded.config_ids
     parts = split.parts_of(ids)
     leaks = find_leaks(recorded.configs, parts)
-    faults = leak_lines(leaks)
+    faults = []
+    if leaks:
+        what = "configs with equal canonical cells and bit-equal hyperparameters in several parts"
+        faults.append(f"{len(leaks)} times {what}: {'; '.join(leaks[:_MOST_EXAMPLES])}")
     if final is not None and (inside := np.intersect1d(final.config_ids, split.config_ids)).size:
         faults.append(f"{len(inside)} configs of the final test set are in the split: {examples(inside)}")
         raise Leakage("\n".join(faults))

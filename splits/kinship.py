@@ -1,4 +1,4 @@
-"""Kin, which must be in the same part, and fidelity groups; for columns of configs.
+"""Kin, which must be in the same part, leaks, and fidelity groups; for columns of configs.
 
 Kin are configs whose networks compute and train the same: equal canonical cells, and the other eight keys equal bit by
 bit. They are in one fidelity group, since N, W and Resolution are among those keys.
@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.schema import CONFIG_KEYS, OPS, SOURCE_DEFAULTS, SOURCES
+from jahs.schema import CONFIG_KEYS, OPS, SOURCE_DEFAULTS, SOURCES, SPLIT_PARTS
 from jahs.spaces.cell import canonical_keys
 
 ConfigColumns: TypeAlias = Mapping[str, NDArray[np.generic]]
@@ -32,9 +32,23 @@ def kin(table: ConfigColumns) -> NDArray[np.int64]:
     return _labels(canonical_keys(_ops(table)), *(_bits(table[key]) for key in _OTHER_KEYS))
 
 
-def same_config(table: ConfigColumns) -> NDArray[np.int64]:
-    """Return a number for each row, (n_rows,), equal for bit-equal configs, whatever their ids."""
-    return _labels(*_ops(table).T, *(_bits(table[key]) for key in _OTHER_KEYS))
+def find_leaks(table: ConfigColumns, parts: NDArray[np.integer]) -> list[str]:
+    """Return, as text, each family of kin that is in several parts: its config ids, and their parts.
+
+    Args:
+        parts: of the rows, as positions in `SPLIT_PARTS`, (n_rows,); a negative one is no part.
+    """
+    is_placed = parts >= 0
+    ids, family, parts = table["config_id"][is_placed], kin(table)[is_placed], parts[is_placed]
+    pairs = np.unique(np.column_stack([family, parts]), axis=0)
+    torn, n_parts = np.unique(pairs[:, 0], return_counts=True)
+    leaks = []
+    for one in torn[n_parts > 1].tolist():
+        members = family == one
+        sides = sorted(set(zip(ids[members].tolist(), parts[members].tolist(), strict=True)))
+        shown = ", ".join(f"{number:016x} {SPLIT_PARTS[part]}" for number, part in sides[:4])
+        leaks.append(shown + (" ..." if len(sides) > 4 else ""))
+    return sorted(leaks)
 
 
 def fidelity_groups(table: ConfigColumns) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

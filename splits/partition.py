@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidTable, Leakage, ProtocolMismatch
 from jahs.schema import SPLIT_PARTS
-from splits.kinship import FIDELITY_KEYS, fidelity_groups, group_name, kin, seeded_ranks, source_groups
+from splits.kinship import FIDELITY_KEYS, fidelity_groups, find_leaks, group_name, kin, seeded_ranks, source_groups
 from splits.quotas import SHARES, WHOLE, Margins, fill_quotas
 from splits.recorded import Recorded, examples
 from splits.split import Split
@@ -93,18 +93,15 @@ def _keep_old(parts: NDArray[np.int8], recorded: Recorded, family: NDArray[np.in
             f"{len(gone)} of {len(old.config_ids)} configs of the old split have no run: {examples(gone)}"
         )
     parts[:] = old.parts_of(recorded.config_ids)
-    is_old = parts >= 0
-    sides = np.unique(np.column_stack([family[is_old], parts[is_old]]), axis=0)
-    families, n_sides = np.unique(sides[:, 0], return_counts=True)
-    if (torn := families[n_sides > 1]).size:
-        ids = recorded.config_ids[np.isin(family, torn) & is_old]
+    if leaks := find_leaks(recorded.configs, parts):
         raise Leakage(
-            f"the old split has {len(torn)} families of equal configs in several parts: {examples(ids)}; "
+            f"the old split has {len(leaks)} families of equal configs in several parts: {leaks[0]}; "
             "see python -m splits.check, and make a new split"
         )
-    side_of = dict(sides.tolist())
-    for i in np.flatnonzero(~is_old & np.isin(family, families)).tolist():
-        parts[i] = side_of[int(family[i])]
+    is_old = parts >= 0
+    part_of = dict(zip(family[is_old].tolist(), parts[is_old].tolist(), strict=True))
+    for i in np.flatnonzero(~is_old & np.isin(family, family[is_old])).tolist():
+        parts[i] = part_of[int(family[i])]
 
 
 def _place_kin(

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from splits.kinship import kin
-from splits.leaks import find_leaks
+from splits.kinship import find_leaks, kin
 from tests.building import make_configs, with_ids
 
 
