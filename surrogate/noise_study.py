@@ -1,7 +1,5 @@
 """Does the surrogate know the mean of a config better than one training of it? NAS-Bench-301's study of noise.
 
-Over 300 lines: it is one study, from the fits to the text of its page.
-
 python -m surrogate.noise_study RUNS --split SPLIT --params PARAMS --release RELEASE --out docs/studies/noise
 
 The configs with three trainings are judged at the last epoch. One of the three is a table's entry, the mean of the
@@ -49,22 +47,20 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Judged:
-    """One rotation: errors of what predicts the mean of the other trainings, (n_configs,) each, in points.
+    """Errors of what predicts the mean of the other trainings, in points: (3, n_configs), by entry of the table.
 
     Attributes:
         n_fitted: configs that surrogate and ensemble were fitted to.
         is_seen: whether the judged configs are among them, with the one training that the table has, too.
-        entry: number of the training that is the table's entry.
         table, surrogate, ensemble: absolute errors.
-        own_sd: standard deviation of the three trainings, of which the least is one image of 2,048.
+        own_sd: standard deviation of the three trainings, of which the least is one image of 2,048; (n_configs,).
         sd: standard deviation of one training that the ensemble and the noise model predict.
         divergence: Kullback-Leibler divergence of the predicted normal distribution from that of the trainings.
-        is_better: mask of the configs in the better half by their mean.
+        is_better: mask of the configs in the better half by their mean, (n_configs,).
     """
 
     n_fitted: int
     is_seen: bool
-    entry: int
     table: _Floats
     surrogate: _Floats
     ensemble: _Floats
@@ -100,68 +96,53 @@ def noise_study(
     seed: int = 0,
     workers: int = 1,
 ) -> list[Judged]:
-    """Return the results for every number of configs and every rotation, the fitted ones last."""
+    """Return the errors for every number of other configs, and at last those where the judged ones are fitted, too."""
     rows = assemble(metric, measured)
     ids, values, asked = repeated(rows)
     is_judged = np.isin(rows.config_id, ids)
     is_once = ~is_judged & first_seed(rows)
     others = np.unique(rows.config_id[is_once])
-    how: dict[str, Any] = {"release": release, "settings": settings, "seed": seed, "workers": workers}
+    scale = release.refits.scales.get(metric, 1.0)
+    how: dict[str, Any] = {"share": 1.0, "seed": seed, "n_refits": N_REFITS, "workers": workers}  # Any: arguments
+
+    def answers(is_in: NDArray[np.bool_]) -> _Floats:
+        """Return the answers of surrogate and ensemble, and the sd of one training around the ensemble, (3, n)."""
+        training = rows.take(is_in)
+        fitted = fit_surrogate(metric, training, release.task, settings=settings)
+        refits = fit_refits({metric: training}, release.task, {metric: settings}, **how)[metric]
+        uncertain = uncertain_of(fitted, refits, asked, release.noise, scale=scale)
+        return np.stack([uncertain.mean[0], uncertain.refits[0].mean(axis=1), uncertain.total_sd[0]])
+
     drawn = np.random.default_rng(seed).permutation(others)
-    found = []
-    for size in [*(n for n in _SIZES if n < len(others)), len(others)]:
-        training = rows.take(is_once & np.isin(rows.config_id, drawn[:size]))
-        answers = _answers(metric, training, asked, **how)
-        found += [judge(values, entry, *answers, n_fitted=size, is_seen=False) for entry in range(_N_SEEDS)]
+    found = [
+        judge(values, *answers(is_once & np.isin(rows.config_id, drawn[:size])), n_fitted=size, is_seen=False)
+        for size in [*(n for n in _SIZES if n < len(others)), len(others)]
+    ]
     place = np.array([np.unique(rows.seed[rows.config_id == i])[:_N_SEEDS] for i in ids])
+    seen = []
     for entry in range(_N_SEEDS):
         own = is_judged.copy()
         own[own] = rows.seed[own] == place[np.searchsorted(ids, rows.config_id[own]), entry]
-        training = rows.take(is_once | own)
-        answers = _answers(metric, training, asked, **how)
-        found.append(judge(values, entry, *answers, n_fitted=len(others) + len(ids), is_seen=True))
-    return found
-
-
-def _answers(
-    metric: str,
-    training: Rows,
-    asked: Rows,
-    *,
-    release: Release,
-    settings: ForestSettings,
-    seed: int,
-    workers: int,
-) -> tuple[_Floats, _Floats, _Floats]:
-    """Return the answers of a surrogate and of an ensemble, and the sd of one training around the ensemble."""
-    fitted = fit_surrogate(metric, training, release.task, settings=settings)
-    refits = fit_refits(
-        {metric: training}, release.task, {metric: settings}, share=1.0, seed=seed, n_refits=N_REFITS, workers=workers
-    )[metric]
-    scale = release.refits.scales.get(metric, 1.0)
-    uncertain = uncertain_of(fitted, refits, asked, release.noise, scale=scale)
-    return uncertain.mean[0], uncertain.refits[0].mean(axis=1), uncertain.total_sd[0]
+        seen.append(answers(is_once | own))
+    by_entry = np.stack(seen, axis=1)  # (3 answers, 3 entries, n)
+    return [*found, judge(values, *by_entry, n_fitted=len(others) + len(ids), is_seen=True)]
 
 
 def judge(
-    values: _Floats, entry: int, surrogate: _Floats, ensemble: _Floats, sd: _Floats, *, n_fitted: int, is_seen: bool
+    values: _Floats, surrogate: _Floats, ensemble: _Floats, sd: _Floats, *, n_fitted: int, is_seen: bool
 ) -> Judged:
-    """Return the errors of one rotation; `values` are the trainings of each config, (n, 3)."""
-    truth = np.delete(values, entry, axis=1).mean(axis=1)
-    own_sd = np.maximum(values.std(axis=1, ddof=1), _SMALLEST_SD)
-    shift = values.mean(axis=1) - ensemble
-    divergence = np.log(sd / own_sd) + (own_sd**2 + shift**2) / (2 * sd**2) - 0.5
-    mean = values.mean(axis=1)
+    """Return the errors of answers, (n,) or (3, n) by entry; `values` are the trainings of each config, (n, 3)."""
+    truth = np.stack([np.delete(values, entry, axis=1).mean(axis=1) for entry in range(_N_SEEDS)])
+    own_sd, mean = np.maximum(values.std(axis=1, ddof=1), _SMALLEST_SD), values.mean(axis=1)
     return Judged(
         n_fitted=n_fitted,
         is_seen=is_seen,
-        entry=entry,
-        table=np.abs(values[:, entry] - truth),
+        table=np.abs(values.T - truth),
         surrogate=np.abs(surrogate - truth),
         ensemble=np.abs(ensemble - truth),
         own_sd=own_sd,
         sd=sd,
-        divergence=divergence,
+        divergence=np.log(sd / own_sd) + (own_sd**2 + (mean - ensemble) ** 2) / (2 * sd**2) - 0.5,
         is_better=mean >= np.median(mean),
     )
 
@@ -187,25 +168,17 @@ def study_document(
     )
 
 
-def _pooled(of: Sequence[Judged], name: str, is_better: bool = False) -> _Floats:  # noqa: FBT001, FBT002
-    """Return a measure of each config, averaged over the rotations."""
-    values = np.mean([getattr(one, name) for one in of], axis=0)
-    return np.asarray(values[of[0].is_better] if is_better else values)
-
-
 def _finding(found: Sequence[Judged], metric: str, *, seed: int) -> str:
-    seen = [one for one in found if one.is_seen]
-    table, surrogate = _pooled(seen, "table"), _pooled(seen, "surrogate")
+    *_, unseen, seen = found
+    table, surrogate = seen.table.mean(axis=0), seen.surrogate.mean(axis=0)
     difference = _mean(table - surrogate, seed=seed)
-    most = max(one.n_fitted for one in found if not one.is_seen)
-    unseen = [one for one in found if not one.is_seen and one.n_fitted == most]
-    elsewhere = _mean(_pooled(unseen, "table") - _pooled(unseen, "surrogate"), seed=seed)
+    elsewhere = _mean(unseen.table.mean(axis=0) - unseen.surrogate.mean(axis=0), seed=seed)
     link = "as" if elsewhere.low <= 0 <= elsewhere.high else "than"
     return (
         f"On configs that it has not seen, the surrogate is {_distance(elsewhere)} the mean of two trainings "
-        f"{link} a third training is: {_crossing(found)}. "
+        f"{link} a third training is: {_crossing(found[:-1])}. "
         f"One training is {table.mean():.2f} points of {metric} from that mean. "
-        f"On the {seen[0].n_fitted:,} configs that it was fitted to, each with one training, the surrogate is "
+        f"On the {seen.n_fitted:,} configs that it was fitted to, each with one training, the surrogate is "
         f"{_distance(difference)} it: {surrogate.mean():.2f} points (difference {difference.value:+.2f}, 90 % interval "
         f"{difference.low:+.2f} to {difference.high:+.2f})."
     )
@@ -216,12 +189,11 @@ def _distance(difference: Interval) -> str:
     return "farther from" if difference.high < 0 else "nearer to" if difference.low > 0 else "about as far from"
 
 
-def _crossing(found: Sequence[Judged]) -> str:
+def _crossing(unseen: Sequence[Judged]) -> str:
     """Say how many other configs a surrogate needs to be as good as one training, by a power law in their number."""
-    unseen = [one for one in found if not one.is_seen]
-    sizes = sorted({one.n_fitted for one in unseen})
-    errors = [_pooled([one for one in unseen if one.n_fitted == n], "surrogate").mean() for n in sizes]
-    table = _pooled(unseen[:_N_SEEDS], "table").mean()
+    sizes = [one.n_fitted for one in unseen]
+    errors = [one.surrogate.mean() for one in unseen]
+    table = unseen[0].table.mean()
     said = f"{errors[-1]:.2f} points with {sizes[-1]:,} other configs"
     slope, first = np.polyfit(np.log(sizes), np.log(errors), 1) if len(sizes) > 1 else (0.0, 0.0)
     if slope >= 0 or errors[-1] <= table:
@@ -235,17 +207,13 @@ def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str 
     heads: tuple[str, ...] = (
         "fitted to", "cut", "configs", "table entry", "surrogate", "ensemble", "table minus surrogate (90 % interval)",
     )  # fmt: skip
-    groups: dict[tuple[int, bool], list[Judged]] = {(one.n_fitted, one.is_seen): [] for one in found}
-    for one in found:
-        groups[one.n_fitted, one.is_seen].append(one)
     rows = []
-    for (n, is_seen), of in groups.items():
-        for cut, is_better in (("all", False), ("better half", True)):
-            table, surrogate, ensemble = (_pooled(of, name, is_better) for name in ("table", "surrogate", "ensemble"))
-            difference = interval_text(_mean(table - surrogate, seed=seed), sign="+")
-            which = f"{n:,} configs, {'these among them' if is_seen else 'others'}"
-            means = [f"{values.mean():.2f}" for values in (table, surrogate, ensemble)]
-            rows.append((which, cut, str(len(table)), *means, difference))
+    for one in found:
+        for cut, is_in in (("all", np.ones_like(one.is_better)), ("better half", one.is_better)):
+            errors = [values.mean(axis=0)[is_in] for values in (one.table, one.surrogate, one.ensemble)]
+            difference = interval_text(_mean(errors[0] - errors[1], seed=seed), sign="+")
+            which = f"{one.n_fitted:,} configs, {'these among them' if one.is_seen else 'others'}"
+            rows.append((which, cut, str(is_in.sum()), *(f"{each.mean():.2f}" for each in errors), difference))
     yield Table(caption=f"MAE to the mean of the other trainings, points of {metric}", columns=heads, rows=tuple(rows))
     yield Text(
         "Every config was fitted with one training. A positive difference favours the surrogate. The intervals "
@@ -258,13 +226,13 @@ def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str 
         "mean KL divergence", "median KL divergence",
     )  # fmt: skip
     rows = []
-    for one in found:
-        if one.is_seen:
-            others = ", ".join(str(k) for k in range(_N_SEEDS) if k != one.entry)
-            of_one = (one.table, one.surrogate, one.ensemble, one.own_sd, one.sd)
-            errors = [f"{values.mean():.2f}" for values in of_one]
-            divergence = [f"{one.divergence.mean():.2f}", f"{np.median(one.divergence):.2f}"]
-            rows.append((f"{one.entry}, against the mean of {others}", *errors, *divergence))
+    seen = found[-1]
+    for entry in range(_N_SEEDS):
+        others = ", ".join(str(k) for k in range(_N_SEEDS) if k != entry)
+        of_one = (seen.table[entry], seen.surrogate[entry], seen.ensemble[entry], seen.own_sd, seen.sd[entry])
+        divergence = seen.divergence[entry]
+        means = [f"{values.mean():.2f}" for values in (*of_one, divergence)]
+        rows.append((f"{entry}, against the mean of {others}", *means, f"{np.median(divergence):.2f}"))
     yield Table(caption="MAE and predicted sd in points", columns=heads, rows=tuple(rows))
     yield Text(
         "The predicted sd is the `total_sd` of `bench.predict`: model and noise, with the scale and the noise model of "
@@ -275,10 +243,8 @@ def _blocks(found: Sequence[Judged], metric: str, *, seed: int) -> Iterator[str 
     yield Text(
         "NAS-Bench-301 (table 1, figure 1) has an MAE of 4.534e-3 for a table's entry and 3.446e-3 for its surrogate, "
         "as shares of 1, and its surrogate is better from about 21,500 trainings on. In the same unit, ours are "
-        f"{_pooled([o for o in found if o.is_seen], 'table').mean() / 100:.3e} and "
-        f"{_pooled([o for o in found if o.is_seen], 'surrogate').mean() / 100:.3e} with "
-        f"{max(one.n_fitted for one in found):,} trainings. Its space has cells alone; ours has learning rate, weight "
-        "decay and sizes, too."
+        f"{seen.table.mean() / 100:.3e} and {seen.surrogate.mean() / 100:.3e} with {seen.n_fitted:,} trainings. Its "
+        "space has cells alone; ours has learning rate, weight decay and sizes, too."
     )
 
 
