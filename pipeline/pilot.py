@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -51,6 +50,7 @@ _SEEDS: Final = (0, 1)
 _N_RESAMPLES: Final = 2000
 _CELLS: Final = "cells"  # the source of NAS-Bench-201 cells
 _CELL_KEY: Final = 201
+_N_CELLS: Final = 60  # of a list
 
 GATE: Final = MappingProxyType({"rho": 0.85, "resolution": 0.5, "seed_tau": 0.82, "core_seconds": 60.0})
 """Requirements of a protocol: rho at epoch 200, share of the real Resolution effect, tau of seeds, mean cost."""
@@ -124,10 +124,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, metavar="FOLDER", required=True, help="the recorded runs")
     parser.add_argument("--landscape", type=Path, required=True, help="imported release of JAHS-Bench-201's cifar10")
     parser.add_argument("--start", type=int, help="number of the first config (default: all configs)")
-    parser.add_argument("--configs", type=int, metavar="N", help="how many from --start on (default: all)")
     parser.add_argument("--cells", type=Path, metavar="CSV", help="NAS-Bench-201's accuracies, to compare cells with")
     parser.add_argument("--write-cells", type=Path, metavar="FILE", help="write a list of cells to train, JSON lines")
-    parser.add_argument("--n-cells", type=int, default=60, help="how many (default: %(default)s)")
     parser.add_argument("--save", action="store_true", help="save the report beside FOLDER")
     args = parser.parse_args(argv)
     return run_command("pipeline.pilot", lambda: _answer(args))
@@ -138,14 +136,14 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
     published = None if args.cells is None else read_cell_accuracies(args.cells)
     measured = read_measured(args.runs)
     if args.start is not None:
-        measured = take(measured, _has_number(measured, args))
+        measured = take(measured, _starts_at(measured, args.start))
     facts = report(measured, landscape)
     cells = take(measured, (measured["source"] == _CELLS) & (measured["status"] == "finished"))
     if published is not None and len(cells["seed"]):
         ops = np.stack([cells[key] for key in OPS], axis=1)
         facts["cells"] = compare_cells(ops, cells["valid_acc"], published)
     if args.write_cells is not None:
-        write_cells(args.write_cells, args.n_cells)
+        write_cells(args.write_cells, _N_CELLS)
     if args.save:
         protocol = read_protocol(args.runs).digest
         named = {"landscape": sha256_file(args.landscape / "manifest.json"), "protocol": protocol}
@@ -153,14 +151,12 @@ def _answer(args: argparse.Namespace) -> dict[str, Any]:  # Any: JSON
     return facts
 
 
-def _has_number(measured: Table, args: argparse.Namespace) -> NDArray[np.bool_]:
-    """Return which runs are of the asked configs of the stream, or of none of it."""
+def _starts_at(measured: Table, start: int) -> NDArray[np.bool_]:
+    """Return which runs are of the stream from a number on, or of none of it."""
     number = measured["config_index"]
-    stop = math.inf if args.configs is None else args.start + args.configs
-    found = (number < 0) | ((number >= args.start) & (number < stop))
-    if not (number[found] >= 0).any():
-        raise InvalidArgument(f"{args.runs} has no config with a number in {args.start}..{stop}")
-    return np.asarray(found)
+    if not (number >= start).any():
+        raise InvalidArgument(f"no config has a number from {start} on; lower --start")
+    return np.asarray((number < 0) | (number >= start))
 
 
 def _gate(facts: Mapping[str, Any]) -> dict[str, bool | None]:  # Any: JSON

@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument, ProtocolMismatch
+from jahs.errors import ProtocolMismatch
 from jahs.schema import CONFIG_KEYS, FINAL_SOURCE
 from jahs.spaces.columns import Columns, config_ids, rows, validate_columns
 from jahs.spaces.configs import Config
 from splits.final import UNIFORM, FinalTest, final_beside, final_path, write_final
 from splits.split import Split
-from surrogate.command import check_integers, runs_parser
+from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.models.candidates import asking, best_found
 from surrogate.models.fitting import leave_folds_out, read_params
@@ -38,57 +37,45 @@ from workshop.numbered import FINAL_SEED, full_range
 
 OPTIMIZERS: Final = ("random_search", "regularized_evolution", "tpe")
 SEEDS: Final = (0, 1)
+N_UNIFORM: Final = 60
+"""Uniform configs, and as many proposed ones: a multiple of the optimisers times the folds."""
+
+_N_FOLDS: Final = 4
+_EVALUATIONS: Final = 5000  # of each search; TPE: a tenth
+_SEED: Final = 0  # of folds and searches
 _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FreezeSettings:
-    """Settings of `freeze`: one field per flag, which `--help` explains."""
-
-    n: int = 60
-    folds: int = 4
-    evaluations: int = 5000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range, every fault at once."""
-        check_integers(asdict(self), n=len(OPTIMIZERS) * 2, folds=2, evaluations=1, seed=0)
-        if self.n % (len(OPTIMIZERS) * self.folds):
-            raise InvalidArgument(
-                f"n={self.n} must be a multiple of {len(OPTIMIZERS)} optimisers times folds={self.folds}"
-            )
-
-
-def draw_final(
-    settings: FreezeSettings, measured: Measurements, split: Split, *, of_forest: ForestSettings = _SETTINGS
-) -> FinalTest:
-    """Return a final test set: a function of the settings, the measurements and the split.
+def draw_final(measured: Measurements, split: Split, *, of_forest: ForestSettings = _SETTINGS) -> FinalTest:
+    """Return a final test set: a function of the measurements and the split.
 
     Raises:
         InvalidArgument: a search found too few different cells.
         MissingDependency: TPE needs optuna.
     """
-    folds = leave_folds_out(MAIN, measured, split, n_folds=settings.folds, seed=settings.seed, settings=of_forest)
-    fitted = list(folds)
-    members: list[Config] = rows(full_range(0, settings.n, seed=FINAL_SEED))
-    groups = [UNIFORM] * settings.n
+    fitted = list(leave_folds_out(MAIN, measured, split, n_folds=_N_FOLDS, seed=_SEED, settings=of_forest))
+    members: list[Config] = rows(full_range(0, N_UNIFORM, seed=FINAL_SEED))
+    groups = [UNIFORM] * N_UNIFORM
     taken = np.union1d(measured.runs["config_id"], config_ids(members))
 
     def is_known(columns: Columns) -> NDArray[np.bool_]:
         return np.isin(config_ids(columns), taken)
 
-    n_each = settings.n // (len(OPTIMIZERS) * settings.folds)
+    n_each = N_UNIFORM // (len(OPTIMIZERS) * _N_FOLDS)
     for i, optimizer in enumerate(OPTIMIZERS):
         for j, model in enumerate(fitted):
-            seed = int(np.random.SeedSequence([settings.seed, i, j]).generate_state(1, np.uint32)[0] >> 1)
+            seed = int(np.random.SeedSequence([_SEED, i, j]).generate_state(1, np.uint32)[0] >> 1)
             found, _ = best_found(
-                asking(model), (optimizer,), n=n_each, evaluations=settings.evaluations, seed=seed, is_known=is_known
+                asking(model), (optimizer,), n=n_each, evaluations=_EVALUATIONS, seed=seed, is_known=is_known
             )
             members += rows(found)
             groups += [optimizer] * n_each
             taken = np.union1d(taken, config_ids(found))
     facts: dict[str, Any] = {  # Any: JSON
-        **asdict(settings),
+        "n": N_UNIFORM,
+        "folds": _N_FOLDS,
+        "evaluations": _EVALUATIONS,
+        "seed": _SEED,
         "measurements": digest_measurements(measured),
         "split": split.digest,
         "stream": FINAL_SEED,
@@ -103,7 +90,7 @@ def draw_final(
     )
 
 
-def freeze(settings: FreezeSettings, runs: Path, split_file: Path, out: Path, *, params: Path | None = None) -> str:
+def freeze(runs: Path, split_file: Path, out: Path, *, params: Path | None = None) -> str:
     """Freeze a final test set beside a split, unless it is there, and write its list; return what was done.
 
     Raises:
@@ -114,7 +101,7 @@ def freeze(settings: FreezeSettings, runs: Path, split_file: Path, out: Path, *,
     done = "was frozen already"
     if final is None:
         of_forest = read_params(params).get(MAIN, _SETTINGS) if params is not None else _SETTINGS
-        final = draw_final(settings, measured, split, of_forest=of_forest)
+        final = draw_final(measured, split, of_forest=of_forest)
         write_final(split_file, final)
         done = "is frozen"
     elif final.protocol != measured.protocol:
@@ -134,13 +121,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = runs_parser("freeze", __doc__, example="runs/ --split split.json --out final.jsonl")
     parser.add_argument("--out", type=Path, required=True, help="the list to train")
     parser.add_argument("--params", type=Path, help="settings that surrogate.tune found (params.json)")
-    parser.add_argument("--n", type=int, default=60, help="uniform configs, and as many proposed ones (%(default)s)")
-    parser.add_argument("--folds", type=int, default=4, help="refits that are searched (%(default)s)")
-    parser.add_argument("--evaluations", type=int, default=5000, help="of each search (%(default)s); TPE: a tenth")
-    parser.add_argument("--seed", type=int, default=0, help="of folds and searches (%(default)s)")
-    given = vars(parser.parse_args(argv))
-    files, params = [given.pop(name) for name in ("runs", "split", "out")], given.pop("params")
-    return run_command("surrogate.freeze", lambda: freeze(FreezeSettings(**given), *files, params=params))
+    given = parser.parse_args(argv)
+    return run_command("surrogate.freeze", lambda: freeze(given.runs, given.split, given.out, params=given.params))
 
 
 if __name__ == "__main__":

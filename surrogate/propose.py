@@ -58,6 +58,8 @@ _OF_RELEASE: Final = ("best", "disagreement")
 _REPEATS: Final = (0, 1, 2)
 _TWICE: Final = (0, 1)
 _N_TWICE: Final = 10
+_EVALUATIONS: Final = 10_000  # of each search; TPE: a tenth
+_N_FOLDS: Final = 8  # refits of `disagreement`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +71,12 @@ class ProposeSettings:
     round: int
     seed: int
     start: int
-    evaluations: int
-    folds: int
 
     def __post_init__(self) -> None:
         """Refuse values out of range, every fault at once."""
         if self.source not in KINDS:
             raise UnknownName.of("source", self.source, KINDS)
-        check_integers(asdict(self), n=1, round=0, seed=0, start=0, evaluations=1, folds=2)
+        check_integers(asdict(self), n=1, round=0, seed=0, start=0)
 
 
 def propose(
@@ -130,10 +130,10 @@ def _configs(
     assert release is not None
     ask = answers_of(release)
     if settings.source == "best":
-        found, _ = best_found(ask, _SEARCHES, n=n, evaluations=settings.evaluations, seed=seed, is_known=known)
+        found, _ = best_found(ask, _SEARCHES, n=n, evaluations=_EVALUATIONS, seed=seed, is_known=known)
         return found
     forest = settings_of(release)
-    fits = leave_folds_out(MAIN, measured, split, n_folds=settings.folds, seed=seed, settings=forest)
+    fits = leave_folds_out(MAIN, measured, split, n_folds=_N_FOLDS, seed=seed, settings=forest)
     return disagreed_on(ask, [asking(one) for one in fits], n=n, seed=seed, is_known=known)
 
 
@@ -217,8 +217,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--round", type=int, default=0, help="number of the round of proposals (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of searches and draws (%(default)s)")
     parser.add_argument("--start", type=int, default=0, help="first number of full and paired (%(default)s)")
-    parser.add_argument("--evaluations", type=int, default=10_000, help="of each search (%(default)s); TPE: a tenth")
-    parser.add_argument("--folds", type=int, default=8, help="refits of disagreement (%(default)s)")
     given = vars(parser.parse_args(argv))
     files = {name: given.pop(name) for name in ("runs", "split", "release", "out")}
 

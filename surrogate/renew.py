@@ -33,7 +33,6 @@ from surrogate.card.page import write_card
 from surrogate.command import add_release_flags, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part, unmeasured
-from surrogate.models.search import OPTIMIZERS
 from surrogate.release import check_numbers, make_release
 from surrogate.tune import tune_all, what_is_searched
 from workshop.command import run_command
@@ -123,10 +122,7 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
     if not metrics:
         _log.info("there are no validation rows, so nothing is searched")
         return
-    of_what = {
-        metric: what_is_searched(metric, measured, split, optimizer=OPTIMIZERS[0], n_trees=settings.trees)
-        for metric in metrics
-    }
+    of_what = {metric: what_is_searched(metric, measured, split, n_trees=settings.trees) for metric in metrics}
     folder = settings.searches / f"{measured.task.name}-{digest_measurements(measured)}-{digest_facts(of_what)}"
     tune_all(
         measured,
@@ -135,7 +131,6 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
         metrics=metrics,
         evaluations=settings.evaluations,
         workers=settings.workers,
-        optimizer=OPTIMIZERS[0],
         n_trees=settings.trees,
         fewest=settings.fewest,
     )

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from jahs.comparison.summaries import number_text
-from jahs.errors import CorruptFile, InvalidArgument, JahsError, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, JahsError
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.models.features import FEATURES_VERSION
 from jahs.tasks.definitions import Task
@@ -33,7 +33,7 @@ from surrogate.data.measurements import Measurements, digest_measurements, read_
 from surrogate.data.rows import FEWEST, Facts, Rows, training_rows
 from surrogate.judging.sizing import sizes, smallest
 from surrogate.models.model import ForestSettings, default_features, fit_surrogate
-from surrogate.models.search import OPTIMIZERS, Range, Searched, alone, evaluated, search
+from surrogate.models.search import Range, Searched, alone, evaluated, search
 from workshop.command import run_command
 from workshop.folders import write_text
 from workshop.jobs import in_processes
@@ -49,6 +49,8 @@ FORESTS: Final[Searched] = {
 }
 """The paper's search space."""
 
+_OPTIMIZER: Final = "pibo"  # Bayesian optimisation with priors, as in the paper
+
 _log = logging.getLogger(__name__)
 
 
@@ -60,7 +62,6 @@ def tune_all(
     metrics: Sequence[str] = LEARNED,
     evaluations: int = 20,
     workers: int = 4,
-    optimizer: str = "pibo",
     n_trees: int = 500,
     fewest: int = FEWEST,
 ) -> dict[str, Any]:
@@ -75,11 +76,12 @@ def tune_all(
 
     Raises:
         InvalidArgument: a number is out of range, or a search is running in `out`.
-        UnknownName: a metric or optimizer does not exist.
+        UnknownName: a metric does not exist.
         ProtocolMismatch: `out` holds a search of other rows.
         CorruptFile: its history cannot be read.
     """
-    _check_settings(evaluations=evaluations, workers=workers, optimizer=optimizer, n_trees=n_trees)
+    check_integers({"evaluations": evaluations, "workers": workers}, evaluations=1, workers=1)
+    ForestSettings(n_trees=n_trees)  # checks the number of trees
     parts = training_rows(metrics, measured, split, fewest=fewest)
     for metric, rows in parts.items():
         if not len(rows["valid"]):
@@ -88,8 +90,8 @@ def tune_all(
     for metric, rows in parts.items():
         if done := len(evaluated(out / metric)):
             _log.info("%s: going on after %d/%d evaluations", metric, done, evaluations)
-        facts = what_is_searched(metric, measured, split, optimizer=optimizer, n_trees=n_trees)
-        how = {"evaluations": evaluations, "optimizer": optimizer, "n_trees": n_trees}
+        facts = what_is_searched(metric, measured, split, n_trees=n_trees)
+        how = {"evaluations": evaluations, "n_trees": n_trees}
         calls.append({"folder": out / metric, "parts": rows, "of_task": measured.task, "facts": facts, **how})
     try:
         with alone(out):
@@ -112,7 +114,6 @@ def search_metric(
     of_task: Task,
     *,
     evaluations: int,
-    optimizer: str,
     n_trees: int,
 ) -> Facts:
     """Search one metric's settings, and return its part of the history; `facts` are those of `what_is_searched`."""
@@ -121,7 +122,7 @@ def search_metric(
     def score(point: Mapping[str, Any]) -> float:  # Any: NePS's values
         return validation_tau(metric, of_task, parts, settings_of(point, n_trees=n_trees))
 
-    how: dict[str, Any] = {"evaluations": evaluations, "optimizer": optimizer}  # Any: arguments
+    how: dict[str, Any] = {"evaluations": evaluations, "optimizer": _OPTIMIZER}  # Any: arguments
     done = search(folder, FORESTS, score, facts=facts, parts=parts, **how)
     tried = [
         {
@@ -145,7 +146,7 @@ def search_metric(
         "n_valid_configs": len(np.unique(parts["valid"].config_id)),
         "sizes": [asdict(size) for size in measured_sizes],
         "chosen": asdict(smallest(measured_sizes)),
-        "optimizer": optimizer,
+        "optimizer": _OPTIMIZER,
     }
 
 
@@ -200,9 +201,7 @@ def data_of(measured: Measurements, split: Split) -> dict[str, object]:
     }
 
 
-def what_is_searched(
-    metric: str, measured: Measurements, split: Split, *, optimizer: str, n_trees: int
-) -> dict[str, object]:
+def what_is_searched(metric: str, measured: Measurements, split: Split, *, n_trees: int) -> dict[str, object]:
     """Return the facts that identify a metric's search, without its rows; see `surrogate.models.search`."""
     return {
         "metric": metric,
@@ -210,7 +209,7 @@ def what_is_searched(
         "protocol": measured.protocol,
         "split": split.digest,
         "features": [*default_features(metric).columns, FEATURES_VERSION],
-        "optimizer": optimizer,
+        "optimizer": _OPTIMIZER,
         "n_trees": n_trees,
     }
 
@@ -222,13 +221,6 @@ def _found_before(out: Path, of_data: Mapping[str, object]) -> dict[str, Any]:  
     return dict(history["metrics"]) if is_same else {}
 
 
-def _check_settings(*, evaluations: int, workers: int, optimizer: str, n_trees: int) -> None:
-    if optimizer not in OPTIMIZERS:
-        raise UnknownName.of("optimizer", optimizer, OPTIMIZERS)
-    check_integers({"evaluations": evaluations, "workers": workers}, evaluations=1, workers=1)
-    ForestSettings(n_trees=n_trees)  # checks the number of trees
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for a user's mistake."""
     parser = runs_parser("tune", __doc__, example="runs/ --split split.json --out tuned/ --workers 2")
@@ -236,7 +228,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--metrics", nargs="+", default=list(LEARNED), help="default: every learned metric")
     parser.add_argument("--evaluations", type=int, default=20, help="for each metric (%(default)s)")
     add_workers(parser, 4)
-    parser.add_argument("--optimizer", default="pibo", help=f"one of {', '.join(OPTIMIZERS)} (%(default)s)")
     parser.add_argument("--trees", dest="n_trees", type=int, default=500, help="in every forest (%(default)s)")
     add_fewest(parser)
     given = vars(parser.parse_args(argv))

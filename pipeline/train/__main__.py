@@ -35,7 +35,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--task", required=True)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--config", metavar="JSON", help="all 14 keys of a config as JSON")
-    which.add_argument("--config-file", metavar="FILE", type=Path, help="file that holds such JSON")
     which.add_argument("--sample", metavar="SEED", type=int, help="draw a config with this seed")
     parser.add_argument("--epochs", type=int, help="stop after so many; the schedule stays the task's (default: all)")
     parser.add_argument("--seed", type=int, default=0, help="draw of weights and chance (default: %(default)s)")
@@ -81,17 +80,10 @@ def _config(given: argparse.Namespace) -> Config:
     """Return the config that was named or drawn."""
     if given.sample is not None:
         return space().sample(seed=given.sample)
-    where, text = "config", given.config
-    if given.config_file is not None:
-        where = str(given.config_file)
-        try:
-            text = given.config_file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as err:
-            raise InvalidArgument(f"{where} cannot be read: {err}") from err
     try:
-        content = parse_json(text or "")
+        content = parse_json(given.config)
     except ValueError as err:
-        raise InvalidArgument(f"{where} is not JSON ({err}); try --sample 0 --json to see one") from err
+        raise InvalidArgument(f"config is not JSON ({err}); try --sample 0 --json to see one") from err
     return validate(content)
 
 

@@ -65,10 +65,7 @@ def best_found(
     values = np.concatenate(answers)
     chosen = _first_cells(columns, _descending(columns, values), n=n, is_known=is_known)
     if len(chosen) < n:
-        raise InvalidArgument(
-            f"{len(chosen)} different cells that are not recorded were found, not n={n}; raise --evaluations, or "
-            "lower --n"
-        )
+        raise InvalidArgument(f"{len(chosen)} different cells that are not recorded were found, not n={n}; lower --n")
     return take(columns, chosen), values[chosen]
 
 

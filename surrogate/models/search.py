@@ -32,9 +32,6 @@ from jahs.files.strict_json import parse_json
 from surrogate.data.rows import Rows
 
 SEARCH_FORMAT: Final = 1
-OPTIMIZERS: Final = ("pibo", "bayesian_optimization", "random_search")
-"""pibo: Bayesian optimisation with priors, as in the paper."""
-
 _ARRAYS: Final = ("X", "y", "config_id", "seed")
 
 
@@ -84,6 +81,7 @@ def search(
         score: the higher, the better; NaN is worse than any number.
         facts: what identifies the search, besides its rows.
         parts: the training and validation rows.
+        optimizer: as NePS names it.
 
     Raises:
         ProtocolMismatch: the folder holds another search.
@@ -167,18 +165,19 @@ def _spend(
         return {"objective_to_minimize": _objective(tau)}
 
     shutil.rmtree(folder / "neps", ignore_errors=True)
+    trials: Any = [(one["point"], {"objective_to_minimize": _objective(one["tau"])}) for one in done]  # Any: NePS's
     neps.import_trials(
-        [(one["point"], {"objective_to_minimize": _objective(one["tau"])}) for one in done],  # type: ignore[arg-type]  # a plain dict is what NePS's typed one is
+        trials,
         folder / "neps",
         space,
-        optimizer=optimizer,  # type: ignore[arg-type]  # one of OPTIMIZERS
+        optimizer=optimizer,  # type: ignore[arg-type]  # the name of one of NePS
     )
     neps.run(
         evaluate_pipeline=evaluate,
         pipeline_space=space,
         root_directory=folder / "neps",
         total_evaluations_to_spend=evaluations,
-        optimizer=optimizer,  # type: ignore[arg-type]  # one of OPTIMIZERS
+        optimizer=optimizer,  # type: ignore[arg-type]  # the name of one of NePS
     )
 
 

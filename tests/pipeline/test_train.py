@@ -398,9 +398,7 @@ def test_the_command_gives_the_bits_of_the_function_from_another_process():
 
 
 def test_the_command_resumes_and_prints_one_row_per_epoch(capsys, tmp_path):
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(CONFIG))
-    arguments = ["--task", "digits", "--config-file", str(config), "--checkpoint", str(tmp_path / "run.pt")]
+    arguments = ["--task", "digits", "--config", json.dumps(CONFIG), "--checkpoint", str(tmp_path / "run.pt")]
     assert main([*arguments, "--epochs", "1"]) == 0
     first = capsys.readouterr().out.splitlines()
     assert main([*arguments, "--epochs", "2"]) == 0
@@ -416,7 +414,6 @@ def test_the_command_resumes_and_prints_one_row_per_epoch(capsys, tmp_path):
         (["--task", "digts", "--sample", "0"], "task='digts' does not exist (did you mean 'digits'?)"),
         (["--task", "digits", "--config", "{"], "config is not JSON"),
         (["--task", "digits", "--config", json.dumps(CONFIG | {"N": 4})], "N=4 is not one of 1, 3, 5"),
-        (["--task", "digits", "--config-file", "no/such.json"], "no/such.json cannot be read"),
         (["--task", "digits", "--sample", "-1"], "seed=-1"),
         (["--task", "digits", "--sample", "0", "--seed", "-1"], "seed=-1 must be an integer >= 0"),
         (["--task", "digits", "--sample", "0", "--epochs", "0"], "epochs=0 must be an integer in 1.."),

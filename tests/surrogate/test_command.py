@@ -35,7 +35,6 @@ def test_unknown_metrics_optimizers_settings_and_numbers_are_refused(
         (release.main, ["--params", str(params)], "max_depth=99 must be an integer in 1..15"),
         (release.main, ["--params", str(params)], "'speed' is not a learned metric"),
         (release.main, ["--params", str(tmp_path / "none.json")], "none.json does not exist"),
-        (tune.main, ["--optimizer", "pico"], "optimizer='pico' does not exist (did you mean 'pibo'?)"),
         (tune.main, ["--trees", "0"], "n_trees=0 must be an integer in 1..10000"),
         (tune.main, ["--workers", "0", "--evaluations", "-1"], "an integer >= 1\nsurrogate.tune: workers=0 must be"),
     ):  # fmt: skip

@@ -38,6 +38,8 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """TPE needs a tool that is not everywhere; its own test asks for it."""
     monkeypatch.setattr(command, "_SEARCHES", ("local_search", "regularized_evolution"))
+    monkeypatch.setattr(command, "_EVALUATIONS", 300)
+    monkeypatch.setattr(command, "_N_FOLDS", 2)
     monkeypatch.setattr(command, "settings_of", lambda _: ForestSettings(n_trees=5, max_depth=3))
 
 
@@ -60,7 +62,7 @@ def columns_of(path: Path) -> dict[str, np.ndarray]:
 def test_the_same_arguments_give_the_same_list_and_the_collector_reads_it(
     source: str, runs: Path, release: Path, tmp_path: Path
 ) -> None:
-    more = ("--release", release, "--n", 12, "--round", 2, "--seed", 3, "--evaluations", 300, "--folds", 2)
+    more = ("--release", release, "--n", 12, "--round", 2, "--seed", 3)
     for name in ("one", "two"):
         assert call(source, runs, tmp_path / name, *more) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
@@ -74,7 +76,7 @@ def test_the_same_arguments_give_the_same_list_and_the_collector_reads_it(
 def test_the_best_have_a_cell_each_at_full_size_and_the_first_ten_two_seeds(
     runs: Path, release: Path, tmp_path: Path
 ) -> None:
-    assert call("best", runs, tmp_path / "list", "--release", release, "--n", 12, "--evaluations", 400) == 0
+    assert call("best", runs, tmp_path / "list", "--release", release, "--n", 12) == 0
     found = columns_of(tmp_path / "list")
     assert {key: set(found[key].tolist()) for key in ("N", "W", "Resolution")} == {
         "N": {5}, "W": {16}, "Resolution": {1.0}
@@ -92,7 +94,7 @@ def test_nothing_that_is_recorded_or_in_the_final_test_set_is_proposed(
     runs: Path, release: Path, tmp_path: Path
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    more = ("--release", release, "--n", 5, "--evaluations", 300)
+    more = ("--release", release, "--n", 5)
     split = tmp_path / "split.json"
     split.write_bytes((runs / "split.json").read_bytes())
     assert call("best", runs, first, *more, split=split) == 0
@@ -145,7 +147,7 @@ def test_the_poor_have_few_paths_or_extreme_rates(runs: Path, tmp_path: Path) ->
 def test_tpe_searches_too(runs: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna")
     monkeypatch.setattr(command, "_SEARCHES", ("tpe",))
-    more = ("--release", release, "--n", 3, "--evaluations", 300)
+    more = ("--release", release, "--n", 3)
     for name in ("one", "two"):
         assert call("best", runs, tmp_path / name, *more) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
@@ -180,5 +182,5 @@ def test_a_release_of_another_protocol_is_refused(
 def test_a_list_for_more_cells_than_were_found_is_refused(
     runs: Path, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call("best", runs, tmp_path / "list", "--release", release, "--n", 500, "--evaluations", 50) == 2
-    assert "different cells that are not recorded were found, not n=500; raise --evaluations" in capsys.readouterr().err
+    assert call("best", runs, tmp_path / "list", "--release", release, "--n", 500) == 2
+    assert "different cells that are not recorded were found, not n=500; lower --n" in capsys.readouterr().err
