@@ -21,7 +21,7 @@ PYTHON ?= python3
 JOBS ?= 2
 TASK ?= fashion_mnist_mini
 EVALUATIONS ?= 20
-TOP_WEIGHT ?= 0
+DISTILLED ?= 20000
 FAMILIES ?= lightgbm
 RATES ?= 16
 MINUTES ?= 30
@@ -76,7 +76,7 @@ imports: $(TEST_READY)
 release: $(TEST_READY)
 	$(TEST)/bin/python -m surrogate.renew data/$(TASK)/runs --split data/$(TASK)/split.json \
 	    --recorded data/$(TASK)/search --searches build/searches --out jahs/releases/$(TASK) \
-	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --top-weight $(TOP_WEIGHT) \
+	    --card docs/releases/$(TASK) --evaluations $(EVALUATIONS) --distilled $(DISTILLED) \
 	    --rates $(RATES) --families $(FAMILIES) --workers $(JOBS)
 	$(TEST)/bin/python docs/describe_data.py
 

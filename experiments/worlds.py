@@ -47,7 +47,8 @@ from jahs.tasks.metrics import METRICS, Metric
 from splits.folds import k_folds
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble
-from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import fit_surrogate
 
 Floats = NDArray[np.float64]
 WorldName = Literal["table", "left_out"]

@@ -23,15 +23,19 @@ def runs_parser(name: str, about: str | None, *, example: str, before: str = "")
 
 
 def add_release_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of how a release is made: --top-weight, --families and --rates."""
-    parser.add_argument(
-        "--top-weight", type=float, default=0.0, help="of the best accuracies in a fit, beside 1 (%(default)s)"
-    )
+    """Add the flags of how a release is made: --distilled, --families and --rates."""
+    add_distilled(parser)
     parser.add_argument(
         "--families", nargs="*", default=[], help=f"models beside the own ones: {', '.join(FAMILIES)} (none)"
     )
     about = "values of each rate in an exhaustive search for the best config, minutes for 16; 0: none (%(default)s)"
     parser.add_argument("--rates", type=int, default=0, help=about)
+
+
+def add_distilled(parser: argparse.ArgumentParser) -> None:
+    """Add --distilled."""
+    about = "drawn configs that models of accuracies learn from a Gaussian process and a forest (%(default)s)"
+    parser.add_argument("--distilled", type=int, default=0, help=about)
 
 
 def add_fewest(parser: argparse.ArgumentParser) -> None:

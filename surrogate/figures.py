@@ -46,9 +46,10 @@ from surrogate.judging.top import (
     size_correlations,
     top_quarter,
 )
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.candidates import full_size
 from surrogate.models.fitting import held_out_rows, without_sizes
-from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.model import fit_surrogate
 from surrogate.models.optima import MAIN
 from surrogate.packing import release_answers
 from surrogate.propose import settings_of

@@ -26,9 +26,9 @@ from splits.final import UNIFORM, FinalTest, final_beside, final_path, write_fin
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.candidates import asking, best_found
 from surrogate.models.fitting import leave_folds_out, read_params
-from surrogate.models.model import ForestSettings
 from surrogate.models.optima import MAIN
 from surrogate.propose import lines_of
 from workshop.command import run_command

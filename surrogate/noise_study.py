@@ -29,8 +29,9 @@ from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, assemble
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.uncertainty import uncertain_of
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import read_params
-from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.model import fit_surrogate
 from surrogate.models.refits import N_REFITS, fit_refits
 from workshop.command import run_command
 from workshop.folders import commit, package_versions, versions_text, write_text, writing

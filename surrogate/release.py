@@ -62,8 +62,8 @@ from surrogate.judging.quality import (
     rounded,
     search_facts,
 )
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import fit_each, read_params
-from surrogate.models.model import ForestSettings
 from surrogate.models.refits import N_REFITS
 from surrogate.packing import (
     FIRST,
@@ -99,7 +99,7 @@ def make_release(
     fewest: int = FEWEST,
     seed: int = 0,
     curve_seeds: int = 5,
-    top_weight: float = 0.0,
+    distilled: int = 0,
     n_refits: int = N_REFITS,
     families: Sequence[str] = (),
     rates: int = 0,
@@ -114,7 +114,7 @@ def make_release(
         fewest: training configs that every fidelity group needs.
         seed: of bootstraps, noise and reference points.
         curve_seeds: subsets of each size of the learning curve; 0: no curve.
-        top_weight: of the fits of accuracies (`surrogate.models.model.top_weights`); 0: all rows weigh alike.
+        distilled: drawn configs that models of accuracies learn from a teacher (`surrogate.models.teacher`).
         n_refits: models of each accuracy that are fitted again to resampled configs; 0: none.
         families: models of other families beside the own ones: "lightgbm", or none.
         rates: values of each rate in the exhaustive search for the best config at full size, where the search for the
@@ -131,8 +131,7 @@ def make_release(
     settings, history = (
         ({}, {}) if params is None else (read_params(params), read_history(params.with_name("history.json")))
     )
-    if top_weight:
-        settings |= {m: replace(settings.get(m, ForestSettings()), top_weight=top_weight) for m in ACCURACIES}
+    settings |= {m: replace(settings.get(m, ForestSettings()), n_distilled=distilled) for m in ACCURACIES}
     missing = unmeasured(measured, split)
     parts = training_rows([m for m in LEARNED if m not in missing], measured, split, fewest=fewest)
     _check_parts(parts)
@@ -163,7 +162,7 @@ def make_release(
         own_settings = {metric: model.settings for metric, model in fitted.items()}
         noise, quality["noise"] = noise_of(measured, split, own_settings, times=times, seed=seed)
         numbers: dict[str, object] = {"fewest": fewest, "seed": seed, "curve_seeds": curve_seeds, "refits": n_refits}
-        numbers |= {"top_weight": top_weight} if top_weight else {}
+        numbers |= {"distilled": distilled} if distilled else {}
         numbers |= {"families": " ".join(families)} if families else {}
         numbers |= {"rates": rates} if rates else {}
         facts = _manifest_facts(measured, split, has_params=params is not None, numbers=numbers)

@@ -34,7 +34,7 @@ from surrogate.command import add_release_flags, add_workers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import Facts, assemble, by_part, unmeasured
 from surrogate.release import check_numbers, make_release
-from surrogate.tune import tune_all, what_is_searched
+from surrogate.tune import default_settings, tune_all, what_is_searched
 from workshop.command import run_command
 from workshop.folders import write_text
 
@@ -58,7 +58,7 @@ class RenewSettings:
     trees: int
     fewest: int
     seed: int
-    top_weight: float
+    distilled: int
     families: Sequence[str]
     rates: int
     workers: int
@@ -84,7 +84,7 @@ def renew(settings: RenewSettings) -> Facts:
         params=params if params.is_file() else None,
         fewest=settings.fewest,
         seed=settings.seed,
-        top_weight=settings.top_weight,
+        distilled=settings.distilled,
         families=settings.families,
         rates=settings.rates,
         workers=settings.workers,
@@ -122,7 +122,15 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
     if not metrics:
         _log.info("there are no validation rows, so nothing is searched")
         return
-    of_what = {metric: what_is_searched(metric, measured, split, n_trees=settings.trees) for metric in metrics}
+    of_what = {
+        metric: what_is_searched(
+            metric,
+            measured,
+            split,
+            default=default_settings(metric, n_trees=settings.trees, distilled=settings.distilled),
+        )
+        for metric in metrics
+    }
     folder = settings.searches / f"{measured.task.name}-{digest_measurements(measured)}-{digest_facts(of_what)}"
     tune_all(
         measured,
@@ -132,6 +140,7 @@ def _search(settings: RenewSettings, measured: Measurements, split: Split) -> No
         evaluations=settings.evaluations,
         workers=settings.workers,
         n_trees=settings.trees,
+        distilled=settings.distilled,
         fewest=settings.fewest,
     )
     settings.recorded.mkdir(parents=True, exist_ok=True)

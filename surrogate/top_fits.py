@@ -1,11 +1,12 @@
-"""Compare weights of good rows in the fits of valid_acc, by cross-validation over train and validation configs.
+"""Compare forests of valid_acc that learn from a teacher with one that does not, by cross-validation.
 
 python -m surrogate.top_fits RUNS --split SPLIT [--params TUNED/params.json] [--out FITS]
 
-No test config is read. The predictions of every fit are for configs that it was not fitted to, at the last epoch, and
-are compared with the first seed. A fit is eligible if it loses at most 0.005 of tau over the whole space. Of the
-eligible ones, the one with the highest tau in the measured top quarter is chosen, if the 90 % interval of its gain is
-above 0; the last line chooses on all other folds before it predicts a fold, so that it owes nothing to the choice.
+Only train and validation configs are read. The predictions of every fit are for configs that it was not fitted to, at
+the last epoch, and are compared with the first seed. The teacher (`surrogate.models.teacher`) is shown for comparison.
+A forest is eligible if it loses at most 0.005 of tau over the whole space. Of the eligible ones, the one with the
+highest tau in the measured top quarter is chosen, if the 90 % interval of its gain is above 0; the last line chooses
+on all other folds before it predicts a fold, so that it owes nothing to the choice.
 """
 
 from __future__ import annotations
@@ -24,15 +25,18 @@ from numpy.typing import NDArray
 from jahs.comparison.summaries import Interval, interval_text
 from jahs.errors import CorruptFile
 from jahs.files.sealed_json import read_sealed, sealed_text
+from jahs.models.features import FeatureBuilder
 from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import Rows, development_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.top import full_rows
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import held_out_rows, read_params
-from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.model import default_features, fit_surrogate, fit_transform
 from surrogate.models.optima import MAIN
+from surrogate.models.teacher import Drawn, teach
 from workshop.command import run_command
 from workshop.folders import commit, write_text
 from workshop.ranks import kendall_tau
@@ -44,7 +48,8 @@ MOST_LOST: Final = 0.005
 _N_RESAMPLES: Final = 400
 _FEWEST_FULL: Final = 20
 _SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
-_PRESENT: Final = "present"
+_PRESENT: Final = "forest"
+_SHOWN: Final = ("Gaussian process", "teacher")  # for comparison: they answer too slowly to ship
 _HEADS: Final = (
     "fit",
     "tau, whole space",
@@ -63,20 +68,34 @@ _Floats = NDArray[np.float64]
 _Fit = Callable[[Rows, Rows, Measurements, ForestSettings], _Floats]
 
 
-def _weighted(top_weight: float) -> _Fit:
-    """Return the fit with more weight on good rows; see `surrogate.models.model.top_weights`."""
-
+def _distilled(n: int) -> _Fit:
     def fit(train: Rows, out: Rows, measured: Measurements, settings: ForestSettings) -> _Floats:
-        own = replace(settings, top_weight=top_weight)
+        own = replace(settings, n_distilled=n)
         return fit_surrogate(MAIN, train, measured.task, settings=own).predict(out.X)
 
     return fit
 
 
+def _taught(*, has_forest: bool) -> _Fit:
+    """Return the predictions of the teacher, or of its process alone."""
+
+    def fit(train: Rows, out: Rows, measured: Measurements, _: ForestSettings) -> _Floats:
+        features = default_features(MAIN)
+        transform = fit_transform(MAIN, train.y)
+        teacher = teach(train, transform.forward(train.y), measured.task, features)
+        F = FeatureBuilder(features, measured.task).build(out.X)
+        last = Drawn(F_last=F, epochs=out.epoch[:, None], F=F)
+        return transform.inverse(teacher.predict(last) if has_forest else teacher.curves.predict(F)[:, -1])
+
+    return fit
+
+
 FITS: Final[Mapping[str, _Fit]] = {
-    _PRESENT: _weighted(0.0),
-    "weights 4 towards the top": _weighted(4.0),
-    "weights 16 towards the top": _weighted(16.0),
+    _PRESENT: _distilled(0),
+    _SHOWN[0]: _taught(has_forest=False),
+    _SHOWN[1]: _taught(has_forest=True),
+    "5,000 distilled": _distilled(5_000),
+    "20,000 distilled": _distilled(20_000),
 }
 
 
@@ -85,14 +104,15 @@ def compare_fits(
     split: Split,
     *,
     settings: ForestSettings = _SETTINGS,
-    fits: Mapping[str, _Fit] = FITS,
+    fits: Mapping[str, _Fit] | None = None,
     n_folds: int = 5,
 ) -> dict[str, Any]:  # Any: JSON
-    """Return the table of the fits, of which the present one is the first, and which one is chosen.
+    """Return the table of the fits, of which a plain forest is the first, and which one is chosen; None: of `FITS`.
 
     Raises:
         InvalidTable, InvalidArgument: there is nothing to fit, or too few configs.
     """
+    fits = FITS if fits is None else fits
     rows = development_rows(MAIN, measured, split)
     is_scored = (rows.epoch == measured.task.max_epoch) & first_seed(rows)
     scored = rows.take(is_scored)
@@ -140,7 +160,7 @@ def _choose(scored: Rows, predicted: Mapping[str, _Floats]) -> str:
     present = predicted[_PRESENT]
     best, most = _PRESENT, -math.inf
     for name, p in predicted.items():
-        if name == _PRESENT or not _is_eligible(scored, p, present):
+        if name in (_PRESENT, *_SHOWN) or not _is_eligible(scored, p, present):
             continue
         gain = _gain(_top_tau, scored, p, present)
         if gain.low > 0 and gain.value > most:
@@ -185,7 +205,7 @@ def _row(name: str, scored: Rows, p: _Floats, present: _Floats) -> list[str]:
         f"{error[is_best].mean():+.2f}",
         f"{np.abs(error[is_first]).mean():.2f}",
         f"{kendall_tau(y[full], p[full]):.3f}" if full.sum() >= _FEWEST_FULL else "not measured yet",
-        "–" if name == _PRESENT else "yes" if _is_eligible(scored, p, present) else "no",
+        "–" if name in (_PRESENT, *_SHOWN) else "yes" if _is_eligible(scored, p, present) else "no",
     ]
 
 

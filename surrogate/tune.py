@@ -14,7 +14,7 @@ import logging
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,14 +25,15 @@ from jahs.errors import CorruptFile, InvalidArgument, JahsError
 from jahs.files.sealed_json import read_sealed, sealed_text
 from jahs.models.features import FEATURES_VERSION
 from jahs.tasks.definitions import Task
-from jahs.tasks.metrics import LEARNED
+from jahs.tasks.metrics import ACCURACIES, LEARNED
 from jahs.tasks.own import recorded_as
 from splits.split import Split
-from surrogate.command import add_fewest, add_workers, check_integers, runs_parser
+from surrogate.command import add_distilled, add_fewest, add_workers, check_integers, runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.data.rows import FEWEST, Facts, Rows, training_rows
 from surrogate.judging.sizing import sizes, smallest
-from surrogate.models.model import ForestSettings, default_features, fit_surrogate
+from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import default_features, fit_surrogate
 from surrogate.models.search import Range, Searched, alone, evaluated, search
 from workshop.command import run_command
 from workshop.folders import write_text
@@ -63,12 +64,14 @@ def tune_all(
     evaluations: int = 20,
     workers: int = 4,
     n_trees: int = 500,
+    distilled: int = 0,
     fewest: int = FEWEST,
 ) -> dict[str, Any]:
     """Search every metric, choose the smallest good forest, write history.json and params.json.
 
     Args:
         workers: processes, each of which searches one metric at a time.
+        distilled: drawn configs that models of accuracies learn from a teacher (`surrogate.models.teacher`).
 
     Returns:
         The history: for each metric its evaluations, the default's tau, the sizes measured and the one chosen; also
@@ -81,7 +84,7 @@ def tune_all(
         CorruptFile: its history cannot be read.
     """
     check_integers({"evaluations": evaluations, "workers": workers}, evaluations=1, workers=1)
-    ForestSettings(n_trees=n_trees)  # checks the number of trees
+    defaults = {metric: default_settings(metric, n_trees=n_trees, distilled=distilled) for metric in metrics}
     parts = training_rows(metrics, measured, split, fewest=fewest)
     for metric, rows in parts.items():
         if not len(rows["valid"]):
@@ -90,8 +93,8 @@ def tune_all(
     for metric, rows in parts.items():
         if done := len(evaluated(out / metric)):
             _log.info("%s: going on after %d/%d evaluations", metric, done, evaluations)
-        facts = what_is_searched(metric, measured, split, n_trees=n_trees)
-        how = {"evaluations": evaluations, "n_trees": n_trees}
+        facts = what_is_searched(metric, measured, split, default=defaults[metric])
+        how = {"evaluations": evaluations, "default": defaults[metric]}
         calls.append({"folder": out / metric, "parts": rows, "of_task": measured.task, "facts": facts, **how})
     try:
         with alone(out):
@@ -114,26 +117,26 @@ def search_metric(
     of_task: Task,
     *,
     evaluations: int,
-    n_trees: int,
+    default: ForestSettings,
 ) -> Facts:
     """Search one metric's settings, and return its part of the history; `facts` are those of `what_is_searched`."""
     metric = str(facts["metric"])
 
     def score(point: Mapping[str, Any]) -> float:  # Any: NePS's values
-        return validation_tau(metric, of_task, parts, settings_of(point, n_trees=n_trees))
+        return validation_tau(metric, of_task, parts, settings_of(point, default))
 
     how: dict[str, Any] = {"evaluations": evaluations, "optimizer": _OPTIMIZER}  # Any: arguments
     done = search(folder, FORESTS, score, facts=facts, parts=parts, **how)
     tried = [
         {
             "number": one["number"],
-            "settings": asdict(settings_of(one["point"], n_trees=n_trees)),
+            "settings": asdict(settings_of(one["point"], default)),
             "tau": one["tau"],
             "seconds": one["seconds"],
         }
         for one in done
     ]
-    best, default = max(tried, key=_tau_of, default=None), ForestSettings(n_trees=n_trees)
+    best = max(tried, key=_tau_of, default=None)
     default_tau = validation_tau(metric, of_task, parts, default)
     # Nothing beats an undefined tau, as of two rows: then there is nothing to choose by.
     is_better = best is not None and best["tau"] is not None and best["tau"] > default_tau
@@ -161,10 +164,15 @@ def validation_tau(metric: str, of_task: Task, parts: Mapping[str, Rows], settin
     return kendall_tau(fitted.measured(valid), fitted.predict(valid.X))
 
 
-def settings_of(proposed: Mapping[str, Any], *, n_trees: int) -> ForestSettings:  # Any: NePS's values
-    """Return the settings of a point of the search space."""
-    return ForestSettings(
-        n_trees=n_trees,
+def default_settings(metric: str, *, n_trees: int, distilled: int) -> ForestSettings:
+    """Return the settings that a metric's search starts from."""
+    return ForestSettings(n_trees=n_trees, n_distilled=distilled if metric in ACCURACIES else 0)
+
+
+def settings_of(proposed: Mapping[str, Any], default: ForestSettings) -> ForestSettings:  # Any: NePS's values
+    """Return the settings of a point of the search space; the default ones where it has none."""
+    return replace(
+        default,
         max_depth=int(proposed["max_depth"]),
         min_child_weight=int(proposed["min_child_weight"]),
         colsample_bytree=float(proposed["colsample_bytree"]),
@@ -201,7 +209,9 @@ def data_of(measured: Measurements, split: Split) -> dict[str, object]:
     }
 
 
-def what_is_searched(metric: str, measured: Measurements, split: Split, *, n_trees: int) -> dict[str, object]:
+def what_is_searched(
+    metric: str, measured: Measurements, split: Split, *, default: ForestSettings
+) -> dict[str, object]:
     """Return the facts that identify a metric's search, without its rows; see `surrogate.models.search`."""
     return {
         "metric": metric,
@@ -210,7 +220,8 @@ def what_is_searched(metric: str, measured: Measurements, split: Split, *, n_tre
         "split": split.digest,
         "features": [*default_features(metric).columns, FEATURES_VERSION],
         "optimizer": _OPTIMIZER,
-        "n_trees": n_trees,
+        "n_trees": default.n_trees,
+        "n_distilled": default.n_distilled,
     }
 
 
@@ -229,6 +240,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--evaluations", type=int, default=20, help="for each metric (%(default)s)")
     add_workers(parser, 4)
     parser.add_argument("--trees", dest="n_trees", type=int, default=500, help="in every forest (%(default)s)")
+    add_distilled(parser)
     add_fewest(parser)
     given = vars(parser.parse_args(argv))
     runs, split, out = (given.pop(name) for name in ("runs", "split", "out"))

@@ -25,8 +25,9 @@ from splits.split import read_split
 from surrogate.data.measurements import read_measurements
 from surrogate.data.rows import Rows, assemble, by_part
 from surrogate.judging.agreement import first_seed
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import read_params
-from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.model import fit_surrogate
 from workshop.ranks import kendall_tau
 from workshop.resampling import bootstrap_estimates
 

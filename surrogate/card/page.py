@@ -218,7 +218,12 @@ def _made(facts: Facts) -> str:
         f"The shipped model is a forest of {settings['n_trees']} trees of depth {settings['max_depth']} "
         f"({facts['nodes']:,} nodes), learning rate {settings['learning_rate']:.3g}, with "
         f"{facts['features']['columns']} features (set “{facts['features']['name']}”). It was fitted to "
-        f"{counts['rows']:,} rows of {counts['configs']:,} configs."
+        f"{counts['rows']:,} rows of {counts['configs']:,} configs"
+        + (
+            f", and to predictions of a Gaussian process and a forest for {drawn:,} drawn configs (distillation)."
+            if (drawn := settings.get("n_distilled", 0))
+            else "."
+        )
     )
 
 

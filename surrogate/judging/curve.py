@@ -17,7 +17,8 @@ from splits.folds import learning_curve_subsets
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Facts, Rows
 from surrogate.judging.agreement import agreement, first_seed
-from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import fit_surrogate
 from workshop.jobs import check_workers, in_processes
 from workshop.ranks import kendall_tau
 

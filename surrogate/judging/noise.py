@@ -39,7 +39,7 @@ from surrogate.judging.predicted import (
     seed_deviations,
 )
 from surrogate.judging.spread_fit import Deviations, fit_correlation, fit_spreads, fit_time_spread, reach
-from surrogate.models.model import ForestSettings
+from surrogate.models.boosting import ForestSettings
 from workshop.ranks import kendall_tau
 
 _FEWEST: Final = 5

@@ -23,8 +23,9 @@ from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part, join_rows
 from surrogate.judging.agreement import first_seed
 from surrogate.judging.spread_fit import Deviations
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import held_out_rows
-from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.model import fit_surrogate
 
 NOISY: Final = (*ACCURACIES, "runtime")
 """The metrics that differ between trainings of one config."""

@@ -22,7 +22,8 @@ from surrogate.data.measurements import Measurements, trained_configs
 from surrogate.data.rows import FEWEST, GROUP_VALUES, Facts, Rows, configs_by_group, diverged_runs, group_numbers
 from surrogate.judging.agreement import agreement, first_seed, score_rows, score_surrogate
 from surrogate.judging.curve import curve, predictions, sizes_for
-from surrogate.models.model import ForestSettings, Surrogate
+from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import Surrogate
 
 QUALITY_FORMAT: Final = 1
 
@@ -142,7 +143,7 @@ def search_facts(
         chosen = ForestSettings.from_dict(summary["chosen"]["settings"])
     except (KeyError, TypeError, AttributeError, InvalidArgument) as err:
         raise CorruptFile(f"history.json lacks what a search records: {err!r}; tune again") from err
-    if chosen != replace(settings, top_weight=chosen.top_weight):  # which a search does not choose
+    if chosen != replace(settings, n_distilled=chosen.n_distilled):  # which a search does not choose
         raise CorruptFile(
             f"{metric}: params.json differs from the settings chosen in history.json; tune again, or remove "
             "history.json"

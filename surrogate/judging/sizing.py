@@ -12,7 +12,8 @@ from typing import Final
 from jahs.tasks.definitions import Task
 from surrogate.data.rows import Rows
 from surrogate.judging.agreement import agreement
-from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import fit_surrogate
 
 TOLERANCE: Final = 0.002
 """The most validation tau that a smaller forest may lose against the best."""

@@ -19,7 +19,8 @@ from jahs.schema import SOURCES
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import FEWEST_TO_FIT, GROUP_VALUES, Rows, group_numbers
 from surrogate.judging.agreement import agreement, ceiling, first_seed
-from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import fit_surrogate
 from workshop.ranks import kendall_tau, spearman
 from workshop.resampling import bootstrap_estimates
 

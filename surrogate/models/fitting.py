@@ -20,7 +20,8 @@ from splits.kinship import FIDELITY_KEYS, ConfigColumns
 from splits.split import Split
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, development_rows
-from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
+from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import Surrogate, fit_surrogate
 from workshop.jobs import in_processes
 
 

@@ -7,14 +7,12 @@ network may be faster or slower than all measured ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument
 from jahs.models.bounds import BoundedTransform
 from jahs.models.features import (
     DEFAULT_TIMES,
@@ -26,10 +24,10 @@ from jahs.models.features import (
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES, METRICS
 from surrogate.data.rows import Rows
+from surrogate.models.boosting import ForestSettings, train_forest
+from surrogate.models.teacher import draw_configs, teach
 
 _HEADROOM: Final = 2.0
-_MOST_WEIGHT: Final = 100.0
-_TOP_POWER: Final = 4
 _DEFAULT_FEATURES: Final = {
     "latency": "latency",
     "runtime": "epoch_time",
@@ -38,66 +36,6 @@ _DEFAULT_FEATURES: Final = {
 }
 
 Target = Literal["value", "per_epoch"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForestSettings:
-    """Hyperparameters of a forest. The defaults are those that JAHS-Bench-201's search starts from.
-
-    Attributes:
-        n_trees, max_depth: size of the forest.
-        min_child_weight, colsample_bytree, colsample_bylevel, learning_rate: as XGBoost names them.
-        slope: of the target's inverse sigmoid (`sigmoid_k` in JAHS-Bench-201).
-        seed: of the columns that are drawn, where a colsample is below 1.
-        top_weight: additional weight of the best row of an epoch (`top_weights`).
-    """
-
-    n_trees: int = 500
-    max_depth: int = 6
-    min_child_weight: int = 1
-    colsample_bytree: float = 1.0
-    colsample_bylevel: float = 1.0
-    learning_rate: float = 0.3
-    slope: float = 1.0
-    seed: int = 0
-    top_weight: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Refuse values that XGBoost refuses later or misreads, every fault at once."""
-        faults = []
-        for name, least, most in (
-            ("n_trees", 1, 10_000),
-            ("max_depth", 1, 15),
-            ("min_child_weight", 1, 1_000_000),
-            ("seed", 0, 2**31 - 1),
-        ):
-            value = getattr(self, name)
-            if type(value) is not int or not least <= value <= most:
-                faults.append(f"{name}={value!r} must be an integer in {least}..{most}")
-        for name in ("colsample_bytree", "colsample_bylevel", "learning_rate", "slope"):
-            limit = 100.0 if name == "slope" else 1.0
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= limit:
-                faults.append(f"{name}={value!r} must be a number in (0, {limit:g}]")
-        value = self.top_weight
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_WEIGHT:
-            faults.append(f"top_weight={value!r} must be a number in [0, {_MOST_WEIGHT:g}]")
-        if faults:
-            raise InvalidArgument("\n".join(faults))
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, object]) -> ForestSettings:
-        """Return the settings of a mapping, the defaults where it has none.
-
-        Raises:
-            InvalidArgument: a name does not exist or a value is out of range.
-        """
-        names = [field.name for field in fields(cls)]
-        if unknown := [name for name in given if name not in names]:
-            raise InvalidArgument(
-                f"{', '.join(map(repr, unknown))} is not a setting; the settings are {', '.join(names)}"
-            )
-        return cls(**given)  # type: ignore[arg-type]  # __post_init__ checks them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -156,7 +94,7 @@ def fit_surrogate(
     weights: NDArray[np.float64] | None = None,
     n_bins: int = 256,
 ) -> Surrogate:
-    """Fit a model on rows, with one thread: the same rows and settings give the same bytes.
+    """Fit a model on rows, with one thread: the same rows and settings give the same bytes on the same machine.
 
     Args:
         metric: a learned or exact metric; the rows of `runtime` are seconds per epoch.
@@ -165,31 +103,18 @@ def fit_surrogate(
         weights: of the rows, (n_rows,); None: 1. Whatever they are, splits have the same thresholds.
         n_bins: thresholds of a column, about.
     """
-    import xgboost
-
     features = default_features(metric, times)
     transform = fit_transform(metric, rows.y, slope=settings.slope)
+    used = np.ones(len(rows), np.bool_) if weights is None else weights > 0
+    counts = {"rows": int(used.sum()), "configs": len(np.unique(rows.config_id[used]))}
     F = FeatureBuilder(features, of_task).build(rows.X)
     y = transform.forward(rows.y)
-    top = top_weights(rows, settings.top_weight) if settings.top_weight else None
-    used = np.ones(len(y), np.bool_) if weights is None else weights > 0
-    data = xgboost.QuantileDMatrix(F, y, weight=top, nthread=1, max_bin=n_bins)
-    if weights is not None:
-        counted = (weights if top is None else weights * top)[used]
-        data = xgboost.QuantileDMatrix(F[used], y[used], weight=counted, nthread=1, max_bin=n_bins, ref=data)
-    parameters: dict[str, object] = {
-        "objective": "reg:squarederror",
-        "tree_method": "hist",
-        "base_score": 0.0,  # the middle of the bounds; a mean would be one more float to carry
-        "nthread": 1,
-        "seed": settings.seed,
-        "max_depth": settings.max_depth,
-        "min_child_weight": settings.min_child_weight,
-        "colsample_bytree": settings.colsample_bytree,
-        "colsample_bylevel": settings.colsample_bylevel,
-        "learning_rate": settings.learning_rate,
-        "max_bin": n_bins,
-    }
+    if settings.n_distilled:
+        teacher = teach(rows, y, of_task, features, weights=weights)
+        drawn = draw_configs(of_task, features, settings.n_distilled, teacher.epochs)
+        taught = teacher.predict(drawn)
+        weights = np.concatenate([np.ones(len(y)) if weights is None else weights, np.ones(len(taught))])
+        F, y = np.concatenate([F, drawn.F]), np.concatenate([y, taught])
     return Surrogate(
         metric=metric,
         task=of_task,
@@ -197,16 +122,6 @@ def fit_surrogate(
         features=features,
         transform=transform,
         settings=settings,
-        counts={"rows": int(used.sum()), "configs": len(np.unique(rows.config_id[used]))},
-        booster=xgboost.train(parameters, data, settings.n_trees),
+        counts=counts,
+        booster=train_forest(F, y, settings, weights=weights, n_bins=n_bins),
     )
-
-
-def top_weights(rows: Rows, weight: float) -> NDArray[np.float64]:
-    """Return 1 + weight * q**4 for each row, where q in [0, 1] is its rank by value among the rows of its epoch."""
-    q = np.empty(len(rows))
-    for epoch in np.unique(rows.epoch).tolist():
-        is_in = rows.epoch == epoch
-        y, ordered = rows.y[is_in], np.sort(rows.y[is_in])
-        q[is_in] = (np.searchsorted(ordered, y) + np.searchsorted(ordered, y, side="right")) / (2 * len(y))
-    return 1 + weight * q**_TOP_POWER

@@ -24,7 +24,8 @@ from jahs.release.models import Models
 from jahs.release.refits import RefitPack
 from jahs.tasks.definitions import Task
 from surrogate.data.rows import Rows
-from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
+from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import Surrogate, fit_surrogate
 from workshop.jobs import in_processes
 
 N_REFITS: Final = 8

@@ -21,8 +21,9 @@ import jahs
 from jahs.models.features import FeatureBuilder
 from jahs.tasks.definitions import TASKS
 from surrogate.data.rows import Rows
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import fit_each
-from surrogate.models.model import ForestSettings, default_features
+from surrogate.models.model import default_features
 
 N_CONFIGS = 2_800
 N_EPOCHS = 30

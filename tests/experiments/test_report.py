@@ -26,7 +26,7 @@ from experiments.worlds import build_worlds
 from jahs.comparison.ranks import Comparison, compare_groups
 from jahs.errors import InvalidArgument
 from jahs.tasks.definitions import TASKS
-from surrogate.models.model import ForestSettings
+from surrogate.models.boosting import ForestSettings
 from tests.experiments.conftest import TASK, recorded_table
 from tests.jahs.models.noise_models import noise_model
 from tests.svg_text import texts_outside

@@ -18,7 +18,7 @@ from jahs.simulate import Simulation
 from jahs.spaces.configs import config_id
 from jahs.spaces.encoding import decode_columns, encode
 from jahs.tasks.definitions import TASKS
-from surrogate.models.model import ForestSettings
+from surrogate.models.boosting import ForestSettings
 from tests.experiments.conftest import TASK, recorded_table
 from tests.jahs.models.noise_models import noise_model
 

@@ -8,7 +8,7 @@ import pytest
 from jahs.errors import InvalidArgument
 from surrogate.data.rows import assemble, by_part
 from surrogate.judging.curve import Point, curve, extrapolate, predictions
-from surrogate.models.model import ForestSettings
+from surrogate.models.boosting import ForestSettings
 from tests.surrogate.landscape import measurements, split_of
 
 MEASURED = measurements(10)

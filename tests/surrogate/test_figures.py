@@ -18,7 +18,7 @@ from surrogate.card.figures import read_figures
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import assemble, by_part
 from surrogate.judging.top import leave_sources_out
-from surrogate.models.model import ForestSettings
+from surrogate.models.boosting import ForestSettings
 from tests.releases import make_release
 from tests.surrogate.landscape import PROTOCOL, TASK, measurements, split_of, write_folder
 

@@ -13,8 +13,9 @@ from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release
 from surrogate import release
 from surrogate.data.rows import assemble, by_part
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.lightgbm import _first_above, fit_lightgbm, predict_lightgbm
-from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.model import fit_surrogate
 from surrogate.release import make_release
 from tests.surrogate.landscape import TASK, measurements, split_of
 from tests.surrogate.test_release import write_params

@@ -13,7 +13,8 @@ from jahs.errors import InvalidArgument
 from jahs.spaces.cell import canonical_keys
 from jahs.tasks.metrics import LEARNED
 from surrogate.data.rows import assemble, by_part
-from surrogate.models.model import ForestSettings, Surrogate, fit_surrogate
+from surrogate.models.boosting import ForestSettings
+from surrogate.models.model import Surrogate, fit_surrogate
 from tests.surrogate.landscape import TASK, measurements, split_of
 from workshop.ranks import kendall_tau
 

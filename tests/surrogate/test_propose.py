@@ -16,7 +16,7 @@ from jahs.spaces.columns import config_ids, rows
 from pipeline.proposals import read_proposals
 from splits.final import FinalTest, write_final
 from surrogate import propose as command
-from surrogate.models.model import ForestSettings
+from surrogate.models.boosting import ForestSettings
 from tests.releases import make_release
 from tests.surrogate.landscape import PROTOCOL, TASK, measurements, write_folder
 from workshop.numbered import full_range

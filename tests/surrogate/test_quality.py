@@ -13,7 +13,7 @@ from surrogate.data.rows import assemble, by_part
 from surrogate.judging import quality
 from surrogate.judging.agreement import agreement
 from surrogate.judging.quality import curve_facts, data_facts, requirements, rounded, search_facts
-from surrogate.models.model import ForestSettings
+from surrogate.models.boosting import ForestSettings
 from surrogate.tune import data_of
 from tests.surrogate.landscape import measurements, split_of
 

@@ -19,8 +19,9 @@ from surrogate.card.uncertainty import uncertainty_blocks
 from surrogate.data.rows import by_part, training_rows
 from surrogate.judging.quality import rounded
 from surrogate.judging.uncertainty import LEVELS, choose_scale, covered, uncertain_of
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import fit_each
-from surrogate.models.model import ForestSettings, fit_surrogate
+from surrogate.models.model import fit_surrogate
 from surrogate.models.refits import _forest, _size, fit_refits, refit_settings, refit_share, weights_of
 from surrogate.packing import refits_of
 from tests.jahs.models.noise_models import noise_model

@@ -406,11 +406,11 @@ def test_a_history_of_another_version_is_refused(
     assert not (tmp_path / "release").exists()
 
 
-def test_a_weight_towards_the_top_is_a_setting_of_the_build(runs: Path, tmp_path: Path, without_noise: None) -> None:
+def test_distillation_is_a_setting_of_the_accuracies(runs: Path, tmp_path: Path, without_noise: None) -> None:
     params = write_params(tmp_path / "tuned", read_measurements(runs))
-    more = ["--workers", "1", "--curve-seeds", "0", "--params", str(params), "--top-weight", "4"]
-    assert release.main([*arguments(runs, tmp_path / "weighted"), *more, "--rates", "2"]) == 0
-    made = read_release(tmp_path / "weighted")
+    more = ["--workers", "1", "--curve-seeds", "0", "--params", str(params), "--distilled", "50", "--refits", "0"]
+    assert release.main([*arguments(runs, tmp_path / "distilled"), *more, "--rates", "2"]) == 0
+    made = read_release(tmp_path / "distilled")
     references = made.parse("references.json", References.from_dict)
     bench = Benchmark(made.task.name, release=made.path)
     configs = space(LARGEST).sample(500, seed=0)
@@ -418,6 +418,6 @@ def test_a_weight_towards_the_top_is_a_setting_of_the_build(runs: Path, tmp_path
     assert bench.best().value >= bench.query_many(configs)["valid_acc"].max()
     assert "--rates 2" in made.facts["command"]
     assert release.main([*arguments(runs, tmp_path / "one"), *more, "--rates", "1"]) == 2
-    weights = {metric: facts["settings"]["top_weight"] for metric, facts in made.quality["metrics"].items()}
-    assert weights == {"valid_acc": 4.0, "test_acc": 4.0, "train_acc": 4.0, "runtime": 0.0, "latency": 0.0}
-    assert "--top-weight 4.0" in made.facts["command"]
+    drawn = {metric: facts["settings"]["n_distilled"] for metric, facts in made.quality["metrics"].items()}
+    assert drawn == {"valid_acc": 50, "test_acc": 50, "train_acc": 50, "runtime": 0, "latency": 0}
+    assert "--distilled 50" in made.facts["command"]

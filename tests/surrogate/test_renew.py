@@ -17,7 +17,7 @@ from splits.split import Split, read_split
 from surrogate import release, renew
 from surrogate.data.measurements import Measurements, digest_measurements, read_measurements
 from surrogate.judging.quality import rounded
-from surrogate.models.model import ForestSettings
+from surrogate.models.boosting import ForestSettings
 from surrogate.release import make_release
 from tests.surrogate.landscape import measurements, write_folder
 from tests.surrogate.test_release import SETTINGS, some_configs

@@ -21,7 +21,7 @@ from surrogate import tune
 from surrogate.data.measurements import Measurements
 from surrogate.data.rows import Rows, assemble, by_part
 from surrogate.judging.sizing import Size, sizes, smallest
-from surrogate.models.model import ForestSettings
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.search import evaluated, search
 from surrogate.tune import FORESTS, settings_of, validation_tau
 from tests.surrogate.landscape import TASK, measurements, split_of, write_folder
@@ -86,7 +86,7 @@ def test_metrics_that_were_searched_before_stay_if_they_are_of_the_same_data(
 
 
 def test_a_point_of_the_space_stands_for_settings() -> None:
-    assert settings_of(POINT, n_trees=30) == ForestSettings(
+    assert settings_of(POINT, ForestSettings(n_trees=30)) == ForestSettings(
         n_trees=30, max_depth=3, min_child_weight=2, colsample_bytree=0.5, learning_rate=0.2, slope=1.5
     )
 

@@ -13,8 +13,8 @@ import pytest
 
 from jahs.errors import InvalidArgument, JahsError
 from surrogate.data.rows import assemble, by_part
+from surrogate.models.boosting import ForestSettings
 from surrogate.models.fitting import fit_each
-from surrogate.models.model import ForestSettings
 from tests.surrogate.landscape import TASK, measurements, split_of
 from workshop.jobs import Where, _Processes, in_processes, run_jobs
 

@@ -1,0 +1,123 @@
+"""The teacher of a forest: a Gaussian process and another forest, whose predictions the forest that ships learns, too.
+
+Accuracy is smooth in the rates and in the size of a network. Trees are steps, and need more configs than a Gaussian
+process to follow it; but a process answers slowly, the more configs, the slower. Therefore configs are drawn, the
+teacher predicts their accuracies, and the forest is fitted to the measurements and to these predictions (distillation).
+Decision 17 has the figures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.errors import InvalidArgument
+from jahs.models.features import FeatureBuilder, FeatureSet
+from jahs.queries.exhaustive import LARGEST
+from jahs.spaces.encoding import encode
+from jahs.spaces.space import space
+from jahs.tasks.definitions import Task
+from surrogate.data.rows import Rows
+from surrogate.models.boosting import ForestSettings, train_forest
+from surrogate.models.curve_process import CurveProcess, fit_curves
+
+_Floats = NDArray[np.float64]
+
+FEWEST_CURVES: Final = 8
+"""Configs with all epochs that a teacher needs."""
+
+_FULL_SHARE: Final = 0.2
+_N_EPOCHS: Final = 3  # of a drawn config: the last one, and others at random
+_FOREST: Final = ForestSettings(
+    n_trees=1000, max_depth=4, min_child_weight=8, colsample_bylevel=0.25, learning_rate=0.04
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Drawn:
+    """Drawn configs and epochs.
+
+    Attributes:
+        F_last: features of the configs at the last epoch, (n_configs, n_features).
+        epochs: of each config, (n_configs, n_each).
+        F: features at these epochs, (n_configs * n_each, n_features).
+    """
+
+    F_last: NDArray[np.float32]
+    epochs: NDArray[np.int64]
+    F: NDArray[np.float32]
+
+
+@lru_cache(maxsize=2)
+def draw_configs(of_task: Task, features: FeatureSet, n: int, epochs: tuple[int, ...]) -> Drawn:
+    """Return `n` configs, the same in every call, each at the last of some epochs and at two others.
+
+    A fifth are at full size, where conclusions are drawn.
+    """
+    n_full = round(_FULL_SHARE * n)
+    X = np.concatenate(
+        [
+            encode(part.sample_columns(size, seed=seed), epochs[-1])
+            for seed, (part, size) in enumerate(((space(), n - n_full), (space(LARGEST), n_full)))
+            if size
+        ]
+    )
+    others = np.random.default_rng(0).choice(epochs, size=(n, _N_EPOCHS - 1))
+    drawn = np.column_stack([np.full(n, epochs[-1]), others])
+    rows = np.repeat(X, _N_EPOCHS, axis=0)
+    rows[:, -1] = drawn.reshape(-1)
+    build = FeatureBuilder(features, of_task).build
+    return Drawn(F_last=build(X), epochs=drawn, F=build(rows))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Teacher:
+    """What was fitted to the measurements, on the transformed scale: a process of the curves, and XGBoost's forest."""
+
+    epochs: tuple[int, ...]  # of the curves
+    curves: CurveProcess
+    forest: Any  # XGBoost's types are partial
+
+    def predict(self, drawn: Drawn) -> _Floats:
+        """Return the mean of both predictions for each row of `drawn.F`."""
+        columns = np.searchsorted(self.epochs, drawn.epochs)
+        curves = np.take_along_axis(self.curves.predict(drawn.F_last), columns, axis=1)
+        found: _Floats = (curves.reshape(-1) + self.forest.inplace_predict(drawn.F)) / 2
+        return found
+
+
+def teach(rows: Rows, y: _Floats, of_task: Task, features: FeatureSet, *, weights: _Floats | None = None) -> Teacher:
+    """Fit a teacher to rows of an accuracy; `y` are their values on the transformed scale.
+
+    The process learns from the configs that have all epochs of the rows, by the mean of their trainings.
+
+    Args:
+        weights: of the rows, the same for all rows of a config; None: 1. Rows of weight 0 are left out.
+
+    Raises:
+        InvalidArgument: fewer than 8 configs have all epochs.
+    """
+    weights = np.ones(len(rows)) if weights is None else weights
+    build = FeatureBuilder(features, of_task).build
+    epochs, column = np.unique(rows.epoch, return_inverse=True)
+    _, first, place = np.unique(rows.config_id, return_index=True, return_inverse=True)
+    cells = (place.reshape(-1), column.reshape(-1))
+    total, count = np.zeros((2, len(first), len(epochs)))
+    np.add.at(total, cells, weights * y)
+    np.add.at(count, cells, weights)
+    is_whole = (count > 0).all(axis=1)
+    if (n := int(is_whole.sum())) < FEWEST_CURVES:
+        raise InvalidArgument(
+            f"{n} configs have all {len(epochs)} epochs; distillation needs {FEWEST_CURVES}; collect more, or give "
+            "--distilled 0"
+        )
+    X = rows.X[first[is_whole]].copy()
+    X[:, -1] = epochs[-1]
+    total, count = total[is_whole], count[is_whole]
+    curves = fit_curves(build(X), total / count, count[:, -1])
+    forest = train_forest(build(rows.X), y, _FOREST, weights=weights)
+    return Teacher(epochs=tuple(epochs.tolist()), curves=curves, forest=forest)
