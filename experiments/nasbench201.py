@@ -27,10 +27,9 @@ from jahs.files.tables import rows_of
 from jahs.schema import OPS, PROXIES, PROXY_TIMES
 from jahs.spaces.cell.index import nb201_indices
 from pipeline.proposals import table_of
-from pipeline.protocol import protocol_digest, protocol_facts
+from pipeline.protocol import NASBENCH201, protocol_digest, protocol_facts
 from pipeline.proxies import ProxySettings, proxy_folder
 from pipeline.runs import RunsFolder
-from pipeline.tasks import NASBENCH201
 from workshop.command import new_parser, run_command
 from workshop.folders import write_text
 from workshop.jobs import Where

@@ -30,10 +30,9 @@ from jahs.tasks.definitions import Task
 from pipeline.command import add_device, device_faults
 from pipeline.data import load_images
 from pipeline.proposals import Proposals, read_proposals
-from pipeline.protocol import protocol_digest, protocol_facts
+from pipeline.protocol import protocol_digest, protocol_facts, trained_task
 from pipeline.runs import Named, RunsFolder, check_free_space
 from pipeline.sampling import config_table, run_seeds, sample_config
-from pipeline.tasks import trained_task
 from pipeline.worker import NamedRun, collect_run
 from workshop.command import new_parser, run_command
 from workshop.jobs import Where, add_where, run_jobs

@@ -34,9 +34,8 @@ from jahs.tasks.definitions import Task
 from pipeline.command import runs_parser
 from pipeline.data import ImageSet, load_images
 from pipeline.one_core import one_core
-from pipeline.protocol import shared_protocol
+from pipeline.protocol import shared_protocol, trained_task
 from pipeline.runs import RunsFolder
-from pipeline.tasks import trained_task
 from pipeline.train import LATENCY_BATCH, Training
 from workshop.command import run_command
 from workshop.machine import processor_model

@@ -46,17 +46,6 @@ class Proposals:
     seeds: tuple[tuple[int, ...], ...]
 
 
-def check_source(name: str) -> None:
-    """Refuse what no list of configs can come from.
-
-    Raises:
-        UnknownName: lists the sources.
-    """
-    listed = [source for source in SOURCES if source != "uniform"]  # which is the numbered stream
-    if name not in listed:
-        raise UnknownName.of("source", name, listed)
-
-
 def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
     """Read a list of configs.
 
@@ -71,7 +60,8 @@ def read_proposals(path: Path, source: str, *, protocol: str) -> Proposals:
         InvalidArgument: nothing is listed, a config is listed twice, lines name several releases, or a line is
             invalid; every fault with the number of its line.
     """
-    check_source(source)
+    if source not in (proposed := [name for name in SOURCES if name != "uniform"]):  # which is the numbered stream
+        raise UnknownName.of("source", source, proposed)
     try:
         lines = path.read_bytes().splitlines()
     except OSError as err:

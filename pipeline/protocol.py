@@ -1,4 +1,4 @@
-"""The protocol: everything that decides what a training measures, as facts and as one digest.
+"""Tasks by name or file, and their protocol: everything that decides what a training measures, as facts and a digest.
 
 Device, processor and library build are not part of it: they are columns of the runs.
 """
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from jahs.errors import ProtocolMismatch
+from jahs.errors import ProtocolMismatch, UnknownName
 from jahs.files.hashing import digest_facts
 from jahs.files.runs import read_protocol
 from jahs.tasks.definitions import BUILT_IN, PROSE, TASKS, Task
-from jahs.tasks.own import OPTIONAL, task_facts
+from jahs.tasks.own import OPTIONAL, register, task_facts, task_of_protocol
 from pipeline.augment import AUGMENTATION_VERSION
 
 SGD: Final[Mapping[str, Any]] = {"momentum": 0.9, "nesterov": True}  # Any: arguments of torch.optim.SGD
@@ -28,6 +28,20 @@ _TRAINING: Final[Mapping[str, object]] = {
     "loss": "cross entropy",
 }
 """Constants of `pipeline.train`, the same for every task."""
+
+NASBENCH201: Final = dataclasses.replace(
+    TASKS["cifar10_mini"],
+    name="nasbench201",
+    title="NAS-Bench-201 (CIFAR-10, 32 px)",
+    side=32,
+    n_train=15_200,
+    epoch_images=6_400,
+    learning_rate_factor=0.0625,
+    learning_rate_power=0.4,
+    keeps_decay=False,
+    index_digest="dd37178412a46fa6",
+)
+"""The task that untrained cells of NAS-Bench-201 are scored on; frozen, because its digest is that of their scores."""
 
 
 def protocol_facts(task: Task) -> dict[str, object]:
@@ -72,3 +86,26 @@ def shared_protocol(folder: Path, task: Task) -> str:
     if recorded != wanted:
         raise ProtocolMismatch(f"{folder} holds runs of protocol {recorded}, not of {task.name}'s, {wanted}")
     return wanted
+
+
+def recorded_task(facts: Mapping[str, Any]) -> Task:  # Any: JSON
+    """Return the task of a recorded protocol, which may be an earlier one of a built-in task.
+
+    Raises:
+        UnknownName, InvalidArgument: the task is unknown or invalid.
+    """
+    return NASBENCH201 if facts["task"]["name"] == NASBENCH201.name else task_of_protocol(facts)
+
+
+def trained_task(name: str) -> Task:
+    """Return the task called `name`, or the one of a task file, whose name ends in .json.
+
+    Raises:
+        UnknownName: no task has this name; lists the tasks.
+    """
+    if isinstance(name, str) and name.endswith(".json"):
+        return register(name)
+    known = {**TASKS, NASBENCH201.name: NASBENCH201}
+    if isinstance(name, str) and name in known:
+        return known[name]
+    raise UnknownName.of("task", name, known)

@@ -150,21 +150,12 @@ def read_idx(path: Path, *, most: int = _LARGEST_IDX) -> NDArray[np.uint8]:
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
 
 
-def _read_cifar10(folder: Path) -> Pool | None:
-    batches = read_batches(folder, BATCHES)
-    return None if batches is None else _cifar_pool(batches, folder)
-
-
-def _read_cifar10_first(folder: Path) -> Pool | None:
-    """Read the first two training batches alone, as published."""
-    batches = read_batches(folder, tuple(FIRST_BATCHES))
-    if batches is None:
+def _read_cifar10(folder: Path, names: Sequence[str] = BATCHES) -> Pool | None:
+    """Read the batches of these names."""
+    if (batches := read_batches(folder, names)) is None:
         return None
-    check_published(batches, folder)
-    return _cifar_pool(batches, folder)
-
-
-def _cifar_pool(batches: Mapping[str, NDArray[np.uint8]], folder: Path) -> Pool:
+    if "test_batch" not in names:
+        check_published(batches, folder)
     rows = np.concatenate(list(batches.values()))
     if rows[:, 0].max() > 9:
         raise CorruptFile(f"{folder}: a label is {rows[:, 0].max()}, not in 0 to 9, so this is not CIFAR-10")
@@ -173,6 +164,11 @@ def _cifar_pool(batches: Mapping[str, NDArray[np.uint8]], folder: Path) -> Pool:
         labels=rows[:, 0].astype(np.int64),
         n_development=len(rows) - len(batches.get("test_batch", ())),
     )
+
+
+def _read_cifar10_first(folder: Path) -> Pool | None:
+    """Read the first two training batches alone, as published."""
+    return _read_cifar10(folder, tuple(FIRST_BATCHES))
 
 
 def _read_class_folders(folder: Path) -> Pool | None:

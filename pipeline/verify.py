@@ -31,10 +31,9 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import ACCURACIES
 from pipeline.data import load_images
 from pipeline.native.build import software
-from pipeline.protocol import protocol_digest
+from pipeline.protocol import protocol_digest, recorded_task
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
-from pipeline.tasks import recorded_task
 from pipeline.train import EPOCH_FIELDS, check_seed, train
 from workshop.machine import ON_PROCESSOR, processor_model
 

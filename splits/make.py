@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jahs.errors import InvalidArgument, JahsError
-from splits.balance import balance, broken_promises
+from splits.check import balance, broken_promises
 from splits.final import final_beside
 from splits.partition import LEAST_PER_GROUP, check_seed, partition
 from splits.recorded import read_recorded

@@ -47,10 +47,9 @@ from surrogate.judging.top import (
     top_quarter,
 )
 from surrogate.models.boosting import ForestSettings
-from surrogate.models.candidates import full_size
 from surrogate.models.fitting import held_out_rows, without_sizes
 from surrogate.models.model import fit_surrogate
-from surrogate.models.optima import MAIN
+from surrogate.models.optima import MAIN, full_size
 from surrogate.packing import release_answers
 from surrogate.propose import settings_of
 from surrogate.top_fits import read_fits

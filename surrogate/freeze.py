@@ -27,9 +27,8 @@ from splits.split import Split
 from surrogate.command import runs_parser
 from surrogate.data.measurements import Measurements, digest_measurements, read_with_split
 from surrogate.models.boosting import ForestSettings
-from surrogate.models.candidates import asking, best_found
 from surrogate.models.fitting import leave_folds_out, read_params
-from surrogate.models.optima import MAIN
+from surrogate.models.optima import MAIN, asking, best_found
 from surrogate.propose import lines_of
 from workshop.command import run_command
 from workshop.folders import write_text

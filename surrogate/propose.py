@@ -40,9 +40,8 @@ from surrogate.command import check_integers, runs_parser
 from surrogate.data.measurements import Measurements, read_with_split
 from surrogate.data.rows import development_rows
 from surrogate.models.boosting import ForestSettings
-from surrogate.models.candidates import IsKnown, asking, best_found, disagreed_on, poor
 from surrogate.models.fitting import leave_folds_out
-from surrogate.models.optima import MAIN, Ask
+from surrogate.models.optima import MAIN, Ask, IsKnown, asking, best_found, disagreed_on, poor
 from workshop.command import run_command
 from workshop.folders import write_text
 from workshop.numbered import full_range

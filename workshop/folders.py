@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import shutil
 import subprocess
@@ -16,11 +15,6 @@ from jahs.errors import InvalidArgument
 from jahs.files.atomic import write_beside
 
 _PACKAGES: Final = ("jahs", "numpy", "scikit-learn", "scipy", "xgboost")
-
-
-def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Write a JSON file, whole or not at all; raises as `write_text`."""
-    write_text(path, json.dumps(content, indent=2, sort_keys=True) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -16,9 +16,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from jahs.errors import InvalidArgument, JahsError
+
+if TYPE_CHECKING:
+    from workshop.cluster import Cluster
 
 _log = logging.getLogger(__name__)
 _MOST_LOST: Final = 20
@@ -68,32 +71,6 @@ class Done(Generic[J, R]):
     spent_s: float
 
 
-class Workers(Protocol):
-    """Processes that do jobs, here or on a cluster."""
-
-    losses: tuple[type[BaseException], ...]
-    """Errors that say that a worker was lost, not that its job has failed."""
-
-    ahead: int
-    """Jobs that each worker is given: more than one where it would wait for the next."""
-
-    def n_workers(self) -> int:
-        """Return the present number of workers."""
-        ...
-
-    def submit(self, call: Callable[[J], R], job: J) -> Any:  # Any: a future, of either library
-        """Have a job done."""
-        ...
-
-    def renew(self) -> None:
-        """Be ready again after a loss; a JahsError says that this cannot be."""
-        ...
-
-    def close(self) -> None:
-        """End what is at work."""
-        ...
-
-
 def add_where(parser: argparse.ArgumentParser) -> None:
     """Let the caller of a command say where jobs are done."""
     parser.add_argument("--workers", type=int, default=2, help="processes, one core each (default: %(default)s)")
@@ -115,7 +92,7 @@ def run_jobs(function: Callable[[J], R], jobs: Iterable[J], *, where: Where) -> 
             spent_s += seconds
             yield Done(job=job, result=result, spent_s=spent_s)
         return
-    pool: Workers
+    pool: _Processes | Cluster
     if where.backend == "dask":
         from workshop.cluster import Cluster
 
@@ -166,7 +143,7 @@ def _timed(function: Callable[[J], R], job: J) -> tuple[R, float]:
     return function(job), time.monotonic() - started
 
 
-def _over(pool: Workers, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]) -> Iterator[Done[J, R]]:
+def _over(pool: _Processes | Cluster, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]) -> Iterator[Done[J, R]]:
     """Keep every worker busy until the jobs are done; those of lost workers are done again."""
     ended: SimpleQueue[Any] = SimpleQueue()  # Any: futures
     at_work: dict[Any, tuple[J, int]] = {}
@@ -200,7 +177,7 @@ def _over(pool: Workers, call: Callable[[J], tuple[R, float]], jobs: Iterator[J]
         yield Done(job=job, result=result, spent_s=total_s / max(pool.n_workers(), 1))
 
 
-def _renewed(pool: Workers, n_lost: int, err: BaseException) -> int:
+def _renewed(pool: _Processes | Cluster, n_lost: int, err: BaseException) -> int:
     """Renew the workers and return how often they were lost."""
     n_lost += 1
     _log.warning("a worker or its scheduler was lost (%s); its job is done again", type(err).__name__)
@@ -226,7 +203,7 @@ def _next(again: deque[J], jobs: Iterator[J], *, at_most: int) -> Iterator[J]:
 class _Processes:
     """Processes of this machine, one core each; Ctrl-C is for this one, which ends them."""
 
-    ahead = 1  # so that none begins long after a caller's deadline
+    ahead = 1  # jobs that each worker is given: no more, so that none begins long after a caller's deadline
 
     def __init__(self, n_workers: int) -> None:
         from joblib.externals.loky import (  # type: ignore[import-untyped]  # ships no types
@@ -234,7 +211,7 @@ class _Processes:
             ProcessPoolExecutor,
         )
 
-        self.losses: tuple[type[BaseException], ...] = (BrokenProcessPool,)
+        self.losses: tuple[type[BaseException], ...] = (BrokenProcessPool,)  # a worker was lost, no job has failed
         self._n_workers = n_workers
         self._make = functools.partial(
             ProcessPoolExecutor,

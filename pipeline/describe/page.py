@@ -21,8 +21,7 @@ from jahs.files.tables import take
 from jahs.tasks.definitions import RESOLUTIONS, Task, caveats_of
 from jahs.tasks.metrics import METRICS
 from pipeline.describe import cell_plots, plots
-from pipeline.describe.agreement import FEWEST, FIDELITIES, epoch_agreement, value_agreement
-from pipeline.describe.measured import Measured, seed_noise
+from pipeline.describe.measured import FEWEST, FIDELITIES, Measured, epoch_agreement, seed_noise, value_agreement
 from workshop.numbered import FIDELITY_GROUPS, N_GROUPS
 from workshop.pages.document import Block, Document, Figure, Table, Text, sections_of
 from workshop.pages.style import style

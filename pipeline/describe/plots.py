@@ -16,8 +16,7 @@ from jahs.spaces.parameters import PARAMETERS, Parameter
 from jahs.tasks.definitions import RESOLUTIONS
 from jahs.tasks.metrics import ACCURACIES
 from jahs.tasks.pareto import pareto_front
-from pipeline.describe.agreement import FIDELITIES
-from pipeline.describe.measured import Measured
+from pipeline.describe.measured import FIDELITIES, Measured
 from workshop.numbered import FIDELITY_GROUPS
 from workshop.pages.drawing import Curve, draw_curves, draw_points, new_panels
 from workshop.pages.style import LIGHT, dash, series

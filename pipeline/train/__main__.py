@@ -16,7 +16,7 @@ from jahs.spaces.configs import Config, config_id, validate
 from jahs.spaces.space import space
 from pipeline.command import add_device
 from pipeline.data import load_images
-from pipeline.tasks import trained_task
+from pipeline.protocol import trained_task
 from pipeline.train import EPOCH_FIELDS, TrainedRun, train
 from workshop.command import new_parser, run_command
 from workshop.progress import Progress

@@ -22,8 +22,8 @@ from jahs.spaces.columns import rows
 from pipeline.data import load_images
 from pipeline.one_core import one_core
 from pipeline.probe import Undefined, fresh
+from pipeline.protocol import NASBENCH201
 from pipeline.proxies import probe_of
-from pipeline.tasks import NASBENCH201
 from pipeline.zero_cost import condition_number
 from workshop.ranks import spearman
 from workshop.real_landscape import read_cell_accuracies

@@ -16,7 +16,7 @@ from jahs.files.sealed_json import read_sealed
 from jahs.schema import PROXIES
 from jahs.spaces.cell import Cell, nb201_indices
 from pipeline import proxies as proxies_module
-from pipeline.tasks import NASBENCH201
+from pipeline.protocol import NASBENCH201
 from pipeline.verify import verify
 from pipeline.zero_cost import ProxyScores
 from workshop.real_landscape import N_CELLS

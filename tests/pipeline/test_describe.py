@@ -28,8 +28,7 @@ from jahs.schema import (
 )
 from pipeline.describe import cell_plots, plots
 from pipeline.describe.__main__ import main, write_page
-from pipeline.describe.agreement import epoch_agreement, value_agreement
-from pipeline.describe.measured import Measured, read_measured, seed_noise
+from pipeline.describe.measured import Measured, epoch_agreement, read_measured, seed_noise, value_agreement
 from pipeline.describe.page import describe
 from tests.building import make_runs_folder
 from workshop.pages.html import svg_text

@@ -15,8 +15,7 @@ from pipeline import own_images
 from pipeline.data import load_images
 from pipeline.define import TaskChoice, define
 from pipeline.own_images import data_set_of, read_own_images
-from pipeline.protocol import protocol_digest, protocol_facts
-from pipeline.tasks import recorded_task, trained_task
+from pipeline.protocol import protocol_digest, protocol_facts, recorded_task, trained_task
 from tests.pipeline.image_files import idx_bytes, write_fashion, write_tiles
 
 

@@ -13,9 +13,9 @@ from jahs.tasks.definitions import TASKS
 from pipeline import pilot
 from pipeline.collect import CollectSettings, collect
 from pipeline.pilot import read_measured, report, seed_agreement, write_cells
+from pipeline.protocol import trained_task
 from pipeline.runs import RunsFolder
 from pipeline.sampling import config_table
-from pipeline.tasks import trained_task
 from tests.fake_benchmark import FakeBenchmark
 from workshop import real_landscape
 from workshop.real_landscape import compare_cells, compare_with_landscape, read_cell_accuracies, read_check

@@ -12,8 +12,7 @@ from jahs.errors import InvalidArgument
 from jahs.files.runs import read_protocol
 from jahs.release import EMBEDDED, read_release
 from jahs.tasks.definitions import PROSE, TASKS
-from pipeline.protocol import protocol_digest, protocol_facts
-from pipeline.tasks import NASBENCH201, recorded_task
+from pipeline.protocol import NASBENCH201, protocol_digest, protocol_facts, recorded_task
 
 ROOT = Path(__file__).parents[2]
 DATA, RELEASES = ROOT / "data", ROOT / "jahs" / "releases"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jahs.errors import InvalidArgument, InvalidTable, Leakage, ProtocolMismatch
 from jahs.schema import CONFIG_KEYS
-from splits.balance import balance, broken_promises
+from splits.check import balance, broken_promises
 from splits.kinship import find_leaks
 from splits.partition import partition
 from splits.recorded import Recorded

@@ -9,8 +9,7 @@ import numpy as np
 
 from workshop.pages.document import Document, Figure, Section
 from workshop.pages.drawing import new_drawing
-from workshop.pages.html import svg_text, to_html
-from workshop.pages.inlined import compact
+from workshop.pages.html import compact, svg_text, to_html
 
 N_DOTS = 400
 
