@@ -46,7 +46,9 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
             have a run that differs although the same processor and torch trained it; nothing was changed.
     """
     folder = RunsFolder(path)
-    if faults := [fault for each in (path, *others) for fault in _prefixed(each, committed_faults(each))]:
+    if faults := [
+        f"{each / fault}; restore the file from a copy" for each in (path, *others) for fault in committed_faults(each)
+    ]:
         raise CorruptFile("\n".join(faults))
     for other in others:
         if (found := read_protocol(other).digest) != folder.protocol:
@@ -66,10 +68,6 @@ def merge(path: Path, others: Sequence[Path]) -> tuple[int, int]:
     if before and before != after:
         _log.warning("the profile was of %s, and is of %s now: so are runtimes", ", ".join(before), ", ".join(after))
     return len(folder.recorded()), n_left_out
-
-
-def _prefixed(path: Path, faults: Sequence[str]) -> list[str]:
-    return [f"{path / fault}; restore the file from a copy" for fault in faults]
 
 
 def _refuse_contradictions(folders: Mapping[Path, Sequence[Table]]) -> None:

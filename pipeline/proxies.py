@@ -56,12 +56,10 @@ class ProxySettings:
 
     Attributes:
         n_seeds: seeds of each config, 0, 1, 2 and so on.
-        configs: end after so many configs; None: no limit.
         minutes: begin no config after so many; None: no limit.
     """
 
     n_seeds: int = 3
-    configs: int | None = None
     minutes: float | None = None
     where: Where = field(default_factory=lambda: Where(workers=2))
     data_dir: Path | None = None
@@ -71,8 +69,6 @@ class ProxySettings:
         faults = self.where.faults()
         if self.n_seeds < 1:
             faults.append(f"seeds={self.n_seeds} must be at least 1")
-        if self.configs is not None and self.configs < 1:
-            faults.append(f"configs={self.configs} must be at least 1")
         if self.minutes is not None and not self.minutes > 0:
             faults.append(f"minutes={self.minutes} must be more than 0")
         if faults:
@@ -113,7 +109,7 @@ def proxy_folder(
     wanted, configs = shared_protocol(folder, of_task), read_configs(folder)
     if is_wanted is None:
         is_wanted = np.isin(configs["config_id"], read_runs(folder)["config_id"])
-    todo = _todo(take(configs, is_wanted), read_proxies(folder), settings)
+    todo = _todo(take(configs, is_wanted), read_proxies(folder), settings.n_seeds)
     if not todo:
         return 0
     load_images(of_task, data_dir=settings.data_dir, resolutions=(1.0,))  # refuse missing images here, not in workers
@@ -146,16 +142,16 @@ def _batch(n_images: int, seed: int) -> torch.Tensor:
     return torch.from_numpy(np.argsort(ranks, kind="stable")[:_N_IMAGES])
 
 
-def _todo(configs: Table, scored: Table, settings: ProxySettings) -> list[_Job]:
+def _todo(configs: Table, scored: Table, n_seeds: int) -> list[_Job]:
     """Return the configs with the seeds that they lack, in the order of the table."""
     known = {*zip(scored["config_id"].tolist(), scored["seed"].tolist(), strict=True)}
     jobs = []
     for identity, config in zip(
         configs["config_id"].tolist(), rows({key: configs[key] for key in CONFIG_KEYS}), strict=True
     ):
-        if lacking := tuple(seed for seed in range(settings.n_seeds) if (identity, seed) not in known):
+        if lacking := tuple(seed for seed in range(n_seeds) if (identity, seed) not in known):
             jobs.append((config, lacking))
-    return jobs[: settings.configs]
+    return jobs
 
 
 def _until(jobs: Sequence[_Job], limit_s: float | None) -> Iterator[_Job]:
@@ -212,7 +208,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     parser = runs_parser("proxies", "Score the untrained network of every config of a folder of runs.", seed_of=None)
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each config (default: %(default)s)")
-    parser.add_argument("--configs", type=int, help="end after so many configs (default: no limit)")
     parser.add_argument("--minutes", type=float, help="begin no config after so many (default: no limit)")
     add_where(parser)
     given = parser.parse_args(argv)
@@ -220,7 +215,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     def work() -> dict[str, object]:
         settings = ProxySettings(
             n_seeds=given.seeds,
-            configs=given.configs,
             minutes=given.minutes,
             where=Where(workers=given.workers, backend=given.backend, scheduler=given.scheduler),
             data_dir=given.data_dir,

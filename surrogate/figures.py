@@ -78,6 +78,10 @@ def figures(
     _check(release, measured, split)
     rows = assemble(MAIN, measured)
     parts = by_part(rows, split)
+    of_final = None
+    if final is not None:
+        members = assemble(MAIN, final)
+        of_final = {**_of_part(release, members, members, final), "n_configs": members.n_configs}
     of_release = {"protocol": measured.protocol, "release": release.sha256, "answers_as": sorted(release.answers_as)}
     found: Facts = rounded(
         {
@@ -85,7 +89,7 @@ def figures(
             "measurements": digest_measurements(measured),
             "split": split.digest,
             "ordinary": {**_of_part(release, parts["test"], rows, measured), "whole": asdict(_whole(release))},
-            "final": None if final is None else _of_final(release, final),
+            "final": of_final,
             "search": asdict(_ends(release, measured)),
             **_of_refits(measured, join_rows([parts["train"], parts["valid"]]), rows, settings_of(release), seed),
             "sources": leave_sources_out(MAIN, measured, parts, settings_of(release)),
@@ -116,11 +120,6 @@ def _of_part(release: Release, test: Rows, every: Rows, measured: Measurements) 
         **{name: asdict(found) for name, found in best_tenth(test, predicted, repeats, again).items()},
         "top_quarter": asdict(top_quarter(test, predicted, repeats)),
     }
-
-
-def _of_final(release: Release, final: Measurements) -> Facts:
-    rows = assemble(MAIN, final)
-    return {**_of_part(release, rows, rows, final), "n_configs": rows.n_configs}
 
 
 def _whole(release: Release) -> ReleaseFigure:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from workshop.real_landscape import (
     read_cell_accuracies,
 )
 
+_N_CELLS: Final = 1000  # that are compared
+
 
 def check_landscape(
     bench: Benchmark, landscape: Benchmark, *, n_configs: int, seed: int
@@ -45,10 +47,10 @@ def check_landscape(
 
 
 def check_cells(
-    bench: Benchmark, landscape: Benchmark, published: Mapping[int, Mapping[int, float]], *, n_cells: int, seed: int
+    bench: Benchmark, landscape: Benchmark, published: Mapping[int, Mapping[int, float]], *, seed: int
 ) -> dict[str, Any]:  # Any: JSON
     """Return Spearman's rho of both benchmarks' answers for cells with the published ones, see `compare_cells`."""
-    configs = cell_configs(np.random.default_rng(seed).choice(N_CELLS, n_cells, replace=False).tolist())
+    configs = cell_configs(np.random.default_rng(seed).choice(N_CELLS, _N_CELLS, replace=False).tolist())
     ops = np.array([[config[key] for key in OPS] for config in configs])
     return {
         whose: compare_cells(ops, of.query_many(configs, metrics=["valid_acc"])["valid_acc"], published)
@@ -67,19 +69,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--landscape", type=Path, required=True, help="JAHS-Bench-201's cifar10, from `jahs import`")
     parser.add_argument("--configs", type=int, default=3000, help="uniform configs (default: %(default)s)")
     parser.add_argument("--cells", type=Path, metavar="CSV", help="NAS-Bench-201's accuracies; compares cells as well")
-    parser.add_argument("--n-cells", type=int, default=1000, help="how many, with --cells (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of configs and cells (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print every figure as JSON")
     given = parser.parse_args(argv)
 
     def work() -> object:
-        if not 1 < given.n_cells <= N_CELLS:
-            raise InvalidArgument(f"--n-cells {given.n_cells}: must be between 2 and {N_CELLS}")
         published = None if given.cells is None else read_cell_accuracies(given.cells)
         bench, landscape = _open(given.release), Benchmark("cifar10", release=given.landscape)
         facts = check_landscape(bench, landscape, n_configs=given.configs, seed=given.seed)
         if published is not None:
-            facts["cells"] = check_cells(bench, landscape, published, n_cells=given.n_cells, seed=given.seed)
+            facts["cells"] = check_cells(bench, landscape, published, seed=given.seed)
         return facts if given.json else _text(bench, facts)
 
     return run_command("surrogate.landscape_check", work, stopped="nothing is kept")

@@ -179,7 +179,8 @@ def make_release(
         check_answers(folder, refitted, parts)
         references, quality["references"] = _references_of(folder, measured.task.name, seed=seed, rates=rates)
         fill_release(folder, manifest_facts=facts, references=references, quality=rounded(quality))
-        _check_size(folder)
+        if (size := sum(path.stat().st_size for path in folder.rglob("*"))) > MOST_BYTES:
+            raise InvalidArgument(f"the release has {size:,} bytes, more than {MOST_BYTES:,}; tune with fewer --trees")
         facts |= number_facts(replaced, read_release(folder).manifest)
         fill_release(folder, manifest_facts=facts)
     return quality
@@ -248,11 +249,6 @@ def _best_of_all(bench: Benchmark, release: Path, rates: int) -> Config:
     found = exhaustive_best(bench, MAIN, sizes=LARGEST, cells=cells, n_floats=rates)
     _log.info("best %s of %d configs: %.4f", MAIN, found.n_asked, found.value)
     return found.config
-
-
-def _check_size(folder: Path) -> None:
-    if (size := sum(path.stat().st_size for path in folder.rglob("*"))) > MOST_BYTES:
-        raise InvalidArgument(f"the release has {size:,} bytes, more than {MOST_BYTES:,}; tune with fewer --trees")
 
 
 def _manifest_facts(

@@ -15,7 +15,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ from surrogate.data.rows import Facts, Rows, assemble, by_part, group_numbers, j
 from surrogate.judging.agreement import first_seed
 from surrogate.models.fitting import held_out_rows
 from surrogate.models.search import default_point, search
-from surrogate.models.zoo import FAMILIES, METRIC, fit_family
+from surrogate.models.zoo import FAMILIES, METRIC, Predict, fit_family
 from surrogate.tune import data_of
 from workshop.command import run_command
 from workshop.folders import package_versions, write_text
@@ -48,8 +48,6 @@ _N_TOGETHER: Final = 1000
 _DIGITS: Final = 4
 
 _log = logging.getLogger(__name__)
-
-_Predict = Callable[[NDArray[np.float32]], NDArray[np.float64]]
 
 
 def score_families(
@@ -152,7 +150,7 @@ def _search(
     space = FAMILIES[name].space
 
     def score(point: Mapping[str, Any]) -> float:  # Any: settings
-        predicted = fit_family(name, point, parts["train"], parts["valid"], measured.task).predict(parts["valid"].X)
+        predicted = fit_family(name, point, parts["train"], parts["valid"], measured.task)(parts["valid"].X)
         return kendall_tau(parts["valid"].y, predicted)
 
     facts = {key: of_data[key] for key in ("task", "protocol", "split", "features")}
@@ -169,7 +167,7 @@ def _search(
 def _scored(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], measured: Measurements) -> Facts:
     """Return what a setting answers after a fit to the training part, and how long fit and answers take."""
     started = time.process_time()
-    predict = fit_family(name, point, parts["train"], parts["valid"], measured.task).predict
+    predict = fit_family(name, point, parts["train"], parts["valid"], measured.task)
     fit_s = time.process_time() - started
     tau = kendall_tau(parts["valid"].y, predict(parts["valid"].X))
     return {
@@ -186,7 +184,7 @@ def _ensemble(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], me
     rows = join_rows([parts["train"], parts["valid"]])
     started = time.process_time()
     models = [
-        fit_family(name, point, rows.take(~is_out), rows.take(is_out), measured.task, seed=seed).predict
+        fit_family(name, point, rows.take(~is_out), rows.take(is_out), measured.task, seed=seed)
         for seed, is_out in enumerate(held_out_rows(measured, rows, N_FOLDS, seed=0))
     ]
     fit_s = time.process_time() - started
@@ -201,11 +199,11 @@ def _ensemble(name: str, point: Mapping[str, Any], parts: Mapping[str, Rows], me
     }
 
 
-def _answers(predict: _Predict, rows: Rows) -> list[float]:
+def _answers(predict: Predict, rows: Rows) -> list[float]:
     return [float(value) for value in np.round(predict(rows.take(first_seed(rows)).X), _DIGITS)]
 
 
-def _query_times(predict: _Predict, X: NDArray[np.float32]) -> dict[str, float]:
+def _query_times(predict: Predict, X: NDArray[np.float32]) -> dict[str, float]:
     """Return the median CPU milliseconds of one config alone, and the CPU microseconds of each of a thousand."""
     alone = []
     for i in range(_N_ALONE):

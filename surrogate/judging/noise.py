@@ -154,7 +154,8 @@ def realism(model: NoiseModel, predicted: Mapping[str, Predicted]) -> list[Facts
             a, b = of_a[at_a], of_b[at_b]
             drawn = [model.draw({metric: mean[a]}, rows.X[a], ids, seed)[metric] for seed in seeds]
             both = ((rows.y[a], rows.y[b]), (drawn[0], drawn[1]))
-            found_here = (*(kendall_tau(*two) for two in both), *(_difference(metric, *two) for two in both))
+            apart = [np.log(one / two) if metric == "runtime" else one - two for one, two in both]
+            found_here = (*(kendall_tau(*two) for two in both), *(float(np.abs(each).mean()) for each in apart))
             pairs.append((len(ids), found_here))
             compared.update(ids.tolist())
         if not pairs:
@@ -242,7 +243,3 @@ def share_interval(share: float, n: int) -> tuple[float, float]:
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return max(middle - half, 0.0), min(middle + half, 1.0)
-
-
-def _difference(metric: str, a: _Floats, b: _Floats) -> float:
-    return float(np.mean(np.abs(np.log(a / b) if metric == "runtime" else a - b)))

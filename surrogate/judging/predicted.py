@@ -33,7 +33,6 @@ NOISY: Final = (*ACCURACIES, "runtime")
 FOLDED: Final = ("train", "valid")
 """The parts of a split that are divided into folds."""
 
-_SETTINGS: Final = ForestSettings(n_trees=300, learning_rate=0.1)
 _log = logging.getLogger(__name__)
 _Floats = NDArray[np.float64]
 
@@ -55,7 +54,7 @@ def fold_predictions(
     split: Split,
     *,
     n_folds: int = 10,
-    settings: Mapping[str, ForestSettings] | None = None,
+    settings: Mapping[str, ForestSettings],
     times: TimeCoefficients = DEFAULT_TIMES,
     seed: int = 0,
 ) -> dict[str, dict[str, Predicted]]:
@@ -72,8 +71,8 @@ def fold_predictions(
         rows = join_rows([parts[part] for part in FOLDED])
         mean, of_test = np.empty(len(rows)), np.zeros(len(parts["test"]))
         for number, is_out in enumerate(held_out_rows(measured, rows, n_folds, seed=seed), 1):
-            chosen = (settings or {}).get(metric, _SETTINGS)
-            fitted = fit_surrogate(metric, rows.take(~is_out), measured.task, settings=chosen, times=times)
+            of_fold = rows.take(~is_out)
+            fitted = fit_surrogate(metric, of_fold, measured.task, settings=settings[metric], times=times)
             mean[is_out] = fitted.predict(rows.X[is_out])
             if len(of_test):
                 of_test += fitted.predict(parts["test"].X) / n_folds

@@ -120,10 +120,10 @@ def top_quarter(rows: Rows, predicted: _Floats, repeats: Rows) -> ReleaseFigure:
     n_repeated = bound["n"] or 0
     if n_repeated < FEWEST:
         return not_measured(f"{n_repeated} repeated configs in the measured top quarter; {FEWEST} are needed")
-    top = bound["tau"]
-    if not top or top <= 0:
+    top = bound["tau"] or 0.0
+    if top <= 0:
         return not_measured("two seeds agree by chance alone in the measured top quarter; more repeats are needed")
-    return _share(y, p, top)
+    return _figures(lambda at: kendall_tau(y[at], p[at]) / top, len(y), len(y))[0]
 
 
 def search_gap(trained: Sequence[_Floats], predicted: _Floats) -> ReleaseFigure:
@@ -200,11 +200,6 @@ def size_correlations(bases: NDArray[np.int64], rows: Rows, predicted: _Floats) 
         return np.array([*both, both[1] - both[0]])
 
     return dict(zip(names, _figures(correlate, len(known), len(known)), strict=True))
-
-
-def _share(y: _Floats, p: _Floats, top: float) -> ReleaseFigure:
-    """Return tau as a share of a ceiling."""
-    return _figures(lambda at: kendall_tau(y[at], p[at]) / top, len(y), len(y))[0]
 
 
 def _figures(score: Callable[[NDArray[np.int64]], ArrayLike], n_rows: int, n: int) -> list[ReleaseFigure]:

@@ -15,7 +15,6 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FeatureBuilder
 from jahs.tasks.definitions import Task
 from surrogate.data.rows import Rows
@@ -31,6 +30,9 @@ _MOST_STEPS: Final = 100_000  # of a support vector machine; polynomials of a hi
 _Floats = NDArray[np.float64]
 _Point: TypeAlias = Mapping[str, Any]  # Any: settings
 _Predict: TypeAlias = Callable[["Inputs"], _Floats]
+
+Predict: TypeAlias = Callable[[NDArray[np.float32]], _Floats]
+"""Returns accuracies for encoded configs and epochs, (n,); NaN where the model gives no number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,27 +59,8 @@ class Family:
     fit: Callable[[_Point, Inputs, Inputs, int], _Predict]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedFamily:
-    """A fitted model of a family."""
-
-    builder: FeatureBuilder
-    transform: BoundedTransform
-    centre: float
-    scale: float
-    model: _Predict
-
-    def predict(self, X: NDArray[np.float32]) -> _Floats:
-        """Return accuracies for encoded configs and epochs, (n,); NaN where the model gives no number."""
-        z = self.model(Inputs(X=X, F=self.builder.build(X), y=np.zeros(len(X))))
-        found = np.full(len(X), np.nan)
-        is_number = np.isfinite(z)
-        found[is_number] = self.transform.inverse(self.centre + self.scale * z[is_number])
-        return found
-
-
-def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, *, seed: int = 0) -> FittedFamily:
-    """Fit a model of a family to rows of `METRIC`.
+def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, *, seed: int = 0) -> Predict:
+    """Fit a model of a family to rows of `METRIC`, and return what predicts.
 
     Args:
         point: a value for every setting of the family.
@@ -93,7 +76,15 @@ def fit_family(name: str, point: _Point, rows: Rows, held: Rows, of_task: Task, 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence, and of old names among the libraries
         model = FAMILIES[name].fit(point, fitted, stopping, seed)
-    return FittedFamily(builder=builder, transform=transform, centre=centre, scale=scale, model=model)
+
+    def predict(X: NDArray[np.float32]) -> _Floats:
+        z = model(Inputs(X=X, F=builder.build(X), y=np.zeros(len(X))))
+        found = np.full(len(X), np.nan)
+        is_number = np.isfinite(z)
+        found[is_number] = transform.inverse(centre + scale * z[is_number])
+        return found
+
+    return predict
 
 
 def _xgboost(point: _Point, fitted: Inputs, held: Inputs, seed: int) -> _Predict:

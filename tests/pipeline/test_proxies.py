@@ -121,15 +121,14 @@ def test_what_was_trained_is_scored_once_and_a_kill_loses_the_config_under_way(f
 
 def test_limits_end_the_scoring(folder, task, monkeypatch):
     monkeypatch.setattr(proxies_module, "score_config", lambda *_, seed: scores())
-    assert proxy_folder(folder, task, ProxySettings(where=HERE, configs=2)) == 2
     now = iter(range(0, 10_000, 50))
     monkeypatch.setattr(proxies_module.time, "monotonic", lambda: next(now))
     assert 0 < proxy_folder(folder, task, ProxySettings(where=HERE, minutes=1.7)) < 3
 
 
 def test_bad_settings_are_refused_at_once(folder, task):
-    with pytest.raises(InvalidArgument, match=r"(?s)workers=0.*seeds=0.*configs=0.*minutes=0"):
-        proxy_folder(folder, task, ProxySettings(where=Where(workers=0), n_seeds=0, configs=0, minutes=0))
+    with pytest.raises(InvalidArgument, match=r"(?s)workers=0.*seeds=0.*minutes=0"):
+        proxy_folder(folder, task, ProxySettings(where=Where(workers=0), n_seeds=0, minutes=0))
 
 
 def test_scores_that_another_process_saves_meanwhile_stay(folder, task, monkeypatch):
@@ -159,15 +158,15 @@ def test_a_table_of_another_version_is_refused(folder, task, monkeypatch):
 
 def test_the_command_scores_a_folder_in_processes_and_says_what_is_wrong(folder, task, monkeypatch, capsys):
     monkeypatch.setattr(proxies_module, "trained_task", lambda name: task if name == "digits" else TASKS[name])
-    command = ["--task", "digits", "--runs", str(folder), "--seeds", "1", "--configs", "2"]
+    command = ["--task", "digits", "--runs", str(folder), "--seeds", "1"]
     assert main(command) == 0
-    assert json.loads(capsys.readouterr().out)["configs_scored"] == 2
+    assert json.loads(capsys.readouterr().out)["configs_scored"] == 5
     found = read_proxies(folder)
     assert np.isfinite(found["snip"]).all()
     assert (found["grasp_s"] > 0).all()
     assert set(found) == set(PROXY_COLUMNS)
     RunsFolder(folder).commit("proxies.parquet", take(found, np.arange(1)), PROXY_COLUMNS)
-    assert main([*command[:-1], "1", "--workers", "1"]) == 0
+    assert main([*command, "--workers", "1"]) == 0
     again = read_proxies(folder)
     assert all(np.array_equal(found[name], again[name], equal_nan=True) for name in PROXIES)
     assert main(["--task", "fashion_mnist_mini", "--runs", str(folder)]) == 2

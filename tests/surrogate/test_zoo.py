@@ -34,11 +34,11 @@ def test_a_family_learns_and_answers_alike_alone_and_together_and_again(name: st
     point = default_point(FAMILIES[name].space)
     first, again = (fit_family(name, point, PARTS["train"], PARTS["valid"], TASK) for _ in range(2))
     X = PARTS["test"].X
-    answers = first.predict(X)
+    answers = first(X)
     assert kendall_tau(PARTS["test"].y, answers) > 0.3
     assert ((answers >= 0) & (answers <= 100)).all()
-    np.testing.assert_array_equal(again.predict(X), answers)
-    np.testing.assert_allclose([first.predict(X[[i]])[0] for i in range(5)], answers[:5], rtol=1e-4)
+    np.testing.assert_array_equal(again(X), answers)
+    np.testing.assert_allclose([first(X[[i]])[0] for i in range(5)], answers[:5], rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -58,7 +58,7 @@ def test_a_setting_that_overflows_has_no_answers_and_ends_no_search(monkeypatch:
 
     monkeypatch.setattr(svm.SVR, "fit", overflow)
     point = default_point(FAMILIES["svr"].space)
-    assert np.isnan(fit_family("svr", point, PARTS["train"], PARTS["valid"], TASK).predict(PARTS["valid"].X)).all()
+    assert np.isnan(fit_family("svr", point, PARTS["train"], PARTS["valid"], TASK)(PARTS["valid"].X)).all()
 
 
 def test_an_operation_reads_those_that_end_where_it_begins() -> None:
