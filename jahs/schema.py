@@ -11,32 +11,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-__all__ = [
-    "COLUMNS",
-    "CONFIG_COLUMNS",
-    "CONFIG_KEYS",
-    "CONFIG_TABLE_COLUMNS",
-    "FINAL_SOURCE",
-    "OPS",
-    "PROFILE_COLUMNS",
-    "PROXIES",
-    "PROXIES_FORMAT",
-    "PROXY_COLUMNS",
-    "PROXY_KEY",
-    "PROXY_TIMES",
-    "RUNS_FORMAT",
-    "RUN_COLUMNS",
-    "RUN_KEY",
-    "SOURCES",
-    "SOURCE_COLUMNS",
-    "SOURCE_DEFAULTS",
-    "SPLIT_PARTS",
-    "TRIALS_FORMAT",
-    "TRIAL_KEYS",
-    "VISIT_COLUMNS",
-    "VISIT_KEY",
-]
-
 OPS: Final = ("Op1", "Op2", "Op3", "Op4", "Op5", "Op6")
 
 CONFIG_KEYS: Final = (

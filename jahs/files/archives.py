@@ -13,8 +13,6 @@ from typing import Final
 
 from jahs.errors import CorruptFile, JahsError, MissingData, UnsafeFile
 
-__all__ = ["MOST_MEMBERS", "checked_members", "open_archive"]
-
 MOST_MEMBERS: Final = 10_000
 LARGEST_MEMBER: Final = 1 << 36
 _FREE: Final = 32 << 20  # bytes that may come before the ratio is looked at

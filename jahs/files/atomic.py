@@ -13,17 +13,6 @@ from typing import Final
 
 from jahs.errors import OutOfSpace
 
-__all__ = [
-    "DISK_FULL",
-    "change_folder",
-    "fsync_folder",
-    "full_disk",
-    "is_running",
-    "out_of_space",
-    "write_beside",
-    "write_fault",
-]
-
 DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Error numbers of a full disk."""
 

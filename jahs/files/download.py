@@ -31,8 +31,6 @@ from jahs.files.locking import HAS_LOCKS, hold
 from jahs.files.strict_json import parse_json
 from jahs.files.transport import ELSEWHERE, open_address
 
-__all__ = ["DownloadBar", "Fetched", "check_address", "check_room", "explained", "fetch"]
-
 _OTHER_FOLDER: Final = "name another folder with --dir"
 _AGAIN: Final = "the same command goes on from there"
 _FROM: Final = "# from "  # before the address in a .sha256 file: a comment to `sha256sum --check`

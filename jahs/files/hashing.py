@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["digest_bytes", "digest_facts", "sha256_file", "sha256_stream"]
-
 _CHUNK = 1 << 20
 
 

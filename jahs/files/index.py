@@ -18,8 +18,6 @@ from jahs.errors import CorruptFile, UnknownFormat
 from jahs.files.atomic import out_of_space, write_beside
 from jahs.files.hashing import digest_facts, sha256_file
 
-__all__ = ["INDEX", "Files", "index_faults", "read_index", "state_of", "write_index"]
-
 INDEX: Final = "index.json"
 INDEX_FORMAT: Final = 1
 

@@ -6,8 +6,6 @@ import importlib.util
 import logging
 from typing import IO, Any, Final
 
-__all__ = ["HAS_LOCKS", "hold"]
-
 _log = logging.getLogger(__name__)
 
 HAS_LOCKS: Final = importlib.util.find_spec("fcntl") is not None

@@ -6,8 +6,6 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["read_own_file", "shared_fault"]
-
 
 def read_own_file(path: Path) -> bytes | str | None:
     """Return the bytes of a file that only this user or root may write, or why others may; None if it does not exist.

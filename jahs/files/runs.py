@@ -1,7 +1,5 @@
 """Reading a folder of runs: which configs were trained, and what was measured.
 
-Over 300 lines: it is the one place that knows the layout of a folder of runs, read part by part.
-
     FOLDER/index.json             sha256 of every file below, but of single runs (`jahs.files.index`)
     FOLDER/protocol.json          the protocol's facts and digest; one folder holds one protocol
     FOLDER/configs.parquet        one row per config (`jahs.schema.CONFIG_TABLE_COLUMNS`)
@@ -47,34 +45,6 @@ from jahs.schema import (
     VISIT_COLUMNS,
     VISIT_KEY,
 )
-
-__all__ = [
-    "TIMES",
-    "Protocol",
-    "committed_faults",
-    "committed_files",
-    "each_run_once",
-    "first_rows",
-    "halves_of_visits",
-    "is_timed",
-    "last_rows",
-    "profile_of_visits",
-    "proxies_path",
-    "read_committed",
-    "read_configs",
-    "read_profile",
-    "read_profile_visits",
-    "read_protocol",
-    "read_proxies",
-    "read_runs",
-    "read_shards",
-    "read_visits",
-    "run_shards",
-    "sorted_runs",
-    "timing_machine",
-    "visits_of_profile",
-    "visits_path",
-]
 
 TIMES: Final = ("latency", "step_time_s")
 """The columns of the profile."""

@@ -14,8 +14,6 @@ from jahs.errors import CorruptFile, MissingData
 from jahs.files.hashing import digest_facts
 from jahs.files.strict_json import check_format, parse_json
 
-__all__ = ["SEALED_FORMAT", "read_sealed", "sealed_text"]
-
 SEALED_FORMAT: Final = 2
 
 

@@ -11,8 +11,6 @@ from typing import Any, Final, NoReturn
 
 from jahs.errors import InvalidArgument, JahsError, UnknownFormat
 
-__all__ = ["check_format", "json_lines", "parse_json", "reading_state"]
-
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|-?\d[-+.\deE]*|-?[A-Z]\w*', re.DOTALL)
 
 

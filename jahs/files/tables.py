@@ -22,22 +22,6 @@ from jahs.errors import CorruptFile, InvalidTable, MissingData, MissingDependenc
 from jahs.files.atomic import out_of_space, write_beside
 from jahs.files.hashing import digest_bytes
 
-__all__ = [
-    "Table",
-    "concatenate",
-    "empty_table",
-    "equal_values",
-    "has_digests",
-    "read_table",
-    "require_pyarrow",
-    "rows_of",
-    "sort_by",
-    "table_bytes",
-    "take",
-    "typed",
-    "write_table",
-]
-
 Table: TypeAlias = dict[str, npt.NDArray[Any]]  # Any: each column has a type of its own
 """Columns of equal length."""
 

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from jahs.errors import DownloadFailed
 
-__all__ = ["ELSEWHERE", "PATIENCE_S", "open_address"]
-
 ELSEWHERE: Final = "try again, or name another server with --url"
 PATIENCE_S = 60.0
 """Seconds to wait for a byte, and between two checks of the rate; the headers of an answer may take twice as long."""

@@ -18,8 +18,6 @@ from jahs.errors import InvalidArgument
 from jahs.files.strict_json import check_format
 from jahs.spaces.parameters import is_number, show
 
-__all__ = ["BOUNDS_FORMAT", "BoundedTransform"]
-
 BOUNDS_FORMAT: Final = 1
 """Version of `BoundedTransform.to_dict`; a reader refuses any other."""
 

@@ -27,8 +27,6 @@ from jahs.spaces.cell.operations import CONV1X1, CONV3X3, operation_faults
 from jahs.spaces.parameters import as_index, is_real, show
 from jahs.tasks.definitions import RESOLUTIONS, Task
 
-__all__ = ["cost", "n_macs", "n_params"]
-
 _SIZES: Final = ("N", "W", "Resolution")
 _COLUMNS: Final = [COLUMNS.index(key) for key in (*_SIZES, *OPS)]
 _LARGEST: Final = 1024  # N and W: far beyond the space, and far from overflowing 64 bits

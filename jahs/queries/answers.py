@@ -11,9 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from jahs.errors import MissingDependency
 
-__all__ = ["Answers", "Rows", "row_columns", "to_frame"]
-
-
 Rows: TypeAlias = tuple[NDArray[Any], tuple[str, ...], int]  # Any: epochs, or rows of numbers
 """The fidelity of each answer, the names of the fidelities, and the number of answers per config."""
 

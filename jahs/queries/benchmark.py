@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from jahs.queries.views import View
     from jahs.release import Release
 
-__all__ = ["Benchmark"]
-
 _MOST_REOPENED: Final = 4
 
 

@@ -20,8 +20,6 @@ from jahs.spaces.configs import Config
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import METRICS
 
-__all__ = ["Best", "best_of", "recorded_in_full", "search_best"]
-
 _MOST_ENUMERATED: Final = 50_000
 _N_RANDOM: Final = 20_000
 _N_KEPT: Final = 10

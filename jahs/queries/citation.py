@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from jahs.tasks.definitions import Task
 
-__all__ = ["citation"]
-
 _ENTRIES: Final = """\
 The JAHS authors. JAHS: joint architecture and hyperparameter search on a laptop. Release: {release}.
 

@@ -27,8 +27,6 @@ from jahs.release.writing import extend_release
 from jahs.spaces.columns import Columns, rows
 from jahs.spaces.configs import Config
 
-__all__ = ["add_front", "good_config"]
-
 _log = logging.getLogger(__name__)
 _N_CONFIGS: Final = 20_000
 _PIECE: Final = 4000  # configs that a thread is asked for at once

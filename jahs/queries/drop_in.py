@@ -16,8 +16,6 @@ from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import Metric
 from jahs.tasks.own import register
 
-__all__ = ["RandomState", "read_kind", "read_task", "seed_of", "with_published_names"]
-
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
 _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)

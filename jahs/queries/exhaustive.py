@@ -24,8 +24,6 @@ from jahs.spaces.parameters import PARAMETERS, Parameter, is_integer
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import METRICS
 
-__all__ = ["LARGEST", "Exhaustive", "cell_columns", "cells_to_ask", "crossed", "exhaustive_best", "grid"]
-
 LARGEST: Final = {key: PARAMETERS[key].choices[-1] for key in ("N", "W", "Resolution")}
 """The sizes of the largest networks."""
 

@@ -23,8 +23,6 @@ from jahs.models.noise.spread import from_line, to_line, with_tail
 from jahs.queries.answers import Rows, row_columns, to_frame
 from jahs.spaces.parameters import is_number, show
 
-__all__ = ["Of", "Prediction", "Uncertain"]
-
 Of: TypeAlias = Literal["model", "noise", "total"]
 """Whose uncertainty: of the model, of one training around the model's answer, or of one training."""
 

@@ -25,8 +25,6 @@ from jahs.tasks.objectives import objective_matrix, read_objectives
 if TYPE_CHECKING:
     from jahs.queries.prediction import Prediction
 
-__all__ = ["At", "Epochs", "Queryable"]
-
 At: TypeAlias = int | Mapping[str, object]
 """A fidelity: an epoch, or values of some fidelities by name."""
 

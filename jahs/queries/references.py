@@ -33,8 +33,6 @@ from jahs.spaces.space import Space
 from jahs.tasks.objectives import Objective, objective_matrix, read_objectives
 from jahs.tasks.pareto import hypervolume, is_non_dominated, read_points
 
-__all__ = ["COSTS", "MAIN", "REFERENCES_FORMAT", "Front", "References", "build_references", "front_of"]
-
 REFERENCES_FORMAT: Final = 1
 """Version of `references.json`; a reader refuses any other."""
 

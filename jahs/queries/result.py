@@ -9,8 +9,6 @@ from typing import Final
 
 from jahs.tasks.metrics import METRICS
 
-__all__ = ["Result"]
-
 _FROM: Final = {"error": "valid_acc", "cost": "runtime"}
 
 

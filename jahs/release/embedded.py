@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["EMBEDDED"]
-
 EMBEDDED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "cifar10_mini": "00db7e92c3545524e46babfc6f260f14f16c84bd477fc91a2c6885dc5decacfc",

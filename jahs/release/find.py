@@ -14,8 +14,6 @@ from jahs.release.manifest import MANIFEST
 from jahs.tasks.definitions import TASKS, task
 from jahs.tasks.own import TASK_NAME
 
-__all__ = ["DATA_DIR", "data_folders", "find_release", "full_path", "releases"]
-
 _log = logging.getLogger(__name__)
 
 DATA_DIR: Final = "JAHS_DATA_DIR"

@@ -22,8 +22,6 @@ from typing import IO, Any, Final, TypeVar
 from jahs.errors import CorruptFile, JahsError, MissingData, UnknownFormat
 from jahs.files.strict_json import parse_json
 
-__all__ = ["MANIFEST", "MAX_JSON", "RELEASE_FORMAT", "Manifest", "read_manifest", "to_json"]
-
 RELEASE_FORMAT: Final = 1
 """Version of the folder; a reader refuses any other."""
 

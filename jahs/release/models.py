@@ -14,8 +14,6 @@ from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FEATURES_VERSION, FeatureSet, joint_times
 from jahs.tasks.metrics import METRICS, Metric
 
-__all__ = ["FAMILIES", "MODELS_FORMAT", "Costs", "MetricModel", "Models", "Pack", "Target"]
-
 MODELS_FORMAT: Final = 1
 """Version of `Models.to_dict`; a reader refuses any other."""
 

@@ -21,8 +21,6 @@ from jahs.spaces.parameters import show
 from jahs.tasks.definitions import Task
 from jahs.tasks.own import task_recorded_as
 
-__all__ = ["Release", "read_release"]
-
 _Part = TypeVar("_Part")
 
 

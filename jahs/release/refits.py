@@ -19,8 +19,6 @@ from jahs.files.strict_json import check_format, reading_state
 from jahs.spaces.parameters import show
 from jahs.tasks.metrics import ACCURACIES
 
-__all__ = ["REFITS", "REFITS_FORMAT", "RefitPack", "Refits"]
-
 REFITS_FORMAT: Final = 1
 """Version of `Refits.to_dict`; a reader refuses any other."""
 

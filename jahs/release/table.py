@@ -23,8 +23,6 @@ from jahs.files.tables import Table
 from jahs.models.forest.storage import read_member
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
 
-__all__ = ["TABLE_FORMAT", "RecordedTable", "parse_table_npz", "write_table_npz"]
-
 TABLE_FORMAT: Final = 1
 """Version of the npz; a reader refuses any other."""
 

@@ -23,8 +23,6 @@ from jahs.tasks.definitions import task
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # type checkers alone see it
 
-__all__ = ["Parts", "clear_leftovers", "extend_release", "fill_release", "write_release"]
-
 _OURS: Final = ("format", "files")
 
 

@@ -25,21 +25,6 @@ from jahs.spaces.configs import (
 from jahs.spaces.masks import masked_fault
 from jahs.spaces.parameters import PARAMETERS, Parameter
 
-__all__ = [
-    "COLUMN_DTYPES",
-    "Columns",
-    "Configs",
-    "Frame",
-    "RowFaults",
-    "as_columns",
-    "codes",
-    "columns_of_codes",
-    "config_ids",
-    "ids_of_codes",
-    "rows",
-    "validate_columns",
-]
-
 Columns: TypeAlias = dict[str, npt.NDArray[np.generic]]
 """Many configs: one array per key, all of the same length."""
 

@@ -15,23 +15,6 @@ from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.parameters import PARAMETERS, Value, show, show_key, with_article
 
-__all__ = [
-    "Config",
-    "as_mapping",
-    "check_many",
-    "config_codes",
-    "config_id",
-    "digest",
-    "id_of_codes",
-    "is_frame",
-    "key_faults",
-    "many_faults",
-    "read_values",
-    "unknown_key_faults",
-    "validate",
-    "validate_many",
-]
-
 MOST_LISTED: Final = 20
 """The number of faults of a batch that are listed; the others are counted."""
 

@@ -24,8 +24,6 @@ from jahs.spaces.fidelities import is_list, read_epoch, read_epochs
 from jahs.spaces.masks import refuse_masked
 from jahs.spaces.parameters import PARAMETERS, Parameter
 
-__all__ = ["MAX_EPOCH", "decode", "decode_columns", "encode", "encode_one"]
-
 MAX_EPOCH: Final = 2**24
 """Largest epoch that float32 tells from its neighbours. A query checks what a task allows."""
 

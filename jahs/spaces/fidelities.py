@@ -17,8 +17,6 @@ from jahs.errors import InvalidFidelity
 from jahs.spaces.masks import masked_fault
 from jahs.spaces.parameters import is_integer, show
 
-__all__ = ["is_list", "read_budget", "read_epoch", "read_epochs"]
-
 _OF_A_VIEW = ("N", "W", "Resolution")
 
 

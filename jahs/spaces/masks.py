@@ -6,8 +6,6 @@ import numpy as np
 
 from jahs.errors import InvalidArgument
 
-__all__ = ["masked_fault", "refuse_masked"]
-
 
 def masked_fault(name: str, values: object) -> str | None:
     """Say how many values of an array are masked, and in which row the first is; None if no value is masked."""

@@ -21,8 +21,6 @@ import numpy as np
 from jahs.errors import InvalidConfig
 from jahs.schema import OPS
 
-__all__ = ["PARAMETERS", "Parameter", "Value", "is_integer", "is_number", "is_real"]
-
 Value: TypeAlias = str | bool | int | float
 
 _MOST_SHOWN: Final = 60
@@ -182,6 +180,7 @@ def _parse_number(text: str) -> float | None:
 
 
 def with_article(name: str) -> str:
+    """Return a noun with its indefinite article."""
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
@@ -219,6 +218,7 @@ def show(value: object) -> str:
 
 
 def show_key(key: object) -> str:
+    """Show a key on one line: text as it is, anything else as `show` does."""
     return key[:_MOST_SHOWN] if isinstance(key, str) and key.isprintable() and key else show(key)
 
 

@@ -7,8 +7,6 @@ from typing import overload
 
 from jahs.spaces.configs import Config
 
-__all__ = ["Sampler"]
-
 
 class Sampler(ABC):
     """A source of random configs."""

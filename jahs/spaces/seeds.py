@@ -15,8 +15,6 @@ from jahs.errors import InvalidArgument
 from jahs.spaces.masks import refuse_masked
 from jahs.spaces.parameters import is_integer, show
 
-__all__ = ["SEED_RANGE", "Seeds", "is_seed", "read_optional_seed", "read_seed", "read_seeds"]
-
 SEED_RANGE: Final = "0..2**63-1"
 _MOST_SEEDS: Final = 2**63
 

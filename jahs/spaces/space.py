@@ -29,8 +29,6 @@ from jahs.spaces.parameters import PARAMETERS, Parameter, Value, is_integer, sho
 from jahs.spaces.sampling import Sampler
 from jahs.spaces.seeds import read_seed
 
-__all__ = ["GROUPS", "MOST_ROWS", "STEP", "Space", "space"]
-
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "architecture": OPS,
     "hyperparameters": ("Activation", "LearningRate", "Optimizer", "TrivialAugment", "WeightDecay"),

@@ -14,8 +14,6 @@ from typing import Any, Final, Literal
 
 from jahs.errors import InvalidArgument, UnknownName
 
-__all__ = ["BUILT_IN", "KNOWN", "PROSE", "RESOLUTIONS", "TASKS", "Task", "caveats_of", "task"]
-
 RESOLUTIONS: Final = (0.25, 0.5, 1.0)
 PROSE: Final = ("title", "citation", "caveat")
 """Fields of a task that are for people: they may change, so no protocol digest covers them."""

@@ -11,8 +11,6 @@ from typing import Any, Final, Literal
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.spaces.parameters import show
 
-__all__ = ["ACCURACIES", "LEARNED", "METRICS", "Metric", "metric", "read_metrics"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:

@@ -18,8 +18,6 @@ from jahs.spaces.masks import refuse_masked
 from jahs.spaces.parameters import show
 from jahs.tasks.metrics import METRICS, Metric, read_metrics
 
-__all__ = ["Objective", "objective_matrix", "read_objectives"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:

@@ -20,18 +20,6 @@ from jahs.files.strict_json import check_format, parse_json
 from jahs.spaces.parameters import is_number, show
 from jahs.tasks.definitions import BUILT_IN, KNOWN, PROSE, TASKS, Task, task
 
-__all__ = [
-    "OPTIONAL",
-    "TASK_FORMAT",
-    "TASK_NAME",
-    "recorded_as",
-    "register",
-    "task_facts",
-    "task_of_protocol",
-    "task_recorded_as",
-    "write_task_file",
-]
-
 TASK_FORMAT: Final = 1
 """Version of the task file; a reader refuses any other."""
 

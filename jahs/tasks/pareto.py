@@ -18,8 +18,6 @@ from jahs.errors import InvalidArgument
 from jahs.spaces.masks import refuse_masked
 from jahs.spaces.parameters import show
 
-__all__ = ["hypervolume", "is_non_dominated", "pareto_front", "read_points"]
-
 _MOST_LISTED: Final = 5
 _BLOCK: Final = 64  # points compared at once with all that are kept, so that the comparisons stay in the cache
 

@@ -35,8 +35,6 @@ from jahs.spaces.cell import N_CELLS
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.definitions import Task
 
-__all__ = ["Column", "FeatureBuilder", "Place", "RowBuilder", "joint_columns", "schedule"]
-
 _OP_COLUMNS: Final = [COLUMNS.index(op) for op in OPS]
 _PLACES: Final = 5.0 ** np.arange(5, -1, -1)
 _DEPTHS: Final = tuple(int(n) for n in PARAMETERS["N"].choices)

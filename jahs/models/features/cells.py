@@ -18,8 +18,6 @@ from jahs.spaces.cell.classes import canonical_keys, representatives
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERATIONS, POOL, ZERO, all_ops, cell_numbers
 from jahs.spaces.cell.paths import PATH_FEATURES, PATHS, path_features
 
-__all__ = ["CELL_FEATURES", "NO_PATH", "cell_features", "representative_numbers"]
-
 NO_PATH: Final = 9
 
 _STRENGTH: Final = {ZERO: 0, POOL: 1, IDENTITY: 2, CONV1X1: 3, CONV3X3: 4}

@@ -14,8 +14,6 @@ from typing import Any, Final, TypeAlias
 from jahs.models.features.timing import time_terms
 from jahs.spaces.parameters import PARAMETERS
 
-__all__ = ["FORMULAS", "Formula", "columns_of", "parameters_of"]
-
 # Any, here and below: a float or a float64 array.
 Formula: TypeAlias = Callable[..., Mapping[str, Any]]
 

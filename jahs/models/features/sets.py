@@ -19,8 +19,6 @@ from jahs.models.features.signal import SIGNAL_FEATURES
 from jahs.models.features.timing import DEFAULT_TIMES, TimeCoefficients, time_terms
 from jahs.models.features.work import WORK
 
-__all__ = ["FEATURES_VERSION", "FEATURE_SETS", "GROUPS", "TRENDS", "FeatureSet", "feature_set", "joint_times"]
-
 FEATURES_VERSION: Final = 3
 """Raised whenever a column changes its values or goes; a release built with another version is refused.
 

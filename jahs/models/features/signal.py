@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from jahs.spaces.cell.classes import canonical_keys, representatives
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, POOL, all_ops
 
-__all__ = ["SIGNAL_FEATURES", "signal_features"]
-
 SIGNAL_FEATURES: Final = ("signal_convs", "signal_conv3x3", "signal_pools", "signal_renewed")
 """The convolutions, 3x3 convolutions and poolings that the signal at the network's output has passed, as means weighted
 by variance; and the share of its output that a cell's own convolutions give, summed over all cells."""

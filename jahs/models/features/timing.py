@@ -18,8 +18,6 @@ from typing import Any, Final
 from jahs.errors import InvalidArgument
 from jahs.spaces.parameters import PARAMETERS
 
-__all__ = ["BACKWARD_TERMS", "DEFAULT_TIMES", "FORWARD_TERMS", "MISH", "TimeCoefficients", "time_terms"]
-
 MISH: Final = dict(zip(PARAMETERS["Activation"].choices, PARAMETERS["Activation"].codes, strict=True))["Mish"]
 
 FORWARD_TERMS: Final = (

@@ -21,8 +21,6 @@ from jahs.spaces.cell.operations import all_ops
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.definitions import Task
 
-__all__ = ["SIZES", "SIZE_KEYS", "WORK", "work_classes", "work_table"]
-
 WORK: Final = ("n_params", "n_macs", "forward_time", "training_time")
 """The columns of the table."""
 

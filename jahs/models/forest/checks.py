@@ -9,8 +9,6 @@ import numpy as np
 from jahs.errors import InvalidArgument, UnknownName
 from jahs.models.forest.flat import Float32s, Forest
 
-__all__ = ["check_forests", "check_packed", "check_rows", "not_a_number"]
-
 
 def check_rows(forest: Forest, X: Float32s) -> None:
     """Refuse anything but float32 rows of the forest's features."""

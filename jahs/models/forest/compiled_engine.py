@@ -15,8 +15,6 @@ from jahs.models.forest.flat import Float32s, Forest, Int64s, left_steps, tree_d
 from jahs.models.forest.kernels import BLOCK, LANES, NOT_A_NUMBER, NOT_MONOTONE
 from jahs.models.forest.native_code import native_kernels
 
-__all__ = ["CompiledEngine"]
-
 # Full binary trees are the faster layout while they fit: padding that costs more than this many nodes is not worth it.
 MAX_HEAP_NODES = 2**22
 # Choices of forests for which a thread keeps the addresses of a single row.

@@ -10,8 +10,6 @@ from jahs.models.forest.compiled_engine import CompiledEngine
 from jahs.models.forest.flat import Float32s, Forest
 from jahs.models.forest.numpy_engine import NumpyEngine
 
-__all__ = ["Engine", "EngineKind", "open_engine"]
-
 EngineKind = Literal["auto", "numpy", "compiled"]
 
 

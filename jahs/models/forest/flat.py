@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile
 
-__all__ = ["ARRAY_DTYPES", "MAX_DEPTH", "Float32s", "Forest", "Int64s", "Splits", "left_steps", "tree_depths"]
-
 Float32s: TypeAlias = NDArray[np.float32]
 Int32s: TypeAlias = NDArray[np.int32]
 Int64s: TypeAlias = NDArray[np.int64]

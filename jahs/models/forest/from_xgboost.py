@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat
 from jahs.models.forest.flat import MAX_DEPTH, Float32s, Forest, Int64s, Splits
 
-__all__ = ["forest_from_xgboost"]
-
 # Objectives whose prediction is the plain sum of the leaves.
 OBJECTIVES = frozenset(
     {"reg:squarederror", "reg:linear", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror"}

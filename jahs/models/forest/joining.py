@@ -12,8 +12,6 @@ from jahs.errors import InvalidArgument
 from jahs.models.forest.checks import check_forests
 from jahs.models.forest.flat import Forest, Int64s, Splits
 
-__all__ = ["join_forests", "take_forests"]
-
 
 def join_forests(forests: Sequence[Forest], places: Sequence[Sequence[int]], *, n_features: int) -> Forest:
     """Return one forest whose answers are those of all, one after another; each sum keeps its bits.

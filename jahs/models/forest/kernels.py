@@ -24,8 +24,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["BLOCK", "LANES", "NOT_A_NUMBER", "NOT_MONOTONE", "answer_rows", "answer_walk"]
-
 BLOCK = 16
 LANES = 8
 NOT_A_NUMBER = 1

@@ -29,8 +29,6 @@ from jahs.errors import MissingDependency
 from jahs.files.ownership import read_own_file, shared_fault
 from jahs.models.forest import kernels
 
-__all__ = ["Native", "cache_file", "native_kernels"]
-
 _log = logging.getLogger(__name__)
 
 # Change it with the signatures or the way of compiling.

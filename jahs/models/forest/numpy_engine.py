@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from jahs.models.forest.checks import check_forests, check_packed, check_rows, not_a_number
 from jahs.models.forest.flat import Float32s, Forest, Int64s, left_steps, tree_depths
 
-__all__ = ["NumpyEngine"]
-
 # Rows x trees, or rows x splits, at a time: 2 ** 18 numbers of 8 bytes stay within a few MB however long the batch is.
 CHUNK = 2**18
 LOW = 2**32 - 1

@@ -22,16 +22,6 @@ from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData, Un
 from jahs.files.atomic import write_beside
 from jahs.models.forest.flat import ARRAY_DTYPES, Forest
 
-__all__ = [
-    "FORMAT_VERSION",
-    "load_forest",
-    "map_forest",
-    "parse_forest",
-    "read_member",
-    "save_forest",
-    "save_mapped_forest",
-]
-
 FORMAT_VERSION = 1
 ARRAYS = tuple(ARRAY_DTYPES)
 # Format version and number of features.

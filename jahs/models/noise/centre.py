@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from jahs.models.noise.chance import normal_table
 from jahs.models.noise.spread import LEVELS, MOST, PER_LEVEL, from_line, to_line, with_tail
 
-__all__ = ["N_SPREADS", "PER_SPREAD", "Pulls", "draws", "pull_of_rows", "pulls"]
-
 PER_SPREAD: Final = 8.0
 """Spreads of the grid in 1."""
 

@@ -14,8 +14,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PIECES", "normal_list", "normal_table", "normals", "quantile", "run_key", "run_keys", "word", "words"]
-
 PIECES: Final = 4
 """Normal numbers in a word."""
 

@@ -54,8 +54,6 @@ from jahs.models.noise.spread import (
 from jahs.spaces.seeds import read_seeds
 from jahs.tasks.metrics import ACCURACIES
 
-__all__ = ["NOISE_FORMAT", "Kind", "NoiseModel"]
-
 NOISE_FORMAT: Final = 1
 _MOST_EPOCHS: Final = 10_000
 _EPOCH_WORDS: Final = 16  # words before this one belong to the whole training

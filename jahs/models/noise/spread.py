@@ -21,28 +21,6 @@ from jahs.errors import InvalidArgument
 from jahs.schema import COLUMNS
 from jahs.spaces.parameters import PARAMETERS, is_number
 
-__all__ = [
-    "LEVELS",
-    "MOST",
-    "PER_LEVEL",
-    "RATES",
-    "RATE_COLUMN",
-    "SIZES",
-    "SIZE_COLUMNS",
-    "Correlation",
-    "Spread",
-    "SpreadTables",
-    "TimeSpread",
-    "from_line",
-    "from_line_one",
-    "part_state",
-    "read_part",
-    "tail_scale",
-    "to_line",
-    "to_line_one",
-    "with_tail",
-]
-
 LEVELS: Final = tuple(range(0, 101, 5))
 """Predicted accuracies at which a spread is given; in between it is interpolated."""
 

@@ -15,8 +15,6 @@ from jahs.errors import MissingDependency
 from jahs.queries.oracles.oracle import Oracle
 from jahs.tasks.definitions import Task
 
-__all__ = ["open_live"]
-
 _ROOT = Path(__file__).resolve().parents[3]
 _NEXT = (
     "clone the project, install its workshops (pip install -e '.[workshops]') and run from the checkout; "

@@ -23,8 +23,6 @@ from jahs.spaces.parameters import is_integer, show
 from jahs.tasks.definitions import task as task_called
 from jahs.tasks.own import task_of_protocol
 
-__all__ = ["Asked", "Opened", "open_oracle", "sha256_of"]
-
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _READ: Final = ("protocol.json", "configs.parquet", "profile.parquet")
 """The files that a folder of runs answers from, besides the runs; the last one may be missing."""

@@ -15,8 +15,6 @@ from jahs.spaces.seeds import Seeds
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import Metric
 
-__all__ = ["Codes", "Kind", "Numbers", "Oracle", "config_of"]
-
 Kind: TypeAlias = Literal["surrogate", "table", "live"]
 
 Codes: TypeAlias = Sequence[float]

@@ -10,8 +10,6 @@ from jahs.models.forest import Forest, take_forests
 from jahs.release.models import Models
 from jahs.release.reading import Release
 
-__all__ = ["Part", "parts_of", "with_family"]
-
 
 class Part(NamedTuple):
     """Forests that read the same features, and which of them answers which metric."""

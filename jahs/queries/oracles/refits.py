@@ -15,8 +15,6 @@ from jahs.models.forest import EngineKind, open_engine
 from jahs.queries.oracles.surrogate import Inverse, inverse_of, invert_row
 from jahs.release.reading import Release
 
-__all__ = ["RefitsOracle"]
-
 
 class _Choice(NamedTuple):
     """The metrics that a pack answers; for each metric and refit the place of its forest and its transform."""

@@ -22,8 +22,6 @@ from jahs.spaces.configs import Config
 from jahs.spaces.seeds import Seeds
 from jahs.tasks.metrics import METRICS, Metric
 
-__all__ = ["RepairedOracle"]
-
 _LEAST_RISE: Final = 0.01
 _REPAIRED: Final = ("latency", "runtime", *EXACT)
 

@@ -30,8 +30,6 @@ from jahs.spaces.seeds import Seeds
 from jahs.spaces.space import space
 from jahs.tasks.metrics import METRICS, Metric
 
-__all__ = ["EXACT", "Inverse", "SurrogateOracle", "inverse_of", "invert_row"]
-
 EXACT: Final = ("n_params", "n_macs")
 """The metrics that are computed, in the order of `RowBuilder.costs`."""
 

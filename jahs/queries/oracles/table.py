@@ -36,8 +36,6 @@ from jahs.spaces.seeds import Seeds
 from jahs.tasks.definitions import Task
 from jahs.tasks.metrics import METRICS, Metric
 
-__all__ = ["TableOracle"]
-
 _OF_RUNS: Final = ("train_acc", "valid_acc", "test_acc", "runtime", "train_loss", "valid_loss", "test_loss")
 
 

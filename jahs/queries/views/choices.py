@@ -12,8 +12,6 @@ from jahs.spaces.configs import Config
 from jahs.spaces.parameters import PARAMETERS, Value, show
 from jahs.spaces.space import GROUPS, Space
 
-__all__ = ["DEFAULT", "FIDELITIES", "REFERENCE", "SIZES", "legal_values", "read_choices", "read_size"]
-
 SIZES: Final = MappingProxyType({"N": 5, "W": 16, "Resolution": 1.0})
 """The parameters that a view may use as fidelities, and their full values."""
 

@@ -36,8 +36,6 @@ from jahs.spaces.space import Space
 if TYPE_CHECKING:
     from jahs.queries.prediction import Prediction
 
-__all__ = ["View"]
-
 _N_CHECKED: Final = 1_000
 
 

@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from jahs.spaces.cell.operations import all_ops, cell_numbers
 
-__all__ = ["TABLE", "canonical_keys", "representatives"]
-
 TABLE: Final = Path(__file__).with_name("classes.npz")
 """The class of each cell number, (15625,) uint16."""
 

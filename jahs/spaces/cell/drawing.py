@@ -8,8 +8,6 @@ from typing import Final
 from jahs.spaces.cell.operations import EDGES
 from jahs.spaces.cell.paths import dead_edges
 
-__all__ = ["LABELS", "draw_svg", "draw_text"]
-
 LABELS: Final = ("identity", "zero", "conv 3×3", "conv 1×1", "avg pool 3×3")
 """The name of each code in a picture."""
 

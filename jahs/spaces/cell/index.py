@@ -20,8 +20,6 @@ from jahs.errors import InvalidArgument
 from jahs.spaces.cell.operations import EDGES, N_CELLS, OPERATIONS, cell_numbers
 from jahs.spaces.parameters import as_index, show
 
-__all__ = ["STRING_ORDER", "index_of_number", "nb201_indices", "ops_at", "ops_from_string", "string_from_ops"]
-
 STRING_ORDER: Final = tuple(sorted(range(len(EDGES)), key=lambda edge: EDGES[edge][::-1]))
 """Columns of the edges in the string's order: Op1, Op2, Op4, Op3, Op5, Op6."""
 

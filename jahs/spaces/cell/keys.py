@@ -38,8 +38,6 @@ from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERA
 if TYPE_CHECKING:
     from jahs.spaces.cell.value import Cell
 
-__all__ = ["canonical", "nb201_key"]
-
 _INPUT: Final = "x"
 _CONSTANT: Final = "constant"
 _BORDER: Final = "border_map"

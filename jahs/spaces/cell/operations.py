@@ -16,21 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from jahs.schema import OPS
 from jahs.spaces.parameters import as_index, show
 
-__all__ = [
-    "CONV1X1",
-    "CONV3X3",
-    "EDGES",
-    "IDENTITY",
-    "N_CELLS",
-    "OPERATIONS",
-    "PASSING",
-    "POOL",
-    "ZERO",
-    "all_ops",
-    "cell_numbers",
-    "operation_faults",
-]
-
 IDENTITY, ZERO, CONV3X3, CONV1X1, POOL = range(5)
 
 OPERATIONS: Final = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")

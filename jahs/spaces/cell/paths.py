@@ -16,18 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERATIONS, POOL, ZERO, all_ops, cell_numbers
 
-__all__ = [
-    "PATHS",
-    "PATH_EDGES",
-    "PATH_FEATURES",
-    "Path",
-    "dead_edges",
-    "effective_depth",
-    "live_paths",
-    "path_features",
-    "paths",
-]
-
 PATHS: Final = ((1, 2, 3, 4), (1, 2, 4), (1, 3, 4), (1, 4))
 """Nodes of each path from the cell's input to its output."""
 

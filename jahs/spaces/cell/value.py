@@ -14,8 +14,6 @@ from jahs.spaces.cell.index import index_of_number, nb201_indices, ops_at, ops_f
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, OPERATIONS, operation_faults
 from jahs.spaces.cell.paths import Path, effective_depth, paths
 
-__all__ = ["Cell"]
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cell:
