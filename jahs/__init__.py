@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from jahs import errors, tasks
+from jahs.queries.answers import Result
 from jahs.queries.benchmark import Benchmark
-from jahs.queries.result import Result
 from jahs.release.find import releases
 from jahs.spaces.columns import config_ids, validate_columns
 from jahs.spaces.configs import Config, config_id, validate, validate_many

@@ -17,9 +17,8 @@ from typing import IO, Final, TypeAlias
 import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidTable, OutOfSpace, ProtocolMismatch
-from jahs.files.atomic import is_running, out_of_space, write_beside
+from jahs.files.atomic import hold, is_running, out_of_space, write_beside
 from jahs.files.index import read_index, state_of, write_index
-from jahs.files.locking import hold
 from jahs.files.runs import (
     committed_files,
     each_run_once,

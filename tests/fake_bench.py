@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jahs.models.cost import n_macs, n_params
-from jahs.queries.result import Result
+from jahs.queries.answers import Result
 from jahs.schema import OPS
 from jahs.spaces.columns import validate_columns
 from jahs.spaces.configs import validate_many

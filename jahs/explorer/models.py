@@ -14,9 +14,8 @@ from jahs.explorer.arrays import Arrays, as_codes
 from jahs.explorer.trace import OF_CLASS, feature_script
 from jahs.models.cost import n_macs, n_params
 from jahs.models.features import schedule
-from jahs.models.features.cells import cell_features
-from jahs.models.features.signal import SIGNAL_FEATURES, signal_features
-from jahs.models.features.work import SIZE_KEYS, SIZES
+from jahs.models.features.cells import SIGNAL_FEATURES, cell_features, signal_features
+from jahs.models.features.timing import SIZE_KEYS, SIZES
 from jahs.models.forest import Forest
 from jahs.models.noise.chance import quantile
 from jahs.models.noise.spread import LEVELS, RATES, with_tail

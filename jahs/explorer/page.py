@@ -17,7 +17,7 @@ from jahs.explorer.models import model_parts
 from jahs.explorer.recorded import recorded_columns
 from jahs.explorer.subject import Subject
 from jahs.files.atomic import write_beside
-from jahs.models.features.work import SIZE_KEYS
+from jahs.models.features.timing import SIZE_KEYS
 from jahs.spaces.cell.drawing import LABELS
 from jahs.spaces.cell.operations import EDGES, ZERO
 from jahs.spaces.cell.paths import PATH_EDGES

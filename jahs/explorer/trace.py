@@ -13,11 +13,9 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from jahs.models.features import Column, FeatureSet, TimeCoefficients, joint_columns
-from jahs.models.features.cells import CELL_FEATURES
+from jahs.models.features.cells import CELL_FEATURES, SIGNAL_FEATURES
 from jahs.models.features.formulas import FORMULAS, parameters_of
-from jahs.models.features.signal import SIGNAL_FEATURES
-from jahs.models.features.timing import time_terms
-from jahs.models.features.work import WORK
+from jahs.models.features.timing import WORK, time_terms
 
 __all__ = ["OF_CLASS", "Trace", "feature_script"]
 

@@ -25,9 +25,8 @@ from typing import IO, Any, Final, TextIO
 
 from jahs.errors import DownloadFailed, InvalidArgument, JahsError, OutOfSpace
 from jahs.files import transport
-from jahs.files.atomic import fsync_folder, write_beside
+from jahs.files.atomic import HAS_LOCKS, fsync_folder, hold, write_beside
 from jahs.files.hashing import sha256_file
-from jahs.files.locking import HAS_LOCKS, hold
 from jahs.files.strict_json import parse_json
 from jahs.files.transport import ELSEWHERE, open_address
 

@@ -23,13 +23,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, ProtocolMismatch, UnknownName
 from jahs.models.forest import EngineKind
-from jahs.queries.answers import Answers
+from jahs.queries.answers import Answers, Result
 from jahs.queries.citation import citation
 from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
 from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
 from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import At, Epochs, Queryable
-from jahs.queries.result import Result
 from jahs.release.find import full_path
 from jahs.schema import COLUMNS
 from jahs.spaces.columns import Configs, codes
@@ -41,7 +40,7 @@ from jahs.spaces.space import Space
 from jahs.tasks.metrics import Metric, read_metrics
 
 if TYPE_CHECKING:
-    from jahs.queries.best import Best
+    from jahs.queries.exhaustive import Best
     from jahs.queries.oracles.refits import RefitsOracle
     from jahs.queries.prediction import Prediction
     from jahs.queries.references import Front, References
@@ -253,7 +252,7 @@ class Benchmark(Queryable):
         """
         if not isinstance(self._oracle, TableOracle) and self.refit is None and self.model is None:
             return self._references.front(metrics)
-        from jahs.queries.best import recorded_in_full
+        from jahs.queries.exhaustive import recorded_in_full
         from jahs.queries.references import front_of
         from jahs.tasks.objectives import objective_matrix, read_objectives
 
@@ -283,7 +282,7 @@ class Benchmark(Queryable):
             >>> bench.best().value  # doctest: +SKIP
             86.1
         """
-        from jahs.queries.best import best_of, recorded_in_full, search_best
+        from jahs.queries.exhaustive import best_of, recorded_in_full, search_best
 
         (name,) = read_metrics([metric], known=self._oracle.metrics)
         if view is not None and getattr(view, "bench", None) is not self:

@@ -1,22 +1,27 @@
-"""The best config over all cells and choices and a grid of the floats, at fixed sizes: what a regret is exact against.
+"""The best known config, from which a regret is measured: of some configs, by a search, or by asking for all.
 
-A model that reads canonical features answers all cells of a class alike, so one cell of each class is enough: 5,189
-instead of 15,625. The floats of the best (cell, choices) pairs are searched again on a grid four times as fine.
+The exhaustive search goes over all cells and choices and a grid of the floats, at fixed sizes. A model that reads
+canonical features answers all cells of a class alike, so one cell of each class is enough: 5,189 instead of 15,625. The
+floats of the best (cell, choices) pairs are searched again on a grid four times as fine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, MissingData
 from jahs.files.tables import take
+from jahs.queries.oracles.oracle import config_of
+from jahs.queries.oracles.table import TableOracle
 from jahs.queries.queryable import Queryable
 from jahs.release.reading import Release
-from jahs.schema import CONFIG_KEYS, OPS
+from jahs.schema import OPS
 from jahs.spaces.cell import all_ops, representatives
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, rows
 from jahs.spaces.configs import Config
@@ -94,7 +99,7 @@ def exhaustive_best(
     top = int(np.argmax(finer))
     is_finer = finer[top] > values[best[0]]
     floats_of = take(fine, there[[top]]) if is_finer else take(coarse, places[best[:1]])
-    (config,) = rows(_in_order(take(pairs, best[[top if is_finer else 0]]) | floats_of))
+    (config,) = rows(take(pairs, best[[top if is_finer else 0]]) | floats_of)
     return Exhaustive(
         config=config,
         value=asked.query(config, metrics=(metric,)).values[metric],
@@ -111,17 +116,104 @@ def _best_floats(
     n_pairs, n_floats = len(pairs["N"]), len(next(iter(floats.values())))
     values, places = np.empty(n_pairs), np.empty(n_pairs, np.intp)
     for part in np.array_split(np.arange(n_pairs), -(-n_pairs * n_floats // _ROWS_AT_ONCE)):
-        columns = _in_order(crossed(take(pairs, part), floats))
+        columns = crossed(take(pairs, part), floats)
         answers = sign * asked.query_many(columns, metrics=(metric,))[metric].reshape(len(part), n_floats)
         values[part], places[part] = answers.max(axis=1), answers.argmax(axis=1)
     return values, places
-
-
-def _in_order(columns: Columns) -> Columns:
-    return {name: columns[name] for name in CONFIG_KEYS}
 
 
 def _axis(parameter: Parameter, n: int) -> NDArray[np.generic]:
     if parameter.kind != "float":
         return np.array(parameter.choices)
     return (np.geomspace if parameter.is_log else np.linspace)(parameter.lower, parameter.upper, n)
+
+
+_MOST_ENUMERATED: Final = 50_000
+_N_RANDOM: Final = 20_000
+_N_KEPT: Final = 10
+_N_GRID: Final = 100
+
+
+class Best(NamedTuple):
+    """The best known config."""
+
+    config: Config  # all 14 keys
+    value: float  # of its metric, in the metric's unit, at the full fidelity
+    is_exact: bool  # whether no config that may be asked for is better; else a long search may find one
+
+
+def best_of(asked: Queryable, configs: list[Config], metric: str, *, is_exact: bool) -> Best:
+    """Return the best of these configs, of which there is one at least."""
+    config = configs[_order(asked, configs, metric)[0]]
+    return Best(config, asked.query(config, metrics=(metric,)).values[metric], is_exact)
+
+
+def recorded_in_full(
+    table: TableOracle, names: Sequence[str], *, fixed: Mapping[str, object] = MappingProxyType({})
+) -> list[Config]:
+    """Return the recorded configs, one at least, that have these metrics at the last epoch and the fixed values."""
+    configs = [config_of(row) for row in table.trained_in_full(names).tolist()]
+    if found := [config for config in configs if config.items() >= fixed.items()]:
+        return found
+    where = f" with {', '.join(f'{key}={value}' for key, value in fixed.items())}" if fixed else ""
+    raise MissingData(
+        f"this table of {table.task.name} has no config{where} that is recorded at epoch {table.max_epoch}, "
+        "and so no front and no best one"
+    )
+
+
+def search_best(asked: Queryable, known: list[Config], metric: str) -> Best:
+    """Return the best config of a space: exactly if it is small enough to ask for all of it, else by a search.
+
+    A search starts from random configs and from the `known` ones, with the space's fixed values. It follows the
+    neighbours of the best ten until none is better, tries a grid of the floats at the best one, and does so again.
+    """
+    space = asked.space
+    if (everything := _enumerate(space)) is not None:
+        return best_of(asked, rows(everything), metric, is_exact=True)
+    starts = [cast("Config", {**config, **space.fixed}) for config in known]
+    beam = _best_few(asked, [*starts, *space.sample(_N_RANDOM, seed=0)], metric)
+    beam = _climb(asked, beam, metric)
+    beam = _climb(asked, _best_few(asked, [*beam, *_grid(space, beam[0])], metric), metric)
+    return best_of(asked, beam, metric, is_exact=False)
+
+
+def _climb(asked: Queryable, beam: list[Config], metric: str) -> list[Config]:
+    """Return the best few configs, none of whose neighbours is better than the first."""
+    before: list[Config] = []
+    while beam[:1] != before[:1]:
+        near = [one for config in beam for one in asked.space.neighbors(config)]
+        before, beam = beam, _best_few(asked, [*beam, *near], metric)
+    return beam
+
+
+def _grid(space: Space, config: Config) -> list[Config]:
+    """Return the config with every pair of values, close to one another, of the floats that are searched."""
+    floats = grid(space, [name for name in space.searched if space.parameters[name].kind == "float"], n_floats=_N_GRID)
+    values = zip(*(column.tolist() for column in floats.values()), strict=True)
+    return [cast("Config", {**config, **dict(zip(floats, row, strict=True))}) for row in values]
+
+
+def _best_few(asked: Queryable, configs: list[Config], metric: str) -> list[Config]:
+    """Return the best configs, the best one first; equally good ones in the order given, each once."""
+    few: list[Config] = []
+    for i in _order(asked, configs, metric).tolist():
+        if configs[i] not in few:
+            few.append(configs[i])
+        if len(few) == _N_KEPT:
+            break
+    return few
+
+
+def _order(asked: Queryable, configs: list[Config], metric: str) -> NDArray[np.intp]:
+    values = asked.query_many(configs, metrics=(metric,))[metric]
+    return np.argsort(-values if METRICS[metric].direction == "max" else values, kind="stable")
+
+
+def _enumerate(space: Space) -> Columns | None:
+    """Return every config of a space; None if there are too many, or a float is searched."""
+    n_configs = math.prod(len(parameter.choices) for parameter in space.parameters.values())  # a float has no choices
+    if not 0 < n_configs <= _MOST_ENUMERATED:
+        return None
+    fixed = {name: np.full(n_configs, value, COLUMN_DTYPES[name]) for name, value in space.fixed.items()}
+    return fixed | grid(space, [*reversed(space.searched)], n_floats=2)  # the first key changes fastest

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
-from jahs.queries.answers import Answers
-from jahs.queries.result import Result
+from jahs.queries.answers import Answers, Result
 from jahs.spaces.columns import Configs
 from jahs.spaces.configs import as_mapping
 from jahs.spaces.fidelities import is_list

@@ -25,8 +25,7 @@ from jahs.errors import (
     ProtocolMismatch,
     UnknownFormat,
 )
-from jahs.files.atomic import DISK_FULL, full_disk
-from jahs.files.locking import hold
+from jahs.files.atomic import DISK_FULL, full_disk, hold
 from jahs.files.strict_json import parse_json
 from jahs.schema import TRIALS_FORMAT
 from jahs.simulate.trial import Trial

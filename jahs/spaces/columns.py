@@ -22,8 +22,7 @@ from jahs.spaces.configs import (
     many_faults,
     validate_many,
 )
-from jahs.spaces.masks import masked_fault
-from jahs.spaces.parameters import PARAMETERS, Parameter
+from jahs.spaces.parameters import PARAMETERS, Parameter, masked_fault
 
 Columns: TypeAlias = dict[str, npt.NDArray[np.generic]]
 """Many configs: one array per key, all of the same length."""

@@ -21,8 +21,7 @@ from jahs.schema import COLUMNS
 from jahs.spaces.columns import Columns, Configs, RowFaults, codes, decoded, rows
 from jahs.spaces.configs import Config, config_codes
 from jahs.spaces.fidelities import is_list, read_epoch, read_epochs
-from jahs.spaces.masks import refuse_masked
-from jahs.spaces.parameters import PARAMETERS, Parameter
+from jahs.spaces.parameters import PARAMETERS, Parameter, refuse_masked
 
 MAX_EPOCH: Final = 2**24
 """Largest epoch that float32 tells from its neighbours. A query checks what a task allows."""

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidFidelity
-from jahs.spaces.masks import masked_fault
-from jahs.spaces.parameters import is_integer, show
+from jahs.spaces.parameters import is_integer, masked_fault, show
 
 _OF_A_VIEW = ("N", "W", "Resolution")
 

@@ -3,6 +3,8 @@
 The law of the float ranges: a value is legal if it lies in the range *or* is the float32 nearest to one of the range's
 ends. So rounding a legal value to float32, as the encoded matrix does, never makes it illegal. It matters at one end
 only: float32(1e-5) is 9.999999747378752e-06, just under WeightDecay's lower end. Nothing is clipped or rounded here.
+
+Masked arrays are refused: a masked value is missing, and `np.asarray` would return what lies under the mask.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
-from jahs.errors import InvalidConfig
+from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.schema import OPS
 
 Value: TypeAlias = str | bool | int | float
@@ -233,3 +235,20 @@ class _Short(reprlib.Repr):
 
 _SHORT: Final = _Short()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _MOST_SHOWN
+
+
+def masked_fault(name: str, values: object) -> str | None:
+    """Say how many values of an array are masked, and in which row the first is; None if no value is masked."""
+    if not isinstance(values, np.ndarray) or not hasattr(values, "mask"):  # np.ma itself would have to be imported
+        return None
+    masked = np.argwhere(np.broadcast_to(values.mask, values.shape))
+    if not len(masked):
+        return None
+    where = f", the first is in row {masked[0][0]}" if values.ndim else ""
+    return f"{name} is masked in {len(masked)} of {values.size} values{where}; leave those out, or fill them in"
+
+
+def refuse_masked(name: str, values: object) -> None:
+    """Refuse an array of which any value is masked."""
+    if fault := masked_fault(name, values):
+        raise InvalidArgument(fault)

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument
-from jahs.spaces.masks import refuse_masked
-from jahs.spaces.parameters import is_integer, show
+from jahs.spaces.parameters import is_integer, refuse_masked, show
 
 SEED_RANGE: Final = "0..2**63-1"
 _MOST_SEEDS: Final = 2**63

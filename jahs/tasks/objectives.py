@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument
-from jahs.spaces.masks import refuse_masked
-from jahs.spaces.parameters import show
+from jahs.spaces.parameters import refuse_masked, show
 from jahs.tasks.metrics import METRICS, Metric, read_metrics
 
 

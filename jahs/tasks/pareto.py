@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidArgument
-from jahs.spaces.masks import refuse_masked
-from jahs.spaces.parameters import show
+from jahs.spaces.parameters import refuse_masked, show
 
 _MOST_LISTED: Final = 5
 _BLOCK: Final = 64  # points compared at once with all that are kept, so that the comparisons stay in the cache

@@ -24,12 +24,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument, InvalidFidelity
-from jahs.models.features.cells import CELL_FEATURES, cell_features
+from jahs.models.features.cells import CELL_FEATURES, SIGNAL_FEATURES, cell_features, signal_features
 from jahs.models.features.formulas import FORMULAS, Formula, columns_of, parameters_of
 from jahs.models.features.sets import TRENDS, FeatureSet
-from jahs.models.features.signal import SIGNAL_FEATURES, signal_features
-from jahs.models.features.timing import DEFAULT_TIMES, MISH, TimeCoefficients
-from jahs.models.features.work import SIZE_KEYS, SIZES, WORK, work_classes, work_table
+from jahs.models.features.timing import (
+    DEFAULT_TIMES,
+    MISH,
+    SIZE_KEYS,
+    SIZES,
+    WORK,
+    TimeCoefficients,
+    work_classes,
+    work_table,
+)
 from jahs.schema import COLUMNS, CONFIG_KEYS, OPS
 from jahs.spaces.cell import N_CELLS
 from jahs.spaces.parameters import PARAMETERS

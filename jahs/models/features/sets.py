@@ -13,11 +13,9 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from jahs.errors import InvalidArgument, UnknownName
-from jahs.models.features.cells import CELL_FEATURES
+from jahs.models.features.cells import CELL_FEATURES, SIGNAL_FEATURES
 from jahs.models.features.formulas import columns_of
-from jahs.models.features.signal import SIGNAL_FEATURES
-from jahs.models.features.timing import DEFAULT_TIMES, TimeCoefficients, time_terms
-from jahs.models.features.work import WORK
+from jahs.models.features.timing import DEFAULT_TIMES, WORK, TimeCoefficients, time_terms
 
 FEATURES_VERSION: Final = 3
 """Raised whenever a column changes its values or goes; a release built with another version is refused.

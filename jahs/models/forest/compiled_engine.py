@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import MissingDependency
-from jahs.models.forest.checks import check_forests, check_packed, check_rows, not_a_number
 from jahs.models.forest.flat import Float32s, Forest, Int64s, left_steps, tree_depths
 from jahs.models.forest.kernels import BLOCK, LANES, NOT_A_NUMBER, NOT_MONOTONE
 from jahs.models.forest.native_code import native_kernels
+from jahs.models.forest.numpy_engine import check_forests, check_packed, check_rows, not_a_number
 
 # Full binary trees are the faster layout while they fit: padding that costs more than this many nodes is not worth it.
 MAX_HEAP_NODES = 2**22

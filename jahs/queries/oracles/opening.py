@@ -1,18 +1,23 @@
-"""Opening of an oracle: which one, and from which folder."""
+"""Opening of an oracle: which one, and from which folder.
+
+kind="live" needs `pipeline`, which the wheel lacks and which is a name that other people use, too. So what would be
+imported is looked up before anything of it runs: it must lie beside this `jahs` in a checkout of the project.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, get_args
 
-from jahs.errors import CorruptFile, InvalidArgument, MissingData, ProtocolMismatch, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, MissingData, MissingDependency, ProtocolMismatch, UnknownName
 from jahs.files.hashing import sha256_file
 from jahs.files.runs import read_configs, read_profile, read_protocol, read_runs, run_shards
 from jahs.models.forest import EngineKind
-from jahs.queries.oracles.live import open_live
 from jahs.queries.oracles.oracle import Kind, Oracle
 from jahs.queries.oracles.repaired import RepairedOracle
 from jahs.queries.oracles.surrogate import SurrogateOracle
@@ -20,6 +25,7 @@ from jahs.queries.oracles.table import TableOracle
 from jahs.release import RecordedTable, Release, find_release, read_release
 from jahs.release.manifest import read_manifest
 from jahs.spaces.parameters import is_integer, show
+from jahs.tasks.definitions import Task
 from jahs.tasks.definitions import task as task_called
 from jahs.tasks.own import task_of_protocol
 
@@ -169,3 +175,45 @@ def _sha256_of_runs(folder: Path) -> str:
     files = [*(folder / name for name in _READ), *run_shards(folder)]
     digests = "".join(sha256_file(path) for path in files if path.is_file())
     return hashlib.sha256(digests.encode()).hexdigest()
+
+
+_ROOT = Path(__file__).resolve().parents[3]
+_NEXT = (
+    "clone the project, install its workshops (pip install -e '.[workshops]') and run from the checkout; "
+    "kind='surrogate' answers without it"
+)
+
+
+def open_live(task: Task, *, root: Path = _ROOT) -> Oracle:
+    """Return the oracle that trains, `pipeline.live.LiveOracle`.
+
+    MissingDependency says what to do if this `jahs`, which lies in `root`, is not part of a checkout, `pipeline` is
+    absent or somebody else's, or what it needs is not installed.
+    """
+    ours = root / "pipeline" / "__init__.py"
+    pyproject = root / "pyproject.toml"
+    if not ours.is_file() or not pyproject.is_file() or not _is_ours(pyproject):
+        raise MissingDependency(
+            f"kind='live' trains networks, which requires a checkout, and {root} is not one; {_NEXT}"
+        )
+    try:
+        found = find_spec("pipeline")  # looks up a top-level package without running it
+    except ValueError:  # something that was put into sys.modules by hand
+        found = None
+    if found is None or found.origin is None:
+        raise MissingDependency(f"kind='live': Python finds no pipeline; run from {root}, where it lies")
+    if Path(found.origin).resolve() != ours:
+        raise MissingDependency(
+            f"kind='live': the pipeline that Python finds is {found.origin}, not {ours.parent}; nothing of it was run. "
+            f"Run from {root}, and without the other one on the path"
+        )
+    try:
+        oracle: Oracle = import_module("pipeline.live").LiveOracle(task)
+    except ModuleNotFoundError as err:
+        raise MissingDependency(f"kind='live' needs {err.name}: pip install -e '.[workshops]' in {root}") from err
+    return oracle
+
+
+def _is_ours(pyproject: Path) -> bool:
+    text = pyproject.read_text(encoding="utf-8", errors="replace")
+    return re.search(r'^name = "jahs"$', text, re.MULTILINE) is not None

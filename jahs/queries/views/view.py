@@ -1,7 +1,5 @@
 """A benchmark seen through a choice of its fidelities.
 
-Over 300 lines: it is one class, and most of its lines are the documentation of its methods.
-
     mf = bench.view(fidelities=("epoch", "Resolution"), fixed={"N": 5, "W": 16})
     mf.query(mf.sample(seed=0), at={"epoch": 3, "Resolution": 0.5})
 
@@ -21,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jahs.errors import InvalidFidelity, MissingData, PoorView
-from jahs.queries.answers import Answers
+from jahs.queries.answers import Answers, Result
 from jahs.queries.queryable import At, Epochs, Queryable
-from jahs.queries.result import Result
 from jahs.queries.views.choices import REFERENCE, SIZES, legal_values, read_choices, read_size
 from jahs.schema import CONFIG_KEYS
 from jahs.spaces.columns import Columns, Configs, RowFaults, as_columns, codes, columns_of_codes

@@ -1,8 +1,7 @@
 """The NAS-Bench-201 cell: a value, its names, when two cells are the same, its paths, and its drawings."""
 
-from jahs.spaces.cell.classes import canonical_keys, representatives
 from jahs.spaces.cell.index import nb201_indices, ops_at
-from jahs.spaces.cell.keys import canonical, nb201_key
+from jahs.spaces.cell.keys import canonical, canonical_keys, nb201_key, representatives
 from jahs.spaces.cell.operations import EDGES, N_CELLS, OPERATIONS, all_ops
 from jahs.spaces.cell.paths import PATH_FEATURES, PATHS, Path, effective_depth, path_features
 from jahs.spaces.cell.value import Cell

@@ -22,18 +22,26 @@ to compare with, from expressions that see neither which convolution is which no
 constants merged in sums, and 4,930 with constants dropped. Both put cells together that compute different functions.
 
 Neither key says anything about cost: cells that compute the same differ in parameters and latency.
+
+The classes of equal `canonical` keys are numbered by their smallest member, which represents them. Finding them takes a
+second of work, so the package carries their table. A test finds the classes anew and compares.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from itertools import chain, permutations, product
+from pathlib import Path
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from jahs.spaces.cell.index import STRING_ORDER
-from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERATIONS, POOL, ZERO
+from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, IDENTITY, OPERATIONS, POOL, ZERO, all_ops, cell_numbers
 
 if TYPE_CHECKING:
     from jahs.spaces.cell.value import Cell
@@ -156,3 +164,25 @@ def _text(value: _Value, name: Callable[[int], str]) -> str:
         term = "pool(" * n_pools + term + ")" * n_pools
         terms.append(term if count == 1 else f"{count}*{term}")
     return "+".join(sorted(terms)) or "0"
+
+
+TABLE: Final = Path(__file__).with_name("classes.npz")
+"""The class of each cell number, (15625,) uint16."""
+
+
+def canonical_keys(ops: ArrayLike) -> NDArray[np.int64]:
+    """Return the number of each row's class, (n,), for `ops` of shape (n, 6): equal numbers, equal functions."""
+    return _classes()[0][cell_numbers(ops)]
+
+
+def representatives() -> NDArray[np.int64]:
+    """Return the smallest cell of each class in the order of Op1 .. Op6, (n_classes, 6); row i is of class i."""
+    return all_ops()[_classes()[1]]
+
+
+@cache
+def _classes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the class of each cell number, (15625,), and the number of each class's smallest cell, (n_classes,)."""
+    with np.load(TABLE, allow_pickle=False) as file:
+        classes = file["classes"].astype(np.int64)
+    return classes, np.unique(classes, return_index=True)[1]

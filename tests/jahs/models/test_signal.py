@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jahs.models.features.signal import SIGNAL_FEATURES, signal_features
+from jahs.models.features.cells import SIGNAL_FEATURES, signal_features
 from jahs.spaces.cell.operations import CONV1X1, CONV3X3, EDGES, POOL, ZERO
 
 DEPTHS = (1, 3, 5)

@@ -25,10 +25,10 @@ from jahs.errors import (
 )
 from jahs.files.tables import read_table, write_table
 from jahs.queries import benchmark
+from jahs.queries.answers import Result
 from jahs.queries.oracles import opening
 from jahs.queries.queryable import Queryable
 from jahs.queries.references import build_references
-from jahs.queries.result import Result
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
 from jahs.spaces.columns import rows
 from jahs.tasks.metrics import LEARNED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jahs.spaces.cell import Cell, canonical, canonical_keys
-from jahs.spaces.cell.classes import TABLE
+from jahs.spaces.cell.keys import TABLE
 from jahs.spaces.cell.operations import all_ops
 
 

@@ -11,7 +11,7 @@ import jahs
 from jahs.errors import InvalidArgument, InvalidConfig, InvalidFidelity
 from jahs.queries.views import View
 from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
-from jahs.spaces.masks import masked_fault, refuse_masked
+from jahs.spaces.parameters import masked_fault, refuse_masked
 from jahs.spaces.seeds import read_seed, read_seeds
 from jahs.tasks.objectives import read_objectives
 from jahs.tasks.pareto import hypervolume, is_non_dominated, pareto_front

@@ -1,11 +1,9 @@
 """A joint forest answers what its parts answer, bit for bit."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jahs.errors import InvalidArgument, UnknownName
 from jahs.models.forest import join_forests, open_engine, take_forests
 from tests.jahs.models.forest.examples import random_forest, random_rows
 
@@ -41,12 +39,6 @@ def test_many_splits_take_wider_nodes():
     assert np.array_equal(open_engine(joint, "numpy").predict(X), np.column_stack(expected))
 
 
-@pytest.mark.parametrize("places", [[], [[0, 1, 2]], [[0, 1, 2, 2]], [[0, 1, 2, 6]], [[0, 1, 2, -1]]], ids=repr)
-def test_numpy_places_that_are_no_columns_are_refused(places):
-    with pytest.raises(InvalidArgument, match="places"):
-        join_forests([random_forest(np.random.default_rng(0))], places, n_features=6)
-
-
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), data=st.data())
 def test_taken_forests_answer_as_they_did(seed, data):
@@ -58,9 +50,3 @@ def test_taken_forests_answer_as_they_did(seed, data):
     expected = open_engine(forest, "numpy").predict(X)[:, chosen]
     assert open_engine(taken, "numpy").predict(X).tobytes() == np.ascontiguousarray(expected).tobytes()
     assert taken.n_splits == len(np.unique(taken.node_split[taken.node_split < taken.n_splits]))
-
-
-def test_a_forest_that_does_not_exist_is_not_taken():
-    forest = random_forest(np.random.default_rng(0), trees=(3, 2))
-    with pytest.raises(UnknownName, match="forests=\\[2\\] do not exist"):
-        take_forests(forest, [0, 2])

@@ -8,7 +8,7 @@ import types
 import pytest
 
 from jahs.errors import MissingDependency
-from jahs.queries.oracles.live import open_live
+from jahs.queries.oracles.opening import open_live
 from jahs.tasks.definitions import TASKS
 
 TRAP = "raise SystemExit('a foreign pipeline was run')\n"
