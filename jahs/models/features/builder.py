@@ -23,7 +23,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.models.features.cells import CELL_FEATURES, SIGNAL_FEATURES, cell_features, signal_features
 from jahs.models.features.formulas import FORMULAS, Formula, columns_of, parameters_of
 from jahs.models.features.sets import TRENDS, FeatureSet
@@ -208,40 +207,12 @@ class RowBuilder:
             F[:, i] = column
 
 
-class FeatureBuilder:
-    """Builds one feature set for one task; look-up tables are made here, once."""
+class FeatureBuilder(RowBuilder):
+    """Builds one feature set for one task."""
 
     def __init__(self, features: FeatureSet, task: Task) -> None:
-        self.features = features
-        self.task = task
-        self._rows = RowBuilder(joint_columns([features])[0], task, features.times)
-
-    def build(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the features, (n, n_columns) float32, of encoded configs, (n, 15) float32, after checking them."""
-        self._check(X)
-        return self._rows.build(X)
-
-    def _check(self, X: NDArray[np.float32]) -> None:
-        if not isinstance(X, np.ndarray) or X.dtype != np.float32 or X.ndim != 2 or X.shape[1] != len(COLUMNS):
-            given = f"{X.dtype} of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
-            raise InvalidArgument(f"X: {given} is not a float32 matrix of {len(COLUMNS)} columns; see jahs.encode")
-        epochs = X[:, -1]
-        if bad := int((~((epochs >= 1) & (epochs <= self.task.max_epoch) & (epochs == np.rint(epochs)))).sum()):
-            raise InvalidFidelity(
-                f"epoch: {bad} of {len(X)} rows are not integers in 1..{self.task.max_epoch} ({self.task.name})"
-            )
-        is_wrong = np.zeros(len(X), np.bool_)
-        for key, values in zip(CONFIG_KEYS, X.T[:-1], strict=True):
-            known = PARAMETERS[key]
-            if known.kind == "float":
-                is_wrong |= ~((values >= np.float32(known.lower)) & (values <= np.float32(known.upper)))
-            else:
-                is_wrong |= np.logical_and.reduce([values != code for code in known.codes])
-        if is_wrong.any():
-            raise InvalidArgument(
-                f"X: {int(is_wrong.sum())} of {len(X)} rows are not encoded configs, "
-                f"the first is {int(is_wrong.argmax())}"
-            )
+        super().__init__(joint_columns([features])[0], task, features.times)
+        self.features, self.task = features, task
 
 
 def _places(X: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import UnknownName
 from jahs.models.bounds import BoundedTransform
-from jahs.models.features import RowBuilder, joint_columns
+from jahs.models.features import FeatureBuilder
 from jahs.models.forest import EngineKind, open_engine
 from jahs.queries.oracles.surrogate import Inverse, inverse_of, invert_row
 from jahs.release.reading import Release
@@ -30,11 +30,9 @@ class RefitsOracle:
     def __init__(self, release: Release, *, engine: EngineKind = "auto") -> None:
         models, refits = release.models, release.refits
         self.metrics, self.n_refits = refits.metrics, refits.n_refits
-        self._task = release.task
         self._packs = []
         for pack, forests in zip(refits.packs, release.refit_forests, strict=True):
-            features = models.packs[pack.pack].features
-            rows = RowBuilder(joint_columns([features])[0], release.task, features.times)
+            rows = FeatureBuilder(models.packs[pack.pack].features, release.task)
             self._packs.append((pack.metrics, rows, open_engine(forests, engine)))
         self._transforms: Mapping[str, BoundedTransform | None] = {
             name: models.metrics[name].transform for name in self.metrics
