@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile
 from jahs.files.tables import rows_of, take
 from jahs.models.features import FeatureBuilder
-from jahs.models.forest import Forest, forest_from_xgboost
+from jahs.models.forest import Forest, forest_from_xgboost, open_engine
 from jahs.models.noise import NoiseModel
 from jahs.queries.completing import good_config
 from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release
@@ -165,7 +165,9 @@ def release_answers(release: Release, metric: str, X: NDArray[np.float32]) -> ND
     model = release.models.metrics[metric]
     F = FeatureBuilder(release.models.packs[model.pack].features, release.task).build(X)
     assert model.transform is not None, "this room writes a transform for every model"
-    values = model.transform.inverse(release.engines("numpy")[model.pack].predict(F, forests=[model.forest])[:, 0])
+    values = model.transform.inverse(
+        open_engine(release.forests[model.pack], "numpy").predict(F, forests=[model.forest])[:, 0]
+    )
     return values * X[:, -1].astype(np.float64) if model.target == "per_epoch" else values
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, MissingData, UnknownFormat, UnknownName
-from jahs.models.forest import Engine, EngineKind, Forest, map_forest, open_engine
+from jahs.models.forest import Forest, map_forest
 from jahs.models.forest.storage import parse_forest
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
 from jahs.release.models import FAMILIES, Models
@@ -120,18 +120,20 @@ class Release:
     def _forests_of(self, models: Models, file: str) -> tuple[Forest, ...]:
         found = []
         for place, pack in enumerate(models.packs):
-            if pack.is_mapped:
-                forest = map_forest(self.path / pack.file, self._map)
-            else:
-                forest = parse_forest(self.path / pack.file, self.manifest.read(pack.file))
-            wanted = [model.forest for model in models.metrics.values() if model.pack == place]
-            if forest.n_features != len(pack.features.columns) or max(wanted, default=0) >= forest.n_forests:
-                raise CorruptFile(
-                    f"{self.path / pack.file}: {forest.n_forests} forests over {forest.n_features} features, but "
-                    f"{file} wants {max(wanted, default=0) + 1} over {len(pack.features.columns)}; restore both"
-                )
-            found.append(forest)
+            wanted = [model.forest + 1 for model in models.metrics.values() if model.pack == place]
+            found.append(self._forest(pack.file, len(pack.features.columns), max(wanted, default=1), file))
         return tuple(found)
+
+    def _forest(self, file: str, n_columns: int, n_forests: int, wanted_by: str) -> Forest:
+        """Return the forests of a file: at least so many, over as many columns."""
+        path = self.path / file
+        forest = parse_forest(path, self.manifest.read(file)) if file.endswith(".npz") else map_forest(path, self._map)
+        if forest.n_features != n_columns or forest.n_forests < n_forests:
+            raise CorruptFile(
+                f"{path}: {forest.n_forests} forests over {forest.n_features} features, but {wanted_by} wants "
+                f"{n_forests} over {n_columns}; restore both"
+            )
+        return forest
 
     @cached_property
     def refits(self) -> Refits:
@@ -152,25 +154,14 @@ class Release:
     @cached_property
     def refit_forests(self) -> tuple[Forest, ...]:
         """The forests of each pack of `refits`; forest k * n_metrics + i is refit k of the pack's metric i."""
-        found = []
-        for pack in self.refits.packs:
-            forest = parse_forest(self.path / pack.file, self.manifest.read(pack.file))
-            columns = self.models.packs[pack.pack].features.columns
-            n_wanted = self.refits.n_refits * len(pack.metrics)
-            if forest.n_features != len(columns) or forest.n_forests != n_wanted:
-                raise CorruptFile(
-                    f"{self.path / pack.file}: {forest.n_forests} forests over {forest.n_features} features, but "
-                    f"{REFITS} wants {n_wanted} over {len(columns)}; restore both"
-                )
-            found.append(forest)
-        return tuple(found)
+        n_refits, packs = self.refits.n_refits, self.models.packs
+        return tuple(
+            self._forest(own.file, len(packs[own.pack].features.columns), n_refits * len(own.metrics), REFITS)
+            for own in self.refits.packs
+        )
 
     def _map(self, path: Path) -> mmap.mmap:
         return self.manifest.map(path.relative_to(self.path).as_posix())
-
-    def engines(self, kind: EngineKind = "auto") -> tuple[Engine, ...]:
-        """Return an engine for each pack; raises as `jahs.models.forest.open_engine`."""
-        return tuple(open_engine(forest, kind) for forest in self.forests)
 
     @cached_property
     def noise(self) -> Any:  # Any: jahs.models.noise is read only where a release has noise

@@ -50,10 +50,6 @@ def write_table_npz(path: Path, table: RecordedTable) -> None:
     members: dict[str, NDArray[Any]] = {_HEADER: np.array([TABLE_FORMAT], np.int64)}  # Any: each column has its type
     for name, schema in _SCHEMAS.items():
         columns: Table = getattr(table, name)
-        if missing := [column for column in schema if column not in columns]:
-            raise InvalidTable(f"{path}: {name} lacks the columns {', '.join(missing)}")
-        if len(lengths := {len(columns[column]) for column in schema}) > 1:
-            raise InvalidTable(f"{path}: {name} has columns of {sorted(lengths)} rows")
         for column, dtype in schema.items():
             if dtype == "string":
                 words, codes = np.unique(columns[column].astype(str), return_inverse=True)

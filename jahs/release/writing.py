@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from jahs.errors import InvalidArgument
 from jahs.files.atomic import change_folder, out_of_space
@@ -22,8 +22,6 @@ from jahs.tasks.definitions import task
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # type checkers alone see it
-
-_OURS: Final = ("format", "files")
 
 
 class Parts(TypedDict, total=False):
@@ -48,8 +46,8 @@ def write_release(path: Path, *, manifest_facts: Mapping[str, Any], **parts: Unp
         manifest_facts: `task`, and version, source, protocol, seed, versions, commit, command.
         **parts: see `Parts`.
 
-    InvalidArgument if facts, models and forests do not fit together, or the folder holds something else. Nothing is
-    left behind on a full disk (OutOfSpace).
+    InvalidArgument if the folder holds something else, UnknownName if there is no such task. Nothing is left behind on
+    a full disk (OutOfSpace). Whether models and forests fit together is checked by whoever reads the release.
     """
     if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
         raise InvalidArgument(f"{path} exists and is not a release; choose another folder, or empty it")
@@ -76,27 +74,20 @@ def extend_release(release: Release, facts: Mapping[str, Any], **parts: Unpack[P
 
 def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Unpack[Parts]) -> None:
     """Write some parts of a release into a folder, and a manifest of every file in it; see `write_release`."""
-    if unknown := parts.keys() - Parts.__annotations__.keys():
-        raise TypeError(f"{', '.join(sorted(unknown))}: a release has the parts {', '.join(Parts.__annotations__)}")
-    models, forests = parts.get("models"), parts.get("forests", ())
-    _check(manifest_facts, models, forests)
-    refits, refit_forests = parts.get("refits"), parts.get("refit_forests", ())
-    if len(refit_forests) != (0 if refits is None else len(refits.packs)):
-        raise InvalidArgument(f"refit_forests: {len(refit_forests)}, not one for each pack of refits")
-    families = parts.get("families", {})
-    for own, own_forests in families.values():
-        _check(manifest_facts, own, own_forests)
-    several = {"models": (models, forests)} if models is not None else {}
-    for name, (own, own_forests) in {**several, **families}.items():
-        _write(folder / f"{name}.json", _json(name, {**own.to_dict(), "task": manifest_facts["task"]}))
+    of_task = {"task": task(manifest_facts["task"]).name}
+    families = dict(parts.get("families", {}))
+    if (models := parts.get("models")) is not None:
+        families["models"] = models, parts.get("forests", ())
+    for name, (own, own_forests) in families.items():
+        _write(folder / f"{name}.json", own.to_dict() | of_task)
         for pack, forest in zip(own.packs, own_forests, strict=True):
             (save_mapped_forest if pack.is_mapped else save_forest)(forest, folder / pack.file)
     for name in ("noise", "references", "quality"):
         if (content := parts.get(name)) is not None:
-            _write(folder / f"{name}.json", _json(name, content))
-    if refits is not None:
-        _write(folder / REFITS, _json("refits", {**refits.to_dict(), "task": manifest_facts["task"]}))
-        for part, forest in zip(refits.packs, refit_forests, strict=True):
+            _write(folder / f"{name}.json", content)
+    if (refits := parts.get("refits")) is not None:
+        _write(folder / REFITS, refits.to_dict() | of_task)
+        for part, forest in zip(refits.packs, parts.get("refit_forests", ()), strict=True):
             save_forest(forest, folder / part.file)
     if (table := parts.get("table")) is not None:
         write_table_npz(folder / "table.npz", table)
@@ -104,7 +95,7 @@ def fill_release(folder: Path, *, manifest_facts: Mapping[str, Any], **parts: Un
     files = {
         n: {"sha256": sha256_file(folder / n), "size": (folder / n).stat().st_size} for n in names if n != MANIFEST
     }
-    _write(folder / MANIFEST, _json("manifest_facts", {**manifest_facts, "format": RELEASE_FORMAT, "files": files}))
+    _write(folder / MANIFEST, {**manifest_facts, "format": RELEASE_FORMAT, "files": files})
 
 
 def clear_leftovers(path: Path) -> None:
@@ -120,33 +111,6 @@ def clear_leftovers(path: Path) -> None:
             shutil.rmtree(found)
 
 
-def _check(facts: Mapping[str, Any], models: Models | None, forests: Sequence[Forest]) -> None:
-    faults = [f"manifest_facts: {name} is written by write_release itself" for name in _OURS if name in facts]
-    if not isinstance(facts.get("task"), str):
-        faults.append("manifest_facts: task is missing")
-    packs = () if models is None else models.packs
-    if len(packs) != len(forests):
-        faults.append(f"forests: {len(forests)} for {len(packs)} packs")
-    if len({pack.file for pack in packs}) != len(packs):
-        faults.append("packs: two have the same file")
-    for pack, forest in zip(packs, forests, strict=False):
-        if forest.n_features != len(pack.features.columns):
-            faults.append(f"{pack.file}: {forest.n_features} features, but {len(pack.features.columns)} columns")
-    for name, model in ({} if models is None else models.metrics).items():
-        if model.pack < len(forests) and model.forest >= forests[model.pack].n_forests:
-            faults.append(f"metric {name!r}: forest={model.forest}, of {forests[model.pack].n_forests} in its pack")
-    if faults:
-        raise InvalidArgument("\n".join(faults))
-    task(facts["task"])
-
-
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, content: object) -> None:
     path.unlink(missing_ok=True)  # it may be a link to the file of another release, which keeps its bytes
-    path.write_bytes(data)
-
-
-def _json(name: str, content: object) -> bytes:
-    try:
-        return to_json(content)
-    except (TypeError, ValueError) as err:
-        raise InvalidArgument(f"{name} cannot be written as JSON: {err}") from err
+    path.write_bytes(to_json(content))
