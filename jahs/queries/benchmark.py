@@ -42,7 +42,7 @@ from jahs.tasks.metrics import Metric, read_metrics
 if TYPE_CHECKING:
     from jahs.queries.exhaustive import Best
     from jahs.queries.oracles.refits import RefitsOracle
-    from jahs.queries.prediction import Prediction
+    from jahs.queries.prediction import Uncertain
     from jahs.queries.references import Front, References
     from jahs.queries.views import View
     from jahs.release import Release
@@ -182,8 +182,8 @@ class Benchmark(Queryable):
     ) -> dict[str, NDArray[np.float64]]:
         return self._oracle.query_many(found, there, seed=seed, metrics=self._read_metrics(metrics))
 
-    def _predict(self, found: NDArray[np.float64], there: NDArray[Any], *, metrics: Sequence[str] | None) -> Prediction:
-        from jahs.queries.prediction import Prediction, Uncertain
+    def _predict(self, found: NDArray[np.float64], there: NDArray[Any], *, metrics: Sequence[str] | None) -> Uncertain:
+        from jahs.queries.prediction import Uncertain
 
         release, refits = self._refits
         if (noise := release.noise) is None:
@@ -200,7 +200,7 @@ class Benchmark(Queryable):
             mean = np.array([many[name] for name in names])
         X = np.empty((len(found), len(COLUMNS)), dtype=np.float32)
         X[:, :-1], X[:, -1] = found, there
-        uncertain = Uncertain(
+        return Uncertain(
             metrics=names,
             mean=mean,
             refits=refits.query_many(found, there, metrics=names),
@@ -208,7 +208,6 @@ class Benchmark(Queryable):
             noise=noise,
             X=X,
         )
-        return Prediction(uncertain, shape=(len(found),), rows=(there, ("epoch",), 1))
 
     @cached_property
     def _refits(self) -> tuple[Release, RefitsOracle]:

@@ -80,6 +80,7 @@ class Prediction:
     Attributes:
         metrics: names of the metrics.
         shape: of the arrays; () for one answer.
+        found: the same as plain arrays.
 
     Example:
         >>> bench.predict(config, at=12, metrics=["valid_acc"])  # doctest: +SKIP
@@ -87,11 +88,11 @@ class Prediction:
     """
 
     def __init__(self, found: Uncertain, *, shape: tuple[int, ...], rows: Rows) -> None:
-        self._found, self.metrics, self.shape, self._rows = found, found.metrics, shape, rows
+        self.found, self.metrics, self.shape, self._rows = found, found.metrics, shape, rows
 
     def __repr__(self) -> str:
         n = int(np.prod(self.shape))
-        own = self._found
+        own = self.found
         parts = np.stack([own.mean, own.total_sd, own.model_sd, own.noise_sd], axis=1)  # (n_metrics, 4, n)
         means = parts.mean(axis=2).tolist() if n else []
         said = [
@@ -103,27 +104,27 @@ class Prediction:
     @property
     def mean(self) -> _Values:
         """The answer of a query without a seed, by metric."""
-        return self._by_name(self._found.mean)
+        return self._by_name(self.found.mean)
 
     @property
     def model_sd(self) -> _Values:
         """The standard deviation between refits, scaled as validation configs chose: how far the answer may be off."""
-        return self._by_name(self._found.model_sd)
+        return self._by_name(self.found.model_sd)
 
     @property
     def noise_sd(self) -> _Values:
         """The standard deviation between trainings of the config, which draws with a seed have."""
-        return self._by_name(self._found.noise_sd)
+        return self._by_name(self.found.noise_sd)
 
     @property
     def total_sd(self) -> _Values:
         """The standard deviation of one training around the answer: model and noise."""
-        return self._by_name(self._found.total_sd)
+        return self._by_name(self.found.total_sd)
 
     @property
     def refits(self) -> _Values:
         """The answer of each refit: arrays with one more axis, the number of the refit."""
-        return self._by_name(self._found.refits)
+        return self._by_name(self.found.refits)
 
     @overload
     def quantile(self, q: float, *, of: Of = "total") -> _Values: ...
@@ -150,9 +151,9 @@ class Prediction:
         if faults := [show(one) for one in wanted.ravel() if not is_number(one) or not 0 < one < 1]:
             raise InvalidArgument(f"q={', '.join(faults)} must be a number above 0 and below 1; the median is 0.5")
         if wanted.ndim == 0:
-            return self._by_name(self._found.quantile(float(wanted.item()), of))
-        found = [self._found.quantile(float(one), of) for one in wanted.ravel()]
-        return self._by_name(np.stack(found, axis=-1) if found else np.empty((*self._found.mean.shape, 0)))
+            return self._by_name(self.found.quantile(float(wanted.item()), of))
+        found = [self.found.quantile(float(one), of) for one in wanted.ravel()]
+        return self._by_name(np.stack(found, axis=-1) if found else np.empty((*self.found.mean.shape, 0)))
 
     def to_pandas(self) -> Any:  # Any: pandas is not a dependency
         """Return a DataFrame with one row per answer: config and fidelity, then of each metric mean and sds.
@@ -160,7 +161,7 @@ class Prediction:
         Raises:
             MissingDependency: pandas is not installed.
         """
-        columns, own = row_columns(self._rows), self._found
+        columns, own = row_columns(self._rows), self.found
         for i, name in enumerate(self.metrics):
             columns |= {
                 name: own.mean[i],
@@ -169,10 +170,6 @@ class Prediction:
                 f"{name}_total_sd": own.total_sd[i],
             }
         return to_frame(columns)
-
-    def reshaped(self, shape: tuple[int, ...], rows: Rows) -> Prediction:
-        """Return the same answers in another shape, and of which fidelities they are."""
-        return Prediction(self._found, shape=shape, rows=rows)
 
     def _by_name(self, values: _Floats) -> _Values:
         if not self.shape and values.ndim == 2:

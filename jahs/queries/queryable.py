@@ -22,7 +22,7 @@ from jahs.tasks.metrics import Metric
 from jahs.tasks.objectives import objective_matrix, read_objectives
 
 if TYPE_CHECKING:
-    from jahs.queries.prediction import Prediction
+    from jahs.queries.prediction import Prediction, Uncertain
 
 At: TypeAlias = int | Mapping[str, object]
 """A fidelity: an epoch, or values of some fidelities by name."""
@@ -166,11 +166,14 @@ class Queryable(Sampler):
             >>> bench.predict(config, at=12).quantile(0.95)["valid_acc"]  # doctest: +SKIP
             86.3
         """
+        from jahs.queries.prediction import Prediction
+
         is_one = _is_one(configs)
         found = self._read_configs(cast("Configs", [configs] if is_one else configs))
         there, n_each, shape = self._read_at(at, each_at, len(found))
-        flat = self._predict(found if n_each == 1 else np.repeat(found, n_each, axis=0), there, metrics=metrics)
-        return flat.reshaped(shape[1:] if is_one else shape, (there, self._fidelity_names, n_each))
+        uncertain = self._predict(np.repeat(found, n_each, axis=0), there, metrics=metrics)
+        rows = (there, self._fidelity_names, n_each)
+        return Prediction(uncertain, shape=shape[1:] if is_one else shape, rows=rows)
 
     def objectives(
         self, configs: Configs, *, at: At | None = None, metrics: Sequence[str] = ("valid_acc",)
@@ -226,7 +229,7 @@ class Queryable(Sampler):
         """Return the metrics of configs, each at its fidelity."""
 
     @abstractmethod
-    def _predict(self, found: NDArray[np.float64], there: NDArray[Any], *, metrics: Sequence[str] | None) -> Prediction:
+    def _predict(self, found: NDArray[np.float64], there: NDArray[Any], *, metrics: Sequence[str] | None) -> Uncertain:
         """Return the same with their uncertainty, in one row of answers."""
 
 

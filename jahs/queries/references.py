@@ -236,11 +236,9 @@ def _read_front(content: Mapping[str, Any], F: _Floats, metrics: _Combination) -
     if chosen.ndim != 1 or not len(chosen) or chosen.min() < 0 or chosen.max() >= len(F):
         raise InvalidArgument(f"fronts: {names}: front holds no numbers of configs in 0..{len(F) - 1}")
     own = F[chosen][:, [metrics.index(name) for name in names]]
-    ideal, nadir, corner = (np.array(content[name], dtype=np.float64) for name in ("ideal", "nadir", "reference_point"))
-    if not (is_non_dominated(own).all() and np.array_equal(ideal, own.min(axis=0))):
-        raise InvalidArgument(f"fronts: {names}: front and ideal do not fit the values")
-    if not np.array_equal(nadir, own.max(axis=0)) or corner.shape != nadir.shape or not np.isfinite(corner).all():
-        raise InvalidArgument(f"fronts: {names}: nadir or reference_point do not fit the values")
+    corner = np.array(content["reference_point"], dtype=np.float64)
+    if not is_non_dominated(own).all() or corner.shape != (len(names),) or not np.isfinite(corner).all():
+        raise InvalidArgument(f"fronts: {names}: front or reference_point do not fit the values")
     return chosen, corner
 
 

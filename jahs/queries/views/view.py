@@ -31,7 +31,7 @@ from jahs.spaces.seeds import Seeds
 from jahs.spaces.space import Space
 
 if TYPE_CHECKING:
-    from jahs.queries.prediction import Prediction
+    from jahs.queries.prediction import Uncertain
 
 _N_CHECKED: Final = 1_000
 
@@ -201,9 +201,9 @@ class View(Queryable):
 
     def _predict(
         self, found: npt.NDArray[np.float64], there: npt.NDArray[np.float64], *, metrics: Sequence[str] | None
-    ) -> Prediction:
+    ) -> Uncertain:
         columns, epochs = self._at(found, there)
-        return self.bench.predict(columns, each_at=epochs, metrics=metrics)
+        return self.bench.predict(columns, each_at=epochs, metrics=metrics).found
 
     def _at(
         self, found: npt.NDArray[np.float64], there: npt.NDArray[np.float64]
