@@ -168,7 +168,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         quality = renew(RenewSettings(**vars(given)))
         unmet = [f"{r['metric']} {r['score']}" for r in quality["requirements"] if r["is_met"] is False]
         state = f"; not reached: {', '.join(unmet)}" if unmet else ""
-        digest = f'the line of jahs/release/embedded.py: "{quality["task"]}": "{read_release(given.out).sha256}",'
+        digest = f'the line of jahs/release/find.py: "{quality["task"]}": "{read_release(given.out).sha256}",'
         return (
             f"{given.out}: {', '.join(quality['metrics'])} from {quality['data']['configs']} configs{state}\n{digest}"
         )

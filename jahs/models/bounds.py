@@ -7,7 +7,7 @@ it answers is mapped back into [lower, upper].
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Final
 
@@ -142,3 +142,21 @@ class BoundedTransform:
             first = values[is_bad].flat[0]
             n_bad = f"{int(is_bad.sum())} of {values.size} values"
             raise InvalidArgument(f"y: {n_bad}, the first {first}, are NaN or outside [{self.lower}, {self.upper}]")
+
+
+def invert_row(transforms: Sequence[BoundedTransform | None], answers: Sequence[float]) -> list[float]:
+    """Return the inverse of one answer of each transform: the bits of `BoundedTransform.inverse`, without its arrays.
+
+    Without a transform the answer is the target. numpy's exponential, as for many rows; floats give the same bits for
+    the rest, and faster.
+    """
+    x = [answer if own is None else own.slope * answer for own, answer in zip(transforms, answers, strict=True)]
+    found = []
+    for own, logit, small in zip(transforms, x, np.exp([-abs(logit) for logit in x]).tolist(), strict=True):
+        if own is None:
+            found.append(logit)
+            continue
+        lower, upper, margin = own.lower, own.upper, own.margin
+        y = lower + ((small if logit < 0 else 1.0) / (1.0 + small) - margin) * (upper - lower) / (1 - 2 * margin)
+        found.append(y if own.published or lower <= y <= upper else min(max(y, lower), upper))
+    return found

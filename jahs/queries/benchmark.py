@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from jahs.errors import InvalidArgument, InvalidFidelity, MissingData, ProtocolMismatch, UnknownName
 from jahs.models.forest import EngineKind
 from jahs.queries.answers import Answers, Result
-from jahs.queries.citation import citation
 from jahs.queries.drop_in import RandomState, read_kind, read_task, seed_of, with_published_names
 from jahs.queries.oracles.opening import Asked, Opened, open_oracle, sha256_of
 from jahs.queries.oracles.table import TableOracle
@@ -37,6 +36,7 @@ from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import is_integer, show
 from jahs.spaces.seeds import Seeds, read_optional_seed
 from jahs.spaces.space import Space
+from jahs.tasks.definitions import citation
 from jahs.tasks.metrics import Metric, read_metrics
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ A file's size and sha256 are checked when it is first read, and the bytes that w
 Only JSON and plain numbers are read, never a pickle.
 """
 
-from jahs.release.embedded import EMBEDDED
-from jahs.release.find import data_folders, find_release, releases
+from jahs.release.find import EMBEDDED, data_folders, find_release, releases
 from jahs.release.manifest import RELEASE_FORMAT, Manifest
 from jahs.release.models import Costs, MetricModel, Models, Pack, Target
 from jahs.release.reading import Release, read_release

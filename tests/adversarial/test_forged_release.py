@@ -117,7 +117,7 @@ def test_a_release_is_pinned_by_its_digest(forged):
 def test_the_digests_of_the_embedded_releases_are_in_the_code():
     there = {path.parent.name: sha256_file(path) for path in EMBEDDED_FOLDER.glob("*/manifest.json")}
     lines = "\n".join(f'        "{task}": "{digest}",' for task, digest in sorted(there.items()))
-    assert there == EMBEDDED, f"EMBEDDED in jahs/release/embedded.py must hold\n{lines}"
+    assert there == EMBEDDED, f"EMBEDDED in jahs/release/find.py must hold\n{lines}"
 
 
 def test_bytes_that_were_not_hashed_never_answer(tmp_path):

@@ -1,7 +1,5 @@
 """Builds named float32 features of the encoded matrix, the same way for fitting and for queries.
 
-Over 300 lines: the row, the walk and the batch must give the same bits, so their code stays side by side.
-
 Everything is built from sums, products, quotients and look-ups in float64 and rounded once: one row gives the same bits
 alone, along a trajectory, in a batch and on any machine. `jahs.models.features.sets` says what the features are.
 

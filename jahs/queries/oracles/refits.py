@@ -9,19 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import UnknownName
-from jahs.models.bounds import BoundedTransform
+from jahs.models.bounds import BoundedTransform, invert_row
 from jahs.models.features import FeatureBuilder
 from jahs.models.forest import EngineKind, open_engine
-from jahs.queries.oracles.surrogate import Inverse, inverse_of, invert_row
 from jahs.release.reading import Release
 
 
 class _Choice(NamedTuple):
-    """The metrics that a pack answers; for each metric and refit the place of its forest and its transform."""
+    """The metrics that a pack answers; for each metric and refit the place of its forest, and its transform."""
 
     metrics: tuple[str, ...]
     places: tuple[int, ...]
-    inverses: list[Inverse]
+    transforms: list[BoundedTransform | None]
 
 
 class RefitsOracle:
@@ -50,13 +49,13 @@ class RefitsOracle:
         """Return the answers of all refits for many configs, (n, 14), each at its epoch: (n_metrics, n, n_refits)."""
         found: dict[str, NDArray[np.float64]] = {}
         for names, rows, engine in self._packs:
-            wanted, places, inverses = self._choice(metrics, names)
+            wanted, places, transforms = self._choice(metrics, names)
             if not wanted:
                 continue
             if len(codes) == 1:  # without arrays, many times faster
                 row, epoch = codes[0].tolist(), epochs.item()
                 answers = engine.answer_row(rows.pack(row, epoch, rows.place(row)), forests=places)
-                values = np.array(invert_row(inverses, answers)).reshape(len(wanted), 1, self.n_refits)
+                values = np.array(invert_row(transforms, answers)).reshape(len(wanted), 1, self.n_refits)
                 if wanted == metrics:
                     return values
                 found |= zip(wanted, values, strict=True)
@@ -76,6 +75,6 @@ class RefitsOracle:
         except KeyError:
             wanted = tuple(name for name in metrics if name in names)
             places = tuple(k * len(names) + names.index(name) for name in wanted for k in range(self.n_refits))
-            inverses = [inverse_of(self._transforms[name]) for name in wanted for _ in range(self.n_refits)]
-            self._choices[metrics, names] = found = _Choice(wanted, places, inverses)
+            transforms = [self._transforms[name] for name in wanted for _ in range(self.n_refits)]
+            self._choices[metrics, names] = found = _Choice(wanted, places, transforms)
             return found

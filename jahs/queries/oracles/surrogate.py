@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import MissingData
-from jahs.models.bounds import BoundedTransform
-from jahs.models.features import RowBuilder, joint_columns, joint_times
-from jahs.models.forest import EngineKind, join_forests, open_engine
+from jahs.models.bounds import BoundedTransform, invert_row
+from jahs.models.features import FeatureSet, RowBuilder, joint_columns, joint_times
+from jahs.models.forest import EngineKind, Forest, join_forests, open_engine, take_forests
 from jahs.models.forest.engines import Engine
 from jahs.queries.oracles.oracle import Codes, Kind, Numbers
-from jahs.queries.oracles.parts import parts_of, with_family
-from jahs.release.models import Costs, MetricModel
+from jahs.release.models import Costs, MetricModel, Models
 from jahs.release.reading import Release
 from jahs.schema import COLUMNS
 from jahs.spaces.columns import ids_of_codes
@@ -37,64 +36,24 @@ _FEW: Final = 6  # rows that are answered faster one by one
 _CHUNK: Final = 2**15  # rows at a time, which bounds the memory of features
 
 
-class Inverse(NamedTuple):
-    """A `BoundedTransform` in the numbers that its inverse takes; a scale of 0 means no transform."""
-
-    slope: float
-    lower: float
-    upper: float
-    margin: float
-    width: float
-    scale: float
-    is_clipped: bool
-
-
-def inverse_of(transform: BoundedTransform | None) -> Inverse:
-    """Return the numbers of a transform; without one, the answer is the target."""
-    if transform is None:
-        return Inverse(slope=1.0, lower=0.0, upper=0.0, margin=0.0, width=0.0, scale=0.0, is_clipped=False)
-    return Inverse(
-        slope=transform.slope,
-        lower=transform.lower,
-        upper=transform.upper,
-        margin=transform.margin,
-        width=transform.upper - transform.lower,
-        scale=1 - 2 * transform.margin,
-        is_clipped=not transform.published,
-    )
-
-
-def invert_row(inverses: Sequence[Inverse], answers: Sequence[float]) -> list[float]:
-    """Return `BoundedTransform.inverse` of one answer of each transform, the same bits, without an array for each.
-
-    numpy's exponential, as for many rows; floats give the same bits for the rest, and faster.
-    """
-    x = [inverse[0] * answer for inverse, answer in zip(inverses, answers, strict=True)]
-    targets = []
-    for (_, lower, upper, margin, width, scale, is_clipped), logit, small in zip(
-        inverses, x, np.exp([-abs(logit) for logit in x]).tolist(), strict=True
-    ):
-        if not scale:
-            targets.append(logit)
-            continue
-        y = lower + ((small if logit < 0 else 1.0) / (1.0 + small) - margin) * width / scale
-        if is_clipped:
-            y = lower if y < lower else upper if y > upper else y
-        targets.append(y)
-    return targets
-
-
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """The plan of a query for one choice of metrics."""
 
     learned: tuple[tuple[str, MetricModel], ...]  # of the metrics that forests answer
     targets: tuple[tuple[str, bool], ...]  # of the same, whether they are learned per epoch
-    inverses: tuple[Inverse, ...]
+    transforms: tuple[BoundedTransform | None, ...]
     forests: tuple[int, ...] | None  # their places in the joint forest; None for all, in order
     exact: tuple[tuple[str, int], ...]  # metrics that are computed, and their places in `RowBuilder.costs`
     order: tuple[str, ...]  # all names as asked for
-    is_in_order: bool  # whether learned, then exact metrics are in that order
+
+
+class _Part(NamedTuple):
+    """Forests that read the same features, and which of them answers which metric."""
+
+    features: FeatureSet
+    forest: Forest
+    forest_of: dict[str, int]
 
 
 class SurrogateOracle:
@@ -119,11 +78,13 @@ class SurrogateOracle:
         if models.costs == "exact":
             known |= {name: METRICS[name] for name in EXACT}
         self.metrics: Mapping[str, Metric] = MappingProxyType({name: known[name] for name in METRICS if name in known})
-        parts = parts_of(release, refit)
+        parts = _parts(models, release.forests)
+        if refit is not None:
+            parts = _replaced(parts, _refit_parts(release, refit))
         if model is not None:
             own, own_forests = release.family(model)
             self._models |= own.metrics
-            parts = with_family(parts, own, own_forests)
+            parts = _replaced(parts, _parts(own, own_forests))
         sets = [part.features for part in parts]
         columns, places = joint_columns(sets)
         self._rows = RowBuilder(columns, release.task, joint_times(sets))
@@ -148,7 +109,7 @@ class SurrogateOracle:
         values: dict[str, float] = {}
         if self._engine is not None and plan.learned:
             answers = self._engine.answer_row(self._rows.pack(codes, epoch, place), forests=plan.forests)
-            for (name, is_per_epoch), target in zip(plan.targets, invert_row(plan.inverses, answers), strict=True):
+            for (name, is_per_epoch), target in zip(plan.targets, invert_row(plan.transforms, answers), strict=True):
                 values[name] = target * epoch if is_per_epoch else target
             if seed is not None:
                 encoded = np.array((*codes, epoch), dtype=np.float32).tolist()
@@ -157,7 +118,7 @@ class SurrogateOracle:
             costs = self._rows.costs(place)
             for name, i in plan.exact:
                 values[name] = costs[i]
-        return values if plan.is_in_order else {name: values[name] for name in plan.order}
+        return {name: values[name] for name in plan.order}
 
     def query_many(
         self, codes: NDArray[np.float64], epochs: NDArray[np.int64], *, seed: Seeds, metrics: Sequence[str]
@@ -216,11 +177,10 @@ class SurrogateOracle:
         self._plans[order] = plan = _Plan(
             learned=learned,
             targets=tuple((name, model.target == "per_epoch") for name, model in learned),
-            inverses=tuple(inverse_of(model.transform) for _, model in learned),
+            transforms=tuple(model.transform for _, model in learned),
             forests=None if forests == tuple(range(self._n_forests)) else forests,
             exact=exact,
             order=order,
-            is_in_order=order == tuple(name for name, _ in (*learned, *exact)),
         )
         return plan
 
@@ -258,3 +218,29 @@ class SurrogateOracle:
                 f"seed={seed}: {self._release!r} has no noise.json to draw a training from; leave seed out for the mean"
             )
         return self._release.noise
+
+
+def _parts(models: Models, forests: Sequence[Forest]) -> list[_Part]:
+    return [
+        _Part(pack.features, forest, {name: m.forest for name, m in models.metrics.items() if m.pack == i})
+        for i, (pack, forest) in enumerate(zip(models.packs, forests, strict=True))
+    ]
+
+
+def _refit_parts(release: Release, refit: int) -> list[_Part]:
+    found = []
+    for pack, forests in zip(release.refits.packs, release.refit_forests, strict=True):
+        first, n = refit * len(pack.metrics), len(pack.metrics)
+        of_metric = {name: i for i, name in enumerate(pack.metrics)}
+        taken = take_forests(forests, range(first, first + n))
+        found.append(_Part(release.models.packs[pack.pack].features, taken, of_metric))
+    return found
+
+
+def _replaced(parts: Sequence[_Part], others: Sequence[_Part]) -> list[_Part]:
+    """Return the parts with others in place of theirs for every metric that the others answer."""
+    again = {name for other in others for name in other.forest_of}
+    left = [
+        part._replace(forest_of={name: i for name, i in part.forest_of.items() if name not in again}) for part in parts
+    ]
+    return [*(part for part in left if part.forest_of), *others]
