@@ -13,7 +13,7 @@ from jahs.errors import MissingDependency
 from jahs.models.forest.flat import Float32s, Forest, Int64s, left_steps, tree_depths
 from jahs.models.forest.kernels import BLOCK, LANES, NOT_A_NUMBER, NOT_MONOTONE
 from jahs.models.forest.native_code import native_kernels
-from jahs.models.forest.numpy_engine import check_forests, check_packed, check_rows, not_a_number
+from jahs.models.forest.numpy_engine import not_a_number
 
 # Full binary trees are the faster layout while they fit: padding that costs more than this many nodes is not worth it.
 MAX_HEAP_NODES = 2**22
@@ -63,7 +63,8 @@ class CompiledEngine:
 
     def predict(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
         """(n_rows, n_forests) answers to (n_rows, n_features) rows; see `Engine.predict`."""
-        check_rows(self.forest, X)
+        assert X.dtype == np.float32
+        assert X.shape[1:] == (self.forest.n_features,)
         if len(X) == 1:  # finding out addresses would cost more than a forest, so each choice of forests keeps them
             return np.array([self.answer_row(X.tobytes(), forests=forests)], np.float32)
         chosen = self._choice(forests)
@@ -78,7 +79,8 @@ class CompiledEngine:
 
     def predict_walk(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
         """Predict as `predict`, much faster if each column rises, falls or stays along the rows."""
-        check_rows(self.forest, X)
+        assert X.dtype == np.float32
+        assert X.shape[1:] == (self.forest.n_features,)
         chosen = self._choice(forests)
         if not len(X):
             return self.predict(X, forests=forests)
@@ -102,7 +104,7 @@ class CompiledEngine:
             out, arguments = self._local.rows[chosen][0]
         except (AttributeError, KeyError):
             out, arguments = self._prepare_row(chosen)
-        check_packed(self.forest, row)
+        assert len(row) == 4 * self.forest.n_features
         if self._native.answer_rows(row, *arguments) == NOT_A_NUMBER:
             raise not_a_number(np.frombuffer(row, np.float32)[None])
         answers: list[float] = out.tolist()
@@ -122,7 +124,9 @@ class CompiledEngine:
         return out, arguments
 
     def _choice(self, forests: Sequence[int] | None) -> Int64s:
-        return self._chosen if forests is None else np.array(check_forests(self.forest, forests), np.int64)
+        chosen = self._chosen if forests is None else np.array(forests, np.int64)
+        assert not chosen.size or 0 <= chosen.min() <= chosen.max() < self.forest.n_forests
+        return chosen
 
 
 def _address(array: NDArray[np.generic]) -> int:

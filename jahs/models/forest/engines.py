@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from jahs.errors import MissingDependency, UnknownName
+from jahs.errors import MissingDependency
 from jahs.models.forest.compiled_engine import CompiledEngine
 from jahs.models.forest.flat import Float32s, Forest
 from jahs.models.forest.numpy_engine import NumpyEngine
@@ -23,7 +23,7 @@ class Engine(Protocol):
         """Return the answers to each row, (n_rows, n_forests).
 
         Args:
-            X: float32 (n_rows, n_features), without NaN; anything else is an InvalidArgument.
+            X: float32 (n_rows, n_features); InvalidArgument if any is NaN.
             forests: numbers of the forests to evaluate, in this order; None for all.
         """
         ...
@@ -48,11 +48,9 @@ def open_engine(forest: Forest, kind: EngineKind = "auto") -> Engine:
     """
     if kind == "numpy":
         return NumpyEngine(forest)
-    if kind == "compiled":
+    try:
         return CompiledEngine(forest)
-    if kind == "auto":
-        try:
-            return CompiledEngine(forest)
-        except MissingDependency:
-            return NumpyEngine(forest)
-    raise UnknownName(f"engine {kind!r} does not exist; there are 'auto', 'numpy' and 'compiled'")
+    except MissingDependency:
+        if kind == "compiled":
+            raise
+        return NumpyEngine(forest)

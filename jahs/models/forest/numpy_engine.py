@@ -1,7 +1,4 @@
-"""The obvious engine: numpy alone, all trees one level at a time. Always there; the other engine is held to it.
-
-And the checks of the input that both engines share.
-"""
+"""The obvious engine: numpy alone, all trees one level at a time. Always there; the other engine is held to it."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import InvalidArgument, UnknownName
+from jahs.errors import InvalidArgument
 from jahs.models.forest.flat import Float32s, Forest, Int64s, left_steps, tree_depths
 
 # Rows x trees, or rows x splits, at a time: 2 ** 18 numbers of 8 bytes stay within a few MB however long the batch is.
@@ -38,11 +35,12 @@ class NumpyEngine:
 
     def predict(self, X: Float32s, *, forests: Sequence[int] | None = None) -> Float32s:
         """(n_rows, n_forests) answers to (n_rows, n_features) rows; see `Engine.predict`."""
-        check_rows(self.forest, X)
+        assert X.dtype == np.float32
+        assert X.shape[1:] == (self.forest.n_features,)
         if np.isnan(X).any():
             raise not_a_number(X)
         everything = self._everything
-        roots, ends, depth = everything if forests is None else self._roots(check_forests(self.forest, forests))
+        roots, ends, depth = everything if forests is None else self._roots(forests)
         out = np.empty((len(X), len(ends)), np.float32)
         n_rows = max(1, CHUNK // max(1, roots.size, self.forest.n_splits))
         for first in range(0, len(X), n_rows):
@@ -56,7 +54,6 @@ class NumpyEngine:
 
     def answer_row(self, row: bytes, *, forests: Sequence[int] | None = None) -> list[float]:
         """Answer one packed row; see `Engine.answer_row`."""
-        check_packed(self.forest, row)
         answers: list[float] = self.predict(np.frombuffer(row, np.float32)[None], forests=forests)[0].tolist()
         return answers
 
@@ -89,31 +86,6 @@ class NumpyEngine:
             ends.append((ends[-1] if ends else 0) + 1 + int(start[k + 1] - start[k]))
             depth = max(depth, int(self._depth[trees].max(initial=0)))
         return np.concatenate(roots), ends, depth
-
-
-def check_rows(forest: Forest, X: Float32s) -> None:
-    """Refuse anything but float32 rows of the forest's features."""
-    # float64 is refused, not rounded: a value that rounds across a threshold would change its side in silence.
-    if not isinstance(X, np.ndarray) or X.dtype != np.float32 or X.ndim != 2 or X.shape[1] != forest.n_features:
-        given = f"{X.dtype} of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
-        raise InvalidArgument(f"X is {given}; it must be a numpy array, float32 of shape (n_rows, {forest.n_features})")
-
-
-def check_packed(forest: Forest, row: bytes) -> None:
-    """Refuse anything but one packed row of the forest's features."""
-    if type(row) is not bytes or len(row) != 4 * forest.n_features:
-        given = f"{len(row)} bytes" if isinstance(row, bytes) else type(row).__name__
-        raise InvalidArgument(f"row is {given}; it must be bytes, {forest.n_features} packed float32")
-
-
-def check_forests(forest: Forest, forests: Sequence[int] | None) -> Sequence[int]:
-    """All forests for None; else the given ones, if they exist."""
-    if forests is None:
-        return range(forest.n_forests)
-    unknown = [k for k in forests if not 0 <= k < forest.n_forests]
-    if unknown:
-        raise UnknownName(f"forests={unknown} do not exist; there are 0..{forest.n_forests - 1}")
-    return forests
 
 
 def not_a_number(X: Float32s) -> InvalidArgument:

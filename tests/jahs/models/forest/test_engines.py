@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jahs.errors import InvalidArgument, MissingDependency, UnknownName
+from jahs.errors import InvalidArgument, MissingDependency
 from jahs.models.forest import compiled_engine, kernels, open_engine, save_forest
 from tests.jahs.models.forest.examples import random_forest, random_rows, spelled_out
 
@@ -92,19 +92,14 @@ def test_chosen_forests_answer_in_the_order_asked_for(kind):
     everything = engine.predict(X)
     for forests in ([0], [2, 1], [1, 1], []):
         np.testing.assert_array_equal(engine.predict(X, forests=forests), everything[:, forests], strict=True)
-    with pytest.raises(UnknownName, match=r"forests=\[3, -1\] do not exist; there are 0..2"):
-        engine.predict(X, forests=[0, 3, -1])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["predict", "predict_walk"])
-def test_rows_of_the_wrong_kind_are_refused(kind, method):
+def test_rows_with_nan_are_refused(kind, method):
     rng = np.random.default_rng(4)
     answer = getattr(opened(random_forest(rng), kind), method)
     X = random_rows(rng, 3)
-    for wrong in (X.astype(np.float64), X[:, :3], X[0], X.tolist()):
-        with pytest.raises(InvalidArgument, match=r"float32 of shape \(n_rows, 4\)"):
-            answer(wrong)
     X[1, 2] = np.nan
     for rows in (X, X[1:2]):
         with pytest.raises(InvalidArgument, match=r"X\[[01], 2\] is NaN"):
@@ -120,13 +115,8 @@ def test_a_packed_row_has_the_bits_of_a_row(kind):
             expected = engine.predict(np.repeat(row[None], 2, axis=0), forests=chosen)[0]
             assert engine.answer_row(row.tobytes(), forests=chosen) == expected.tolist()
             assert engine.predict(row[None], forests=chosen).tobytes() == expected.tobytes()
-    with pytest.raises(UnknownName, match="forests"):
-        engine.answer_row(row.tobytes(), forests=(7,))
     with pytest.raises(InvalidArgument, match="NaN"):
         engine.answer_row(np.full(4, np.nan, np.float32).tobytes())
-    for wrong in (b"", b"123", row, row.tobytes() + b"\0", bytearray(row.tobytes()), None):
-        with pytest.raises(InvalidArgument, match=r"row is .* 4 packed float32"):
-            engine.answer_row(wrong)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -218,8 +208,3 @@ def test_a_forest_with_too_many_splits_is_left_to_numpy():
     assert engine.name == "numpy"
     X = random_rows(rng, 5, n_features=2, n_values=2**15)
     np.testing.assert_array_equal(engine.predict(X), spelled_out(forest, X))
-
-
-def test_an_engine_that_does_not_exist_is_refused():
-    with pytest.raises(UnknownName, match="there are 'auto', 'numpy' and 'compiled'"):
-        open_engine(random_forest(np.random.default_rng(0)), "cuda")
