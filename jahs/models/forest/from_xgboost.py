@@ -6,36 +6,23 @@ A model is what `json.loads` makes of `Booster.save_raw("json")`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat
-from jahs.models.forest.flat import MAX_DEPTH, Float32s, Forest, Int64s, Splits
+from jahs.models.forest.flat import MAX_DEPTH, Float32s, Forest, Int64s, Splits, join_forests
 
 # Objectives whose prediction is the plain sum of the leaves.
 OBJECTIVES = frozenset(
     {"reg:squarederror", "reg:linear", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror"}
 )
 
+_NO_NODES = (*(np.empty(0, np.int64) for _ in range(3)), np.empty(0, np.float32))
+
 # Any: JSON, whose shape is what this module finds out.
 Json = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trees:
-    """The trees of all models, nodes one after the other; children are counted over all of them, -1 in a leaf."""
-
-    n_features: int
-    base_score: Float32s
-    n_trees: Int64s  # of each model
-    root: Int64s
-    left: Int64s
-    right: Int64s
-    feature: Int64s
-    condition: Float32s
 
 
 def forest_from_xgboost(models: Sequence[Json]) -> Forest:
@@ -49,44 +36,63 @@ def forest_from_xgboost(models: Sequence[Json]) -> Forest:
         CorruptFile: a model contradicts itself.
         InvalidArgument: no model, or models over different numbers of features.
     """
-    trees = _concatenate(models)
-    order, left_of = _breadth_first(trees)
-    tree_start = np.searchsorted(left_of, np.arange(trees.root.size + 1)).astype(np.int64)
-    is_leaf = trees.left[order] < 0
-    condition = trees.condition[order]
-    inner = ~is_leaf
+    if not models:
+        raise InvalidArgument("models is empty; give at least one XGBoost model")
+    forests = [_forest_of(model, f"XGBoost model {number}") for number, model in enumerate(models)]
+    n_features = [forest.n_features for forest in forests]
+    if len(set(n_features)) > 1:
+        raise InvalidArgument(f"models over different numbers of features: {n_features}; they must share the columns")
+    return join_forests(forests, [range(n) for n in n_features], n_features=n_features[0])
+
+
+def _forest_of(model: Json, where: str) -> Forest:
+    try:
+        parameters, trees = _checked(model, where)
+        n_features, base_score = int(parameters["num_feature"]), _number(parameters["base_score"])
+        columns = [_columns(tree, n_features, f"{where}, tree {k}") for k, tree in enumerate(trees)]
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as err:
+        if isinstance(err, (CorruptFile, UnknownFormat)):
+            raise
+        raise CorruptFile(f"{where}: not the JSON of an XGBoost model ({type(err).__name__}: {err})") from err
+    n_nodes = [left.size for left, *_ in columns]
+    root = np.cumsum([0, *n_nodes])[:-1]
+    parts = zip(_NO_NODES, *columns, strict=True)
+    left, right, feature, condition = (np.concatenate(part) for part in parts)
+    first = np.repeat(root, n_nodes)
+    order, tree_of = _breadth_first(root, left + first, right + first, is_leaf=left < 0)
+    is_leaf, condition = left[order] < 0, condition[order]
     # Equal splits share one row of the table. Adding 0.0 makes -0.0 and 0.0, which compare alike, one.
-    pairs = np.empty(inner.sum(), dtype=[("feature", np.uint16), ("threshold", np.float32)])
-    pairs["feature"] = trees.feature[order][inner]
-    pairs["threshold"] = condition[inner] + np.float32(0.0)
+    pairs = np.empty((~is_leaf).sum(), dtype=[("feature", np.uint16), ("threshold", np.float32)])
+    pairs["feature"] = feature[order][~is_leaf]
+    pairs["threshold"] = condition[~is_leaf] + np.float32(0.0)
     table, split = np.unique(pairs, return_inverse=True)
-    node_split: Splits = np.full(order.size, table.size, np.uint16)
-    if table.size >= 2**16:
-        node_split = np.full(order.size, table.size, np.uint32)
-    node_split[inner] = split
+    node_split: Splits = np.full(order.size, table.size, np.uint32)
+    if table.size < 2**16:
+        node_split = node_split.astype(np.uint16)
+    node_split[~is_leaf] = split
     return Forest(
-        n_features=trees.n_features,
+        n_features=n_features,
         split_feature=np.ascontiguousarray(table["feature"]),
         split_threshold=np.ascontiguousarray(table["threshold"]),
         node_split=node_split,
         node_value=np.where(is_leaf, condition, np.float32(0.0)),
-        tree_start=tree_start,
-        forest_start=np.concatenate([[0], np.cumsum(trees.n_trees)]).astype(np.int64),
-        base_score=trees.base_score,
+        tree_start=np.searchsorted(tree_of, np.arange(len(trees) + 1)).astype(np.int64),
+        forest_start=np.array([0, len(trees)], np.int64),
+        base_score=np.array([base_score], np.float32),
     )
 
 
-def _breadth_first(trees: Trees) -> tuple[Int64s, Int64s]:
+def _breadth_first(root: Int64s, left: Int64s, right: Int64s, *, is_leaf: NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
     """Nodes tree by tree in breadth-first order, and the tree of each; nodes that no path reaches are dropped."""
-    node, tree = trees.root, np.arange(trees.root.size)
+    node, tree = root, np.arange(root.size)
     nodes, owners = [node], [tree]
     n_seen = node.size
     while node.size:
-        inner = trees.left[node] >= 0
+        inner = ~is_leaf[node]
         node, tree = node[inner], np.repeat(tree[inner], 2)
-        node = np.column_stack([trees.left[node], trees.right[node]]).ravel()
+        node = np.column_stack([left[node], right[node]]).ravel()
         n_seen += node.size
-        if n_seen > trees.left.size or len(nodes) > MAX_DEPTH:
+        if n_seen > left.size or len(nodes) > MAX_DEPTH:
             raise CorruptFile(f"XGBoost model: a node has two parents, or a tree is deeper than {MAX_DEPTH}")
         nodes.append(node)
         owners.append(tree)
@@ -95,46 +101,6 @@ def _breadth_first(trees: Trees) -> tuple[Int64s, Int64s]:
         raise CorruptFile("XGBoost model: a node has two parents")
     order = np.argsort(all_owners, kind="stable")
     return all_nodes[order], all_owners[order]
-
-
-def _concatenate(models: Sequence[Json]) -> Trees:
-    if not models:
-        raise InvalidArgument("models is empty; give at least one XGBoost model")
-    columns: dict[str, list[NDArray[np.generic]]] = {"left": [], "right": [], "feature": [], "condition": []}
-    n_features, base_scores, n_trees, roots = [], [], [], []
-    n_nodes = 0
-    for number, model in enumerate(models):
-        where = f"XGBoost model {number}"
-        try:
-            parameters, trees = _checked(model, where)
-            base_scores.append(_number(parameters["base_score"]))
-            n_features.append(int(parameters["num_feature"]))
-            n_trees.append(len(trees))
-            for k, tree in enumerate(trees):
-                left, right, feature, condition = _columns(tree, n_features[-1], f"{where}, tree {k}")
-                columns["left"].append(np.where(left < 0, -1, left + n_nodes))
-                columns["right"].append(np.where(left < 0, -1, right + n_nodes))
-                columns["feature"].append(feature)
-                columns["condition"].append(condition)
-                roots.append(n_nodes)
-                n_nodes += left.size
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as err:
-            if isinstance(err, (CorruptFile, UnknownFormat)):
-                raise
-            raise CorruptFile(f"{where}: not the JSON of an XGBoost model ({type(err).__name__}: {err})") from err
-    if len(set(n_features)) > 1:
-        raise InvalidArgument(f"models over different numbers of features: {n_features}; they must share the columns")
-    whole = {name: np.concatenate(parts) if parts else np.empty(0) for name, parts in columns.items()}
-    return Trees(
-        n_features=n_features[0],
-        base_score=np.array(base_scores, np.float32),
-        n_trees=np.array(n_trees, np.int64),
-        root=np.array(roots, np.int64),
-        left=whole["left"].astype(np.int64),
-        right=whole["right"].astype(np.int64),
-        feature=whole["feature"].astype(np.int64),
-        condition=whole["condition"].astype(np.float32),
-    )
 
 
 def _checked(model: Json, where: str) -> tuple[Json, Sequence[Json]]:
