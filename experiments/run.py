@@ -31,7 +31,7 @@ from jahs.comparison.benches import mean_runtime, open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError, MissingData, UnknownName
 from jahs.release import read_release
 from jahs.release.manifest import MANIFEST
-from jahs.release.refits import REFITS
+from jahs.release.models import REFITS
 from workshop.command import new_parser, run_command
 from workshop.folders import commit, package_versions
 from workshop.jobs import Where, add_where, run_jobs

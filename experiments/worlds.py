@@ -36,11 +36,10 @@ from jahs.queries.queryable import At
 from jahs.release import RecordedTable
 from jahs.schema import CONFIG_KEYS, RUN_COLUMNS
 from jahs.spaces.columns import Configs, config_ids, rows
-from jahs.spaces.configs import Config
+from jahs.spaces.configs import Config, Sampler
 from jahs.spaces.encoding import decode_columns, encode
 from jahs.spaces.fidelities import read_budget, read_epoch, read_epochs
 from jahs.spaces.parameters import PARAMETERS
-from jahs.spaces.sampling import Sampler
 from jahs.spaces.space import Space
 from jahs.tasks.definitions import Task, task
 from jahs.tasks.metrics import METRICS, Metric

@@ -28,7 +28,7 @@ from jahs.models.noise import NoiseModel
 from jahs.queries.completing import good_config
 from jahs.release import MetricModel, Models, Pack, RecordedTable, Release, read_release
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
-from jahs.release.refits import Refits
+from jahs.release.models import Refits
 from jahs.spaces.configs import Config
 from jahs.tasks.metrics import ACCURACIES
 from splits.split import Split

@@ -16,7 +16,7 @@ from jahs.models.bounds import BoundedTransform
 from jahs.models.features import FeatureBuilder, FeatureSet, feature_set
 from jahs.models.forest import Forest
 from jahs.release import MetricModel, Models, Pack, RecordedTable, write_release
-from jahs.release.refits import RefitPack, Refits
+from jahs.release.models import RefitPack, Refits
 from jahs.tasks.definitions import TASKS
 from tests.building import make_configs, make_profile, make_runs
 

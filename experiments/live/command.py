@@ -43,7 +43,7 @@ from jahs.comparison.benches import open_benchmark, release_of
 from jahs.errors import InvalidArgument, JahsError
 from jahs.files.atomic import change_folder
 from jahs.files.runs import last_rows, read_runs
-from jahs.release.refits import REFITS
+from jahs.release.models import REFITS
 from pipeline.command import add_device, device_faults
 from pipeline.data import load_images
 from pipeline.protocol import protocol_digest, protocol_facts

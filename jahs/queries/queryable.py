@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from jahs.errors import InvalidArgument, InvalidFidelity, NotRecorded
 from jahs.queries.answers import Answers, Result
 from jahs.spaces.columns import Configs
-from jahs.spaces.configs import as_mapping
+from jahs.spaces.configs import Sampler, as_mapping
 from jahs.spaces.fidelities import is_list
 from jahs.spaces.parameters import show
-from jahs.spaces.sampling import Sampler
 from jahs.spaces.seeds import Seeds, read_seeds
 from jahs.spaces.space import Space
 from jahs.tasks.metrics import Metric

@@ -13,8 +13,7 @@ from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, MissingData
 from jahs.models.forest import Forest, map_forest
 from jahs.models.forest.storage import parse_forest
 from jahs.release.manifest import MANIFEST, Manifest, read_manifest
-from jahs.release.models import FAMILIES, Models
-from jahs.release.refits import REFITS, Refits
+from jahs.release.models import FAMILIES, REFITS, Models, Refits
 from jahs.release.table import RecordedTable, parse_table_npz
 from jahs.spaces.configs import Config, validate
 from jahs.spaces.parameters import show

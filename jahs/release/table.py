@@ -6,9 +6,7 @@ words, one after the other in UTF-8 and separated by zero bytes (`runs.status`, 
 
 from __future__ import annotations
 
-import io
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +15,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jahs.errors import CorruptFile, InvalidTable, UnknownFormat
+from jahs.errors import InvalidTable
 from jahs.files.atomic import write_beside
+from jahs.files.strict_json import check_format
 from jahs.files.tables import Table
-from jahs.models.forest.storage import read_member
+from jahs.models.forest.storage import read_member, reading_npz
 from jahs.schema import CONFIG_COLUMNS, PROFILE_COLUMNS, RUN_COLUMNS
 
 TABLE_FORMAT: Final = 1
@@ -73,21 +72,12 @@ def write_table_npz(path: Path, table: RecordedTable) -> None:
 
 def parse_table_npz(path: Path, data: bytes) -> RecordedTable:
     """Return the table that the bytes of `write_table_npz` hold; `path` is for messages."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:  # where a wrong place is a ValueError
-            header = read_member(archive, f"{_HEADER}.npy")
-            if header.dtype != np.int64 or header.size != 1:
-                raise ValueError(f"its header is {header.dtype} of {header.size} items")
-            if header[0] != TABLE_FORMAT:
-                raise UnknownFormat(
-                    f"{path}: table format {header[0]}; this version of jahs reads format {TABLE_FORMAT}"
-                )
-            tables = {name: _read(archive, name, schema) for name, schema in _SCHEMAS.items()}
-    except UnknownFormat:
-        raise
-    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError) as err:
-        raise CorruptFile(f"{path}: cannot be read as a recorded table ({err}); restore the file") from err
-    return RecordedTable(**tables)
+    with reading_npz(path, data, "a recorded table") as archive:
+        header = read_member(archive, f"{_HEADER}.npy")
+        if header.dtype != np.int64 or header.size != 1:
+            raise ValueError(f"its header is {header.dtype} of {header.size} items")
+        check_format(header[0].item(), TABLE_FORMAT, of=f"{path}: table")
+        return RecordedTable(**{name: _read(archive, name, schema) for name, schema in _SCHEMAS.items()})
 
 
 def _read(archive: zipfile.ZipFile, name: str, schema: Mapping[str, str]) -> Table:

@@ -14,9 +14,8 @@ from jahs.files.atomic import change_folder, out_of_space
 from jahs.files.hashing import sha256_file
 from jahs.models.forest import Forest, save_forest, save_mapped_forest
 from jahs.release.manifest import MANIFEST, RELEASE_FORMAT, to_json
-from jahs.release.models import Models
+from jahs.release.models import REFITS, Models, Refits
 from jahs.release.reading import Release
-from jahs.release.refits import REFITS, Refits
 from jahs.release.table import RecordedTable, write_table_npz
 from jahs.tasks.definitions import task
 

@@ -1,15 +1,16 @@
-"""Configs: their keys, validation and identity."""
+"""Configs: their keys, validation and identity, and what draws them at random."""
 
 from __future__ import annotations
 
 import re
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from hashlib import blake2b
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, Final, TypedDict, cast
+from typing import Any, Final, TypedDict, cast, overload
 
 from jahs.errors import InvalidArgument, InvalidConfig
 from jahs.schema import CONFIG_KEYS
@@ -241,3 +242,34 @@ def unknown_key_faults(config: Mapping[str, object]) -> Iterator[str]:
             yield f"{text} is not a key of a config{hint}"
     if len(unknown) > MOST_LISTED:
         yield f"... and {len(unknown) - MOST_LISTED} more unknown keys"
+
+
+class Sampler(ABC):
+    """A source of random configs."""
+
+    __slots__ = ()
+
+    @overload
+    def sample(self, n: None = None, *, seed: int | None) -> Config: ...
+    @overload
+    def sample(self, n: int, *, seed: int | None) -> list[Config]: ...
+    def sample(self, n: int | None = None, *, seed: int | None) -> Config | list[Config]:
+        """Return `n` random configs, or one if `n` is not given; all 14 keys.
+
+        A space draws as `Space.sample_columns` says; a table, and a view of one that fixes nothing, draws recorded
+        configs.
+
+        Raises:
+            InvalidArgument: `n` is not an integer >= 0, or `seed` is not an integer >= 0 or None, or too large.
+
+        Example:
+            >>> import jahs
+            >>> jahs.space().sample(3, seed=0)[:2] == jahs.space().sample(2, seed=0)
+            True
+        """
+        found = self._sample(1 if n is None else n, seed)
+        return found[0] if n is None else found
+
+    @abstractmethod
+    def _sample(self, n: int, seed: int | None) -> list[Config]:
+        """Return `n` random configs."""

@@ -24,9 +24,8 @@ import numpy.typing as npt
 from jahs.errors import InvalidArgument, InvalidConfig, UnknownName
 from jahs.schema import CONFIG_KEYS, OPS
 from jahs.spaces.columns import COLUMN_DTYPES, Columns, rows
-from jahs.spaces.configs import Config, read_values, unknown_key_faults, validate
+from jahs.spaces.configs import Config, Sampler, read_values, unknown_key_faults, validate
 from jahs.spaces.parameters import PARAMETERS, Parameter, Value, is_integer, show
-from jahs.spaces.sampling import Sampler
 from jahs.spaces.seeds import read_seed
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {

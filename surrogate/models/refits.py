@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from jahs.errors import InvalidArgument
 from jahs.models.forest import Forest, forest_from_xgboost, save_forest
-from jahs.release.models import Models
-from jahs.release.refits import RefitPack
+from jahs.release.models import Models, RefitPack
 from jahs.tasks.definitions import Task
 from surrogate.data.rows import Rows
 from surrogate.models.boosting import ForestSettings
@@ -113,7 +112,7 @@ def refit_share(
 def pack_refits(
     fitted: Mapping[str, Sequence[Surrogate]], models: Models
 ) -> tuple[tuple[RefitPack, ...], list[Forest]]:
-    """Return the packs of a release's refits and the forest of each; see `jahs.release.refits`."""
+    """Return the packs of a release's refits and the forest of each; see `jahs.release.models`."""
     places = sorted({models.metrics[metric].pack for metric in fitted})
     packs, forests = [], []
     for i, place in enumerate(places):

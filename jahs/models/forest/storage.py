@@ -10,7 +10,8 @@ import io
 import mmap
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -55,12 +56,21 @@ def load_forest(path: Path) -> Forest:
 
 def parse_forest(path: Path, data: bytes) -> Forest:
     """Return the forest that the bytes of `save_forest` hold; `path` is for messages. Raises as `load_forest`."""
+    with reading_npz(path, data, "a forest") as archive:
+        arrays = {name: read_member(archive, f"{name}.npy") for name in (HEADER, *ARRAYS)}
+    return _forest(path, arrays)
+
+
+@contextmanager
+def reading_npz(path: Path, data: bytes, what: str) -> Iterator[zipfile.ZipFile]:
+    """Yield the archive of arrays that these bytes are; CorruptFile says that `path` is not what it should be."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:  # where a wrong place is a ValueError
-            arrays = {name: read_member(archive, f"{name}.npy") for name in (HEADER, *ARRAYS)}
+            yield archive
+    except JahsError:  # some are a ValueError, too
+        raise
     except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError) as err:
-        raise CorruptFile(f"{path}: cannot be read as a forest ({err}); restore the file") from err
-    return _forest(path, arrays)
+        raise CorruptFile(f"{path}: cannot be read as {what} ({err}); restore the file") from err
 
 
 def save_mapped_forest(forest: Forest, folder: Path) -> None:

@@ -295,7 +295,7 @@ def test_a_table_that_claims_to_be_huge_is_not_unpacked(copy):
 def test_a_table_of_another_version_or_with_objects_is_refused(copy):
     np.savez(copy / "table.npz", header=np.array([2]))
     tell_manifest(copy, "table.npz")
-    with pytest.raises(UnknownFormat, match="table format 2"):
+    with pytest.raises(UnknownFormat, match="table: format 2"):
         _ = read_release(copy).table
     np.savez(copy / "table.npz", header=np.array([{}], dtype=object))
     tell_manifest(copy, "table.npz")
