@@ -300,8 +300,13 @@ class Benchmark(Queryable):
         return self._references.reference_point(metrics)
 
     def hypervolume(self, F: ArrayLike, metrics: Iterable[str]) -> float:
-        """Return the volume that points dominate up to the frozen reference point of these metrics."""
-        return self._references.hypervolume(F, metrics)
+        """Return the volume that points dominate up to the frozen reference point of these metrics.
+
+        `F` is (n_points, n_objectives), as `objectives` returns it for the same metrics in the same order.
+        """
+        from jahs.tasks.pareto import hypervolume
+
+        return hypervolume(F, self.reference_point(metrics))
 
     def view(
         self,

@@ -31,7 +31,7 @@ from jahs.spaces.columns import COLUMN_DTYPES, Columns, codes, columns_of_codes,
 from jahs.spaces.configs import Config
 from jahs.spaces.space import Space
 from jahs.tasks.objectives import Objective, objective_matrix, read_objectives
-from jahs.tasks.pareto import hypervolume, is_non_dominated, read_points
+from jahs.tasks.pareto import hypervolume, is_non_dominated
 
 REFERENCES_FORMAT: Final = 1
 """Version of `references.json`; a reader refuses any other."""
@@ -119,6 +119,7 @@ class References:
 
     Attributes:
         facts: about the search for the fronts: number of configs, seed, rounds, fidelity.
+        metrics: that are compared.
     """
 
     def __init__(
@@ -130,16 +131,10 @@ class References:
         fronts: Mapping[_Combination, tuple[_Rows, _Floats]],
         facts: Mapping[str, Any],  # Any: JSON
     ) -> None:
-        self.facts = dict(facts)
+        self.facts, self.metrics = dict(facts), tuple(metrics)
         self._columns = columns
         self._F = F  # (n_configs, n_metrics)
-        self._metrics = tuple(metrics)
         self._fronts = dict(fronts)  # combination -> rows of its front, reference point
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The metrics that are compared."""
-        return self._metrics
 
     @property
     def configs(self) -> list[Config]:
@@ -155,29 +150,15 @@ class References:
         """Return the front of a combination of metrics, its columns in the order asked; UnknownName lists others."""
         objectives = read_objectives(metrics)
         asked = [objective.metric.name for objective in objectives]
-        own, chosen, corner = self._find(asked)
-        F = self._F[chosen][:, [self._metrics.index(name) for name in asked]]
-        order = np.lexsort(F.T[::-1])
-        return Front(
-            objectives=objectives,
-            configs=tuple(rows({name: values[chosen[order]] for name, values in self._columns.items()})),
-            F=F[order],
-            reference_point=corner[[own.index(name) for name in asked]],
-        )
+        _, chosen, _ = self._find(asked)
+        F = self._F[chosen][:, [self.metrics.index(name) for name in asked]]
+        return front_of(rows(take(self._columns, chosen)), F, objectives, self.reference_point(asked))
 
     def reference_point(self, metrics: Iterable[str]) -> _Floats:
         """Return the frozen reference point of a combination of metrics, (n_objectives,), in the order asked."""
         asked = [objective.metric.name for objective in read_objectives(metrics)]
         own, _, corner = self._find(asked)
         return corner[[own.index(name) for name in asked]]
-
-    def hypervolume(self, F: npt.ArrayLike, metrics: Iterable[str]) -> float:
-        """Return the volume that the points `F` dominate up to the frozen reference point of these metrics.
-
-        `F` is (n_points, n_objectives), as `bench.objectives` returns it for the same metrics in the same order.
-        """
-        corner = self.reference_point(metrics)
-        return hypervolume(read_points(F, n_objectives=len(corner)), corner)
 
     def _find(self, asked: Sequence[str]) -> tuple[_Combination, _Rows, _Floats]:
         for own, (chosen, corner) in self._fronts.items():
@@ -193,7 +174,7 @@ class References:
         """Return the content of `references.json`: every config once, fronts as lists of their numbers."""
         fronts = []
         for names, (chosen, corner) in self._fronts.items():
-            F = self._F[chosen][:, [self._metrics.index(name) for name in names]]
+            F = self._F[chosen][:, [self.metrics.index(name) for name in names]]
             fronts.append(
                 {
                     "metrics": list(names),
@@ -207,7 +188,7 @@ class References:
             "format": REFERENCES_FORMAT,
             "facts": self.facts,
             "configs": {name: values.tolist() for name, values in self._columns.items()},
-            "minimised": {name: values.tolist() for name, values in zip(self._metrics, self._F.T, strict=True)},
+            "minimised": {name: values.tolist() for name, values in zip(self.metrics, self._F.T, strict=True)},
             "fronts": fronts,
         }
 

@@ -14,25 +14,20 @@ A file's size and sha256 are checked when it is first read, and the bytes that w
 Only JSON and plain numbers are read, never a pickle.
 """
 
-from jahs.release.find import EMBEDDED, data_folders, find_release, releases
-from jahs.release.manifest import RELEASE_FORMAT, Manifest
-from jahs.release.models import Costs, MetricModel, Models, Pack, Target
+from jahs.release.find import EMBEDDED, find_release, releases
+from jahs.release.models import Costs, MetricModel, Models, Pack
 from jahs.release.reading import Release, read_release
 from jahs.release.table import RecordedTable
 from jahs.release.writing import write_release
 
 __all__ = [
     "EMBEDDED",
-    "RELEASE_FORMAT",
     "Costs",
-    "Manifest",
     "MetricModel",
     "Models",
     "Pack",
     "RecordedTable",
     "Release",
-    "Target",
-    "data_folders",
     "find_release",
     "read_release",
     "releases",

@@ -24,11 +24,17 @@ _Part = TypeVar("_Part")
 
 
 class Release:
-    """A folder that answers queries for one task. Its parts are read and checked when they are first asked for."""
+    """A folder that answers queries for one task. Its parts are read and checked when they are first asked for.
+
+    Attributes:
+        facts: of the manifest besides task and files: version, source, protocol, seed, versions, commit.
+        sha256: of the manifest, which covers every byte of the release.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest: Manifest = read_manifest(path)
+        self.facts, self.sha256 = self.manifest.facts, self.manifest.sha256
         try:
             self.task: Task = task_recorded_as(self.manifest.facts.get("own_task", self.manifest.task))
         except InvalidArgument as err:
@@ -39,16 +45,6 @@ class Release:
     def __repr__(self) -> str:
         version = self.manifest.facts.get("version", "no version")
         return f"<Release of {self.task.name}, {version}, {self.path}>"
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """The facts of the manifest besides task and files: version, source, protocol, seed, versions, commit."""
-        return self.manifest.facts
-
-    @property
-    def sha256(self) -> str:
-        """The sha256 of the manifest, which covers every byte of the release."""
-        return self.manifest.sha256
 
     def has(self, name: str) -> bool:
         """Return whether the release has a file of this name, such as "table.npz"."""

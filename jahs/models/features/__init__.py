@@ -1,6 +1,6 @@
 """Features of a config and an epoch: those of a cell, the sets that models choose, and their builders."""
 
-from jahs.models.features.builder import Column, FeatureBuilder, Place, RowBuilder, joint_columns, schedule
+from jahs.models.features.builder import Column, FeatureBuilder, RowBuilder, joint_columns, schedule
 from jahs.models.features.sets import (
     FEATURE_SETS,
     FEATURES_VERSION,
@@ -21,7 +21,6 @@ __all__ = [
     "Column",
     "FeatureBuilder",
     "FeatureSet",
-    "Place",
     "RowBuilder",
     "TimeCoefficients",
     "feature_set",

@@ -3,7 +3,7 @@
 from jahs.spaces.cell.index import nb201_indices, ops_at
 from jahs.spaces.cell.keys import canonical, canonical_keys, nb201_key, representatives
 from jahs.spaces.cell.operations import EDGES, N_CELLS, OPERATIONS, all_ops
-from jahs.spaces.cell.paths import PATH_FEATURES, PATHS, Path, effective_depth, path_features
+from jahs.spaces.cell.paths import PATH_FEATURES, PATHS, effective_depth, path_features
 from jahs.spaces.cell.value import Cell
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "PATHS",
     "PATH_FEATURES",
     "Cell",
-    "Path",
     "all_ops",
     "canonical",
     "canonical_keys",

@@ -102,7 +102,7 @@ def test_the_order_of_the_metrics_is_the_order_of_the_columns(references: Refere
         assert sorted(map(tuple, front.F)) == sorted(map(tuple, plain.F[:, order]))
         assert np.array_equal(front.F, evaluated(list(front.configs), tuple(names)))
         assert (np.diff(front.F[:, 0]) >= 0).all()
-        assert references.hypervolume(front.F, names) == pytest.approx(plain.hypervolume, rel=1e-12)
+        assert front.hypervolume == pytest.approx(plain.hypervolume, rel=1e-12)
 
 
 def test_published_names_name_the_same_front(references: References) -> None:
@@ -113,16 +113,11 @@ def test_published_names_name_the_same_front(references: References) -> None:
 def test_a_combination_without_a_point_is_refused_and_those_with_one_are_named(references: References) -> None:
     said = r"metrics=valid_acc, train_loss have no reference point; there is one for valid_acc, latency; valid_acc, run"
     with pytest.raises(UnknownName, match=said):
-        references.hypervolume([[1, 1]], ("valid_acc", "train_loss"))
+        references.reference_point(("valid_acc", "train_loss"))
     with pytest.raises(UnknownName, match="have no reference point"):
         references.front(("latency", "runtime"))
     with pytest.raises(UnknownName, match="'accuracy' does not exist"):
         references.reference_point(("accuracy", "latency"))
-
-
-def test_points_of_another_number_of_objectives_are_refused(references: References) -> None:
-    with pytest.raises(InvalidArgument, match=r"F has shape \(1, 2\).* with 3 objectives"):
-        references.hypervolume([[1, 1]], THREE)
 
 
 def test_a_benchmark_without_latency_has_the_other_combinations() -> None:
