@@ -1,9 +1,12 @@
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jahs.spaces.cell import Cell, all_ops, canonical, canonical_keys, nb201_key, representatives
+from jahs.spaces.cell.keys import TABLE
 
 CELLS = [Cell(tuple(ops)) for ops in all_ops().tolist()]
 cells = st.sampled_from(CELLS)
@@ -76,3 +79,12 @@ def test_no_caller_can_change_the_representatives():
     ops = representatives()
     ops[:] = 1
     assert representatives().max() > 1
+
+
+def test_the_classes_found_anew_are_those_that_the_package_carries():
+    numbers: dict[str, int] = {}
+    keys = (canonical(Cell(tuple(ops))) for ops in all_ops().tolist())
+    found = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.uint16)
+    with np.load(TABLE) as carried:
+        np.testing.assert_array_equal(found, carried["classes"], strict=True)
+    np.testing.assert_array_equal(canonical_keys(all_ops()), found)
