@@ -74,8 +74,6 @@ class BoundedTransform:
         lower: float | None = None,
         upper: float | None = None,
         slope: float = 1.0,
-        margin: float = 1e-6,
-        published: bool = False,
     ) -> BoundedTransform:
         """Return the transform whose bounds are the smallest and largest of `y`, or those given.
 
@@ -96,7 +94,7 @@ class BoundedTransform:
         high = float(values.max()) if upper is None else upper
         if low == high:
             raise InvalidArgument(f"y: every value is {low}; give lower= and upper=, or predict this constant")
-        transform = cls(lower=low, upper=high, slope=slope, margin=margin, published=published)
+        transform = cls(lower=low, upper=high, slope=slope)
         transform._check(values)
         return transform
 

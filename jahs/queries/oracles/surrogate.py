@@ -149,8 +149,6 @@ class SurrogateOracle:
         F = self._rows.build_walk(codes, epochs, place)
         learned = self._answers(F, epochs, plan, is_walk=True)
         costs = np.repeat([self._rows.costs(place)], len(epochs), axis=0) if plan.exact else None
-        if seed is None:
-            return self._finish(plan, learned, costs)
         repeated = np.repeat([codes], len(epochs), axis=0)
         X = np.column_stack([repeated, epochs]).astype(np.float32)
         return self._finish(plan, learned, costs, codes=repeated, X=X, seed=seed)
@@ -202,12 +200,12 @@ class SurrogateOracle:
         learned: Numbers,
         costs: NDArray[np.float64] | None,
         *,
-        codes: NDArray[np.float64] | None = None,
-        X: NDArray[np.float32] | None = None,
-        seed: Seeds = None,
+        codes: NDArray[np.float64],
+        X: NDArray[np.float32],
+        seed: Seeds,
     ) -> Numbers:
         """Draw the noise if there is a seed, add what is exact, and put everything into the order asked for."""
-        if seed is not None and learned and codes is not None:
+        if seed is not None and learned:
             learned = self._noise(seed).draw(learned, X, ids_of_codes(codes), seed)
         exact = {} if costs is None else {name: costs[:, i].copy() for name, i in plan.exact}
         return {name: learned[name] if name in learned else exact[name] for name in plan.order}
