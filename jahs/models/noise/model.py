@@ -53,7 +53,6 @@ from jahs.tasks.metrics import ACCURACIES
 NOISE_FORMAT: Final = 1
 _MOST_EPOCHS: Final = 10_000
 _EPOCH_WORDS: Final = 16  # words before this one belong to the whole training
-_FEW: Final = 24  # rows, up to which one by one is faster
 _ROWS: Final = 512  # whose draws fit a cache
 # Which of an epoch's weights are an accuracy's slow, common and new part; which piece of its word is the new part.
 _ROLES: Final = {"train_acc": (0, None, 1, 1), "valid_acc": (2, 3, 4, 2), "test_acc": (2, 3, 4, 3)}
@@ -142,8 +141,6 @@ class NoiseModel:
         if seed is None:
             raise InvalidArgument("seed=None is not an integer in 0..2**63-1; the predictions are the mean")
         seeds = np.broadcast_to(np.asarray(read_seeds(seed, len(X)), dtype=np.int64), len(X))
-        if len(X) <= _FEW:
-            return self._draw_few(means, X, config_ids, seeds.tolist())
         is_beyond = (X[:, -1] < 1) | (X[:, -1] > self.max_epoch)
         if is_beyond.any():
             raise self._beyond(int(X[is_beyond, -1][0]))
@@ -267,17 +264,6 @@ class NoiseModel:
                 correlation=read_part(Correlation, state["correlation"], where="correlation"),
                 counts=dict(state["counts"]),
             )
-
-    def _draw_few(
-        self, means: Mapping[str, _Floats], X: NDArray[np.float32], config_ids: NDArray[np.uint64], seeds: Sequence[int]
-    ) -> dict[str, _Floats]:
-        """`draw` row by row, which is faster for a few."""
-        drawn = [name for name in means if name in _ROLES or name == "runtime"]
-        rows = [
-            self.draw_one({name: means[name].item(i) for name in drawn}, x, config_ids.item(i), seeds[i])
-            for i, x in enumerate(X.tolist())
-        ]
-        return {name: np.array([row[name] for row in rows]) if name in drawn else means[name] for name in means}
 
     def _beyond(self, epoch: int) -> InvalidFidelity:
         return InvalidFidelity(f"epoch={epoch} is not in 1..{self.max_epoch}, where the noise of {self.task} is known")
