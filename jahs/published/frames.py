@@ -12,11 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, InvalidTable, UnknownFormat
-from jahs.published.names import FRAME_NAMES
-from jahs.published.pickles import CodedArray, Limits, Record, making_sense, read_pickle
-from jahs.published.pickles.plain import scalars
+from jahs.published.pickles import CodedArray, Limits, Record, Use, making_sense, read_pickle
+from jahs.published.pickles.names import scalars
 
-__all__ = ["Column", "Frame", "index_names", "let_go", "read_frame"]
+__all__ = ["PANDAS_NAMES", "Column", "Frame", "index_names", "let_go", "read_frame"]
+
+PANDAS_NAMES: Final = (
+    "pandas.core.frame.DataFrame",
+    "pandas.core.indexes.base.Index",
+    "pandas.core.indexes.base._new_Index",
+    "pandas.core.indexes.multi.MultiIndex",
+    "pandas.core.indexes.numeric.Float64Index",
+    "pandas.core.indexes.numeric.Int64Index",
+    "pandas.core.indexes.range.RangeIndex",
+    "pandas.core.internals.blocks.new_block",
+    "pandas.core.internals.managers.BlockManager",
+    "pandas.core.internals.managers.SingleBlockManager",
+    "pandas.core.series.Series",
+)
+"""Classes and functions in the pickle of a DataFrame or an index; each becomes a `Record`."""
 
 _MOST_NAMES: Final = 1000
 _MOST_LEVELS: Final = 10
@@ -77,7 +91,8 @@ def read_frame(file: BinaryIO, where: str, *, scratch: Path | None = None) -> Fr
     """
     held = 2 << 30 if scratch is None else _HELD
     limits = Limits(n_bytes=1 << 36, n_payload=held, n_steps=_MOST_STEPS, scratch=scratch)
-    described = read_pickle(file, where=where, names=FRAME_NAMES, limits=limits)
+    names: dict[str, Use] = dict.fromkeys((*PANDAS_NAMES, "functools.partial"), "record")
+    described = read_pickle(file, where=where, names=names, limits=limits)
     with making_sense(where):
         return _frame(described, where)
 

@@ -7,21 +7,22 @@ maps the sum back through a sigmoid and a min-max scaling. The older layout has 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, UnknownName
+from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, UnknownName, UnsafeFile
 from jahs.models.bounds import BoundedTransform
 from jahs.published.booster import Booster, parse_booster
-from jahs.published.frames import index_names
-from jahs.published.names import MODEL_NAMES, SIGMOID
-from jahs.published.pickles import Limits, Record, making_sense, read_pickle
+from jahs.published.frames import PANDAS_NAMES, index_names
+from jahs.published.pickles import Limits, Record, Use, making_sense, read_pickle
+from jahs.published.pickles.names import Name
 from jahs.schema import COLUMNS
 from jahs.tasks.metrics import metric
 
-__all__ = ["PublishedModel", "read_headers", "read_model"]
+__all__ = ["MODEL_NAMES", "PublishedModel", "read_headers", "read_model"]
 
 _SMALL: Final = Limits(n_bytes=16 << 20, n_payload=4 << 20)
 _LARGE: Final = Limits(n_bytes=2 << 30, n_payload=768 << 20)
@@ -30,6 +31,41 @@ _MOST_NAMES: Final = 100
 _LONGEST_NAME: Final = 50
 
 _TARGET: Final = "sklearn.compose._target.TransformedTargetRegressor"
+
+
+def _getattr(arguments: tuple[object, ...]) -> Record:
+    """Return the record of one of the transform's two functions; getattr of anything else is an attack."""
+    match arguments:
+        case (Name(name="jahs_bench.surrogate.utils.CustomTransformFunctions"), "sigmoid" | "inverse_sigmoid" as name):
+            return Record(name)
+    raise UnsafeFile("it calls builtins.getattr on something else than the transform's functions")
+
+
+_MODELS: Final = (
+    "ConfigSpace.configuration_space.ConfigurationSpace",
+    *(
+        f"ConfigSpace.hyperparameters.{prefix}{kind}Hyperparameter"
+        for kind in ("Categorical", "Constant", "Ordinal", "UniformFloat", "UniformInteger")
+        for prefix in ("", "__pyx_unpickle_")
+    ),
+    "jahs_bench.surrogate.utils.CustomTransformFunctions",
+    "numpy.random._pickle.__randomstate_ctor",
+    "sklearn.compose._column_transformer.ColumnTransformer",
+    "sklearn.compose._target.TransformedTargetRegressor",
+    "sklearn.multioutput.MultiOutputRegressor",
+    "sklearn.pipeline.Pipeline",
+    "sklearn.preprocessing._data.MinMaxScaler",
+    "sklearn.preprocessing._encoders.OneHotEncoder",
+    "sklearn.preprocessing._function_transformer.FunctionTransformer",
+    "xgboost.core.Booster",
+    "xgboost.sklearn.XGBRegressor",
+)
+
+MODEL_NAMES: Final[Mapping[str, Use]] = {
+    **dict.fromkeys((*PANDAS_NAMES, *_MODELS), "record"),
+    "builtins.getattr": _getattr,
+}
+"""The names in a pickled model and its parameters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,8 +203,8 @@ def _bounded(outer: Record, where: str) -> tuple[Booster, BoundedTransform]:
     match inner.get("transformer_"):
         case Record(
             name="sklearn.preprocessing._function_transformer.FunctionTransformer",
-            state={"inverse_func": Record(name=name), "inv_kw_args": {"k": float() | int() as slope}},
-        ) if name == SIGMOID:
+            state={"inverse_func": Record(name="sigmoid"), "inv_kw_args": {"k": float() | int() as slope}},
+        ):
             pass
         case _:
             raise UnknownFormat(f"{where}: the scaled target is not transformed with an inverse sigmoid")

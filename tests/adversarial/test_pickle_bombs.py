@@ -71,6 +71,6 @@ def test_memory_that_runs_out_is_a_refusal_that_names_the_file(monkeypatch):
     def run_out(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("jahs.published.pickles.reading.follow", run_out)
+    monkeypatch.setattr("jahs.published.pickles.follow", run_out)
     with pytest.raises(UnsafeFile, match=r"^bomb\.pkl: it takes more memory than there is"):
         read_pickle(io.BytesIO(b"N."), where="bomb.pkl")

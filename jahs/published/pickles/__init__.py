@@ -9,9 +9,75 @@ refused by name. A pickle of n bytes takes at most 64 MB + 12 n of memory and a 
     {'a': [1, 2.5, None]}
 """
 
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import BinaryIO, Final
+
+from jahs.errors import CorruptFile, JahsError, UnsafeFile
 from jahs.published.pickles.arrays import CodedArray
+from jahs.published.pickles.machine import follow
 from jahs.published.pickles.names import NUMPY_NAMES, PYTHON_NAMES, Record, Use
-from jahs.published.pickles.reading import making_sense, read_pickle
-from jahs.published.pickles.source import Limits
+from jahs.published.pickles.source import Limits, Source
 
 __all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "CodedArray", "Limits", "Record", "Use", "making_sense", "read_pickle"]
+
+_LONGEST_REASON: Final = 200  # Python's own messages may quote all that there is
+_NONSENSE: Final = (ArithmeticError, AttributeError, LookupError, SystemError, TypeError, ValueError, struct.error)
+
+
+def read_pickle(
+    file: BinaryIO, *, where: str, names: Mapping[str, Use] | None = None, limits: Limits | None = None
+) -> object:
+    """Return the object of a pickle or joblib file as data; nothing of it is executed.
+
+    Args:
+        file: open for reading bytes; plain, or compressed with gzip.
+        where: name of the file in messages.
+        names: allowed besides `PYTHON_NAMES` and `NUMPY_NAMES`.
+        limits: on memory and steps.
+
+    Returns:
+        None, bools, numbers, texts, bytes, lists, tuples, dicts, sets, slices, numpy's numbers and arrays
+        (`CodedArray` for long columns of texts), and a `Record` for whatever else was allowed. Parts may be shared, so
+        that to walk through all of it, to compare or to show it can take for ever: take what is wanted by its path,
+        and look at its type first.
+
+    Raises:
+        UnsafeFile: it asks for more than data, or for more than the limits allow.
+        CorruptFile: it is cut off, or contradicts itself.
+    """
+    limits = limits or Limits()
+    source: Source | None = None
+    try:
+        source = Source(file, limits)
+        found = follow(source, {**PYTHON_NAMES, **NUMPY_NAMES, **(names or {})}, limits)
+        source.finish()
+    except UnsafeFile as err:
+        raise UnsafeFile(f"{where}: {err}; nothing of it was executed") from err
+    except CorruptFile as err:
+        raise CorruptFile(f"{where}: {err}") from err
+    except EOFError as err:
+        raise CorruptFile(f"{where} ends in the middle") from err
+    except MemoryError as err:
+        raise UnsafeFile(f"{where}: it takes more memory than there is; nothing of it was executed") from err
+    except _NONSENSE as err:
+        near = source.position if source else 0
+        said = str(err)[:_LONGEST_REASON]
+        raise CorruptFile(f"{where} is not a pickle that makes sense, somewhere before byte {near}: {said}") from err
+    return found
+
+
+@contextmanager
+def making_sense(where: str) -> Iterator[None]:
+    """Turn Python's errors about contradictory contents into CorruptFile or UnsafeFile that name the file."""
+    try:
+        yield
+    except JahsError:  # some are a ValueError, too
+        raise
+    except MemoryError as err:
+        raise UnsafeFile(f"{where}: it takes more memory than there is") from err
+    except _NONSENSE as err:
+        raise CorruptFile(f"{where} does not make sense: {str(err)[:_LONGEST_REASON]}") from err

@@ -59,8 +59,6 @@ class DType:
         match state:
             case (3 | 4, "<" | ">" | "|" | "=" as order, None, None, None, int(), int(), int(), *_):
                 self.order = order
-            case (3 | 4, b"<" | b">" | b"|" | b"=" as order, None, None, None, int(), int(), int(), *_):
-                self.order = order.decode()
             case _:
                 raise TypeError("a dtype with fields, or of an unknown version")
 
@@ -136,10 +134,8 @@ class ObjectItems:
 
 
 def new_dtype(arguments: tuple[object, ...]) -> DType:
-    """numpy.dtype, as pickles call it; Python 2's texts are bytes."""
+    """numpy.dtype, as pickles call it."""
     match arguments:
-        case (bytes(code), *flags) if len(code) < 4:
-            return new_dtype((code.decode("ascii"), *flags))
         case (str(code), *flags) if code in _CODES and len(flags) <= 2 and all(flag in (0, 1) for flag in flags):
             return DType(code)
         case (str(code), *_):

@@ -5,26 +5,26 @@ Over 300 lines: it is one table of opcodes; whoever reviews its safety reads eve
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable, Mapping
 from pickletools import opcodes
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jahs.errors import CorruptFile, UnsafeFile
 from jahs.published.pickles.arrays import CodedArray, DType, NewArray, ObjectItems, array_from, build_array, read_shape
-from jahs.published.pickles.names import Name, Record, Use, plain_name
-from jahs.published.pickles.plain import check_keys, scalars
+from jahs.published.pickles.names import Name, Record, Use, check_keys, plain_name, scalars
 from jahs.published.pickles.source import Limits, Source
 
 __all__ = ["follow"]
 
 _WRAPPER: Final = "joblib.numpy_pickle.NumpyArrayWrapper"
 _NEWEST_PROTOCOL: Final = 5
-_LONGEST_INTEGER: Final = 16  # bytes
+_LONGEST_INTEGER: Final = 128  # bits
 _CONTAINER: Final = 4  # steps that an empty container counts as
 _FREE: Final = 16 << 20  # bytes that may be copied, whatever was read
 _COPIES: Final = 4  # of each byte that was read
@@ -99,19 +99,20 @@ class _Machine:
         source, budget = self.source, self.budget
         while (code := source.read(1)[0]) != _STOP:
             budget.spend(1)
-            step = _STEPS.get(code)
-            if step is None:
-                name = _OPCODES.get(code)
-                if name is None:
-                    raise CorruptFile(f"{code:#04x} is not an opcode; is it a pickle?")
-                raise UnsafeFile(f"it uses the opcode {name}, which no data needs")
-            step(self)
+            if code in _VALUES:
+                self.push(_ARGUMENTS[code](source))
+            elif code in _STEPS:
+                _STEPS[code](self)
+            elif code in _OPCODES:
+                raise UnsafeFile(f"it uses the opcode {_OPCODES[code].name}, which no data needs")
+            else:
+                raise CorruptFile(f"{code:#04x} is not an opcode; is it a pickle?")
         if self.marks or len(self.stack) != 1 or type(self.stack[0]) is NewArray:
             raise CorruptFile("it ends before it is complete")
         return self.stack[0]
 
     def protocol(self) -> None:
-        if (found := self.source.read(1)[0]) > _NEWEST_PROTOCOL:
+        if (found := self.source.number(_U1)) > _NEWEST_PROTOCOL:
             raise UnsafeFile(f"it is of pickle protocol {found}; {_NEWEST_PROTOCOL} is the newest that is read")
 
     def mark(self) -> None:
@@ -140,39 +141,14 @@ class _Machine:
 
     # Numbers, texts and bytes
 
-    def integer(self) -> None:
-        text = self.source.line()
-        bools = {b"00": False, b"01": True}
-        self.stack.append(bools[text] if text in bools else _whole_number(text))
-
-    def long(self) -> None:
-        self.stack.append(_whole_number(self.source.line().removesuffix(b"L")))
-
-    def long1(self) -> None:
-        n_bytes = self.source.read(1)[0]
-        if n_bytes > _LONGEST_INTEGER:
-            raise UnsafeFile(f"it has an integer of {n_bytes} bytes; {_LONGEST_INTEGER} are allowed")
-        self.stack.append(int.from_bytes(self.source.read(n_bytes), "little", signed=True))
-
-    def real(self) -> None:
-        self.stack.append(float(self.source.line()))
-
-    def unpacked(self, form: struct.Struct) -> None:
-        self.stack.append(form.unpack(self.source.read(form.size))[0])
-
-    def length(self, form: struct.Struct) -> int:
-        n_bytes: int = form.unpack(self.source.read(form.size))[0]
-        if n_bytes < 0:
-            raise CorruptFile(f"it has a text of {n_bytes} bytes")
-        return n_bytes
-
-    def text(self, length: struct.Struct) -> None:
-        self.stack.append(str(self.source.payload(self.length(length)), "utf-8", "surrogatepass"))
+    def push(self, value: object) -> None:
+        if type(value) is int and value.bit_length() > _LONGEST_INTEGER:
+            raise UnsafeFile(f"it has an integer of {value.bit_length()} bits; {_LONGEST_INTEGER} are allowed")
+        self.stack.append(value)
 
     def content(self, length: struct.Struct) -> None:
-        n_bytes = self.length(length)
-        is_array = length is not _U1 and self.is_array_state()
-        self.stack.append((self.source.array_bytes if is_array else self.source.payload)(n_bytes))
+        n_bytes = self.source.number(length)
+        self.stack.append((self.source.array_bytes if self.is_array_state() else self.source.read)(n_bytes))
 
     def is_array_state(self) -> bool:
         """Return whether what comes is the content of an array that is being built: 1, shape, dtype, order."""
@@ -235,13 +211,13 @@ class _Machine:
     def get_short(self) -> None:
         if run := self.run_of(_RUN_OF_GETS):
             self.add_run(np.frombuffer(run, np.uint8)[::2], self.recall)
-        self.get(self.source.read(1)[0])
+        self.get(self.source.number(_U1))
 
     def get_long(self) -> None:
         if run := self.run_of(_RUN_OF_LONG_GETS):
             keys = np.frombuffer(run, np.dtype([("key", "<u4"), ("opcode", "u1")]))["key"]
             self.add_run(keys, self.recall)
-        self.get(_U4.unpack(self.source.read(4))[0])
+        self.get(self.source.number(_U4))
 
     def boolean(self, *, value: bool) -> None:
         self.stack.append(value)
@@ -285,7 +261,7 @@ class _Machine:
         self.stack.append(Name(full, use))
 
     def global_(self) -> None:
-        self.name(str(self.source.line(), "utf-8"), str(self.source.line(), "utf-8"))
+        self.name(str(self.source.readline()[:-1], "utf-8"), str(self.source.readline()[:-1], "utf-8"))
 
     def reduce(self) -> None:
         what, arguments = self.pop(2)
@@ -339,9 +315,7 @@ class _Machine:
         """Read the array that follows a wrapper of joblib's; one of objects is a pickle of its own."""
         match state:
             case {"shape": shape, "order": "C" | "F" as order, "dtype": DType() as made, **others}:
-                n_items = 1
-                for size in (shape := read_shape(shape)):
-                    n_items *= size
+                shape = read_shape(shape)
             case _:
                 raise TypeError("an array of joblib's without shape, order and dtype")
         if made.is_object:
@@ -352,46 +326,33 @@ class _Machine:
                 raise TypeError("an invalid array of objects")
             return inner
         if others.get("numpy_array_alignment_bytes") is not None:
-            self.source.read(self.source.read(1)[0])
-        content = self.source.array_bytes(n_items * made.dtype.itemsize)
+            self.source.read(self.source.number(_U1))
+        content = self.source.array_bytes(math.prod(shape) * made.dtype.itemsize)
         return array_from(content, made, shape, is_fortran=order == "F")
 
 
-def _whole_number(text: bytes) -> int:
-    if len(text) > 2 * _LONGEST_INTEGER + 8:
-        raise UnsafeFile(f"it has an integer of {len(text)} digits")
-    return int(text)
-
-
-_I4, _U1, _U2, _U4, _U8 = (struct.Struct(form) for form in ("<i", "<B", "<H", "<I", "<Q"))
-_F8: Final = struct.Struct(">d")
+_U1, _U4, _U8 = (struct.Struct(form) for form in ("<B", "<I", "<Q"))
 _STOP: Final = ord(".")
-_OPCODES: Final = {ord(opcode.code): opcode.name for opcode in opcodes}
 _TRUE: Final = 0x88
+_OPCODES: Final = {ord(opcode.code): opcode for opcode in opcodes}
+_ARGUMENTS: Final[dict[int, Callable[[Any], Any]]] = {  # Any: a file, and a value of any type
+    code: opcode.arg.reader for code, opcode in _OPCODES.items() if opcode.arg is not None
+}
+"""The standard library's readers of what follows each opcode."""
+
+_VALUES: Final = frozenset(b"ILFJKMGXC\x8a\x8c\x8d")
+"""Opcodes that push what follows: integers, floats, texts and short bytes."""
+
 _STEPS: Final[dict[int, Callable[[_Machine], object]]] = {
     opcode: step
     for text, step in {
         b"\x80": _Machine.protocol,
-        b"\x95": lambda m: m.source.check_frame(_U8.unpack(m.source.read(8))[0]),
+        b"\x95": lambda m: m.source.check_frame(m.source.number(_U8)),
         b"(": _Machine.mark,
         b"N": lambda m: m.stack.append(None),
         b"\x88": lambda m: m.boolean(value=True),
         b"\x89": lambda m: m.boolean(value=False),
-        b"I": _Machine.integer,
-        b"L": _Machine.long,
-        b"\x8a": _Machine.long1,
-        b"F": _Machine.real,
-        b"J": lambda m: m.unpacked(_I4),
-        b"K": lambda m: m.unpacked(_U1),
-        b"M": lambda m: m.unpacked(_U2),
-        b"G": lambda m: m.unpacked(_F8),
         b"V": lambda m: m.stack.append(str(m.source.text(), "raw-unicode-escape")),
-        b"\x8c": lambda m: m.text(_U1),
-        b"X": lambda m: m.text(_U4),
-        b"\x8d": lambda m: m.text(_U8),
-        b"U": lambda m: m.content(_U1),
-        b"T": lambda m: m.content(_I4),
-        b"C": lambda m: m.content(_U1),
         b"B": lambda m: m.content(_U4),
         b"\x8e": lambda m: m.content(_U8),
         b"\x96": lambda m: m.content(_U8),
@@ -410,11 +371,11 @@ _STEPS: Final[dict[int, Callable[[_Machine], object]]] = {
         b"s": lambda m: m.set_items(m.pop(2)),
         b"u": lambda m: m.set_items(m.pop_to_mark()),
         b"\x90": lambda m: m.add_items(m.pop_to_mark()),
-        b"p": lambda m: m.put(_whole_number(m.source.line())),
-        b"q": lambda m: m.put(m.source.read(1)[0]),
-        b"r": lambda m: m.put(_U4.unpack(m.source.read(4))[0]),
+        b"p": lambda m: m.put(_ARGUMENTS[ord("p")](m.source)),
+        b"q": lambda m: m.put(m.source.number(_U1)),
+        b"r": lambda m: m.put(m.source.number(_U4)),
         b"\x94": lambda m: m.put(len(m.memo)),
-        b"g": lambda m: m.get(_whole_number(m.source.line())),
+        b"g": lambda m: m.get(_ARGUMENTS[ord("g")](m.source)),
         b"h": _Machine.get_short,
         b"j": _Machine.get_long,
         b"c": _Machine.global_,

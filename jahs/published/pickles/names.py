@@ -6,14 +6,13 @@ may only be passed on, as a dtype's class is), or a function of this package tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from jahs.published.pickles.arrays import NewArray, new_dtype, new_scalar
-from jahs.published.pickles.plain import check_keys, scalars
 
-__all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "Name", "Record", "Use", "plain_name"]
+__all__ = ["NUMPY_NAMES", "PYTHON_NAMES", "Name", "Record", "Use", "check_keys", "plain_name", "scalars"]
 
 Use: TypeAlias = "Literal['record', 'word'] | Callable[[tuple[object, ...]], object]"
 
@@ -22,6 +21,9 @@ _NEW_MODULES: Final = {
     "copy_reg": "copyreg",
     "numpy._core.multiarray": "numpy.core.multiarray",
 }
+_TEXTS: Final = frozenset({str, bytes})
+_SCALARS: Final = _TEXTS | {int, float, bool, type(None)}
+_BITS: Final = 64  # of an integer as a key; see `scalars`
 
 
 class Name:
@@ -57,8 +59,36 @@ class Record:
 
 
 def plain_name(module: str, name: str) -> str:
-    """Return the dotted name of today for one of Python 2 or of any numpy."""
+    """Return the present dotted name for one of an old protocol or of any numpy."""
     return f"{_NEW_MODULES.get(module, module)}.{name}"
+
+
+def scalars(values: Sequence[object]) -> Sequence[object]:
+    """Return `values` if all of them are single values, whose hash is cheap and whose collisions cannot be chosen.
+
+    To hash a tuple of tuples of tuples can take longer than a life. Python salts the hash of texts and bytes alone:
+    numbers beyond 64 bits, and tuples of numbers, can be chosen so that a dict of n keys takes n * n steps.
+    """
+    for value in values:
+        if type(value) not in _SCALARS:
+            raise TypeError(f"{type(value).__name__} where a single value belongs")
+        if type(value) is int and value.bit_length() > _BITS:
+            raise ValueError(f"an integer of more than {_BITS} bits as a key")
+    return values
+
+
+def check_keys(keys: Sequence[object]) -> Sequence[object]:
+    """Return `keys` if all of them are single values, or tuples of texts; raises as `scalars`."""
+    for key in keys:
+        if type(key) is tuple:
+            for item in key:
+                if type(item) not in _TEXTS:
+                    raise TypeError(
+                        f"a tuple with a {type(item).__name__} where a single value or a tuple of texts belongs"
+                    )
+        else:
+            scalars((key,))
+    return keys
 
 
 def _encode(arguments: tuple[object, ...]) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import struct
 import tempfile
 import zlib
 from dataclasses import dataclass
@@ -59,16 +60,21 @@ class Source:
         return self._counted.n_bytes
 
     def read(self, n_bytes: int) -> bytes:
-        """Return so many bytes, a few; EOFError if there are not as many."""
-        found = self._reader.read(n_bytes)
-        if len(found) != n_bytes:
-            raise EOFError
+        """Return so many bytes, asked for as they come; EOFError if there are not as many."""
+        self._check_claim(n_bytes, self._limits.n_payload)
+        if n_bytes <= _CHUNK:
+            return self._take(n_bytes)
+        return b"".join(self._take(min(n_bytes - start, _CHUNK)) for start in range(0, n_bytes, _CHUNK))
+
+    def number(self, form: struct.Struct) -> int:
+        """Return the integer that comes next."""
+        found: int = form.unpack(self._take(form.size))[0]
         return found
 
-    def line(self, *, longest: int = _LONGEST_LINE) -> bytes:
-        """Return the bytes up to the next line feed, without it."""
+    def readline(self, *, longest: int = _LONGEST_LINE) -> bytes:
+        """Return the bytes up to the next line feed, and the line feed."""
         parts: list[bytes] = []
-        left = longest + 1  # with the line feed
+        left = longest + 1
         while left and not (parts and parts[-1].endswith(b"\n")):
             parts.append(self._reader.readline(min(left, _CHUNK)))
             left -= len(parts[-1])
@@ -76,30 +82,21 @@ class Source:
                 raise EOFError
         if not parts[-1].endswith(b"\n"):
             raise UnsafeFile(f"it has a line of more than {longest} bytes")
-        return b"".join(parts)[:-1]
+        return b"".join(parts)
 
     def text(self) -> bytes:
-        """Return a line of any length that a payload may have."""
-        return self.line(longest=self._limits.n_payload)
-
-    def payload(self, n_bytes: int) -> bytes:
-        """Return so many bytes, which may be many; they are asked for as they come."""
-        self._check_claim(n_bytes, self._limits.n_payload)
-        parts = []
-        while n_bytes:
-            parts.append(self.read(min(n_bytes, _CHUNK)))
-            n_bytes -= len(parts[-1])
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        """Return a line of any length that a payload may have, without the line feed."""
+        return self.readline(longest=self._limits.n_payload)[:-1]
 
     def array_bytes(self, n_bytes: int) -> NDArray[np.uint8]:
         """Return so many bytes as an array; in a scratch file if they are too many for memory and one is allowed."""
         if n_bytes <= self._limits.n_payload or self._limits.scratch is None:
-            return np.frombuffer(self.payload(n_bytes), np.uint8)
+            return np.frombuffer(self.read(n_bytes), np.uint8)
         self._check_claim(n_bytes, self._limits.n_bytes)
         with tempfile.TemporaryFile(dir=self._limits.scratch) as file:
             left = n_bytes
             while left:
-                left -= file.write(self.read(min(left, _CHUNK)))
+                left -= file.write(self._take(min(left, _CHUNK)))
             file.flush()
             return np.asarray(np.memmap(file, np.uint8, mode="r+", shape=(n_bytes,)))
 
@@ -119,6 +116,12 @@ class Source:
         """Make sure that nothing follows; a compressed file's checksum is compared on the way."""
         if self._reader.read(1):
             raise CorruptFile("more bytes follow the end of the pickle")
+
+    def _take(self, n_bytes: int) -> bytes:
+        found = self._reader.read(n_bytes)
+        if len(found) != n_bytes:
+            raise EOFError
+        return found
 
     def _check_claim(self, n_bytes: int, most: int) -> None:
         if n_bytes > most:

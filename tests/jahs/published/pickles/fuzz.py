@@ -26,8 +26,7 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidTable, UnknownFormat, UnknownName, UnsafeFile
 from jahs.published.frames import read_frame
-from jahs.published.models import read_headers, read_model
-from jahs.published.names import MODEL_NAMES
+from jahs.published.models import MODEL_NAMES, read_headers, read_model
 from jahs.published.pickles import read_pickle
 from tests.pickle_writer import dumps
 from tests.published_files import make_frame, make_old_pipeline, make_params, make_pipeline, make_trees

@@ -140,10 +140,6 @@ def test_an_allowed_function_becomes_a_record_of_its_call():
     assert found.arguments == (1, "x")
 
 
-def test_texts_of_python_2_come_as_bytes():
-    assert read(b"\x80\x02}U\x01aT\x02\x00\x00\x00bcs.") == {b"a": b"bc"}
-
-
 def test_a_compressed_file_is_read_and_its_checksum_compared():
     content = gzip.compress(pickle.dumps(list(range(100))))
     assert read(content) == list(range(100))
