@@ -1,16 +1,14 @@
-"""The content of `jahs demo`: a config, its cell, its costs, a release's answers, and a search in simulated time.
-
-The searches are ordinary users of `jahs.simulate`: one optimiser with `ask` and `tell`, and one in a function.
-"""
+"""The content of `jahs demo`: a config, its cell, its costs, a release's answers, and a search in simulated time."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +19,6 @@ from jahs.models.cost import cost
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.queryable import Queryable
 from jahs.release import read_release
-from jahs.simulate import Proposal, Simulation, Trial
 from jahs.spaces.cell import Cell
 from jahs.spaces.configs import Config
 from jahs.spaces.encoding import encode
@@ -140,65 +137,32 @@ def _interval(table: Benchmark, config: Config, predicted: NDArray[np.float64]) 
     return float(low[0]), float(high[0])
 
 
-class _Rungs:
-    """Successive halving as an optimiser that a simulation drives, rung by rung."""
-
-    name = "successive halving"
-
-    def __init__(self, configs: Sequence[Config], max_epoch: int) -> None:
-        self.configs = tuple(configs)
-        self.epochs = tuple(max(1, round(max_epoch / ETA**power)) for power in (2, 1, 0))
-        self.sizes = tuple(max(1, len(configs) // ETA**power) for power in (0, 1, 2))
-        self.n_ahead = len(configs)
-        self.done: list[list[Trial]] = [[]]
-        self._waiting = self._rung(range(len(configs)))
-
-    def ask(self, n: int) -> list[Proposal]:
-        proposals, self._waiting = self._waiting[:n], self._waiting[n:]
-        return proposals
-
-    def tell(self, trial: Trial) -> None:
-        rung = self.done[-1]
-        rung.append(trial)
-        n_done = len(self.done)
-        if len(rung) == self.sizes[n_done - 1]:
-            rung.sort(key=lambda trial: -trial.metrics["valid_acc"])
-            if n_done < len(self.sizes):
-                self.done.append([])
-                self._waiting = self._rung(cast("int", trial.tag) for trial in rung[: self.sizes[n_done]])
-
-    def _rung(self, positions: Iterable[int]) -> list[Proposal]:
-        epoch = self.epochs[len(self.done) - 1]
-        return [Proposal(config=self.configs[i], at=epoch, tag=i) for i in positions]
-
-
 def successive_halving(bench: Queryable, configs: Sequence[Config]) -> Halving:
     """Train every config a little, keep the best third, train it three times as long, up to the last epoch.
 
     A config continues where it stopped, so only its new epochs cost time.
     """
-    search = _Rungs(configs, bench.max_epoch)
-    trials = Simulation(bench, workers=1, n_trials=sum(search.sizes), metrics=("valid_acc",)).run(search)
-    rungs = [
-        Rung(
-            epoch=epoch,
-            configs=tuple(cast("int", trial.tag) for trial in done),
-            valid_acc=tuple(trial.metrics["valid_acc"] for trial in done),
-            spent_s=max(trial.end for trial in done),
-        )
-        for epoch, done in zip(search.epochs, search.done, strict=True)
-    ]
-    return Halving(configs=search.configs, rungs=tuple(rungs), best_so_far=_steps(trials))
+    left, rungs = list(range(len(configs))), []
+    clock, best, best_so_far, paid = 0.0, -math.inf, [], [0.0] * len(configs)
+    for power in (2, 1, 0):
+        epoch = max(1, round(bench.max_epoch / ETA**power))
+        answers = bench.query_many([configs[i] for i in left], at=epoch, metrics=("valid_acc", "runtime"))
+        reached = dict(zip(left, answers["valid_acc"].tolist(), strict=True))
+        for i, runtime in zip(left, answers["runtime"].tolist(), strict=True):
+            clock += max(runtime - paid[i], 0.0)
+            paid[i], best = runtime, max(best, reached[i])
+            best_so_far.append((clock, best))
+        left.sort(key=lambda i: -reached[i])
+        rungs.append(Rung(epoch=epoch, configs=tuple(left), valid_acc=tuple(reached[i] for i in left), spent_s=clock))
+        left = left[: max(1, len(left) // ETA)]
+    return Halving(configs=tuple(configs), rungs=tuple(rungs), best_so_far=tuple(best_so_far))
 
 
 def one_by_one(bench: Queryable, configs: Sequence[Config], budget_s: float) -> Steps:
     """Train configs in full, one after another, while the simulated time lasts."""
-
-    def in_full(ended: Sequence[Trial]) -> Config | None:
-        return configs[len(ended)] if len(ended) < len(configs) else None
-
-    trials = Simulation(bench, workers=1, budget=budget_s, metrics=("valid_acc",)).run(in_full)
-    return _steps([trial for trial in trials if trial.status == "finished"])
+    answers = bench.query_many(configs, metrics=("valid_acc", "runtime"))
+    ends, best = np.cumsum(answers["runtime"]), np.maximum.accumulate(answers["valid_acc"])
+    return tuple((end, reached) for end, reached in zip(ends.tolist(), best.tolist(), strict=True) if end <= budget_s)
 
 
 def _gains(bench: Queryable) -> tuple[float, ...]:
@@ -209,11 +173,6 @@ def _gains(bench: Queryable) -> tuple[float, ...]:
         if in_full := one_by_one(bench, halving.configs, halving.rungs[-1].spent_s):
             gains.append(halving.rungs[-1].valid_acc[0] - in_full[-1][1])
     return tuple(gains)
-
-
-def _steps(trials: Sequence[Trial]) -> Steps:
-    reached = accumulate((trial.metrics["valid_acc"] for trial in trials), max)
-    return tuple((trial.end, best) for trial, best in zip(trials, reached, strict=True))
 
 
 def write_picture(shown: Demo, bench: Queryable, folder: Path) -> Path:
