@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from bisect import bisect_right, insort
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,9 +11,6 @@ from jahs.optimizers.baseline import Losses
 from jahs.tasks.pareto import is_non_dominated
 
 __all__ = ["Ranking", "crowding", "fronts", "order"]
-
-_Placed: TypeAlias = tuple[float, float, int]
-"""Two losses and a position."""
 
 
 def order(losses: Sequence[Losses], most: int | None = None) -> list[int]:
@@ -30,79 +26,35 @@ def order(losses: Sequence[Losses], most: int | None = None) -> list[int]:
     for front in fronts(F):
         if len(found) >= wanted:
             break
-        found += _by_crowding(front, F[front])
+        found += [front[i] for i in np.argsort(-crowding(F[front]), kind="stable").tolist()]  # the least crowded first
     return found[:wanted]
 
 
-def _by_crowding(front: Sequence[int], F: Losses) -> list[int]:
-    """Return the positions of a front from the least crowded one down."""
-    return [front[i] for i in np.argsort(-crowding(F), kind="stable").tolist()]
-
-
 class Ranking:
-    """The order of results that come one at a time. With one or two objectives, few of them are touched each time."""
+    """The order of results that come one at a time."""
 
     def __init__(self) -> None:
         self._losses: list[Losses] = []
         self._ranked: list[tuple[float, int]] = []  # of one objective
-        self._fronts: list[list[_Placed]] = []  # of two objectives, each by ascending first loss
+        self._order: list[int] | None = None  # of several, until another result comes
 
     def __len__(self) -> int:
         return len(self._losses)
 
     def add(self, losses: Losses) -> None:
         """Add the result of the next position."""
-        values, position = losses.tolist(), len(self._losses)
+        if len(losses) == 1:
+            insort(self._ranked, (float(losses[0]), len(self._losses)))
         self._losses.append(losses)
-        if len(values) == 1:
-            insort(self._ranked, (values[0], position))
-        elif len(values) == 2:
-            self._insert((values[0], values[1], position))
+        self._order = None
 
     def first(self, n: int, is_open: Sequence[bool]) -> int | None:
         """Return the best position that is open among the first `n` of `order`; None if there is none."""
         if self._ranked:
             return next((i for _, i in self._ranked[:n] if is_open[i]), None)
-        for front in self._positions():
-            if n <= 0:
-                break
-            if any(is_open[i] for i in front):
-                front.sort()
-                ordered = _by_crowding(front, np.array([self._losses[i] for i in front]))
-                chosen = next((i for i in ordered[:n] if is_open[i]), None)
-                if chosen is not None:
-                    return chosen
-            n -= len(front)
-        return None
-
-    def _positions(self) -> Iterator[list[int]]:
-        if self._fronts or not self._losses:
-            return ([i for _, _, i in front] for front in self._fronts)
-        return iter(fronts(np.array(self._losses)))
-
-    def _insert(self, new: _Placed) -> None:
-        """Insert a point into its front; those that it dominates there move to the next front, and so on.
-
-        What moves is a run of neighbours, because a front's second losses fall as the first ones rise.
-        """
-        k = bisect_left(self._fronts, True, key=lambda front: not _dominates(front, new))  # noqa: FBT003  # a key
-        moved = [new]
-        while moved and k < len(self._fronts):
-            front = self._fronts[k]
-            start = bisect_left(front, moved[0][0], key=lambda point: point[0])
-            end = max(start, bisect_right(front, -moved[-1][1], key=lambda point: -point[1]))
-            if start < end and front[start][:2] == new[:2]:
-                end = start  # equal points share a front
-            front[start:end], moved = moved, front[start:end]
-            k += 1
-        if moved:
-            self._fronts.append(moved)
-
-
-def _dominates(front: Sequence[_Placed], new: _Placed) -> bool:
-    """Return whether a point of the front dominates the new one: the last one that is not to the right of it."""
-    place = bisect_right(front, new[0], key=lambda point: point[0])
-    return place > 0 and front[place - 1][1] <= new[1] and front[place - 1][:2] != new[:2]
+        if self._order is None:
+            self._order = order(self._losses)
+        return next((i for i in self._order[:n] if is_open[i]), None)
 
 
 def fronts(F: Losses) -> list[list[int]]:
