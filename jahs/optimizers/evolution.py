@@ -1,20 +1,35 @@
-"""Evolution (Real et al., 2019): mutates tournament winners, removes the oldest or, if not regularized, the worst.
+"""Optimisers with a population: evolution, NSGA-II and differential evolution.
 
-NAS-Bench-101 uses a population of 100 and tournaments of 10 for thousands of evaluations. The defaults here suit about
-a hundred.
+Evolution (Real et al., 2019) mutates tournament winners and removes the oldest member or, if not regularized, the
+worst. NAS-Bench-101 uses a population of 100 and tournaments of 10 for thousands of evaluations; the defaults here suit
+about a hundred. NSGA-II (Deb et al., 2002) selects parents and children by front, then by crowding distance. In
+differential evolution (Storn and Price, 1997), a child mixes a member with the difference of two others: a config is a
+point in the unit cube, one axis for each key, where a choice owns an interval of its axis and a float is log-uniform
+(Awad, Mallik and Hutter, 2020).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from jahs.optimizers.baseline import Baseline, TrialResult
-from jahs.optimizers.moves import movable, mutated
+from jahs.optimizers.moves import crossed, log_share, log_uniform, movable, mutated
+from jahs.optimizers.ranking import order
 from jahs.optimizers.settings import OptimizerSettings, Within, require
 from jahs.spaces.configs import Config
 
-__all__ = ["Evolution", "EvolutionSettings"]
+__all__ = [
+    "DifferentialEvolution",
+    "DifferentialEvolutionSettings",
+    "Evolution",
+    "EvolutionSettings",
+    "Nsga2",
+    "Nsga2Settings",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +81,129 @@ class Evolution(Baseline[EvolutionSettings]):
             ages = range(len(self._population))
             worst = max(ages, key=lambda i: self._population[i][0])
             self._population.pop(worst if self._settings.removes == "worst" else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nsga2Settings(OptimizerSettings):
+    """Settings of NSGA-II."""
+
+    population_size: Annotated[int, Within(2)] = 20  # parents, children of a generation, random configs at the start
+    crossover_rate: Annotated[float, Within(0, 1)] = 0.9  # share of children with two parents
+    decades: Annotated[float, Within(0, 3, excluded=0)] = 0.5  # largest change of a float, in powers of ten
+
+
+class Nsga2(Baseline[Nsga2Settings]):
+    """Any number of objectives. Children are made while others are still trained."""
+
+    name = "nsga2"
+
+    def prepare(self) -> None:
+        """Set up an empty search."""
+        self._keys = movable(self.view.space)
+        self._n_random = self._settings.population_size
+        self._parents: list[TrialResult] = []  # the best first
+        self._children: list[TrialResult] = []
+
+    def propose(self) -> tuple[Config, None, None]:
+        """Return a random config at first, then a child."""
+        if self._n_random or not self._parents:
+            self._n_random = max(self._n_random - 1, 0)
+            return self.random_config(), None, None
+        child = self._parent()
+        if self.rng.random() < self._settings.crossover_rate:
+            child = crossed(child, self._parent(), self.rng, keys=self._keys)
+        is_mutated = self.rng.random(len(self._keys)) < 1 / len(self._keys)
+        keys = [key for key, is_chosen in zip(self._keys, is_mutated, strict=True) if is_chosen]
+        return mutated(self.view.space, child, self.rng, keys=keys, decades=self._settings.decades), None, None
+
+    def learn(self, result: TrialResult) -> None:
+        """Select the next parents once a generation is complete."""
+        self._children.append(result)
+        if len(self._children) < self._settings.population_size:
+            return
+        rivals = [each for each in self._parents + self._children if each.is_known]
+        ranked = order([each.losses for each in rivals])
+        self._parents = [rivals[i] for i in ranked[: self._settings.population_size]]
+        self._children = []
+
+    def _parent(self) -> Config:
+        """Return the better of two random parents."""
+        return self._parents[int(self.rng.integers(len(self._parents), size=2).min())].config
+
+
+_Point = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferentialEvolutionSettings(OptimizerSettings):
+    """Settings of differential evolution (rand/1/bin)."""
+
+    population_size: Annotated[int, Within(4)] = 20  # members, which are random configs at first
+    mutation_factor: Annotated[float, Within(0, 2, excluded=0)] = 0.5  # scale of the difference of two members
+    crossover_rate: Annotated[float, Within(0, 1)] = 0.5  # share of keys, one at least, from the mutant
+
+
+class DifferentialEvolution(Baseline[DifferentialEvolutionSettings]):
+    """Each member in turn is replaced by its child if the child is as good. One objective."""
+
+    name = "differential_evolution"
+
+    def prepare(self) -> None:
+        """Set up an empty search."""
+        self._parameters = [self.view.space.parameters[key] for key in movable(self.view.space)]
+        self._points: list[_Point] = []
+        self._loss_of: list[float] = []
+        self._n_random = self._settings.population_size
+        self._turn = 0
+
+    def propose(self) -> tuple[Config, None, tuple[int | None, _Point]]:
+        """Return a random config until the population is complete, then the child of the next member."""
+        if self._n_random or len(self._points) < self._settings.population_size:
+            self._n_random = max(self._n_random - 1, 0)
+            config = self.random_config()
+            return config, None, (None, self._encoded(config))
+        target = self._turn % len(self._points)
+        self._turn += 1
+        point = self._child(target)
+        return self._decoded(point), None, (target, point)
+
+    def learn(self, result: TrialResult) -> None:
+        """Add a member, or replace one by its child."""
+        if not result.is_known:
+            return
+        (target, point), loss = result.memo, float(result.losses[0])
+        if target is None:
+            self._points.append(point)
+            self._loss_of.append(loss)
+        elif loss <= self._loss_of[target]:
+            self._points[target], self._loss_of[target] = point, loss
+
+    def _child(self, target: int) -> _Point:
+        """Return the child of a member; coordinates outside the cube are drawn anew."""
+        others = self.rng.choice(len(self._points) - 1, 3, replace=False)
+        a, b, c = (self._points[i + (i >= target)] for i in others.tolist())
+        mutant = a + self._settings.mutation_factor * (b - c)
+        mutant = np.where((mutant >= 0) & (mutant < 1), mutant, self.rng.random(len(mutant)))
+        is_mutated = self.rng.random(len(mutant)) < self._settings.crossover_rate
+        is_mutated[int(self.rng.integers(len(mutant)))] = True
+        return np.where(is_mutated, mutant, self._points[target])
+
+    def _encoded(self, config: Config) -> _Point:
+        """Return a point of a config: random within the intervals of its choices."""
+        values, point = cast("dict[str, Any]", config), self.rng.random(len(self._parameters))
+        for i, parameter in enumerate(self._parameters):
+            value, choices = values[parameter.name], parameter.choices
+            if parameter.kind == "float":
+                point[i] = log_share(parameter, value)
+            else:
+                point[i] = (choices.index(value) + point[i]) / len(choices)
+        return point
+
+    def _decoded(self, point: _Point) -> Config:
+        values: dict[str, Any] = dict(self.view.space.default())
+        for parameter, x in zip(self._parameters, point.tolist(), strict=True):
+            choices = parameter.choices
+            values[parameter.name] = (
+                log_uniform(parameter, x) if parameter.kind == "float" else choices[int(x * len(choices))]
+            )
+        return cast("Config", values)

@@ -79,12 +79,12 @@ OPTIMIZERS: Final[Mapping[str, Entry]] = MappingProxyType(
         "local_search": entry_of("local_search:LocalSearch", "local search"),
         "evolution": entry_of("evolution:Evolution", "non-regularized evolution", removes="worst"),
         "regularized_evolution": entry_of("evolution:Evolution", "regularized evolution", removes="oldest"),
-        "differential_evolution": entry_of("differential_evolution:DifferentialEvolution", "differential evolution"),
+        "differential_evolution": entry_of("evolution:DifferentialEvolution", "differential evolution"),
         "reinforce": entry_of("reinforce:Reinforce", "REINFORCE"),
-        "successive_halving": entry_of("halving:Halving", "successive halving", "many", brackets="deepest"),
-        "hyperband": entry_of("halving:Halving", "Hyperband", "many", brackets="all"),
-        "asha": entry_of("asha:Asha", "ASHA", "many"),
-        "nsga2": entry_of("nsga2:Nsga2", "NSGA-II", "many"),
+        "successive_halving": entry_of("rungs:Halving", "successive halving", "many", brackets="deepest"),
+        "hyperband": entry_of("rungs:Halving", "Hyperband", "many", brackets="all"),
+        "asha": entry_of("rungs:Asha", "ASHA", "many"),
+        "nsga2": entry_of("evolution:Nsga2", "NSGA-II", "many"),
     }
 )
 """Our optimisers by name."""
