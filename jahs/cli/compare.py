@@ -13,9 +13,9 @@ from jahs.cli.stdout import write_stdout
 from jahs.cli.tables import format_table
 from jahs.comparison.benches import open_benchmark
 from jahs.comparison.compare import BASELINES, compare
-from jahs.comparison.factories import read_factory
 from jahs.comparison.leaderboard import Board, Refusal, board_facts, board_text, find_logs, leaderboard
 from jahs.comparison.page import HEAD, standing_row
+from jahs.comparison.runs import read_factory
 from jahs.comparison.terms import STUDIES
 from jahs.errors import ProtocolMismatch
 

@@ -18,7 +18,6 @@ from typing import Final
 
 from jahs.comparison.benches import open_benchmark, release_of
 from jahs.comparison.claims import Claim, Terms, terms_of
-from jahs.comparison.factories import Factory, split_named
 from jahs.comparison.leaderboard import (
     Board,
     Refusal,
@@ -31,7 +30,7 @@ from jahs.comparison.leaderboard import (
 )
 from jahs.comparison.page import Page, write_page
 from jahs.comparison.processes import make_logs
-from jahs.comparison.runs import Run, code_of
+from jahs.comparison.runs import Factory, Run, code_of, split_named
 from jahs.comparison.shipped import read_shipped
 from jahs.comparison.standings import REFERENCE, Standing, pairs_of, rollouts_of, standings_of
 from jahs.comparison.terms import STUDIES, StudyTerms, open_terms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 import queue
@@ -12,23 +13,23 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from types import FrameType
-from typing import IO, Final
+from typing import Final
 
 import jahs
-from jahs.comparison.factories import Factory
-from jahs.comparison.runs import Run, check_finished, remove_parts, run
+from jahs.comparison.runs import Factory, Run, check_finished, remove_parts, run
 from jahs.errors import InvalidArgument, JahsError, OptimizerFailed
 
-__all__ = ["make_logs", "run_all"]
+__all__ = ["answer_runs", "make_logs", "run_all"]
 
 _ROOT: Final = str(Path(jahs.__file__).parents[1])
 _START: Final = (
     "import sys; sys.path = [*filter(None, sys.path), {root!r}]; "  # not the working directory
-    "from jahs.comparison.worker import main; main({limit_s!r})"
+    "from jahs.comparison.processes import answer_runs; answer_runs({limit_s!r})"
 )
 
 
@@ -37,28 +38,33 @@ def run_all(runs: Sequence[Run], *, workers: int, limit_s: float) -> Iterator[Ru
 
     A run that fails, or takes more than `limit_s` seconds, stops the others with OptimizerFailed.
     """
-    todo: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
-    for each in [*runs, *[None] * workers]:
-        todo.put(each)
-    done: queue.SimpleQueue[tuple[Run, Exception | None]] = queue.SimpleQueue()
-    lines = [_Line(limit_s) for _ in range(min(workers, len(runs)))]
-    threads = [threading.Thread(target=line.serve, args=(todo, done), daemon=True) for line in lines]
+    n_processes = min(workers, len(runs))
+    processes: list[subprocess.Popen[str]] = []
+    idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
+
+    def make(own: Run) -> Run:
+        process = idle.get()
+        try:
+            _ask(process, own, limit_s)
+        finally:
+            idle.put(process)
+        return own
+
+    pool = ThreadPoolExecutor(n_processes)
     try:
-        for thread in threads:
-            thread.start()
-        for _ in runs:
-            own, fault = done.get()
-            if fault is not None:
-                raise fault
-            yield own
+        for _ in range(n_processes):
+            processes.append(_start(limit_s))
+            idle.put(processes[-1])
+        for done in as_completed([pool.submit(make, each) for each in runs]):
+            yield done.result()
     finally:
-        for line in lines:
-            line.close()
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
-        for line in lines:
-            line.release()
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.kill()
+        pool.shutdown()
+        for process in processes:
+            with contextlib.suppress(OSError), process:  # closes the pipes, also with what was not read from them
+                pass
         for each in runs:
             remove_parts(each)
 
@@ -111,70 +117,56 @@ def _alarm(limit_s: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-class _Line:
-    """One process after the other, and what is written to it and read from it."""
+def _start(limit_s: float) -> subprocess.Popen[str]:
+    return subprocess.Popen(  # noqa: S603  # this Python, with our own code
+        [sys.executable, "-c", _START.format(root=_ROOT, limit_s=limit_s)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env={"OMP_NUM_THREADS": "1", **os.environ},
+        start_new_session=True,  # Ctrl-C is for the command, which ends its processes
+    )
 
-    def __init__(self, limit_s: float) -> None:
-        self._limit_s = limit_s
-        self._process: subprocess.Popen[str] | None = None
-        self._is_closed = False
-        self._lock = threading.Lock()
 
-    def serve(self, todo: queue.SimpleQueue[Run | None], done: queue.SimpleQueue[tuple[Run, Exception | None]]) -> None:
-        """Run what is to do until there is no more, or a run fails."""
-        while (own := todo.get()) is not None:
-            fault = self._run(own)
-            done.put((own, fault))
-            if fault is not None:
-                return
+def _ask(process: subprocess.Popen[str], own: Run, limit_s: float) -> None:
+    """Have a process make a log; OptimizerFailed or InvalidArgument if it does not."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    begin = time.monotonic()
+    answer = ""
+    with contextlib.suppress(OSError):  # the process has ended
+        process.stdin.write(own.to_json() + "\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+    who = f"{own.name}, seed {own.seed}"
+    if not answer and time.monotonic() - begin >= limit_s:
+        raise OptimizerFailed(f"{who}: did not end within {limit_s:g} s; --limit-s changes the limit")
+    if not answer:
+        raise OptimizerFailed(f"{who}: its process ended without a result")
+    said = json.loads(answer)
+    if said["fault"] is not None:
+        raise InvalidArgument(said["fault"]) if said["is_mistake"] else OptimizerFailed(f"{who}: {said['fault']}")
 
-    def close(self) -> None:
-        """End the process."""
-        with self._lock:
-            self._is_closed = True
-            if self._process is not None:
-                self._process.kill()
-                self._process.wait()
 
-    def release(self) -> None:
-        """Close the pipes of an ended process."""
-        for pipe in (self._process.stdin, self._process.stdout) if self._process else ():
-            with contextlib.suppress(OSError):  # what the process did not read
-                pipe.close()  # type: ignore[union-attr]  # both are pipes
+def answer_runs(limit_s: float) -> None:
+    """Make logs in a process of `run_all`: runs come in on stdin, one JSON line each, and each is answered with a line.
 
-    def _run(self, own: Run) -> Exception | None:
-        begin = time.monotonic()
+    An optimiser's own prints go to stderr. A run that exceeds the limit ends the process, which shows where it was.
+    """
+    asked = os.fdopen(os.dup(0), encoding="utf-8")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.dup2(2, 1)
+    for line in asked:
+        faulthandler.dump_traceback_later(limit_s, exit=True)
+        answer: dict[str, object] = {"fault": None}
         try:
-            there, back = self._pipes()
-            there.write(own.to_json() + "\n")
-            there.flush()
-            answer = back.readline()
-        except OSError:
-            answer = ""
-        who = f"{own.name}, seed {own.seed}"
-        if not answer:
-            if time.monotonic() - begin >= self._limit_s:
-                return OptimizerFailed(f"{who}: did not end within {self._limit_s:g} s; --limit-s changes the limit")
-            return OptimizerFailed(f"{who}: its process ended without a result")
-        said = json.loads(answer)
-        if said["fault"] is None:
-            return None
-        return InvalidArgument(said["fault"]) if said["is_mistake"] else OptimizerFailed(f"{who}: {said['fault']}")
-
-    def _pipes(self) -> tuple[IO[str], IO[str]]:
-        with self._lock:
-            if self._is_closed:
-                raise OSError("closed")
-            if self._process is None:
-                self._process = subprocess.Popen(  # noqa: S603  # this Python, with our own code
-                    [sys.executable, "-c", _START.format(root=_ROOT, limit_s=self._limit_s)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    encoding="utf-8",
-                    env={"OMP_NUM_THREADS": "1", **os.environ},
-                    start_new_session=True,  # Ctrl-C is for the command, which ends its processes
-                )
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            return self._process.stdin, self._process.stdout
+            run(Run.from_json(line))
+        except (JahsError, OSError) as err:
+            answer = {"fault": str(err), "is_mistake": isinstance(err, InvalidArgument)}
+        faulthandler.cancel_dump_traceback_later()
+        sys.stdout.flush()
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jahs.comparison.claims import settings_of, view_of
-from jahs.comparison.factories import Factory, make_optimizer
+from jahs.comparison.runs import Factory, make_optimizer
 from jahs.errors import JahsError, OptimizerFailed, ProtocolMismatch
 from jahs.queries.benchmark import Benchmark
 from jahs.simulate import Callback, Log, Optimizer, Simulation, Trial, Visible, visible

@@ -1,24 +1,95 @@
-"""One run of a comparison: an optimiser under the terms of a study with one seed, and its log."""
+"""One run of a comparison: an optimiser, ours or from anybody's code, under the terms of a study, and its log."""
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from jahs.comparison.factories import Factory, make_optimizer, read_factory
 from jahs.comparison.terms import StudyTerms, open_terms
-from jahs.errors import ProtocolMismatch
+from jahs.errors import InvalidArgument, OptimizerFailed, ProtocolMismatch
 from jahs.files.atomic import is_running, write_beside
 from jahs.optimizers import make
 from jahs.simulate import Callback, Optimizer, Visible, visible
 from jahs.simulate.log import read_header
 
-__all__ = ["Run", "check_finished", "code_of", "remove_parts", "run"]
+__all__ = [
+    "Factory",
+    "Run",
+    "check_finished",
+    "code_of",
+    "make_optimizer",
+    "read_factory",
+    "remove_parts",
+    "run",
+    "split_named",
+]
+
+Factory: TypeAlias = Callable[..., Any]  # Any: an optimiser
+"""Makes an optimiser when it is called as `factory(view, seed=...)`; or is an optimiser itself, a `Callback`."""
+
+
+def split_named(named: str) -> tuple[Path, str]:
+    """Return the file, resolved, and the name in `FILE.py:NAME`; InvalidArgument if there is no such file."""
+    path, _, name = named.rpartition(":")
+    if not path.endswith(".py") or not name.isidentifier():
+        raise InvalidArgument(f"{named!r} must be FILE.py:NAME, as in mine.py:Climber")
+    if not Path(path).is_file():
+        raise InvalidArgument(f"{named}: {path} is not a file")
+    return Path(path).resolve(), name
+
+
+def read_factory(named: str) -> Factory:
+    """Return the class or function in `FILE.py:NAME`, a factory or an optimiser in one function."""
+    file, name = split_named(named)
+    path = named.rpartition(":")[0]
+    spec = importlib.util.spec_from_file_location(f"optimizer_{file.stem}", file)
+    assert spec is not None, "a .py file has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    sys.path.insert(0, str(file.parent))
+    try:
+        # Not by the loader: it may take cached bytecode for a file that was edited within the same second.
+        exec(compile(file.read_bytes(), str(file), "exec"), vars(module))  # noqa: S102  # the user's own code
+    except Exception as err:
+        raise InvalidArgument(f"{named}: {path} raised {type(err).__name__}: {err}") from err
+    finally:
+        sys.path.remove(str(file.parent))
+    factory = getattr(module, name, None)
+    if not callable(factory):
+        found = [key for key, it in vars(module).items() if getattr(it, "__module__", "") == spec.name and callable(it)]
+        raise InvalidArgument(f"{named}: {path} has no {name} to call; it has {', '.join(found) or 'nothing'}")
+    return factory  # type: ignore[no-any-return]  # callable
+
+
+def make_optimizer(
+    factory: Factory, view: Visible, *, seed: int, objectives: Sequence[str], settings: Mapping[str, object]
+) -> Optimizer | Callback:
+    """Return the optimiser of a factory, which gets those arguments that its signature has.
+
+    A function without a parameter `seed` is an optimiser itself: it gets the trials so far and returns the next config.
+    `settings` are values for `<name of the factory>Settings` in the same module. OptimizerFailed if the factory raises.
+    """
+    name = getattr(factory, "__name__", repr(factory))
+    offered: dict[str, Any] = {"objectives": tuple(objectives)}  # Any: what a factory takes
+    given = {key: value for key, value in settings.items() if key != "seed"}
+    try:
+        takes = inspect.signature(factory).parameters
+        takes_all = any(each.kind is each.VAR_KEYWORD for each in takes.values())
+        if not (inspect.isclass(factory) or takes_all or "seed" in takes):
+            return factory
+        declared = getattr(sys.modules.get(getattr(factory, "__module__", "")), f"{name}Settings", None)
+        if given and callable(declared):
+            offered["settings"] = declared(**given)
+        return factory(view, seed=seed, **{k: v for k, v in offered.items() if takes_all or k in takes})  # type: ignore[no-any-return]  # an optimiser
+    except Exception as err:
+        raise OptimizerFailed(f"{name} raised {type(err).__name__}: {err}") from err
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +124,13 @@ class Run:
 def run(of: Run, factory: Factory | None = None) -> None:
     """Write the log, completely or not at all; without a `factory`, the optimiser is found by its name."""
     terms = _terms_of(of)
-    visible_ = visible(terms.view)
-    optimizer = _maker(of, factory)(visible_, seed=of.seed, objectives=terms.rules.objectives)
+    seen, objectives = visible(terms.view), terms.rules.objectives
+    optimizer: Optimizer | Callback
+    if factory is None and ":" not in of.optimizer:
+        optimizer = make(of.optimizer, seen, seed=of.seed, objectives=objectives)
+    else:
+        chosen = factory or read_factory(of.optimizer)
+        optimizer = make_optimizer(chosen, seen, seed=of.seed, objectives=objectives, settings={})
     target = Path(of.log)
     target.parent.mkdir(parents=True, exist_ok=True)
     with write_beside(target) as beside:
@@ -95,14 +171,3 @@ def remove_parts(of: Run) -> None:
 
 def _terms_of(of: Run) -> StudyTerms:
     return open_terms(of.study, of.task, None if of.release is None else Path(of.release), of.budget_s)
-
-
-def _maker(of: Run, factory: Factory | None) -> Callable[..., Optimizer | Callback]:
-    if factory is None and ":" not in of.optimizer:
-        return partial(make, of.optimizer)
-    found = factory or read_factory(of.optimizer)
-
-    def made(view: Visible, *, seed: int, objectives: tuple[str, ...]) -> Optimizer | Callback:
-        return make_optimizer(found, view, seed=seed, objectives=objectives, settings={})
-
-    return made

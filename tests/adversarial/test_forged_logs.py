@@ -11,8 +11,8 @@ import pytest
 
 import jahs
 from jahs.cli import main
-from jahs.comparison.factories import read_factory
 from jahs.comparison.leaderboard import Board, Refusal, leaderboard
+from jahs.comparison.runs import read_factory
 from jahs.errors import CorruptFile, InvalidArgument
 from jahs.optimizers import make
 from jahs.simulate import Proposal, Simulation, read_log
