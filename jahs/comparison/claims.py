@@ -1,35 +1,43 @@
-"""Check a trial log against the release that it names.
+"""The result that a trial log claims, checked against the release that it names.
 
-Every metric of every trial is queried again, and times are checked against the release's training costs. Test
-accuracies are queried only here. Incumbents are scored by their means, whatever noise the optimiser saw.
+Incumbents are scored by their means, whatever noise the optimiser saw. Test accuracies are queried only here. A log
+alone does not reveal a search that was done off-line and replayed; the optimiser's code, run again, does.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jahs.comparison.benches import release_of
-from jahs.comparison.logs import FINISHED, TrialLog, trial_log
-from jahs.comparison.rules import rule_faults
+from jahs.comparison.logs import TrialLog, trial_log
+from jahs.comparison.rules import check_log
+from jahs.comparison.runs import Factory, make_optimizer
 from jahs.comparison.steps import Steps, incumbents
-from jahs.errors import CorruptFile, InvalidArgument, InvalidConfig, InvalidFidelity, JahsError, ProtocolMismatch
+from jahs.errors import (
+    CorruptFile,
+    InvalidArgument,
+    InvalidConfig,
+    InvalidFidelity,
+    JahsError,
+    OptimizerFailed,
+    ProtocolMismatch,
+)
 from jahs.files.hashing import digest_facts
 from jahs.queries.benchmark import Benchmark
 from jahs.queries.views import View
-from jahs.simulate import Log, Trial
-from jahs.simulate.continuation import network_of
+from jahs.simulate import Callback, Log, Optimizer, Simulation, Trial, Visible, visible
 from jahs.simulate.settings import Settings as SimulationSettings
 
-__all__ = ["Claim", "Terms", "by_mean", "check_log", "claim_of", "settings_of", "terms_of", "view_of"]
+__all__ = ["Claim", "Terms", "by_mean", "claim_of", "replay", "settings_of", "terms_of", "view_of"]
 
-_RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
 _MOST_SHOWN: Final = 5
+_RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
+_EXACT: Final = ("trial", "config", "fidelity", "seed", "worker", "status")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +82,8 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
     """
     view = view_of(log.header, bench)
     try:
-        faults = check_log(log, view)
+        settings = settings_of(log.header)
+        faults = check_log(log, view, settings)
     except (InvalidConfig, InvalidFidelity, InvalidArgument, OverflowError) as err:
         raise CorruptFile(f"some trials are invalid in this view: {err}") from err
     if faults:
@@ -87,7 +96,7 @@ def claim_of(log: Log, bench: Benchmark) -> Claim:
     if len(chosen) and "test_acc" in view.metrics:
         final = columns.trials[chosen[-1]].config
         test = 100.0 - float(view.query_many([final], metrics=("test_acc",))["test_acc"][0])
-    settings, said = settings_of(header), header.get("optimizer_settings")
+    said = header.get("optimizer_settings")
     shown = {k: v for k, v in said.items() if k != "seed"} if isinstance(said, Mapping) else {}
     return Claim(
         terms=terms_of(view, settings, task=str(header["task"]), release=release_of(bench).sha256),
@@ -152,123 +161,6 @@ def view_of(header: Mapping[str, Any], bench: Benchmark) -> View:  # Any: JSON
     return view
 
 
-def check_log(log: Log, view: View) -> list[str]:
-    """Return every contradiction of a log to the release and to the rules of a simulation."""
-    settings, trials = settings_of(log.header), log.trials
-    faults = []
-    if log.ending is None:
-        faults.append("the log was cut short: its last line must state how it ended")
-    if settings.speeds is not None:
-        faults.append(f"speeds={log.header['speeds']} must be None: workers of other speeds cannot be compared")
-    if len({trial.trial for trial in trials}) != len(trials):
-        faults.append("some trials are in the log twice")
-    if settings.n_trials is not None and len(trials) > settings.n_trials:
-        faults.append(f"there are {len(trials)} trials, but n_trials={settings.n_trials}")
-    found = [*_time_faults(trials, settings), *_metric_faults(trials, view), *_cost_faults(trials, view)]
-    return [*faults, *found, *rule_faults(log, settings)]
-
-
-def _time_faults(trials: Sequence[Trial], settings: SimulationSettings) -> list[str]:
-    """Return overlapping trials of a worker, unknown workers, and results after the budget."""
-    n_workers, budget = settings.workers, settings.budget
-    faults = []
-    busy_until: dict[int, float] = {}
-    for trial in sorted(trials, key=lambda t: (t.start, t.end, t.trial)):
-        if trial.worker >= n_workers:
-            faults.append(f"trial {trial.trial}: worker={trial.worker}, but there are {n_workers}")
-        elif trial.start < busy_until.get(trial.worker, 0.0):
-            faults.append(
-                f"trial {trial.trial}: starts at {trial.start} s on worker {trial.worker}, which is busy until "
-                f"{busy_until[trial.worker]} s"
-            )
-        else:
-            busy_until[trial.worker] = trial.end
-        if budget is not None and trial.end > budget:
-            faults.append(f"trial {trial.trial}: ends at {trial.end} s, after the budget of {budget} s")
-    return faults
-
-
-def _metric_faults(trials: Sequence[Trial], view: View) -> list[str]:
-    """Return metrics that differ from the release's, and finished trials without them."""
-    told = [trial for trial in trials if trial.metrics or trial.status == FINISHED]
-    answers = _ask(view, told)
-    faults = []
-    for i, trial in enumerate(told):
-        for name, said in trial.metrics.items():
-            if name not in answers:
-                faults.append(f"trial {trial.trial}: {name}={said}, but the release has no such metric")
-            elif not abs(said - answers[name][i]) <= _RELATIVE * max(1.0, abs(answers[name][i])):
-                faults.append(f"trial {trial.trial}: {name}={said}, but the release answers {answers[name][i]}")
-        if trial.status == FINISHED and "valid_acc" not in trial.metrics and np.isfinite(answers["valid_acc"][i]):
-            faults.append(f"trial {trial.trial}: finished without valid_acc")
-    return faults
-
-
-def _cost_faults(trials: Sequence[Trial], view: View) -> list[str]:
-    """Return trials that are shorter than their training, given all earlier training of the same network.
-
-    A log does not state the epochs of reports. So every epoch that a training has passed by then, running or not,
-    counts as a checkpoint. No honest log is refused, and every second of training must have been spent by a trial.
-    """
-    told = sorted((trial for trial in trials if trial.metrics), key=lambda t: (t.start, t.trial))
-    runtimes = _runtimes(told, view)
-    passed = {network: np.full(view.max_epoch, np.inf) for network in runtimes}  # earliest time of each epoch
-    faults = []
-    for trial in told:
-        network, last = network_of(trial), int(trial.fidelity["epoch"]) - 1
-        runtime, earliest = runtimes[network], passed[network]
-        is_there = earliest[:last] <= trial.start + _RELATIVE * (1 + runtime[:last])
-        paid = float(runtime[:last][is_there].max(initial=0.0))
-        cost = float(runtime[last]) - paid
-        if not trial.end - trial.start >= cost * (1 - _RELATIVE) - _RELATIVE:
-            faults.append(
-                f"trial {trial.trial}: took {trial.end - trial.start:.6g} s, but its training costs {cost:.6g} s"
-            )
-        earliest[: last + 1] = np.fmin(earliest[: last + 1], trial.start + runtime[: last + 1] - paid)
-    return faults
-
-
-def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], NDArray[np.float64]]:
-    """Return each network's runtimes up to its last epoch, (max_epoch,); only that epoch's if it has one trial."""
-    by_network: dict[tuple[object, ...], list[Trial]] = {}
-    for trial in trials:
-        by_network.setdefault(network_of(trial), []).append(trial)
-    asked = []
-    for same in by_network.values():
-        last = max(same, key=lambda trial: trial.fidelity["epoch"])
-        n_epochs = int(last.fidelity["epoch"])
-        epochs = range(1 if len(same) > 1 else n_epochs, n_epochs + 1)
-        asked += [replace(last, fidelity={**last.fidelity, "epoch": epoch}) for epoch in epochs]
-    found = {network: np.full(view.max_epoch, np.nan) for network in by_network}
-    answers = _ask(view, asked, metrics=("runtime",))["runtime"]
-    for trial, answer in zip(asked, answers.tolist(), strict=True):
-        found[network_of(trial)][int(trial.fidelity["epoch"]) - 1] = answer
-    return found
-
-
-def _ask(
-    view: View, trials: Sequence[Trial], *, metrics: Sequence[str] | None = None
-) -> dict[str, NDArray[np.float64]]:
-    """Query metrics (None: all) of every trial, (n,) each."""
-    configs, epochs = [], []
-    for trial in trials:
-        sizes = {name: value for name, value in trial.fidelity.items() if name != "epoch"}
-        epoch = int(trial.fidelity["epoch"])
-        asked = sizes if epoch == view.max_epoch else trial.fidelity  # the last epoch need not be a fidelity
-        if strange := [name for name in asked if name not in view.fidelities]:
-            raise CorruptFile(f"trial {trial.trial}: {', '.join(strange)} must be a fidelity of its view")
-        configs.append({**view.space.validate(trial.config), **sizes})
-        epochs.append(epoch)
-    found = {name: np.full(len(trials), np.nan) for name in metrics or view.metrics}
-    for seed in dict.fromkeys(trial.seed for trial in trials):
-        rows = [i for i, trial in enumerate(trials) if trial.seed == seed]
-        each_at = np.array(epochs)[rows]
-        answers = view.bench.query_many([configs[i] for i in rows], each_at=each_at, seed=seed, metrics=metrics)
-        for name, values in answers.items():
-            found[name][rows] = values
-    return found
-
-
 def by_mean(columns: TrialLog, view: View) -> tuple[TrialLog, Steps]:
     """Return the trials at the highest fidelity and the incumbent's validation error over time, both by their means.
 
@@ -295,3 +187,55 @@ def settings_of(header: Mapping[str, Any]) -> SimulationSettings:  # Any: JSON
         return SimulationSettings(**given)
     except InvalidArgument as err:
         raise CorruptFile(f"the settings in the header are invalid: {err}") from err
+
+
+def replay(factory: Factory, log: Log, bench: Benchmark) -> int:
+    """Run the optimiser again and return the number of trials, which are all equal.
+
+    ProtocolMismatch names the first difference; OptimizerFailed if the factory or the optimiser raised.
+    """
+    view, settings = view_of(log.header, bench), settings_of(log.header)
+    if settings.thinking == "measured":
+        raise ProtocolMismatch("thinking='measured' depends on a machine's clock; such a run cannot be replayed")
+    terms = {name: value for name, value in settings.facts().items() if name != "workers"}
+    again: list[Trial] = []
+    said = log.header.get("metrics")
+    metrics = tuple(map(str, said)) if isinstance(said, list) else None
+    simulation = Simulation(view, settings.workers, **terms, metrics=metrics)  # type: ignore[arg-type]  # as checked
+    try:
+        again = simulation.run(_make(factory, log.header, visible(view, metrics), settings.seed))
+    except JahsError as err:
+        raise OptimizerFailed(f"the rerun failed: {err}") from err
+    for number, (said, found) in enumerate(zip(log.trials, again, strict=False)):
+        if fault := _difference(said, found):
+            raise ProtocolMismatch(f"the rerun differs in the {number + 1}. trial that ended, {said.trial}: {fault}")
+    if len(again) != len(log.trials):
+        raise ProtocolMismatch(f"the rerun has {len(again)} trials, the log {len(log.trials)}")
+    return len(again)
+
+
+def _make(factory: Factory, header: Mapping[str, Any], view: Visible, seed: int) -> Optimizer | Callback:  # Any: JSON
+    """Make the optimiser with the log's settings."""
+    said = header.get("optimizer_settings")
+    given = dict(said) if isinstance(said, Mapping) else {}
+    objectives = tuple(given.pop("objectives", ()) or ("valid_acc",))
+    return make_optimizer(factory, view, seed=seed, objectives=objectives, settings=given)
+
+
+def _difference(said: Trial, found: Trial) -> str | None:
+    for name in _EXACT:
+        one, other = getattr(said, name), getattr(found, name)
+        if one != other:
+            if name == "config":
+                return "; ".join(
+                    f"the log says {key}={one[key]!r}, the rerun {other[key]!r}"
+                    for key in one
+                    if one[key] != other[key]
+                )
+            return f"the log says {name}={one!r}, the rerun {other!r}"
+    numbers = {"start": (said.start, found.start), "end": (said.end, found.end)}
+    numbers |= {name: (said.metrics.get(name, math.nan), value) for name, value in found.metrics.items()}
+    for name, (number, again) in numbers.items():
+        if not math.isclose(number, again, rel_tol=_RELATIVE, abs_tol=_RELATIVE):
+            return f"the log says {name}={number!r}, the rerun {again!r}"
+    return None

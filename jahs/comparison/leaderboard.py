@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from jahs.comparison.claims import Claim, Terms, claim_of
-from jahs.comparison.replay import replay
+from jahs.comparison.claims import Claim, Terms, claim_of, replay
 from jahs.comparison.runs import Factory
 from jahs.comparison.summaries import digits_for, estimate_text, summarize
 from jahs.errors import InvalidArgument, JahsError

@@ -1,24 +1,153 @@
-"""Rules that every log of a simulation obeys: its seeds, numbers, order and ending."""
+"""The rules that a valid log obeys: it agrees with the release, and with how a simulation behaves.
+
+Every metric of every trial is queried again, and times are checked against the release's training costs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from jahs.comparison.logs import FINISHED
+from jahs.errors import CorruptFile
+from jahs.queries.views import View
 from jahs.simulate import Log, Trial
+from jahs.simulate.continuation import network_of
 from jahs.simulate.settings import Settings as SimulationSettings
 
-__all__ = ["rule_faults"]
+__all__ = ["check_log"]
+
+_RELATIVE: Final = 1e-5  # processors differ in the last bits of a float32
 
 
-def rule_faults(log: Log, settings: SimulationSettings) -> list[str]:
-    """Return every violation of these rules by the trials and the ending of a log."""
+def check_log(log: Log, view: View, settings: SimulationSettings) -> list[str]:
+    """Return every contradiction of a log to the release and to the rules of a simulation."""
+    trials = log.trials
+    faults = []
+    if log.ending is None:
+        faults.append("the log was cut short: its last line must state how it ended")
+    if settings.speeds is not None:
+        faults.append(f"speeds={log.header['speeds']} must be None: workers of other speeds cannot be compared")
+    if len({trial.trial for trial in trials}) != len(trials):
+        faults.append("some trials are in the log twice")
+    if settings.n_trials is not None and len(trials) > settings.n_trials:
+        faults.append(f"there are {len(trials)} trials, but n_trials={settings.n_trials}")
     return [
-        *_seed_faults(log.trials, settings),
-        *_number_faults(log.trials),
-        *_status_faults(log.trials, settings),
-        *_ending_faults(log.trials, log.ending or {}, settings),
+        *faults,
+        *_time_faults(trials, settings),
+        *_metric_faults(trials, view),
+        *_cost_faults(trials, view),
+        *_seed_faults(trials, settings),
+        *_number_faults(trials),
+        *_status_faults(trials, settings),
+        *_ending_faults(trials, log.ending or {}, settings),
     ]
+
+
+def _time_faults(trials: Sequence[Trial], settings: SimulationSettings) -> list[str]:
+    """Return overlapping trials of a worker, unknown workers, and results after the budget."""
+    n_workers, budget = settings.workers, settings.budget
+    faults = []
+    busy_until: dict[int, float] = {}
+    for trial in sorted(trials, key=lambda t: (t.start, t.end, t.trial)):
+        if trial.worker >= n_workers:
+            faults.append(f"trial {trial.trial}: worker={trial.worker}, but there are {n_workers}")
+        elif trial.start < busy_until.get(trial.worker, 0.0):
+            faults.append(
+                f"trial {trial.trial}: starts at {trial.start} s on worker {trial.worker}, which is busy until "
+                f"{busy_until[trial.worker]} s"
+            )
+        else:
+            busy_until[trial.worker] = trial.end
+        if budget is not None and trial.end > budget:
+            faults.append(f"trial {trial.trial}: ends at {trial.end} s, after the budget of {budget} s")
+    return faults
+
+
+def _metric_faults(trials: Sequence[Trial], view: View) -> list[str]:
+    """Return metrics that differ from the release's, and finished trials without them."""
+    told = [trial for trial in trials if trial.metrics or trial.status == FINISHED]
+    answers = _ask(view, told)
+    faults = []
+    for i, trial in enumerate(told):
+        for name, said in trial.metrics.items():
+            if name not in answers:
+                faults.append(f"trial {trial.trial}: {name}={said}, but the release has no such metric")
+            elif not abs(said - answers[name][i]) <= _RELATIVE * max(1.0, abs(answers[name][i])):
+                faults.append(f"trial {trial.trial}: {name}={said}, but the release answers {answers[name][i]}")
+        if trial.status == FINISHED and "valid_acc" not in trial.metrics and np.isfinite(answers["valid_acc"][i]):
+            faults.append(f"trial {trial.trial}: finished without valid_acc")
+    return faults
+
+
+def _cost_faults(trials: Sequence[Trial], view: View) -> list[str]:
+    """Return trials that are shorter than their training, given all earlier training of the same network.
+
+    A log does not state the epochs of reports. So every epoch that a training has passed by then, running or not,
+    counts as a checkpoint. No honest log is refused, and every second of training must have been spent by a trial.
+    """
+    told = sorted((trial for trial in trials if trial.metrics), key=lambda t: (t.start, t.trial))
+    runtimes = _runtimes(told, view)
+    passed = {network: np.full(view.max_epoch, np.inf) for network in runtimes}  # earliest time of each epoch
+    faults = []
+    for trial in told:
+        network, last = network_of(trial), int(trial.fidelity["epoch"]) - 1
+        runtime, earliest = runtimes[network], passed[network]
+        is_there = earliest[:last] <= trial.start + _RELATIVE * (1 + runtime[:last])
+        paid = float(runtime[:last][is_there].max(initial=0.0))
+        cost = float(runtime[last]) - paid
+        if not trial.end - trial.start >= cost * (1 - _RELATIVE) - _RELATIVE:
+            faults.append(
+                f"trial {trial.trial}: took {trial.end - trial.start:.6g} s, but its training costs {cost:.6g} s"
+            )
+        earliest[: last + 1] = np.fmin(earliest[: last + 1], trial.start + runtime[: last + 1] - paid)
+    return faults
+
+
+def _runtimes(trials: Sequence[Trial], view: View) -> dict[tuple[object, ...], NDArray[np.float64]]:
+    """Return each network's runtimes up to its last epoch, (max_epoch,); only that epoch's if it has one trial."""
+    by_network: dict[tuple[object, ...], list[Trial]] = {}
+    for trial in trials:
+        by_network.setdefault(network_of(trial), []).append(trial)
+    asked = []
+    for same in by_network.values():
+        last = max(same, key=lambda trial: trial.fidelity["epoch"])
+        n_epochs = int(last.fidelity["epoch"])
+        epochs = range(1 if len(same) > 1 else n_epochs, n_epochs + 1)
+        asked += [replace(last, fidelity={**last.fidelity, "epoch": epoch}) for epoch in epochs]
+    found = {network: np.full(view.max_epoch, np.nan) for network in by_network}
+    answers = _ask(view, asked, metrics=("runtime",))["runtime"]
+    for trial, answer in zip(asked, answers.tolist(), strict=True):
+        found[network_of(trial)][int(trial.fidelity["epoch"]) - 1] = answer
+    return found
+
+
+def _ask(
+    view: View, trials: Sequence[Trial], *, metrics: Sequence[str] | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """Query metrics (None: all) of every trial, (n,) each."""
+    configs, epochs = [], []
+    for trial in trials:
+        sizes = {name: value for name, value in trial.fidelity.items() if name != "epoch"}
+        epoch = int(trial.fidelity["epoch"])
+        asked = sizes if epoch == view.max_epoch else trial.fidelity  # the last epoch need not be a fidelity
+        if strange := [name for name in asked if name not in view.fidelities]:
+            raise CorruptFile(f"trial {trial.trial}: {', '.join(strange)} must be a fidelity of its view")
+        configs.append({**view.space.validate(trial.config), **sizes})
+        epochs.append(epoch)
+    found = {name: np.full(len(trials), np.nan) for name in metrics or view.metrics}
+    for seed in dict.fromkeys(trial.seed for trial in trials):
+        rows = [i for i, trial in enumerate(trials) if trial.seed == seed]
+        each_at = np.array(epochs)[rows]
+        answers = view.bench.query_many([configs[i] for i in rows], each_at=each_at, seed=seed, metrics=metrics)
+        for name, values in answers.items():
+            found[name][rows] = values
+    return found
 
 
 def _seed_faults(trials: Sequence[Trial], settings: SimulationSettings) -> Iterator[str]:
