@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jahs.adapters.budgets import Budgets, as_view
 from jahs.adapters.configspace import from_config, make_space, to_config
-from jahs.adapters.evaluating import Options, make_evaluator
+from jahs.adapters.evaluating import Budgets, Options, as_view, make_evaluator
 from jahs.adapters.values import shown_parameters
 from jahs.queries.queryable import Queryable
 

@@ -1,7 +1,9 @@
 """Evaluation of a config for a tool: objectives, constraints and cost at the requested budget.
 
 Every tool means something else by "minimise this". Here it is said once: which metrics, in which direction, what must
-hold, how much may be spent. Each adapter turns an `Evaluator` into its tool's own form.
+hold, how much may be spent. Each adapter turns an `Evaluator` into its tool's own form. Most tools know one fidelity, a
+number. Where the epoch alone is a fidelity, that number is the epoch. Where a view has others, it is a share of the
+view's path through all of them, counted in as many steps as there are epochs.
 """
 
 from __future__ import annotations
@@ -11,17 +13,63 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from jahs.adapters.budgets import Budgets, as_view
 from jahs.adapters.values import to_config
-from jahs.errors import InvalidArgument
+from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.queries.queryable import Queryable
 from jahs.queries.views import View
+from jahs.simulate.visible import Visible
 from jahs.spaces.configs import Config
-from jahs.spaces.parameters import is_number, show
+from jahs.spaces.parameters import is_number, is_real, show
 from jahs.tasks.metrics import Metric
 from jahs.tasks.objectives import Objective, read_objectives
 
-__all__ = ["Evaluation", "Evaluator", "Options", "elapsed_times", "make_evaluator", "objective_name"]
+__all__ = [
+    "Budgets",
+    "Evaluation",
+    "Evaluator",
+    "Options",
+    "as_view",
+    "elapsed_times",
+    "make_evaluator",
+    "objective_name",
+]
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """The budgets of a view, or of what an optimiser may see of one: 1 to `most`, both included."""
+
+    view: View | Visible
+
+    @property
+    def is_epoch(self) -> bool:
+        """Whether a budget is an epoch, and not a share of a path."""
+        return tuple(self.view.fidelities) == ("epoch",)
+
+    @property
+    def name(self) -> str:
+        """The name of the tool's parameter for it."""
+        return "epoch" if self.is_epoch else "budget"
+
+    @property
+    def most(self) -> int:
+        """The budget of a full evaluation."""
+        return self.view.max_epoch
+
+    def fidelity(self, budget: float) -> dict[str, float]:
+        """Return the fidelity that a budget buys: whole epochs, half to even, and legal values of the others."""
+        if self.is_epoch:
+            return self.view.fidelity(budget)
+        if not is_real(budget) or not 0 < budget <= self.most * (1 + _ROUNDING):
+            raise InvalidFidelity(f"budget={show(budget)} is not a number in (0, {self.most}]")
+        return self.view.path(min(float(budget) / self.most, 1.0))
+
+
+def as_view(bench: Queryable) -> View:
+    """Return a view as it is, and a benchmark as the view of all that it has."""
+    return bench if isinstance(bench, View) else View(bench)
 
 
 class Options(TypedDict, total=False):

@@ -1,14 +1,17 @@
-"""Load an optimiser's package where it is first needed, or say what to install."""
+"""An optimiser's package, loaded where it is first needed, and the process's generators that some of them draw from."""
 
 from __future__ import annotations
 
+import random
 import warnings
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from jahs.errors import MissingDependency
 
-__all__ = ["import_tool"]
+__all__ = ["Chance", "import_tool"]
 
 
 def import_tool(module: str, *, needs: str) -> Any:  # the tools' types are not installed where jahs is checked
@@ -22,3 +25,51 @@ def import_tool(module: str, *, needs: str) -> Any:  # the tools' types are not 
             return import_module(module)
     except ImportError as err:
         raise MissingDependency(f"{module} cannot be imported ({err}): pip install {needs}") from err
+
+
+class Chance:
+    """A state of the process's generators (`random`, numpy's old one, torch's), beside the one that they are in.
+
+    Inside `with chance:` they go on from where the last such block left them; behind it they are as before it.
+
+    Args:
+        seed: of the generators.
+        torch: the module, where its generator is one of them.
+
+    Example:
+        >>> import random
+        >>> one, other = Chance(0), Chance(0)
+        >>> with one:
+        ...     first = random.random()
+        >>> with other:
+        ...     random.random() == first
+        True
+    """
+
+    def __init__(self, seed: int, *, torch: Any = None) -> None:  # Any: torch is never imported here
+        self._torch = torch
+        self._outside = self._get()
+        random.seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002  # the generator that tools draw from
+        if torch is not None:
+            torch.manual_seed(seed)
+        self._inside = self._get()
+        self._set(self._outside)
+
+    def __enter__(self) -> None:
+        self._outside = self._get()
+        self._set(self._inside)
+
+    def __exit__(self, *_: object) -> None:
+        self._inside = self._get()
+        self._set(self._outside)
+
+    def _get(self) -> tuple[Any, Any, Any]:
+        in_torch = None if self._torch is None else self._torch.get_rng_state()
+        return random.getstate(), np.random.get_state(), in_torch  # noqa: NPY002
+
+    def _set(self, state: tuple[Any, Any, Any]) -> None:
+        random.setstate(state[0])
+        np.random.set_state(state[1])  # noqa: NPY002
+        if self._torch is not None:
+            self._torch.set_rng_state(state[2])

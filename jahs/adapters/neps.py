@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from jahs.adapters import values
-from jahs.adapters.budgets import Budgets, as_view
-from jahs.adapters.chance import Chance as GlobalChance
-from jahs.adapters.evaluating import Options, make_evaluator
+from jahs.adapters.evaluating import Budgets, Options, as_view, make_evaluator
+from jahs.adapters.importing import Chance as GlobalChance
 from jahs.adapters.importing import import_tool
 from jahs.adapters.values import from_config
 from jahs.queries.queryable import Queryable
@@ -146,7 +145,7 @@ def make_objective(
 
 
 class Chance(GlobalChance):
-    """The generators that NePS draws from, seeded; see `jahs.adapters.chance.Chance`."""
+    """The generators that NePS draws from, seeded; see `jahs.adapters.importing.Chance`."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, torch=import_tool("torch", needs=_NEEDS))

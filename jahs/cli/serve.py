@@ -41,7 +41,7 @@ def add_commands(commands: Commands) -> None:
 
 def _serve(arguments: argparse.Namespace) -> str:
     from jahs.serve.conversation import Conversation
-    from jahs.serve.lines import serve_lines
+    from jahs.serve.transport import serve_lines
 
     if sys.stdin is None:  # as Python has it where a shell says <&-
         raise InvalidArgument("stdin is closed; write requests to it, one JSON object per line")
@@ -51,7 +51,7 @@ def _serve(arguments: argparse.Namespace) -> str:
     given = {name: getattr(arguments, name) for name in ("seed", "client", "log", "blind")}
     with Conversation(terms, **given) as conversation:
         if arguments.mcp:
-            from jahs.serve.tools import make_server
+            from jahs.serve.transport import make_server
 
             make_server(conversation).run()
         else:

@@ -17,7 +17,7 @@ from jahs.comparison.logs import FINISHED
 from jahs.errors import CorruptFile
 from jahs.queries.views import View
 from jahs.simulate import Log, Trial
-from jahs.simulate.continuation import network_of
+from jahs.simulate.cluster import network_of
 from jahs.simulate.settings import Settings as SimulationSettings
 
 __all__ = ["check_log"]

@@ -1,6 +1,5 @@
 """One self-contained page for a release: its models, evaluated in the browser, and everything that was recorded."""
 
-from jahs.explorer.page import MOST_BYTES, write_page
-from jahs.explorer.subject import Subject, read_subject
+from jahs.explorer.page import MOST_BYTES, Subject, read_subject, write_page
 
 __all__ = ["MOST_BYTES", "Subject", "read_subject", "write_page"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jahs.adapters.budgets import Budgets, as_view
+from jahs.adapters.evaluating import Budgets, as_view
 from jahs.errors import InvalidFidelity
 from jahs.queries.views import FIDELITIES, View
 from tests.fake_bench import FakeBench

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jahs
-from jahs.adapters.budgets import Budgets
+from jahs.adapters.evaluating import Budgets
 from jahs.adapters.values import to_config
 from jahs.errors import JahsError
 from jahs.queries.views import View

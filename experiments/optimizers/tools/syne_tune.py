@@ -8,8 +8,7 @@ from typing import Annotated, Any, cast
 
 from experiments.optimizers.tools.tool import Tool
 from jahs.adapters import syne_tune as adapter
-from jahs.adapters.chance import Chance
-from jahs.adapters.importing import import_tool
+from jahs.adapters.importing import Chance, import_tool
 from jahs.errors import InvalidArgument
 from jahs.optimizers.baseline import TrialResult
 from jahs.optimizers.settings import OptimizerSettings, Within

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jahs.adapters.budgets import Budgets
+from jahs.adapters.evaluating import Budgets
 from jahs.optimizers.baseline import Baseline, S, TrialResult
 from jahs.simulate.trial import AskedFidelity
 from jahs.spaces.configs import Config

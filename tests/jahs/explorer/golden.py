@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 import jahs
-from jahs.explorer.page import join_modules
-from jahs.explorer.subject import Subject
+from jahs.explorer.page import Subject, join_modules
 from jahs.queries.oracles.surrogate import SurrogateOracle
 
 NODE = shutil.which("node")

@@ -13,9 +13,9 @@ import pytest
 import jahs
 from jahs.cli import main
 from jahs.errors import InvalidArgument, MissingData, ProtocolMismatch
-from jahs.explorer import MOST_BYTES, page, read_subject, recorded
-from jahs.explorer.page import make_page
-from jahs.explorer.subject import Subject, _without_models
+from jahs.explorer import MOST_BYTES, page, read_subject
+from jahs.explorer.arrays import recorded_columns
+from jahs.explorer.page import Subject, _without_models, make_page
 from jahs.spaces.parameters import PARAMETERS
 from jahs.tasks.definitions import TASKS
 from tests.building import make_runs_folder
@@ -105,16 +105,16 @@ def test_the_recorded_columns_are_the_table(embedded):
 
 
 def test_of_many_trainings_some_are_shown_with_the_whole_front(tmp_path, monkeypatch):
-    monkeypatch.setattr(recorded, "MOST_RUNS", 20)
-    monkeypatch.setattr(recorded, "_MOST_EPOCHS", 4)
+    monkeypatch.setattr("jahs.explorer.arrays.MOST_RUNS", 20)
+    monkeypatch.setattr("jahs.explorer.arrays._MOST_EPOCHS", 4)
     text = make_page(subject(tmp_path, table=make_table("digits", 90)))
     facts, arrays = facts_of(text)["recorded"], recorded_arrays(text)
     assert facts["n_shown"] == len(arrays["N"]) < facts["n_configs"] == 90
     assert facts["epochs"] == [1, 5, 8, 12]
-    whole, _ = recorded.recorded_columns(make_table("digits", 90), TASKS["digits"])
+    whole, _ = recorded_columns(make_table("digits", 90), TASKS["digits"])
     assert whole["n_trainings"] == facts["n_trainings"]
-    monkeypatch.setattr(recorded, "MOST_RUNS", 4000)
-    _, every = recorded.recorded_columns(make_table("digits", 90), TASKS["digits"])
+    monkeypatch.setattr("jahs.explorer.arrays.MOST_RUNS", 4000)
+    _, every = recorded_columns(make_table("digits", 90), TASKS["digits"])
     assert arrays["valid_acc"].max() == every["valid_acc"].max()
 
 
@@ -145,7 +145,7 @@ def test_a_page_that_is_too_large_is_refused(tmp_path, monkeypatch):
 
 
 def test_forests_that_are_too_large_are_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("jahs.explorer.subject.MOST_NODES", 10)
+    monkeypatch.setattr("jahs.explorer.page.MOST_NODES", 10)
     assert "at most 10 fit a page" in subject(tmp_path).without_models
 
 

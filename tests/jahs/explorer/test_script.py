@@ -12,10 +12,8 @@ import pytest
 
 import jahs
 from jahs.explorer import read_subject
-from jahs.explorer.arrays import pack_arrays
-from jahs.explorer.models import fact_arrays, model_parts
-from jahs.explorer.page import MODULES, WEB, join_modules, space_facts
-from jahs.explorer.subject import Subject
+from jahs.explorer.arrays import fact_arrays, model_parts, pack_arrays
+from jahs.explorer.page import MODULES, WEB, Subject, join_modules, space_facts
 from jahs.explorer.trace import feature_script
 from jahs.models.features import GROUPS, FeatureBuilder, FeatureSet, schedule
 from jahs.release import read_release

@@ -10,7 +10,7 @@ import pytest
 from jahs.comparison.terms import Rules, StudyTerms
 from jahs.comparison.views import ViewChoice, open_view
 from jahs.serve.conversation import Conversation
-from jahs.serve.lines import serve_lines
+from jahs.serve.transport import serve_lines
 from tests.fake_bench import FakeBench
 
 
