@@ -15,7 +15,7 @@ import numpy as np
 
 from jahs.errors import CorruptFile, InvalidArgument, UnknownFormat, UnknownName, UnsafeFile
 from jahs.models.bounds import BoundedTransform
-from jahs.published.booster import Booster, parse_booster
+from jahs.published.booster import parse_booster
 from jahs.published.frames import PANDAS_NAMES, index_names
 from jahs.published.pickles import Limits, Record, Use, making_sense, read_pickle
 from jahs.published.pickles.names import Name
@@ -73,7 +73,7 @@ class PublishedModel:
     """The model of one metric."""
 
     columns: tuple[str, ...]  # inputs of the trees, in order, named as in `FEATURE_SETS["published"]`
-    booster: Booster
+    booster: dict[str, Any]  # as `forest_from_xgboost` takes it; Any: JSON, whose trees are arrays
     transform: BoundedTransform | None  # from the trees' sum to the metric; None: the sum is the metric
 
 
@@ -190,7 +190,7 @@ def _one_hot_columns(one_hot: Record, encoded: list[object], where: str) -> list
     return columns
 
 
-def _bounded(outer: Record, where: str) -> tuple[Booster, BoundedTransform]:
+def _bounded(outer: Record, where: str) -> tuple[dict[str, Any], BoundedTransform]:
     """Return the trees and the inverse transform of their sum: the inner sigmoid, then the outer scaling."""
     scaler, inner = outer.get("transformer_"), outer.get("regressor_")
     if (
@@ -226,7 +226,7 @@ def _bounded(outer: Record, where: str) -> tuple[Booster, BoundedTransform]:
     return _booster(inner.get("regressor_"), where), transform
 
 
-def _booster(regressor: object, where: str) -> Booster:
+def _booster(regressor: object, where: str) -> dict[str, Any]:
     match regressor:
         case Record(
             name="xgboost.sklearn.XGBRegressor",

@@ -170,7 +170,7 @@ def _read_models(file: PublishedFile, headers: Headers) -> dict[str, PublishedMo
 def _forest_of(models: Mapping[str, PublishedModel], where: Mapping[str, str]) -> Forest:
     """Return the forest of models over the same columns; an error names the file at fault."""
     try:
-        forest = forest_from_xgboost([model.booster.to_model() for model in models.values()])
+        forest = forest_from_xgboost([model.booster for model in models.values()])
         if all(len(model.columns) == forest.n_features for model in models.values()):
             return forest
     except (CorruptFile, InvalidArgument, UnknownFormat):
@@ -183,7 +183,7 @@ def _forest_of(models: Mapping[str, PublishedModel], where: Mapping[str, str]) -
 def _check_forest(model: PublishedModel, where: str) -> None:
     """Refuse trees that do not fit the columns."""
     try:
-        forest = forest_from_xgboost([model.booster.to_model()])
+        forest = forest_from_xgboost([model.booster])
     except (CorruptFile, InvalidArgument, UnknownFormat) as err:
         kind = UnknownFormat if isinstance(err, UnknownFormat) else CorruptFile
         raise kind("\n".join(f"{where}: {line}" for line in str(err).splitlines())) from err

@@ -13,7 +13,7 @@ import pytest
 import jahs
 from jahs.errors import CorruptFile, InvalidArgument, MissingData, UnknownFormat, UnknownName, UnsafeFile
 from jahs.models.features import FEATURE_SETS, FeatureBuilder
-from jahs.models.forest import open_engine
+from jahs.models.forest import forest_from_xgboost, open_engine
 from jahs.published.models import read_headers, read_model
 from jahs.published.surrogates import import_surrogates
 from jahs.release import read_release
@@ -409,7 +409,7 @@ def handle_of(trees, change):
         (lambda m: m["gradient_booster"]["model"]["trees"][1].pop("split_indices"), CorruptFile, "split_indices"),
         (lambda m: m["gradient_booster"]["model"]["trees"][1]["left_children"].pop(), CorruptFile, "differ in length"),
         (lambda m: m["gradient_booster"]["model"]["trees"][1].update(categories=[1]), UnknownFormat, "categorical"),
-        (lambda m: m["gradient_booster"]["model"]["trees"].append({}), CorruptFile, "not the JSON"),
+        (lambda m: m["gradient_booster"]["model"]["trees"][1].clear(), CorruptFile, "not the JSON"),
         (lambda m: m["gradient_booster"]["model"].pop("trees"), CorruptFile, "trees"),
         (lambda m: m.update(feature_names=[0] * 200_000), CorruptFile, "a long list outside of a tree"),
         (lambda m: m["gradient_booster"]["model"]["trees"][0].update(parents=[[0] * 9_000_000]), CorruptFile, "bytes"),
@@ -419,8 +419,8 @@ def handle_of(trees, change):
 def test_a_booster_that_is_none_is_refused(change, error, fault):
     from jahs.published.booster import parse_booster
 
-    with pytest.raises(error, match=f"^model: .*{fault}"):
-        parse_booster(handle_of(make_trees(2, seed=0), change), "model")
+    with pytest.raises(error, match=f"[Mm]odel.*{fault}"):
+        forest_from_xgboost([parse_booster(handle_of(make_trees(2, seed=0), change), "model")])
 
 
 @pytest.mark.parametrize("handle", [b"binf", b"{", b"{}", b"[" * 100_000, b'{"Model":' * 2000], ids=str)
