@@ -1,23 +1,22 @@
-"""The commands compare and leaderboard: optimisers under the same terms, and anybody's trial logs."""
+"""The commands compare, leaderboard and serve: optimisers under the terms of a study, and anybody's trial logs."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from jahs.cli.arguments import Commands, names, to_json
-from jahs.cli.stdout import write_stdout
-from jahs.cli.tables import format_table
+from jahs.cli.stdout import format_table, leave_stdout, write_stdout
 from jahs.comparison.benches import open_benchmark
 from jahs.comparison.compare import BASELINES, compare
 from jahs.comparison.leaderboard import Board, Refusal, board_facts, board_text, find_logs, leaderboard
 from jahs.comparison.page import HEAD, standing_row
 from jahs.comparison.runs import read_factory
-from jahs.comparison.terms import STUDIES
-from jahs.errors import ProtocolMismatch
+from jahs.comparison.terms import STUDIES, open_terms
+from jahs.errors import InvalidArgument, ProtocolMismatch
 
 __all__ = ["add_commands"]
 
@@ -58,6 +57,7 @@ def add_commands(commands: Commands) -> None:
     checked.add_argument(
         "--rerun", metavar="FILE.py:NAME", help="run the optimiser made by NAME again, and compare trial by trial"
     )
+    _add_serve(commands)
 
 
 def _compare(arguments: argparse.Namespace) -> str:
@@ -101,3 +101,49 @@ def _result(arguments: argparse.Namespace, text: str, boards: Sequence[Board], r
 def _show_progress(n_done: int, n_all: int) -> None:
     sys.stderr.write(f"\r{n_done}/{n_all} runs" + ("\n" if n_done == n_all else ""))
     sys.stderr.flush()
+
+
+def _add_serve(commands: Commands) -> None:
+    added = commands.add(
+        "serve",
+        _serve,
+        "Run an optimiser in any language in simulated time: JSON lines on stdin, replies on stdout.",
+        """echo '{"do": "space"}' | jahs serve --log run.jsonl""",
+    )
+    added.add_argument("--log", type=Path, metavar="FILE", help="trial log, which is resumed (default: none)")
+    added.add_argument(
+        "--client", default="client", metavar="NAME", help="the optimiser's name in the log (default: client)"
+    )
+    added.add_argument("--study", default="baselines", help=f"whose terms: {', '.join(STUDIES)} (default: baselines)")
+    added.add_argument("--task", default="fashion_mnist_mini", help="which task (default: fashion_mnist_mini)")
+    added.add_argument("--seed", type=int, default=0, help="of training noise and failures (default: 0)")
+    added.add_argument("--budget", type=float, metavar="SECONDS", help="simulated seconds (default: the study's)")
+    added.add_argument("--workers", type=int, help="simulated workers (default: the study's)")
+    added.add_argument("--blind", type=int, metavar="SEED", help="neutral names and permuted choices, by this seed")
+    added.add_argument(
+        "--release", type=Path, metavar="FOLDER", help="the release that answers (default: the task's own)"
+    )
+    added.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol; needs jahs[mcp]")
+
+
+def _serve(arguments: argparse.Namespace) -> str:
+    from jahs.serve.conversation import Conversation
+    from jahs.serve.transport import serve_lines
+
+    if sys.stdin is None:  # as Python has it where a shell says <&-
+        raise InvalidArgument("stdin is closed; write requests to it, one JSON object per line")
+    terms = open_terms(arguments.study, arguments.task, arguments.release, arguments.budget)
+    if arguments.workers is not None:
+        terms = replace(terms, rules=replace(terms.rules, workers=arguments.workers))
+    given = {name: getattr(arguments, name) for name in ("seed", "client", "log", "blind")}
+    with Conversation(terms, **given) as conversation:
+        if arguments.mcp:
+            from jahs.serve.transport import make_server
+
+            make_server(conversation).run()
+        else:
+            try:
+                serve_lines(conversation, sys.stdin.buffer, sys.stdout.buffer)
+            except BrokenPipeError:
+                leave_stdout()
+    return ""

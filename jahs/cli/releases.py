@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jahs.cli.arguments import Commands, add_bench, open_bench, to_json
-from jahs.cli.tables import format_table, paint
+from jahs.cli.stdout import format_table, paint
 from jahs.errors import CorruptFile, InvalidArgument, JahsError, MissingData
 from jahs.queries.references import References
 from jahs.release import Release, read_release, releases

@@ -1,15 +1,26 @@
-"""Results on standard output: all that the commands of every room print there."""
+"""Results on standard output: what the commands of every room print there, as text, tables and colour."""
 
 from __future__ import annotations
 
 import io
+import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Final, Literal, TypeAlias
 
-__all__ = ["leave_stdout", "open_streams", "write_stdout"]
+__all__ = [
+    "Style",
+    "format_number",
+    "format_table",
+    "is_coloured",
+    "leave_stdout",
+    "open_streams",
+    "paint",
+    "write_stdout",
+]
 
 
 @contextmanager
@@ -42,3 +53,53 @@ def write_stdout(text: str) -> None:
 def leave_stdout() -> None:
     """Send what is left in the buffer nowhere, or Python complains at exit: the reader has left."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+Style: TypeAlias = Literal["bold", "dim", "good"]
+
+_CODES: Final = {"bold": "1", "dim": "2", "good": "32"}
+
+
+def is_coloured() -> bool:
+    """Return whether stdout is a terminal with colour and $NO_COLOR is not set (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, style: Style) -> str:
+    """Return `text` in a style, or unchanged without colour."""
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if is_coloured() else text
+
+
+def format_number(value: object) -> str:
+    """Return a number for reading: integers with separators, others with four digits."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if float(value).is_integer() and abs(value) < 2**53:
+        return f"{int(value):,}"
+    return f"{value:,.2f}" if 10 <= abs(value) < 1e6 else f"{value:.4g}"
+
+
+def format_table(head: Sequence[str], rows: Sequence[Sequence[object]], *, good: Sequence[int] = ()) -> str:
+    """Return a table: two spaces before each column, numbers to the right, text to the left; `good` rows are bright."""
+    columns = [_format_column(column) for column in zip(*rows, strict=True)] or [[] for _ in head]
+    texts = list(zip(*columns, strict=True))
+    is_right = [all(isinstance(row[j], int | float) for row in rows) and bool(rows) for j in range(len(head))]
+    widths = [max(map(len, column)) for column in zip(head, *texts, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        pairs = zip(cells, widths, is_right, strict=True)
+        return "".join(
+            f"  {cell.rjust(width) if right else cell.ljust(width)}" for cell, width, right in pairs
+        ).rstrip()
+
+    lines = [line(cells) for cells in texts]
+    return "\n".join([paint(line(head), "bold"), *(paint(x, "good") if i in good else x for i, x in enumerate(lines))])
+
+
+def _format_column(cells: Sequence[object]) -> list[str]:
+    """Return a column's cells as text; numbers of similar size get the same number of decimals."""
+    numbers = [abs(cell) for cell in cells if isinstance(cell, float)]
+    if len(numbers) < len(cells) or not min(numbers) > max(numbers) * 1e-3:
+        return [format_number(cell) for cell in cells]
+    n_decimals = max(0, min(3 - math.floor(math.log10(max(numbers))), 9))
+    return [f"{cell:,.{n_decimals}f}" for cell in cells]

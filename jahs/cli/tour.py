@@ -9,9 +9,9 @@ from statistics import mean, stdev
 from typing import Final
 
 from jahs.cli.arguments import Commands, add_task, to_json
+from jahs.cli.ask import format_config
 from jahs.cli.demo import Demo, demo, time_unit, write_picture
-from jahs.cli.look import format_config
-from jahs.cli.tables import format_table, paint
+from jahs.cli.stdout import format_table, paint
 from jahs.errors import InvalidArgument
 from jahs.queries.benchmark import Benchmark
 from jahs.release import read_release, releases

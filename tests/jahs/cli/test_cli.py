@@ -135,7 +135,7 @@ def test_a_command_that_is_stopped_says_so_in_one_line(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("jahs.cli.published.download_archives", stop)
-    monkeypatch.setattr("jahs.cli.look.releases", stop)
+    monkeypatch.setattr("jahs.cli.ask.releases", stop)
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
     assert main(argv) == 130
     line_end = "\n" if is_terminal else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jahs.cli.tables import format_number, format_table, paint
+from jahs.cli.stdout import format_number, format_table, paint
 
 
 def test_numbers_stand_right_and_text_left() -> None:
@@ -61,7 +61,7 @@ def test_colour_is_for_terminals_and_can_be_refused(monkeypatch, is_terminal, en
 
 def test_colour_does_not_move_the_columns(monkeypatch) -> None:
     plain = format_table(["a", "b"], [[1, 2], [3, 4]], good=[1])
-    monkeypatch.setattr("jahs.cli.tables.is_coloured", lambda: True)
+    monkeypatch.setattr("jahs.cli.stdout.is_coloured", lambda: True)
     coloured = format_table(["a", "b"], [[1, 2], [3, 4]], good=[1])
     for code in ("\x1b[1m", "\x1b[32m", "\x1b[0m"):
         coloured = coloured.replace(code, "")
