@@ -49,11 +49,10 @@ def read_pickle(
         UnsafeFile: it asks for more than data, or for more than the limits allow.
         CorruptFile: it is cut off, or contradicts itself.
     """
-    limits = limits or Limits()
     source: Source | None = None
     try:
-        source = Source(file, limits)
-        found = follow(source, {**PYTHON_NAMES, **NUMPY_NAMES, **(names or {})}, limits)
+        source = Source(file, limits or Limits())
+        found = follow(source, {**PYTHON_NAMES, **NUMPY_NAMES, **(names or {})})
         source.finish()
     except UnsafeFile as err:
         raise UnsafeFile(f"{where}: {err}; nothing of it was executed") from err

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from jahs.errors import CorruptFile, UnsafeFile
 from jahs.published.pickles.arrays import CodedArray, DType, NewArray, ObjectItems, array_from, build_array, read_shape
 from jahs.published.pickles.names import Name, Record, Use, check_keys, plain_name, scalars
-from jahs.published.pickles.source import Limits, Source
+from jahs.published.pickles.source import Source
 
 __all__ = ["follow"]
 
@@ -26,8 +26,6 @@ _WRAPPER: Final = "joblib.numpy_pickle.NumpyArrayWrapper"
 _NEWEST_PROTOCOL: Final = 5
 _LONGEST_INTEGER: Final = 128  # bits
 _CONTAINER: Final = 4  # steps that an empty container counts as
-_FREE: Final = 16 << 20  # bytes that may be copied, whatever was read
-_COPIES: Final = 4  # of each byte that was read
 _ITEM: Final = 64  # bytes that an item of a list takes in a dict or a set
 _NO_RUN: Final = 32  # items after which a run is looked for again
 # Runs of one opcode in a long column of objects, each followed by the next one's opcode (h, j) or by nothing.
@@ -36,57 +34,35 @@ _RUN_OF_LONG_GETS: Final = re.compile(rb"(?:[\x00-\xff]{4}j){64,}")
 _RUN_OF_BOOLS: Final = re.compile(rb"[\x88\x89]{64,}")
 
 
-def follow(source: Source, names: Mapping[str, Use], limits: Limits) -> object:
+def follow(source: Source, names: Mapping[str, Use]) -> object:
     """Follow a pickle's opcodes to its end; return the one object that it leaves. Raises as `read_pickle`, and more."""
-    return _Machine(source, names, limits, _Budget(limits.n_steps, source)).run()
+    return _Machine(source, names).run()
 
 
-class _Budget:
-    """The steps that are left and the bytes that were copied, shared by a pickle and those inside of it."""
-
-    def __init__(self, n_steps: int, source: Source) -> None:
-        self.n_steps = self.left = n_steps
-        self.source = source
-        self.n_copied = 0
-
-    def spend(self, n_steps: int) -> None:
-        self.left -= n_steps
-        if self.left < 0:
-            raise UnsafeFile(f"it takes more than {self.n_steps} steps, which are allowed")
-
-    def copy(self, part: object) -> None:
-        """Charge what an opcode is about to make of `part`: a remembered one can be used again by two more bytes."""
-        self.n_copied += _weight(part) + sum(map(_weight, part if isinstance(part, tuple) else ()))
-        if self.n_copied > _FREE + _COPIES * self.source.position:
-            raise UnsafeFile(
-                f"it copies {self.n_copied} bytes after {self.source.position}; no data is that repetitive"
-            )
-
-
-def _weight(part: object) -> int:
-    """About how many bytes a copy of something takes; what it holds in turn is not copied."""
-    match part:
-        case str() | bytes():
-            return len(part)
-        case np.ndarray():
-            return part.nbytes
-        case ObjectItems():
-            return part.n_bytes
-        case list():
-            return _ITEM * len(part)
-    return _ITEM
+def _weight(parts: object) -> int:
+    """About how many bytes an opcode copies of its arguments or of a state; what their parts hold is not copied."""
+    n_bytes = _ITEM
+    for part in parts if isinstance(parts, tuple) else ():
+        match part:
+            case str() | bytes():
+                n_bytes += len(part)
+            case np.ndarray():
+                n_bytes += part.nbytes
+            case ObjectItems():
+                n_bytes += part.n_bytes
+            case list():
+                n_bytes += _ITEM * len(part)
+            case _:
+                n_bytes += _ITEM
+    return n_bytes
 
 
 class _Machine:
     """Stack, marks and memo."""
 
-    def __init__(
-        self, source: Source, names: Mapping[str, Use], limits: Limits, budget: _Budget, *, is_inner: bool = False
-    ) -> None:
+    def __init__(self, source: Source, names: Mapping[str, Use], *, is_inner: bool = False) -> None:
         self.source = source
         self.names = names
-        self.limits = limits
-        self.budget = budget
         self.is_inner = is_inner
         self.stack: list[object] = []
         self.marks: list[int] = []
@@ -96,9 +72,9 @@ class _Machine:
 
     def run(self) -> object:
         """Follow the opcodes to the end, and return the one object that is left."""
-        source, budget = self.source, self.budget
+        source = self.source
         while (code := source.read(1)[0]) != _STOP:
-            budget.spend(1)
+            source.spend(1)
             if code in _VALUES:
                 self.push(_ARGUMENTS[code](source))
             elif code in _STEPS:
@@ -117,8 +93,8 @@ class _Machine:
 
     def mark(self) -> None:
         self.marks.append(len(self.stack))
-        if len(self.marks) > self.limits.depth:
-            raise UnsafeFile(f"it nests more than {self.limits.depth} levels deep")
+        if len(self.marks) > (depth := self.source.limits.depth):
+            raise UnsafeFile(f"it nests more than {depth} levels deep")
 
     def pop(self, n_items: int) -> list[object]:
         """Take the last items off the stack; never past a mark."""
@@ -162,13 +138,13 @@ class _Machine:
     # Containers
 
     def empty_list(self) -> None:
-        self.budget.spend(_CONTAINER)
+        self.source.spend(_CONTAINER)
         made = self.stack[-2] if self.is_array_state() else None
         is_column = isinstance(made, DType) and made.is_object
         self.stack.append(ObjectItems() if is_column else [])
 
     def empty(self, kind: type[dict[object, object]] | type[set[object]]) -> None:
-        self.budget.spend(_CONTAINER)
+        self.source.spend(_CONTAINER)
         self.stack.append(kind())
 
     def append(self, items: list[object]) -> None:
@@ -273,7 +249,7 @@ class _Machine:
             case Name(use="word", name=name):
                 raise UnsafeFile(f"it calls {name}, which data may only mention")
             case Name(use=use) if callable(use):
-                self.budget.copy(arguments)
+                self.source.copy(_weight(arguments))
                 self.stack.append(use(arguments))
             case Record(name="functools.partial", state=(Name(use="record", name=name), tuple(), dict(words), _)):
                 made = Record(name, arguments)
@@ -292,7 +268,7 @@ class _Machine:
         target, state = self.pop(2)
         match target:
             case NewArray():
-                self.budget.copy(state)
+                self.source.copy(_weight(state))
                 self.replace(target, build_array(state))
             case Record(name="joblib.numpy_pickle.NumpyArrayWrapper", state=None):
                 self.replace(target, self.joblib_array(state))
@@ -321,7 +297,7 @@ class _Machine:
         if made.is_object:
             if self.is_inner:
                 raise UnsafeFile("it nests pickles in pickles in pickles")
-            inner = _Machine(self.source, self.names, self.limits, self.budget, is_inner=True).run()
+            inner = _Machine(self.source, self.names, is_inner=True).run()
             if not isinstance(inner, np.ndarray | CodedArray):
                 raise TypeError("an invalid array of objects")
             return inner

@@ -1,6 +1,6 @@
 """The bytes of a pickle: decompressed while they are read, counted, and never more asked for than have come.
 
-Whatever the limits, an opcode that copies what was read before is charged for each byte of the copy (see `machine`).
+Whatever the limits, an opcode that copies what was read before is charged for each byte of the copy (`copy`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ __all__ = ["Limits", "Source"]
 
 _CHUNK: Final = 1 << 20
 _FREE: Final = 32 << 20  # bytes that may come before the ratio is looked at
+_FREE_COPIES: Final = 16 << 20  # bytes that may be copied, whatever was read
+_COPIES: Final = 4  # of each byte that was read
 _GZIP: Final = b"\x1f\x8b"
 _LONGEST_LINE: Final = 1 << 12
 
@@ -46,7 +48,8 @@ class Source:
     """Reads a file that is plain or compressed with gzip, and refuses what goes beyond the limits."""
 
     def __init__(self, file: BinaryIO, limits: Limits) -> None:
-        self._limits = limits
+        self.limits = limits
+        self._n_steps = self._n_copied = 0
         raw = _Raw(file)
         packed = io.BufferedReader(raw, _CHUNK)
         is_gzip = packed.peek(2)[:2] == _GZIP
@@ -59,9 +62,21 @@ class Source:
         """Bytes read so far, once decompressed; at most a buffer's length ahead of what was used."""
         return self._counted.n_bytes
 
+    def spend(self, n_steps: int) -> None:
+        """Count steps, also those of a pickle inside of this one."""
+        self._n_steps += n_steps
+        if self._n_steps > self.limits.n_steps:
+            raise UnsafeFile(f"it takes more than {self.limits.n_steps} steps, which are allowed")
+
+    def copy(self, n_bytes: int) -> None:
+        """Count bytes that an opcode is about to copy: what is remembered can be used again by two more bytes."""
+        self._n_copied += n_bytes
+        if self._n_copied > _FREE_COPIES + _COPIES * self.position:
+            raise UnsafeFile(f"it copies {self._n_copied} bytes after {self.position}; no data is that repetitive")
+
     def read(self, n_bytes: int) -> bytes:
         """Return so many bytes, asked for as they come; EOFError if there are not as many."""
-        self._check_claim(n_bytes, self._limits.n_payload)
+        self._check_claim(n_bytes, self.limits.n_payload)
         if n_bytes <= _CHUNK:
             return self._take(n_bytes)
         return b"".join(self._take(min(n_bytes - start, _CHUNK)) for start in range(0, n_bytes, _CHUNK))
@@ -86,14 +101,14 @@ class Source:
 
     def text(self) -> bytes:
         """Return a line of any length that a payload may have, without the line feed."""
-        return self.readline(longest=self._limits.n_payload)[:-1]
+        return self.readline(longest=self.limits.n_payload)[:-1]
 
     def array_bytes(self, n_bytes: int) -> NDArray[np.uint8]:
         """Return so many bytes as an array; in a scratch file if they are too many for memory and one is allowed."""
-        if n_bytes <= self._limits.n_payload or self._limits.scratch is None:
+        if n_bytes <= self.limits.n_payload or self.limits.scratch is None:
             return np.frombuffer(self.read(n_bytes), np.uint8)
-        self._check_claim(n_bytes, self._limits.n_bytes)
-        with tempfile.TemporaryFile(dir=self._limits.scratch) as file:
+        self._check_claim(n_bytes, self.limits.n_bytes)
+        with tempfile.TemporaryFile(dir=self.limits.scratch) as file:
             left = n_bytes
             while left:
                 left -= file.write(self._take(min(left, _CHUNK)))
@@ -110,7 +125,7 @@ class Source:
 
     def check_frame(self, n_bytes: int) -> None:
         """Refuse a frame that is longer than the file may be."""
-        self._check_claim(n_bytes, self._limits.n_bytes)
+        self._check_claim(n_bytes, self.limits.n_bytes)
 
     def finish(self) -> None:
         """Make sure that nothing follows; a compressed file's checksum is compared on the way."""
@@ -152,17 +167,17 @@ class _Counted(_Raw):
     def __init__(self, plain: BinaryIO | gzip.GzipFile, packed: _Raw | None, limits: Limits) -> None:
         super().__init__(plain)  # type: ignore[arg-type]  # GzipFile reads as every binary file does
         self._packed = packed
-        self._limits = limits
+        self.limits = limits
 
     def readinto(self, buffer: Buffer) -> int:
         try:
             n_bytes = super().readinto(buffer)
         except (gzip.BadGzipFile, zlib.error) as err:
             raise CorruptFile(f"it cannot be decompressed: {err}") from err
-        if self.n_bytes > self._limits.n_bytes:
-            raise UnsafeFile(f"it holds more than {self._limits.n_bytes} bytes, which are allowed")
+        if self.n_bytes > self.limits.n_bytes:
+            raise UnsafeFile(f"it holds more than {self.limits.n_bytes} bytes, which are allowed")
         if self._packed is not None and self.n_bytes > _FREE:
             n_packed = self._packed.n_bytes
-            if self.n_bytes > self._limits.ratio * n_packed:
+            if self.n_bytes > self.limits.ratio * n_packed:
                 raise UnsafeFile(f"{n_packed} bytes hold {self.n_bytes} or more; no data is that repetitive")
         return n_bytes
