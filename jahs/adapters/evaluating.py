@@ -17,7 +17,7 @@ from jahs.adapters.values import to_config
 from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.queries.queryable import Queryable
 from jahs.queries.views import View
-from jahs.simulate.visible import Visible
+from jahs.simulate.answers import Visible
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import is_number, is_real, show
 from jahs.tasks.metrics import Metric

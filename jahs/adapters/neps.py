@@ -24,7 +24,7 @@ from jahs.adapters.importing import Chance as GlobalChance
 from jahs.adapters.importing import import_tool
 from jahs.adapters.values import from_config
 from jahs.queries.queryable import Queryable
-from jahs.simulate.visible import Visible
+from jahs.simulate.answers import Visible
 from jahs.spaces.configs import Config
 from jahs.spaces.parameters import Parameter, Value
 from jahs.spaces.space import Space

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import jahs
-from jahs.cli import ask, compare, completion, plots, published, releases, tour
+from jahs.cli import ask, compare, completion, plots, releases, tour
 from jahs.cli.arguments import Command, Commands, Parser
 from jahs.cli.stdout import open_streams, write_stdout
 from jahs.errors import (
@@ -28,7 +28,7 @@ __all__ = ["main"]
 
 _MISTAKES: Final = (InvalidArgument, InvalidConfig, InvalidFidelity, MissingData, NotRecorded, UnknownName)
 
-_ROOMS: Final = (tour, ask, plots, compare, releases, published, completion)
+_ROOMS: Final = (tour, ask, plots, compare, releases, completion)
 """The modules that define commands, in the order of --help; each has `add_commands`."""
 
 _LONG: Final = ("compare", "download", "import", "serve")

@@ -1,10 +1,10 @@
 """Optimisers in simulated time: workers, a clock, a budget and a log of every trial, without training anything."""
 
+from jahs.simulate.answers import Visible, visible
 from jahs.simulate.driver import Callback, Optimizer
 from jahs.simulate.log import Log, read_log, read_trials
 from jahs.simulate.simulation import Simulation
 from jahs.simulate.trial import Proposal, Trial
-from jahs.simulate.visible import Visible, visible
 
 __all__ = [
     "Callback",

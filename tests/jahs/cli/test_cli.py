@@ -134,7 +134,7 @@ def test_a_command_that_is_stopped_says_so_in_one_line(
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("jahs.cli.published.download_archives", stop)
+    monkeypatch.setattr("jahs.cli.releases.download_archives", stop)
     monkeypatch.setattr("jahs.cli.ask.releases", stop)
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
     assert main(argv) == 130

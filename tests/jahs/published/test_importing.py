@@ -9,7 +9,7 @@ import pytest
 import jahs
 from jahs.cli import main
 from jahs.cli.arguments import Commands
-from jahs.cli.published import add_commands
+from jahs.cli.releases import add_commands
 from jahs.errors import InvalidArgument, MissingData
 from jahs.queries.completing import add_front
 from jahs.queries.references import build_references

@@ -417,7 +417,7 @@ def handle_of(trees, change):
     ids=["no column", "unequal columns", "categories", "empty tree", "no trees", "long list", "large tree"],
 )
 def test_a_booster_that_is_none_is_refused(change, error, fault):
-    from jahs.published.booster import parse_booster
+    from jahs.published.models import parse_booster
 
     with pytest.raises(error, match=f"[Mm]odel.*{fault}"):
         forest_from_xgboost([parse_booster(handle_of(make_trees(2, seed=0), change), "model")])
@@ -425,7 +425,7 @@ def test_a_booster_that_is_none_is_refused(change, error, fault):
 
 @pytest.mark.parametrize("handle", [b"binf", b"{", b"{}", b"[" * 100_000, b'{"Model":' * 2000], ids=str)
 def test_bytes_that_are_no_booster_are_refused(handle):
-    from jahs.published.booster import parse_booster
+    from jahs.published.models import parse_booster
 
     with pytest.raises((CorruptFile, UnknownFormat), match=r"^model: "):
         parse_booster(handle, "model")
