@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from types import FrameType
@@ -38,6 +39,8 @@ def run_all(runs: Sequence[Run], *, workers: int, limit_s: float) -> Iterator[Ru
 
     A run that fails, or takes more than `limit_s` seconds, stops the others with OptimizerFailed.
     """
+    if not runs:
+        return
     n_processes = min(workers, len(runs))
     processes: list[subprocess.Popen[str]] = []
     idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
@@ -92,7 +95,7 @@ def make_logs(
         yield Path(own.log)
     first = [each for each in waiting if each.code is not None and each.seed == 0]
     rest = [each for each in waiting if each not in first]
-    in_order = chain.from_iterable(run_all(runs, workers=workers, limit_s=limit_s) for runs in (first, rest) if runs)
+    in_order = chain.from_iterable(run_all(runs, workers=workers, limit_s=limit_s) for runs in (first, rest))
     for n_done, own in enumerate(in_order, len(waiting_here) + 1):
         show_progress(n_done, n_all)
         yield Path(own.log)
@@ -136,7 +139,7 @@ def _ask(process: subprocess.Popen[str], own: Run, limit_s: float) -> None:
     begin = time.monotonic()
     answer = ""
     with contextlib.suppress(OSError):  # the process has ended
-        process.stdin.write(own.to_json() + "\n")
+        process.stdin.write(json.dumps(asdict(own)) + "\n")
         process.stdin.flush()
         answer = process.stdout.readline()
     who = f"{own.name}, seed {own.seed}"
@@ -163,7 +166,7 @@ def answer_runs(limit_s: float) -> None:
         faulthandler.dump_traceback_later(limit_s, exit=True)
         answer: dict[str, object] = {"fault": None}
         try:
-            run(Run.from_json(line))
+            run(Run(**json.loads(line)))
         except (JahsError, OSError) as err:
             answer = {"fault": str(err), "is_mistake": isinstance(err, InvalidArgument)}
         faulthandler.cancel_dump_traceback_later()

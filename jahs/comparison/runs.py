@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -105,15 +104,6 @@ class Run:
     code: str | None  # its sha256; None: unknown
     seed: int  # of optimiser, failures and noise
     log: str  # the file
-
-    def to_json(self) -> str:
-        """Return the run as one line."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, line: str) -> Run:
-        """Return the run of a line from `to_json`."""
-        return cls(**json.loads(line))
 
     @property
     def facts(self) -> dict[str, Any]:  # Any: JSON

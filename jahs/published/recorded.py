@@ -36,7 +36,6 @@ Whole = NDArray[np.signedinteger[Any]]  # Any: of a size that depends on the fil
 Floats = NDArray[np.float64]
 
 _ROWS_AT_ONCE: Final = 200_000
-_MODELS_AT_ONCE: Final = 1000
 _MACHINE: Final = {
     "device": "cpu",
     "machine": "Intel Xeon Platinum 8174 (as published)",
@@ -164,10 +163,7 @@ class Recorder:
         """Return the position of each row's model."""
         start, n_models = self._models.start, len(self._models.model_id)
         place: Whole = np.empty(len(self._raw), _smallest(0, n_models))
-        for first in range(0, n_models, _MODELS_AT_ONCE):
-            last = min(first + _MODELS_AT_ONCE, n_models)
-            which = np.repeat(np.arange(first, last), np.diff(start[first : last + 1]))
-            place[self._models.order[start[first] : start[last]]] = which
+        place[self._models.order] = np.repeat(np.arange(n_models, dtype=place.dtype), np.diff(start))
         return place
 
     def _models_of(self, part: Frame, rows_at: _Places, place: Whole) -> Ints:
