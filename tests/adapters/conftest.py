@@ -12,7 +12,7 @@ import pytest
 
 from jahs.adapters import TOOLS
 
-FILES = {f"test_{adapter}{suffix}.py": adapter for adapter in TOOLS for suffix in ("", "_optimizers")}
+FILES = {f"test_{adapter}.py": adapter for adapter in TOOLS}
 WANTED = os.environ.get("JAHS_ADAPTER")
 
 

@@ -10,9 +10,11 @@ from ConfigSpace import UniformFloatHyperparameter
 from dehb import DEHB
 
 import jahs
+from experiments.optimizers import make
 from jahs.adapters import dehb as jahs_dehb
 from jahs.queries.views import View
 from tests.contracts.adapter import AdapterContract
+from tests.contracts.optimizer import OptimizerContract
 from tests.fake_bench import FakeBench
 
 BENCH = FakeBench()
@@ -118,3 +120,9 @@ def test_a_view_of_several_fidelities_has_one_budget_along_its_path(make_dehb) -
     config = jahs_dehb.to_config(job["config"], view.space)
     told = jahs_dehb.make_objective(view)(job["config"], job["fidelity"])
     assert told["fitness"] == 100 - view.query(config, at={"epoch": 1, "Resolution": 0.25}).valid_acc
+
+
+class TestDehb(OptimizerContract):
+    @pytest.fixture
+    def optimizer(self):
+        return lambda view, **settings: make("dehb", view, **settings)

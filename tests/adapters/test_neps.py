@@ -10,12 +10,14 @@ import pandas as pd
 import pytest
 
 import jahs
+from experiments.optimizers import make
 from jahs.adapters import neps as jahs_neps
 from jahs.adapters.importing import import_tool
 from jahs.errors import InvalidConfig
 from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation
 from tests.contracts.adapter import AdapterContract
+from tests.contracts.optimizer import VIEWS, OptimizerContract
 from tests.fake_bench import FakeBench
 
 neps = import_tool("neps", needs="neural-pipeline-search")
@@ -195,3 +197,21 @@ def test_a_config_that_breaks_a_constraint_is_worse_than_every_other() -> None:
         told = evaluate(**jahs_neps.from_config(config, BENCH.space))["objective_to_minimize"]
         expected = 100 - asked.valid_acc if asked.n_params <= 20_000 else 100 + asked.n_params / 20_000 - 1
         assert told == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["neps_random_search", "neps_hyperband", "neps_priorband", "neps_pibo"])
+class TestNeps(OptimizerContract):
+    n_trials = 16
+
+    @pytest.fixture
+    def optimizer(self, name):
+        # Drawing alone: a model takes seconds for each trial, and has a test of its own.
+        settings = {"initial_design_size": 100} if name == "neps_pibo" else {}
+        return lambda view, **more: make(name, view, **settings, **more)
+
+
+@pytest.mark.filterwarnings("ignore:Data .input features. is not contained")
+def test_a_model_is_fitted_after_the_initial_design() -> None:
+    view = VIEWS["nas"]
+    trials = Simulation(view, 1, n_trials=5).run(make("neps_pibo", view, seed=0, initial_design_size=3))
+    assert [trial.status for trial in trials] == ["finished"] * 5

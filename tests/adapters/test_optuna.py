@@ -6,10 +6,12 @@ import optuna
 import pytest
 
 import jahs
+from experiments.optimizers import make
 from jahs.adapters import optuna as jahs_optuna
 from jahs.errors import InvalidArgument
 from jahs.queries.views import View
 from tests.contracts.adapter import AdapterContract
+from tests.contracts.optimizer import OptimizerContract
 from tests.fake_bench import FakeBench
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -145,3 +147,12 @@ def test_the_hub_problem_of_one_metric_is_a_number() -> None:
     study.optimize(problem, n_trials=3)
     assert isinstance(problem.evaluate(study.best_params), float)
     assert problem.evaluate_constraints(study.best_params) == {}
+
+
+@pytest.mark.parametrize("name", ["optuna_tpe", "optuna_nsga2"])
+class TestOptuna(OptimizerContract):
+    has_many_objectives = True
+
+    @pytest.fixture
+    def optimizer(self, name):
+        return lambda view, **settings: make(name, view, **settings)

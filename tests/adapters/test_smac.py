@@ -8,10 +8,13 @@ import pytest
 from smac import HyperbandFacade, HyperparameterOptimizationFacade, MultiFidelityFacade, RandomFacade
 from smac.initial_design import RandomInitialDesign, SobolInitialDesign
 
+from experiments.optimizers import make
 from jahs.adapters import smac as jahs_smac
 from jahs.errors import InvalidArgument, InvalidFidelity
 from jahs.queries.views import View
+from jahs.simulate import Simulation
 from tests.contracts.adapter import AdapterContract
+from tests.contracts.optimizer import VIEWS, OptimizerContract
 from tests.fake_bench import FakeBench
 
 BENCH = FakeBench()
@@ -141,3 +144,19 @@ def test_a_budget_beyond_the_last_epoch_is_refused() -> None:
     configuration = jahs_smac.make_space(BENCH.space).get_default_configuration()
     with pytest.raises(InvalidFidelity, match="13"):
         jahs_smac.make_objective(BENCH)(configuration, budget=13.2)
+
+
+@pytest.mark.parametrize("name", ["smac_black_box", "smac_multi_fidelity"])
+class TestSmac(OptimizerContract):
+    n_trials = 16  # within the initial design, but for one test below
+    has_many_objectives = True
+
+    @pytest.fixture
+    def optimizer(self, name):
+        return lambda view, **settings: make(name, view, **settings)
+
+
+def test_a_model_is_fitted_after_the_initial_design() -> None:
+    view = VIEWS["nas"]
+    trials = Simulation(view, 2, n_trials=8).run(make("smac_black_box", view, seed=0, n_trials=8))
+    assert len({str(trial.config) for trial in trials}) == 8

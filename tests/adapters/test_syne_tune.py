@@ -11,11 +11,13 @@ from syne_tune.experiments import load_experiment
 from syne_tune.optimizer.baselines import ASHA, BOHB, RandomSearch
 
 import jahs
+from experiments.optimizers import make
 from jahs.adapters import syne_tune as jahs_syne_tune
 from jahs.errors import InvalidArgument
 from jahs.queries.views import View
 from jahs.simulate import Proposal, Simulation
 from tests.contracts.adapter import AdapterContract
+from tests.contracts.optimizer import VIEWS, OptimizerContract
 from tests.fake_bench import FakeBench
 
 BENCH = FakeBench()
@@ -146,3 +148,28 @@ def test_text_from_a_table_of_results_is_read_as_what_it_spells() -> None:
     }
     assert params["TrivialAugment"] == "False"
     assert jahs_syne_tune.to_config(params, jahs.space()) == jahs.space().default()
+
+
+class TestBohb(OptimizerContract):
+    @pytest.fixture
+    def optimizer(self):
+        return lambda view, **settings: make("syne_tune_bohb", view, **settings)
+
+    # The contract's own two know no trials that the optimiser stops.
+    def test_goes_on_when_failures_are_frequent(self, optimizer) -> None:
+        trials = self.run(optimizer(VIEWS["nas"], seed=0), failure_rate=0.4)
+        assert len(trials) == self.n_trials
+        assert {t.status for t in trials} == {"finished", "failed", "stopped"}
+
+    def test_survives_when_every_trial_fails(self, optimizer) -> None:
+        trials = self.run(optimizer(VIEWS["nas"], seed=0), failure_rate=1 - 1e-12, n_trials=25)
+        assert {t.status for t in trials} <= {"failed", "stopped"}
+
+
+def test_trials_are_stopped_at_rungs_of_epochs() -> None:
+    view = VIEWS["nas"]
+    trials = Simulation(view, 3, n_trials=40).run(make("syne_tune_bohb", view, seed=0))
+    stopped = [trial for trial in trials if trial.status == "stopped"]
+    assert len(stopped) > 10
+    assert {trial.fidelity["epoch"] for trial in stopped} <= {1, 3}
+    assert {trial.fidelity["epoch"] for trial in trials if trial.status == "finished"} == {9}
