@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from jahs.cli.stdout import open_streams, write_stdout
+from jahs.cli.stdout import format_number, format_table, open_streams, paint, write_stdout
 
 
 @pytest.mark.parametrize("text", ["a result", "a result\n"])
@@ -56,3 +56,64 @@ def test_a_terminal_without_a_character_shows_another():
         check=True,
     )
     assert told.stdout.rstrip() == b"a ? b"
+
+
+def test_numbers_stand_right_and_text_left() -> None:
+    shown = format_table(["name", "value"], [["a", 1200], ["longer", 7]])
+    assert shown == "  name    value\n  a       1,200\n  longer      7"
+
+
+def test_numbers_of_one_size_share_their_decimals() -> None:
+    rows = [[0.0472], [0.5665], [0.23]]
+    assert format_table(["s"], rows).split() == ["s", "0.0472", "0.5665", "0.2300"]
+    assert format_table(["x"], [[0.0001], [2e6]]).split() == ["x", "0.0001", "2,000,000"]
+
+
+def test_a_table_without_rows_is_its_head() -> None:
+    assert format_table(["a", "b"], []) == "  a  b"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (5, "5"),
+        (1362250.0, "1,362,250"),
+        (80.4567, "80.46"),
+        (0.0025981, "0.002598"),
+        (True, "True"),
+        ("-", "-"),
+        (1e30, "1e+30"),
+    ],
+    ids=["integer", "whole", "percent", "small", "bool", "text", "huge"],
+)
+def test_numbers_are_short(value: object, shown: str) -> None:
+    assert format_number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "environment", "is_coloured"),
+    [
+        (True, {}, True),
+        (False, {}, False),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"NO_COLOR": ""}, True),
+        (True, {"TERM": "dumb"}, False),
+    ],
+    ids=["terminal", "pipe", "no-color", "empty-no-color", "dumb"],
+)
+def test_colour_is_for_terminals_and_can_be_refused(monkeypatch, is_terminal, environment, is_coloured) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert paint("x", "good") == ("\x1b[32mx\x1b[0m" if is_coloured else "x")
+
+
+def test_colour_does_not_move_the_columns(monkeypatch) -> None:
+    plain = format_table(["a", "b"], [[1, 2], [3, 4]], good=[1])
+    monkeypatch.setattr("jahs.cli.stdout.is_coloured", lambda: True)
+    coloured = format_table(["a", "b"], [[1, 2], [3, 4]], good=[1])
+    for code in ("\x1b[1m", "\x1b[32m", "\x1b[0m"):
+        coloured = coloured.replace(code, "")
+    assert coloured == plain
