@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 
 from jahs.comparison.logs import Floats
-from jahs.errors import InvalidArgument
 
 __all__ = [
     "LEVEL",
@@ -57,8 +56,7 @@ class Interval:
 def summarize(values: Floats) -> Summary:
     """Summarise (n_seeds, ...) over the seeds."""
     n = len(values)
-    if not n:
-        raise InvalidArgument("values has no seeds to summarise")
+    assert n, "values has no seeds to summarise"
     with np.errstate(invalid="ignore"):
         q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
         se = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
@@ -72,8 +70,7 @@ def bootstrap_interval(
 
     `statistic` maps (n_resamples, n_seeds, ...) to (n_resamples,).
     """
-    if not len(values):
-        raise InvalidArgument("values has no seeds to resample")
+    assert len(values), "values has no seeds to resample"
     picks = np.random.default_rng(seed).integers(0, len(values), size=(n_resamples, len(values)))
     return percentile_interval(float(statistic(values[None])[0]), statistic(values[picks]))
 

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jahs.comparison.summaries import bootstrap_interval, digits_for, estimate_text, summarize
-from jahs.errors import InvalidArgument
 
 
 def test_statistics_of_four_numbers():
@@ -26,13 +25,6 @@ def test_one_seed_has_no_standard_error():
     found = summarize(np.array([[1.0, 2.0]]))
     assert np.isnan(found.se).all()
     assert found.mean.tolist() == [1, 2]
-
-
-def test_no_seed_is_refused():
-    with pytest.raises(InvalidArgument, match="no seeds"):
-        summarize(np.empty((0, 3)))
-    with pytest.raises(InvalidArgument, match="no seeds"):
-        bootstrap_interval(np.empty(0), lambda v: v.mean(axis=1))
 
 
 def test_an_interval_of_constants_is_a_point_and_repeats_itself():
